@@ -1,0 +1,53 @@
+"""Keys that say which work is the same work. Pure."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a generation key covers: change one field and the answers may differ."""
+
+    weights_sha256: str
+    rows_sha256: str
+    benchmark: str
+    benchmark_version: int
+    kind: str
+    configuration: dict[str, object]
+    seed: int
+    limit: int | None
+    numerics: str
+
+
+def digest(*parts: object) -> str:
+    """32 hex digits over the canonical JSON of the parts."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def generation_key(work: Work) -> str:
+    """Same key, same work: never generated twice. Empty while the weights' or rows' hash is not known."""
+    if not work.weights_sha256 or not work.rows_sha256:
+        return ""
+    return digest(
+        work.weights_sha256,
+        work.rows_sha256,
+        work.benchmark,
+        work.benchmark_version,
+        work.kind,
+        work.configuration,
+        work.seed,
+        work.limit,
+        work.numerics,
+    )
+
+
+def grade_key(generation: str, grader: str, grader_version: int) -> str:
+    """A generation graded by one version of one grader."""
+    return digest(generation, grader, grader_version) if generation else ""
+
+
+def random_key(seed: int, row: int, repeat: int, stage: int) -> int:
+    """The unsigned 64-bit key the engine draws a sample's tokens from: nothing of worker, slot, batch or time in it."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{row}/{repeat}/{stage}".encode()).digest()[:8], "big")

@@ -1,0 +1,85 @@
+"""The life of a job as one table. Pure: no clock, no file, no process.
+
+Two rules. Everything that changes a job's state is an event of this table; a pair that is not in it is a bug and raises.
+And the stages between `starting` and `done` are never set by hand: `stage` derives them from what is stored.
+"""
+
+from typing import Final, Literal
+
+from rwkvctl.protocol.states import JobState
+
+Happening = Literal[
+    "hold",  # something outside the job is missing
+    "release",  # it is there again
+    "place",  # a runner is started for the job
+    "generate",  # the first completion is stored, and not yet the last
+    "grade",  # all completions are stored, some are not graded
+    "judge",  # all others are graded, some wait for the judge
+    "finish",  # every sample is graded and the score is stored
+    "stop",  # the operator wants it stopped
+    "ended",  # its processes are gone after `stop`
+    "retry",  # its processes are gone without anybody asking, and it may try again
+    "fail",  # ... and it may not
+    "resume",  # the operator wants it to go on
+]
+
+TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
+    "hold": {"queued": "held", "starting": "held", "generating": "held", "grading": "held"},
+    "release": {"held": "queued"},
+    "place": {"queued": "starting"},
+    "generate": {"starting": "generating"},
+    "grade": {"starting": "grading", "generating": "grading"},
+    "judge": {"starting": "judging", "generating": "judging", "grading": "judging"},
+    "finish": {
+        "starting": "done",
+        "generating": "done",
+        "grading": "done",
+        "judging": "done",
+        "stopping": "done",
+    },
+    "stop": {
+        "held": "stopped",
+        "queued": "stopped",
+        "paused": "stopped",
+        "starting": "stopping",
+        "generating": "stopping",
+        "grading": "stopping",
+        "judging": "stopping",
+    },
+    "ended": {"stopping": "stopped"},
+    "retry": {"starting": "queued", "generating": "queued", "grading": "queued", "judging": "queued"},
+    "fail": {
+        "queued": "failed",
+        "starting": "failed",
+        "generating": "failed",
+        "grading": "failed",
+        "judging": "failed",
+    },
+    "resume": {"stopped": "queued", "failed": "queued", "held": "queued", "paused": "queued"},
+}
+
+
+class IllegalTransitionError(Exception):
+    """A job was told something that cannot happen in its state: a bug in the caller."""
+
+
+def after(state: JobState, happening: Happening) -> JobState:
+    """The state that follows. Raises IllegalTransitionError if the pair is not in the table."""
+    try:
+        return TABLE[happening][state]
+    except KeyError:
+        raise IllegalTransitionError(f"'{happening}' cannot happen to a job that is {state}") from None
+
+
+def allows(state: JobState, happening: Happening) -> bool:
+    """Whether the pair is in the table."""
+    return state in TABLE[happening]
+
+
+def stage(*, stages_done: int, stages_total: int, graded: int, total: int) -> Happening | None:
+    """The earliest stage that still has work, as the event that leads there; None before the first completion."""
+    if graded >= total:
+        return "finish"
+    if stages_done >= stages_total:
+        return "grade"
+    return "generate" if stages_done else None

@@ -1,0 +1,283 @@
+"""Models x benchmarks minus what is done: the plan that `queue` shows and `dispatch` carries out. Pure.
+
+Both call `make_plan` with the same facts, so they cannot disagree; every pair gets exactly one action and one reason.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+
+from rwkv_daemon.keys import Work, digest, generation_key, grade_key
+from rwkvctl.protocol.messages import PlanRow, Selection
+from rwkvctl.protocol.states import REASONS, Action, Reason
+
+EARLY = {"mmlu", "mmlu_pro", "gsm8k", "math_500", "human_eval", "mbpp", "livecodebench", "ifeval", "ceval"}
+"""Benchmarks people look at first; they go to the front of the queue (rwkv-skills' order)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFact:
+    """A checkpoint as the planner sees it. `order` sorts data versions naturally; `sha256` is empty until hashed."""
+
+    name: str
+    path: str
+    sha256: str
+    architecture: str = ""
+    parameters_b: float | None = None
+    order: tuple[object, ...] = ()
+    builtin: bool = False
+    broken: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindFact:
+    """One way to ask a benchmark, with the settings of this selection applied."""
+
+    benchmark: str
+    benchmark_version: int
+    kind: str
+    domain: str
+    configuration: dict[str, object]
+    repeats: int
+    grader: str
+    grader_version: int
+    rows: int | None
+    rows_sha256: str
+    chain_of_thought: bool = False
+    builtin: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key."""
+
+    models: tuple[ModelFact, ...]
+    kinds: tuple[KindFact, ...]
+    numerics: str
+    scored: Callable[[str], str] = field(default=lambda _key: "")
+    open_jobs: Callable[[str, str, str, str], tuple[str, Action, Reason, str] | None] = field(
+        default=lambda _model, _benchmark, _kind, _key: None
+    )
+    disk_low: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One row of the plan with what a dispatch needs to queue it."""
+
+    row: PlanRow
+    model: ModelFact
+    kind: KindFact
+    work: Work
+    generation_key: str
+    grade_key: str
+
+
+class SelectionError(Exception):
+    """A flag names something that does not exist, or is not valid; the sentence says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Pairs in dispatch order, and a hash that changes when what would be done changes."""
+
+    pairs: tuple[Pair, ...]
+    models: int
+    benchmarks: int
+
+    @property
+    def hash(self) -> str:
+        """Over (generation key, action, reason), and over the names where a key is not known yet."""
+        return digest(
+            sorted(
+                (p.generation_key or f"{p.model.name}/{p.kind.benchmark}/{p.kind.kind}", p.row.action, p.row.reason)
+                for p in self.pairs
+            )
+        )[:12]
+
+
+def make_plan(selection: Selection, facts: Facts) -> Plan:
+    """The plan. Raises SelectionError for a flag that cannot be meant."""
+    models = select_models(selection, facts.models)
+    kinds = select_kinds(selection, facts.kinds)
+    pairs = [plan_pair(selection, facts, model, kind) for kind in sort_kinds(selection, kinds) for model in models]
+    return Plan(tuple(pairs), len(models), len({kind.benchmark for kind in kinds}))
+
+
+def select_models(selection: Selection, models: Iterable[ModelFact]) -> list[ModelFact]:
+    """Models by glob or name, by expression, by size, then by the selection mode, in natural order."""
+    chosen = [m for m in models if matches_globs(m, selection.models)]
+    for expression in selection.model_regex:
+        check_expression(expression)
+    if selection.model_regex:
+        chosen = [m for m in chosen if any(re.search(e, m.name) for e in selection.model_regex)]
+    chosen = [m for m in chosen if fits_size(m, selection.min_param_b, selection.max_param_b)]
+    chosen = MODES[selection.model_select](chosen)
+    if not chosen and (selection.models or selection.model_regex):
+        wanted = " ".join(selection.models + selection.model_regex)
+        raise SelectionError(f"No model matches {wanted}; see `rwkvctl models`.")
+    return sorted(chosen, key=lambda m: (m.order, m.name))
+
+
+def matches_globs(model: ModelFact, globs: tuple[str, ...]) -> bool:
+    """No globs: every model but the built-in one, which runs only when it is named."""
+    if not globs:
+        return not model.builtin
+    return any(matches(model, glob) for glob in globs)
+
+
+def matches(model: ModelFact, glob: str) -> bool:
+    """A glob may name the model, its file, or its path; `builtin` names the built-in checkpoint and nothing else."""
+    if model.builtin:
+        return glob == "builtin"
+    file = model.path.rpartition("/")[2]
+    return any(fnmatch(text, glob) for text in (model.name, file, model.path)) or fnmatch(model.path, f"*/{glob}")
+
+
+def check_expression(expression: str) -> None:
+    try:
+        re.compile(expression)
+    except re.error as error:
+        raise SelectionError(f"--model-regex {expression!r} is not a valid expression: {error}.") from error
+
+
+def fits_size(model: ModelFact, least: float | None, most: float | None) -> bool:
+    """A model of unknown size passes a lower bound and fails an upper one, as in rwkv-skills."""
+    if model.parameters_b is None:
+        return most is None
+    return (least is None or model.parameters_b >= least) and (most is None or model.parameters_b <= most)
+
+
+def newest_data(models: list[ModelFact]) -> list[ModelFact]:
+    """For each (architecture, size) the model that sorts last; models whose name says no size are all kept."""
+    newest: dict[tuple[str, float], ModelFact] = {}
+    for model in sorted(models, key=lambda m: (m.order, m.name)):
+        if model.parameters_b is not None:
+            newest[model.architecture, model.parameters_b] = model
+    return [m for m in models if m.parameters_b is None or newest[m.architecture, m.parameters_b] is m]
+
+
+def extremes(models: list[ModelFact]) -> list[ModelFact]:
+    """For each size the first and the last model by data version; models of unknown size are all kept."""
+    kept: list[ModelFact] = [m for m in models if m.parameters_b is None]
+    for size in {m.parameters_b for m in models} - {None}:
+        same = sorted((m for m in models if m.parameters_b == size), key=lambda m: (m.order, m.name))
+        kept += same if len(same) <= 2 else [same[0], same[-1]]
+    return kept
+
+
+MODES: dict[str, Callable[[list[ModelFact]], list[ModelFact]]] = {
+    "all": lambda models: models,
+    "latest-data": newest_data,
+    "param-extrema": extremes,
+}
+
+
+def select_kinds(selection: Selection, kinds: Iterable[KindFact]) -> list[KindFact]:
+    """Kinds by job kind, benchmark and domain. Without a filter: every benchmark but the built-in ones."""
+    every = list(kinds)
+    known_kinds, known_names = {k.kind for k in every}, {k.benchmark for k in every}
+    known_domains = {k.domain for k in every}
+    check_known("--only-jobs", selection.only_jobs, known_kinds)
+    check_known("--skip-jobs", selection.skip_jobs, known_kinds)
+    check_known("--job-order", selection.job_order, known_kinds)
+    check_known("--domains", selection.domains, known_domains)
+    only = [slug(name, known_names, "--only-datasets") for name in selection.only_datasets]
+    skip = [slug(name, known_names, "--skip-datasets") for name in selection.skip_datasets]
+    return [
+        k
+        for k in every
+        if (not selection.only_jobs or k.kind in selection.only_jobs)
+        and k.kind not in selection.skip_jobs
+        and (not selection.domains or k.domain in selection.domains)
+        and (k.benchmark in only if only else not k.builtin)
+        and k.benchmark not in skip
+    ]
+
+
+def check_known(flag: str, given: tuple[str, ...], known: set[str]) -> None:
+    if unknown := sorted(set(given) - known):
+        raise SelectionError(f"{flag}: unknown {', '.join(unknown)}; known are {', '.join(sorted(known))}.")
+
+
+SPLITS = ("train", "test", "validation", "val", "dev", "devtest", "main", "science", "verified", "all", "text")
+ALIASES = {"math500": "math_500", "arc": "arc_challenge"}
+
+
+def slug(name: str, known: set[str], flag: str) -> str:
+    """A benchmark's canonical name from any usual spelling (`MATH-500`, `gsm8k_test`). Raises SelectionError."""
+    text = re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")
+    stem, _, split = text.rpartition("_")
+    for candidate in (text, ALIASES.get(text, ""), stem if split in SPLITS else "", ALIASES.get(stem, "")):
+        if candidate in known:
+            return candidate
+    raise SelectionError(f"{flag}: unknown {name}; known are {', '.join(sorted(known))}.")
+
+
+def sort_kinds(selection: Selection, kinds: list[KindFact]) -> list[KindFact]:
+    """Order: --job-order, then well-known benchmarks, then few samples first, direct before chain of thought."""
+    ranks = {kind: rank for rank, kind in enumerate(selection.job_order)}
+
+    def place(kind: KindFact) -> tuple[object, ...]:
+        early = (1 if kind.chain_of_thought else 0) if kind.benchmark in EARLY else 2
+        samples = (kind.rows or 10**9) * kind.repeats
+        return (ranks.get(kind.kind, len(ranks)), early, samples, kind.chain_of_thought, kind.benchmark, kind.kind)
+
+    return sorted(kinds, key=place)
+
+
+def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> Pair:
+    """One model on one kind: what would happen, and the one reason for it."""
+    work = Work(
+        weights_sha256=model.sha256,
+        rows_sha256=kind.rows_sha256,
+        benchmark=kind.benchmark,
+        benchmark_version=kind.benchmark_version,
+        kind=kind.kind,
+        configuration=kind.configuration,
+        seed=selection.seed,
+        limit=selection.limit,
+        numerics=facts.numerics,
+    )
+    generation = generation_key(work)
+    graded = grade_key(generation, kind.grader, kind.grader_version)
+    action, reason, detail, job = decide(selection, facts, model, kind, graded)
+    rows = kind.rows if kind.rows is None or selection.limit is None else min(kind.rows, selection.limit)
+    row = PlanRow(
+        model=model.name,
+        benchmark=kind.benchmark,
+        kind=kind.kind,
+        action=action,
+        reason=reason,
+        detail=detail or REASONS[reason],
+        rows=rows,
+        samples=None if rows is None else rows * kind.repeats,
+        weights=model.path,
+        numerics=facts.numerics,
+        generation_key=generation,
+        job=job,
+    )
+    return Pair(row=row, model=model, kind=kind, work=work, generation_key=generation, grade_key=graded)
+
+
+def decide(
+    selection: Selection, facts: Facts, model: ModelFact, kind: KindFact, graded: str
+) -> tuple[Action, Reason, str, str]:
+    """(action, reason, detail, job). The first rule that applies wins."""
+    if model.broken:
+        return "hold", "does-not-load", model.broken, ""
+    found = facts.open_jobs(model.path, kind.benchmark, kind.kind, graded)
+    if found is not None:
+        job, action, reason, detail = found
+        return action, reason, detail, job
+    if graded and not selection.overwrite and (job := facts.scored(graded)):
+        return "skip", "done", f"{job} has the score; --overwrite runs it again", job
+    if kind.rows is None:
+        action = "skip" if selection.skip_missing_dataset else "hold"
+        return action, "data-missing", f"rwkvctl data prepare {kind.benchmark}", ""
+    if not model.sha256:
+        return "hold", "weights-hashing", "", ""
+    if facts.disk_low:
+        return "hold", "disk-low", "", ""
+    return "run", "run", "", ""

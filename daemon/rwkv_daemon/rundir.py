@@ -1,0 +1,175 @@
+"""The run directory: everything a runner and the daemon say to each other, as files. No socket, so either may die.
+
+    runs/j12/job.json             what to do (daemon; replaced atomically)
+    runs/j12/engines.json         which engines to use (daemon; replaced atomically)
+    runs/j12/desired              run | stop (daemon; replaced atomically)
+    runs/j12/samples-3.jsonl      what attempt 3 finished (runner; appended, one record a line)
+    runs/j12/record-3.json        who attempt 3 is and how it ended (shim)
+    runs/j12/log-3.txt            what attempt 3 said (shim)
+
+One samples file an attempt: a torn last line is never glued to a new one, and a line of an attempt the store does not
+know is never read.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+FORMAT: Final = 1
+"""Version of these files. A worker reads its own version and the one before."""
+
+Desired = Literal["run", "stop"]
+
+
+class JobSpec(Struct, frozen=True, kw_only=True):
+    """What a runner is to do. `earlier` are the attempts whose samples count as done."""
+
+    format: int = FORMAT
+    job: int
+    attempt: int
+    earlier: tuple[int, ...]
+    model: str
+    benchmark: str
+    kind: str
+    settings: dict[str, str]
+    seed: int
+    limit: int | None
+    repeats: int
+    data_dir: str
+    rows_sha256: str
+    generation_key: str
+    grade_key: str
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """An engine a runner may use: a Unix socket."""
+
+    engine: str
+    socket: str
+
+
+class Engines(Struct, frozen=True, kw_only=True):
+    """The engines of a job now. `epoch` grows with every change."""
+
+    epoch: int
+    endpoints: tuple[Endpoint, ...]
+
+
+class StageRecord(Struct, frozen=True, kw_only=True, tag="stage", omit_defaults=True):
+    """A finished stage of one sample. `prompt` and `prompt_ids` are written once for each (row, stage).
+
+    A `choose` stage has `logprobs` and the index of the best choice; a `generate` stage has ids and text.
+    """
+
+    row: int
+    repeat: int
+    stage: int
+    ids: tuple[int, ...] = ()
+    text: str = ""
+    stop: str = ""
+    choice: int | None = None
+    logprobs: tuple[float, ...] = ()
+    prompt: str | None = None
+    prompt_ids: tuple[int, ...] = ()
+    prompt_tokens: int = 0
+    cached: int = 0
+    generated: int = 0
+    engine: str = ""
+    seconds: float = 0.0
+
+
+class SampleRecord(Struct, frozen=True, kw_only=True, tag="sample", omit_defaults=True):
+    """The grade of one sample; `value` null with the reason `error` where there can be none."""
+
+    row: int
+    repeat: int
+    value: float | None
+    reason: str
+    expected: str = ""
+    extracted: str | None = None
+    detail: str = ""
+
+
+Record = StageRecord | SampleRecord
+record_decoder: Final = msgspec.json.Decoder(Record)
+
+
+@dataclass(frozen=True, slots=True)
+class RunDir:
+    """Paths and atomic writes of one job's run directory."""
+
+    path: Path
+
+    def samples(self, attempt: int) -> Path:
+        return self.path / f"samples-{attempt}.jsonl"
+
+    def record(self, attempt: int) -> Path:
+        return self.path / f"record-{attempt}.json"
+
+    def log(self, attempt: int) -> Path:
+        return self.path / f"log-{attempt}.txt"
+
+    def write_spec(self, spec: JobSpec) -> None:
+        replace(self.path / "job.json", msgspec.json.encode(spec))
+
+    def write_engines(self, engines: Engines) -> None:
+        replace(self.path / "engines.json", msgspec.json.encode(engines))
+
+    def write_desired(self, desired: Desired) -> None:
+        replace(self.path / "desired", desired.encode())
+
+    def read_spec(self) -> JobSpec:
+        """The specification. Raises UnknownFormatError if it is from another version of the product."""
+        spec = msgspec.json.decode((self.path / "job.json").read_bytes(), type=JobSpec)
+        if spec.format not in {FORMAT, FORMAT - 1}:
+            raise UnknownFormatError(f"{self.path} has format {spec.format}; this runner reads {FORMAT}")
+        return spec
+
+    def read_engines(self) -> Engines:
+        return msgspec.json.decode((self.path / "engines.json").read_bytes(), type=Engines)
+
+    def read_desired(self) -> str:
+        return (self.path / "desired").read_text(encoding="ascii").strip()
+
+
+class UnknownFormatError(Exception):
+    """A run directory was written by a version this one cannot read."""
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never half of it."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def whole_lines(data: bytes) -> tuple[list[bytes], int]:
+    """The complete lines in `data` and how many bytes they take; a torn last line is left."""
+    end = data.rfind(b"\n") + 1
+    return data[:end].splitlines(), end
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Every whole record of one attempt's file. A line that is not one (disk full in the middle) is passed over: what
+    it would have said was never acknowledged, so it is done again."""
+    if not path.exists():
+        return
+    for line in whole_lines(path.read_bytes())[0]:
+        if (record := decode_record(line)) is not None:
+            yield record
+
+
+def decode_record(line: bytes) -> Record | None:
+    """A line as a record, or None if it is torn."""
+    try:
+        return record_decoder.decode(line)
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,55 @@
+r"""MATH-500: 500 competition problems with LaTeX answers (Hendrycks et al. 2021; the subset of Lightman et al. 2023).
+
+    {"problem": "Convert the point $(0,3)$ ...", "solution": "We have that ...",
+     "answer": "\\left( 3, \\frac{\\pi}{2} \\right)", "subject": "Precalculus", "level": 2,
+     "unique_id": "test/precalculus/807.json"}
+
+The catch: 311 answers are whole numbers, the rest fractions, tuples, intervals, matrices, words. String equality and
+"the last number" both misjudge them, so equality is math-verify's. A prompt of this profile stops at `}\`, also in the
+middle of an answer such as `\frac{\pi}{2}\right)`.
+"""
+
+from typing import Any
+
+from rwkv_data import profiles, rows
+from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
+from rwkv_data.graders.math import GRADER
+
+
+def from_source(raw: Row) -> dict[str, Any]:
+    """The problem as the question; subject and level stay for the breakdown."""
+    return {
+        "question": rows.text(raw, "problem"),
+        "answer": rows.text(raw, "answer"),
+        "solution": rows.text(raw, "solution"),
+        "subject": rows.text(raw, "subject"),
+        "level": int(raw["level"]),
+        "id": rows.text(raw, "unique_id"),
+    }
+
+
+_POLAR = {"question": "Convert $(0,3)$ to polar coordinates.", "answer": "\\left( 3, \\frac{\\pi}{2} \\right)"}
+_SHARE = {"question": "What share is it?", "answer": "\\frac{14}{3}"}
+
+BENCHMARK = Benchmark(
+    name="math_500",
+    version=1,
+    domain="free_response",
+    title="MATH-500, competition problems",
+    licence="MIT",
+    split="test",
+    rows=500,
+    source=HubSource("HuggingFaceH4/MATH-500", "default", "test"),
+    from_source=from_source,
+    check_row=rows.check_question,
+    local_files=("test.jsonl",),
+    kinds=by_name([profiles.free_response(GRADER, metrics=("avg@4", "pass@1"), repeats=4, group_by="subject")]),
+    examples=(
+        Example(_POLAR, Answer("(3, \\pi/2)", ("stop_token", "stop_token")), 1.0),
+        Example(_POLAR, Answer("(3, \\frac{\\pi}{2})}\\), as asked", ("stop_token", "length")), 1.0),
+        Example(_POLAR, Answer("(3, \\pi)", ("stop_token", "stop_token")), 0.0),
+        Example(_SHARE, Answer("\\frac{28}{6", ("stop_token", "stop_token")), 1.0),
+        Example(_SHARE, Answer("3", ("stop_token", "stop_token")), 0.0),
+        Example(_SHARE, Answer("", ("length", "stop_token")), 0.0),
+    ),
+)

@@ -1,0 +1,50 @@
+"""The errors of this room. Each message is one sentence for the operator: what is wrong, where, and what to do.
+
+RwkvctlError
+└── DataError
+    ├── UnknownBenchmarkError   no benchmark file of that name
+    ├── BenchmarkFileError      a benchmark file that cannot be used
+    ├── SettingError            a setting of a benchmark that does not exist or does not fit
+    ├── RowError                a row that a benchmark cannot use (the reader adds where it stands)
+    ├── PrepareError            rows that cannot be fetched or written
+    ├── RowsMissingError        rows that were never prepared
+    └── RowsDamagedError        prepared rows that are not what their manifest says
+"""
+
+from rwkvctl.protocol.errors import Exit, RwkvctlError
+
+
+class DataError(RwkvctlError):
+    """Anything this room refuses."""
+
+
+class UnknownBenchmarkError(DataError):
+    """No benchmark file of that name."""
+
+    exit_code = Exit.NOT_FOUND
+
+
+class BenchmarkFileError(DataError):
+    """A benchmark file that cannot be used: the message begins with its path."""
+
+
+class SettingError(DataError):
+    """A setting that does not exist or does not fit; the message names those that do."""
+
+    exit_code = Exit.USAGE
+
+
+class RowError(DataError):
+    """A row that a benchmark cannot use."""
+
+
+class PrepareError(DataError):
+    """Rows that cannot be fetched, read or written."""
+
+
+class RowsMissingError(DataError):
+    """Rows that were never prepared."""
+
+
+class RowsDamagedError(DataError):
+    """Prepared rows that are not what their manifest says."""

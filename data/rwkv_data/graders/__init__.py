@@ -1,0 +1,1 @@
+"""How answers are graded: one grader a file, each named and versioned."""

@@ -1,0 +1,40 @@
+"""One stage of asking a row: a prompt, and either sampling or choices."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from msgspec.structs import asdict
+
+from rwkvctl.protocol.engine import Sampling, Stops
+
+Row: TypeAlias = Mapping[str, Any]
+Mode = Literal["generate", "choose"]
+
+_GREEDY = Sampling()
+_END_OF_TEXT = Stops()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One request to the engine. The first stage's prompt is whole; a later one's is the tail that is appended to
+    what came before (prompt and generated ids without the stop). `choices` belongs to the mode "choose"."""
+
+    name: str
+    mode: Mode
+    prompt: Callable[[Row], str]
+    sampling: Sampling = _GREEDY
+    stops: Stops = _END_OF_TEXT
+    choices: Callable[[Row], tuple[str, ...]] | None = None
+
+    def configuration(self) -> dict[str, Any]:
+        """Everything but the prompt that decides what is generated, as plain JSON values."""
+        plain: dict[str, Any] = {"name": self.name, "mode": self.mode}
+        if self.mode == "generate":
+            plain |= {"sampling": _plain(self.sampling), "stops": _plain(self.stops)}
+        return plain
+
+
+def _plain(struct: Sampling | Stops) -> dict[str, Any]:
+    """All fields, defaults too, so that a key does not depend on which values happen to be defaults."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(struct).items()}

@@ -1,0 +1,35 @@
+"""What can go wrong in the engine, each with the sentence its user reads.
+
+EngineError
+├── ItemError               one item of a request cannot be done as asked (400, or the item's `error`)
+│   └── GoneError           the kept sample it continues from is no longer held (the item's `error` is "gone")
+├── QueueFullError          the queue takes no more now (429)
+└── VocabularyError         no tokenizer belongs to this vocabulary size
+"""
+
+
+class EngineError(Exception):
+    """Base of the engine's errors."""
+
+
+class ItemError(EngineError):
+    """The item cannot be done as asked; the message names the item's fault."""
+
+
+class GoneError(ItemError):
+    """The kept sample is no longer held; the client sends the same thing as ids."""
+
+    def __init__(self) -> None:
+        super().__init__("gone")
+
+
+class QueueFullError(EngineError):
+    """More waits than the queue holds. `limit` is its bound in items."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the queue holds {limit} items and cannot take these now")
+        self.limit = limit
+
+
+class VocabularyError(EngineError):
+    """No tokenizer belongs to this vocabulary size."""

@@ -1,0 +1,249 @@
+"""The CLI's client: one HTTP/1.1 request a connection over the daemon's Unix socket, standard library only.
+
+It decodes replies with `json` and leaves the typed messages to the console and the tests: msgspec and the message classes
+alone would take half of the CLI's start-up. A test holds every request and every column of the CLI against
+`rwkvctl.protocol.messages`.
+"""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, BinaryIO, Final, NamedTuple
+from urllib.parse import quote, urlencode
+
+from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError, VersionSkewError
+
+API_MIN: Final = 1
+API_MAX: Final = 1
+"""Protocol versions this client understands; it speaks the highest."""
+
+TRIES: Final = 4
+PAUSE_S: Final = 0.3
+LONGEST_LINE: Final = 64 * 1024
+LONGEST_HEAD: Final = 100
+
+Record = dict[str, Any]
+"""A JSON object of a reply; fields that have their default may be left out."""
+
+
+class Answer(NamedTuple):
+    """A reply: the bytes as they came, and what they say."""
+
+    raw: bytes
+    value: Record
+
+
+class CutError(ConnectionError):
+    """The connection ended before the reply was whole."""
+
+
+class Client:
+    """Asks the daemon on one socket. `timeout_s` is the longest silence while a reply is awaited."""
+
+    def __init__(self, path: str, timeout_s: float = 30.0) -> None:
+        self.path, self.timeout_s = path, timeout_s
+
+    def get(self, route: str, **query: object) -> Answer:
+        """Read something; repeated when the connection is cut, since reading changes nothing."""
+        return self._repeat("GET", target(route, query), b"", self.timeout_s)
+
+    def post(self, route: str, body: Record, timeout_s: float = 0.0) -> Answer:
+        """Ask for a change, or for a plan. Safe to repeat, because a change carries its `request_id`."""
+        return self._repeat("POST", route, json.dumps(body).encode(), timeout_s or self.timeout_s)
+
+    def stream(self, route: str, silence_s: float, **query: object) -> Iterator[bytes]:
+        """The lines of an NDJSON reply as they come.
+
+        Raises CutError when the daemon goes away and TimeoutError after `silence_s` without a byte.
+        """
+        with closing(self._open("GET", target(route, query), b"", silence_s)) as reader:
+            status, headers = read_head(reader)
+            self._check_version(headers)
+            if status >= 400:
+                raise refusal(b"".join(body(reader, headers)))
+            yield from lines(body(reader, headers))
+
+    def _repeat(self, method: str, where: str, content: bytes, timeout_s: float) -> Answer:
+        for number in range(TRIES):
+            try:
+                return self._ask(method, where, content, timeout_s)
+            except (ConnectionError, TimeoutError, UnreachableError) as error:
+                if number == TRIES - 1 or (number == 0 and isinstance(error, UnreachableError)):
+                    raise self._gone(error, timeout_s) from error
+                time.sleep(PAUSE_S * 2**number)
+        raise AssertionError
+
+    def _gone(self, error: OSError | RwkvctlError, timeout_s: float) -> RwkvctlError:
+        if isinstance(error, RwkvctlError):
+            return error
+        what = f"was silent for {timeout_s:g} s" if isinstance(error, TimeoutError) else "cut the connection"
+        return UnreachableError(
+            f"The daemon on {self.path} {what}, {TRIES} times; look at `rwkvctl logs daemon`, and ask again."
+        )
+
+    def _ask(self, method: str, where: str, content: bytes, timeout_s: float) -> Answer:
+        with closing(self._open(method, where, content, timeout_s)) as reader:
+            status, headers = read_head(reader)
+            raw = b"".join(body(reader, headers))
+        self._check_version(headers)
+        if status >= 400:
+            raise refusal(raw)
+        return Answer(raw, decode(raw))
+
+    def _open(self, method: str, where: str, content: bytes, timeout_s: float) -> BinaryIO:
+        """Connect and send; the returned file reads the reply and closes the connection."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+            link.settimeout(timeout_s)
+            self._connect(link)
+            link.sendall(request_bytes(method, where, content))
+            return link.makefile("rb")
+
+    def _connect(self, link: socket.socket) -> None:
+        try:
+            link.connect(self.path)
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise UnreachableError(
+                f"No daemon answers on {self.path}; start one with `rwkvctl daemon`, or `systemctl start rwkvctl`."
+            ) from error
+        except PermissionError as error:
+            raise UnreachableError(
+                f"You may not use the daemon's socket {self.path}; it belongs to another user: ask as that user, "
+                "or start your own with `rwkvctl daemon`."
+            ) from error
+        except BlockingIOError as error:
+            raise CutError("the daemon has no place for another client") from error
+        except (TimeoutError, ConnectionError):
+            raise
+        except OSError as error:
+            raise UnreachableError(f"{self.path} cannot be used as a socket: {error.strerror or error}.") from error
+
+    def _check_version(self, headers: dict[str, str]) -> None:
+        spoken = headers.get("rwkvctl-protocol", "")
+        if not spoken.isdecimal():
+            raise VersionSkewError(
+                f"What answers on {self.path} does not speak rwkvctl's protocol; stop it, or name another --socket."
+            )
+        if not API_MIN <= int(spoken) <= API_MAX:
+            raise VersionSkewError(
+                f"The daemon speaks protocol {spoken}, this rwkvctl {API_MIN} to {API_MAX}; "
+                "install the same rwkvctl on both sides and restart the daemon."
+            )
+
+
+def request_id() -> str:
+    """A fresh name for a change: the daemon carries out each name once, however often it is asked."""
+    return os.urandom(16).hex()
+
+
+def target(route: str, query: dict[str, object]) -> str:
+    """The route with its query; empty and absent values are left out."""
+    given = {name: spell(value) for name, value in query.items() if value is not None and value != "" and value != ()}
+    return f"{route}?{urlencode(given)}" if given else route
+
+
+def spell(value: object) -> str:
+    """A value as it stands in a query."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")
+
+
+def request_bytes(method: str, where: str, content: bytes) -> bytes:
+    """A whole HTTP/1.1 request."""
+    head = [f"{method} {where} HTTP/1.1", "host: rwkvctl", "connection: close", f"rwkvctl-protocol: {API_MAX}"]
+    if method != "GET":
+        head += ["content-type: application/json", f"content-length: {len(content)}"]
+    return "\r\n".join([*head, "", ""]).encode() + content
+
+
+def read_head(reader: BinaryIO) -> tuple[int, dict[str, str]]:
+    """Status and headers (names in lower case) of a reply. Raises CutError if there is no whole head."""
+    words = one_line(reader).split(None, 2)
+    if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
+        raise VersionSkewError("What answers on the daemon's socket does not speak HTTP; name another --socket.")
+    headers: dict[str, str] = {}
+    for _ in range(LONGEST_HEAD):
+        name, _, value = one_line(reader).partition(":")
+        if not name:
+            return int(words[1]), headers
+        headers[name.strip().lower()] = value.strip()
+    raise CutError("the head of the reply has no end")
+
+
+def one_line(reader: BinaryIO) -> str:
+    """A line of the head without its end."""
+    line = reader.readline(LONGEST_LINE)
+    if not line.endswith(b"\n"):
+        raise CutError("the reply ended in its head")
+    return line.decode("latin-1").strip("\r\n")
+
+
+def body(reader: BinaryIO, headers: dict[str, str]) -> Iterator[bytes]:
+    """The pieces of a reply's body, by its length or chunk by chunk. Raises CutError if it is not whole."""
+    if "chunked" in headers.get("transfer-encoding", "").lower():
+        yield from chunks(reader)
+    elif headers.get("content-length", "").isdecimal():
+        yield exactly(reader, int(headers["content-length"]))
+    else:
+        yield reader.read()
+
+
+def chunks(reader: BinaryIO) -> Iterator[bytes]:
+    """The chunks of a chunked body."""
+    while size := chunk_size(one_line(reader)):
+        yield exactly(reader, size)
+        one_line(reader)
+    while one_line(reader):
+        pass
+
+
+def chunk_size(line: str) -> int:
+    """The size that heads a chunk."""
+    try:
+        return int(line.split(";")[0], 16)
+    except ValueError as error:
+        raise CutError("the reply is garbled") from error
+
+
+def exactly(reader: BinaryIO, size: int) -> bytes:
+    """So many bytes. Raises CutError if the connection ends before."""
+    data = reader.read(size)
+    if len(data) < size:
+        raise CutError("the reply ended before its end")
+    return data
+
+
+def lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Whole lines without their ends; blank ones are dropped."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (line for line in whole if line.strip())
+
+
+def decode(raw: bytes) -> Record:
+    """A reply's JSON object."""
+    try:
+        value = json.loads(raw)
+    except ValueError as error:
+        raise VersionSkewError("The daemon's reply is not JSON; is it a rwkvctl daemon?") from error
+    if not isinstance(value, dict):
+        raise VersionSkewError("The daemon's reply is not a JSON object; is it a rwkvctl daemon?")
+    return value
+
+
+def refusal(raw: bytes) -> RwkvctlError:
+    """The error that an ErrorReply stands for."""
+    value = decode(raw)
+    number = value.get("exit_code", 1)
+    known = Exit(number) if number in list(Exit) else Exit.FAILED
+    detail, hint = str(value.get("detail", "The daemon refused.")), str(value.get("hint", ""))
+    if known is Exit.VERSION_SKEW:
+        return VersionSkewError(f"{detail} {hint}".strip())
+    return RefusedError(str(value.get("code", "refused")), detail, hint, known)

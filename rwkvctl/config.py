@@ -1,0 +1,239 @@
+"""Configuration, read once: defaults < /etc/rwkvctl/config.toml < user file < RWKVCTL_* environment < flags.
+
+This is the only module that reads the environment. Every other one gets values. Each value keeps where it came from,
+for `rwkvctl config show`.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from rwkvctl.protocol.errors import ConfigError
+
+MARKERS: Final = frozenset({"RWKVCTL_ATTEMPT", "RWKVCTL_CRASH_AT", "RWKVCTL_TEST_DATA"})
+"""Variables with our prefix that are no settings: a worker's identity, and two switches of the tests."""
+
+SYSTEM_FILE: Final = Path("/etc/rwkvctl/config.toml")
+SYSTEM_HOME: Final = Path("/var/lib/rwkvctl")
+LONGEST_SOCKET: Final = 100
+
+
+def setting(default: Any, help_text: str) -> Any:
+    """A dataclass field with the sentence `config show` prints beside it."""
+    return field(default=default, metadata={"help": help_text})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The values an operator can set. Units are in the names; an empty path means: derived from `home`."""
+
+    home: str = setting("", "where data, weights, runs and the store lie")
+    socket: str = setting("", "the daemon's Unix socket")
+    weights_dir: str = setting("", "where checkpoints lie")
+    data_dir: str = setting("", "where prepared rows lie")
+    idle_unload_s: float = setting(600.0, "an engine without work is unloaded after this time")
+    engine_start_timeout_s: float = setting(600.0, "an engine that is not ready by then is stopped")
+    engine_slots: int = setting(0, "sequences an engine runs at once; 0: the engine decides")
+    engine_threads: int = setting(0, "threads of an engine on the CPU; 0: all cores but one")
+    numerics: str = setting("auto", "auto (fast on a GPU, fp32 on the CPU), fast, or fp32")
+    runners_per_engine: int = setting(4, "jobs that may feed one engine at the same time")
+    max_restarts: int = setting(3, "starts again of a runner or engine before its job fails")
+    restart_backoff_s: float = setting(1.0, "wait before the first restart; doubles each time")
+    stop_grace_s: float = setting(30.0, "time a worker has to stop when asked, before SIGTERM")
+    stop_term_s: float = setting(20.0, "time a worker has after SIGTERM, before SIGKILL")
+    min_free_disk_bytes: int = setting(256 * 1024 * 1024, "below this, no job is started")
+    sampler_deadline_s: float = setting(5.0, "a GPU sampler that is silent for longer counts as hung")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One setting as it is in force, where it came from, and what it means."""
+
+    name: str
+    value: object
+    origin: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings in force and the paths they lead to."""
+
+    settings: Settings
+    origins: dict[str, str]
+    warnings: tuple[str, ...]
+    home: Path
+    socket: Path
+
+    @property
+    def weights_dir(self) -> Path:
+        return Path(self.settings.weights_dir) if self.settings.weights_dir else self.home / "weights"
+
+    @property
+    def data_dir(self) -> Path:
+        return Path(self.settings.data_dir) if self.settings.data_dir else self.home / "data"
+
+    @property
+    def runs_dir(self) -> Path:
+        return self.home / "runs"
+
+    @property
+    def store(self) -> Path:
+        return self.home / "store.sqlite"
+
+    def values(self) -> list[Value]:
+        """Every setting in order of declaration, derived paths filled in."""
+        derived = {
+            "home": str(self.home),
+            "socket": str(self.socket),
+            "weights_dir": str(self.weights_dir),
+            "data_dir": str(self.data_dir),
+        }
+        return [
+            Value(
+                f.name,
+                derived.get(f.name, getattr(self.settings, f.name)),
+                self.origins.get(f.name, "default"),
+                f.metadata["help"],
+            )
+            for f in fields(Settings)
+        ]
+
+
+def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None) -> Config:
+    """Read every source once. Raises ConfigError naming the file or variable that is wrong."""
+    environ = os.environ if environ is None else environ
+    given = {f"flag --{name.replace('_', '-')}": {name: value} for name, value in (flags or {}).items() if value}
+    sources: dict[str, dict[str, object]] = {}
+    for path in (SYSTEM_FILE, user_file(environ)):
+        sources[str(path)] = read_file(path)
+    sources |= {f"environment {name}": {key: text} for name, key, text in environment_settings(environ)}
+    sources |= given
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for origin, pairs in sources.items():
+        for name, raw in pairs.items():
+            values[name] = convert(name, raw, origin)
+            origins[name] = origin
+    settings = Settings(**values)
+    home = home_of(settings, environ)
+    return Config(settings, origins, unknown_variables(environ), home, socket_of(settings, home, environ))
+
+
+def user_file(environ: Mapping[str, str]) -> Path:
+    """`$XDG_CONFIG_HOME/rwkvctl/config.toml`, or below ~/.config."""
+    base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '/')}/.config"
+    return Path(base) / "rwkvctl" / "config.toml"
+
+
+def read_file(path: Path) -> dict[str, object]:
+    """The settings in one TOML file; none if there is no such file. Raises ConfigError with file and line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+    import tomllib  # a third of the CLI's start-up, and most machines have no file
+
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
+    known = {f.name for f in fields(Settings)}
+    for name in table:
+        if name not in known:
+            raise ConfigError(f"{path}:{line_of(text, name)}: unknown setting '{name}'; see `rwkvctl config show`.")
+    return table
+
+
+def line_of(text: str, name: str) -> int:
+    """The line on which a key is set (1 if it cannot be found)."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().lstrip("[").startswith(name):
+            return number
+    return 1
+
+
+def environment_settings(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """(variable, setting, text) for every RWKVCTL_* variable that names a setting."""
+    found = []
+    for f in fields(Settings):
+        variable = f"RWKVCTL_{f.name.upper()}"
+        if environ.get(variable):
+            found.append((variable, f.name, environ[variable]))
+    return found
+
+
+def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """One warning for each RWKVCTL_* variable that is neither a setting nor a marker."""
+    known = {f"RWKVCTL_{f.name.upper()}" for f in fields(Settings)} | MARKERS
+    unknown = sorted(name for name in environ if name.startswith("RWKVCTL_") and name not in known)
+    return tuple(f"{name} is set but is no setting of rwkvctl; it has no effect" for name in unknown)
+
+
+def convert(name: str, raw: object, origin: str) -> object:
+    """A value from a file, variable or flag as the setting's own type."""
+    wanted = type(getattr(Settings(), name))
+    try:
+        value = wanted(raw)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{origin}: {name} must be {wanted.__name__}, not {raw!r}.") from error
+    if name == "numerics" and value not in {"auto", "fast", "fp32"}:
+        raise ConfigError(f"{origin}: numerics must be auto, fast or fp32, not {raw!r}.")
+    if isinstance(value, (int, float)) and value < 0:
+        raise ConfigError(f"{origin}: {name} must not be negative, is {raw!r}.")
+    return value
+
+
+def home_of(settings: Settings, environ: Mapping[str, str]) -> Path:
+    """RWKVCTL_HOME (or file, or flag), else the system service's home when we may use it, else XDG."""
+    if settings.home:
+        return Path(settings.home).expanduser().absolute()
+    if SYSTEM_HOME.is_dir() and os.access(SYSTEM_HOME, os.W_OK):
+        return SYSTEM_HOME
+    base = environ.get("XDG_DATA_HOME") or f"{environ.get('HOME', '/')}/.local/share"
+    return Path(base) / "rwkvctl"
+
+
+def socket_of(settings: Settings, home: Path, environ: Mapping[str, str]) -> Path:
+    """The socket named in the settings, else a short path that belongs to this home alone.
+
+    AF_UNIX paths end at 108 bytes. A home of one's own (RWKVCTL_HOME) keeps its socket inside when that is short
+    enough; else it goes to the runtime directory, or a private folder of the temporary one, by the home's hash.
+    """
+    if settings.socket:
+        return Path(settings.socket).expanduser().absolute()
+    if home == SYSTEM_HOME:
+        return Path("/run/rwkvctl/daemon.sock")
+    if settings.home and len(str(home)) + len("/run/daemon.sock") <= LONGEST_SOCKET:
+        return home / "run" / "daemon.sock"
+    return runtime_dir(home, environ) / "daemon.sock"
+
+
+def runtime_dir(home: Path, environ: Mapping[str, str]) -> Path:
+    """A short private directory for the sockets of this home."""
+    name = "rwkvctl"
+    if environ.get("RWKVCTL_HOME"):
+        from hashlib import sha256  # like tempfile below: start-up time that most calls need not pay
+
+        name = f"rwkvctl-{sha256(str(home).encode()).hexdigest()[:8]}"
+    if environ.get("XDG_RUNTIME_DIR"):
+        return Path(environ["XDG_RUNTIME_DIR"]) / name
+    import tempfile
+
+    return Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
+
+
+def marker(name: str, environ: Mapping[str, str] | None = None) -> str:
+    """The value of one of the MARKERS, empty if it is not set."""
+    assert name in MARKERS, name
+    return (os.environ if environ is None else environ).get(name, "")
+
+
+def base_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment a worker starts from: ours without settings and markers, which it gets as files and flags."""
+    environ = os.environ if environ is None else environ
+    return {name: text for name, text in environ.items() if not name.startswith("RWKVCTL_")}

@@ -1,0 +1,81 @@
+"""What a verb is given: the configuration, the client, the terminal, and how output is wanted."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from rwkvctl import config
+from rwkvctl.client import Answer, Client, Record, request_id
+from rwkvctl.render import Table, Terminal
+
+View = Callable[[Terminal], Sequence[Table]]
+"""Tables of a reply. On a terminal a view may also write lines of its own between them."""
+
+
+class Context:
+    """One call of the CLI. `output` is table, json, tsv, or empty for: a table on a terminal, else tsv."""
+
+    def __init__(self, terminal: Terminal, flags: Mapping[str, object] | None = None, output: str = "") -> None:
+        self.terminal, self.flags, self.output = terminal, dict(flags or {}), output
+
+    @cached_property
+    def config(self) -> config.Config:
+        """The configuration; warnings about unknown variables are said once."""
+        found = config.load(self.flags)
+        for warning in found.warnings:
+            self.terminal.note(f"warning: {warning}", "warn")
+        return found
+
+    @cached_property
+    def client(self) -> Client:
+        """The daemon's client."""
+        return Client(str(self.config.socket))
+
+    @property
+    def as_json(self) -> bool:
+        """Whether the reply itself is wanted."""
+        return self.output == "json"
+
+    @property
+    def as_tabs(self) -> bool:
+        """Whether tab-separated lines are wanted: asked for, or because nobody looks."""
+        return self.output == "tsv" or (self.output == "" and not self.terminal.is_tty)
+
+    def change(self, route: str, body: Record, timeout_s: float = 0.0) -> Answer:
+        """Ask for a change under a fresh request id, so that a repetition is harmless."""
+        return self.client.post(route, body | {"request_id": request_id()}, timeout_s)
+
+    def show(self, answer: Answer, *tables: Table, headline: str = "") -> None:
+        """The reply verbatim, or its tables; a headline is for people only."""
+        if self.as_json:
+            self.terminal.json(answer.raw.decode(errors="replace"))
+            return
+        if headline and not self.as_tabs:
+            self.terminal.line(headline)
+        self.tables(*tables)
+
+    def tables(self, *tables: Table) -> None:
+        """Tables under one another, with a blank line between."""
+        shown = [table for table in tables if table.rows or table.empty or self.as_tabs]
+        for number, table in enumerate(shown):
+            if number:
+                self.terminal.line()
+            self.terminal.table(table, tabs=self.as_tabs)
+
+    def show_local(self, schema: str, fields: dict[str, Any], *tables: Table, headline: str = "") -> None:
+        """Something this process knows by itself, in the same envelope as a reply of the daemon."""
+        self.show(Answer(local_envelope(schema, fields).encode(), {}), *tables, headline=headline)
+
+    def say(self, text: str) -> None:
+        """A sentence for the operator that is no data."""
+        self.terminal.note(text)
+
+
+def local_envelope(schema: str, fields: dict[str, Any]) -> str:
+    """A JSON document with schema, time and node."""
+    from datetime import UTC, datetime
+    from platform import node
+
+    as_of = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return json.dumps({"schema": schema, "as_of": as_of, "node": node(), **fields}, ensure_ascii=False, default=str)

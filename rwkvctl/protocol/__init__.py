@@ -1,0 +1,1 @@
+"""Messages that cross a socket or lie in a run directory. Standard library and msgspec only."""

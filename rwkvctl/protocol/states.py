@@ -1,0 +1,49 @@
+"""Closed lists of words: job states, engine states, and the reasons why something does not run."""
+
+from typing import Final, Literal
+
+JobState = Literal[
+    "held", "queued", "starting", "generating", "grading", "judging", "paused", "stopping", "stopped", "done", "failed"
+]
+EngineState = Literal["starting", "loading", "ready", "unloading", "gone", "failed"]
+
+Action = Literal["run", "resume", "skip", "hold"]
+Reason = Literal[
+    "run",
+    "resume",
+    "done",
+    "queued",
+    "held",
+    "data-missing",
+    "weights-missing",
+    "weights-hashing",
+    "does-not-load",
+    "no-fit",
+    "excluded",
+    "judge-not-configured",
+    "disk-low",
+    "waits-for-engine",
+    "retry",
+]
+
+TERMINAL: Final[frozenset[JobState]] = frozenset({"done", "failed", "stopped"})
+ACTIVE: Final[frozenset[JobState]] = frozenset({"starting", "generating", "grading", "judging", "stopping"})
+
+REASONS: Final[dict[Reason, str]] = {
+    "run": "would run",
+    "resume": "goes on where an earlier run stopped",
+    "done": "a score exists for these weights, rows, prompts, sampling and seed",
+    "queued": "the same work is queued or running already",
+    "held": "held by the operator",
+    "data-missing": "the rows are not prepared: rwkvctl data prepare NAME",
+    "weights-missing": "no file matches",
+    "weights-hashing": "the weights are being hashed; starts by itself",
+    "does-not-load": "the checkpoint did not load twice; see the engine's log",
+    "no-fit": "no lease is large enough",
+    "excluded": "left out by a filter",
+    "judge-not-configured": "needs a judge, and none is configured",
+    "disk-low": "too little disk space to store samples",
+    "waits-for-engine": "waits for an engine",
+    "retry": "waits before it is tried again",
+}
+"""What each reason means for the operator. `queue`, `status` and the console show the same words."""

@@ -1,0 +1,245 @@
+"""Tables, colours and numbers for a terminal, and the same as tab-separated lines for a pipe.
+
+Nothing here knows the daemon. Every cell is made safe before it is drawn, whoever wrote it.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TextIO
+
+from rwkvctl.safe import cell_width, fit, safe_json, safe_line
+
+Role = Literal["", "ok", "warn", "bad", "info", "dim", "bold", "title"]
+SGR: Final[dict[str, str]] = {
+    "ok": "32", "warn": "33", "bad": "31", "info": "36", "dim": "2", "bold": "1", "title": "1;4",
+}  # fmt: skip
+GAP: Final = "  "
+NARROWEST: Final = 8
+MARKS: Final[dict[str, tuple[str, Role]]] = {
+    "queued": ("◌", "info"), "starting": ("◌", "info"), "generating": ("▸", "ok"), "grading": ("▸", "ok"),
+    "judging": ("▸", "ok"), "done": ("✓", "ok"), "held": ("!", "warn"), "paused": ("‖", "dim"),
+    "stopping": ("‖", "warn"), "stopped": ("‖", "dim"), "failed": ("✗", "bad"),
+}  # fmt: skip
+"""A glyph and a colour for every job state; the word always stands beside them."""
+
+
+class Cell(NamedTuple):
+    """A text with a meaning that may be coloured."""
+
+    text: str
+    role: Role = ""
+
+
+class Column(NamedTuple):
+    """A column: `right` aligned; `cut` says how it may be shortened; a `wide` one is dropped where it does not fit."""
+
+    title: str
+    right: bool = False
+    cut: Literal["", "end", "middle"] = ""
+    wide: bool = False
+
+
+class Table(NamedTuple):
+    """Columns and rows. `empty` is what a person reads when there are none."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str | Cell]]
+    empty: str = ""
+
+
+class Terminal:
+    """Where output goes: standard output for data, standard error for everything else."""
+
+    def __init__(self, environ: Mapping[str, str], out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.out, self.err = out or sys.stdout, err or sys.stderr
+        self.environ = environ
+        self.is_tty, self.err_is_tty = self.out.isatty(), self.err.isatty() and environ.get("TERM") != "dumb"
+        self.colour, self.err_colour = wants_colour(environ, self.out), wants_colour(environ, self.err)
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal; 80 where there is none."""
+        return self._size()[0]
+
+    @property
+    def height(self) -> int:
+        """Lines of the terminal; 24 where there is none."""
+        return self._size()[1]
+
+    def write(self, text: str) -> None:
+        """Data, one text of whole lines."""
+        self.out.write(text)
+        self.out.flush()
+
+    def line(self, text: str = "", role: Role = "") -> None:
+        """A line of data."""
+        self.write(paint(text, role, self.colour) + "\n")
+
+    def note(self, text: str, role: Role = "") -> None:
+        """A line for the operator, on standard error."""
+        self.err.write(paint(text, role, self.err_colour) + "\n")
+        self.err.flush()
+
+    def json(self, raw: str) -> None:
+        """A JSON document as it came; on a terminal, characters that it would obey are written as escapes."""
+        self.write((safe_json(raw) if self.is_tty else raw).rstrip("\n") + "\n")
+
+    def table(self, table: Table, *, tabs: bool) -> None:
+        """A table: aligned and within the terminal's width, or tab-separated and whole."""
+        if tabs:
+            self.write("".join(line + "\n" for line in separated(table)))
+        elif table.rows:
+            width = self.width if self.is_tty or "COLUMNS" in self.environ else 0
+            self.write("".join(line + "\n" for line in aligned(table, width, colour=self.colour)))
+        elif table.empty:
+            self.line(table.empty, "dim")
+
+    def _size(self) -> tuple[int, int]:
+        from os import get_terminal_size
+
+        columns, lines = self.environ.get("COLUMNS", ""), self.environ.get("LINES", "")
+        for stream in (self.out, self.err):
+            if stream.isatty():
+                size = get_terminal_size(stream.fileno())
+                break
+        else:
+            size = (80, 24)
+        return number(columns) or size[0] or 80, number(lines) or size[1] or 24
+
+
+def wants_colour(environ: Mapping[str, str], stream: TextIO) -> bool:
+    """NO_COLOR, then FORCE_COLOR, then TERM=dumb, then whether it is a terminal."""
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR", "0") not in {"", "0"}:
+        return True
+    return stream.isatty() and environ.get("TERM", "dumb") != "dumb"
+
+
+def paint(text: str, role: Role, colour: bool) -> str:
+    """The text in the colour of its role."""
+    return f"\x1b[{SGR[role]}m{text}\x1b[0m" if colour and role and text else text
+
+
+def separated(table: Table) -> list[str]:
+    """Title line and rows, cells separated by tabs, nothing cut, nothing coloured."""
+    rows = [[safe_line(text_of(cell)) for cell in row] for row in table.rows]
+    return ["\t".join(row) for row in [[column.title.lower() for column in table.columns], *rows]]
+
+
+def aligned(table: Table, width: int, *, colour: bool) -> list[str]:
+    """Title line and rows in columns; `width` 0 means as wide as they need."""
+    cells = [[Cell(safe_line(text_of(cell)), role_of(cell)) for cell in row] for row in table.rows]
+    kept, widths = layout(table.columns, cells, width)
+    titles = [Cell(table.columns[i].title, "dim") for i in kept]
+    rows = [titles, *([row[i] for i in kept] for row in cells)]
+    columns = [table.columns[i] for i in kept]
+    return [one_row(row, columns, widths, colour) for row in rows]
+
+
+def layout(columns: Sequence[Column], cells: list[list[Cell]], width: int) -> tuple[list[int], list[int]]:
+    """Which columns are shown, and how wide: drop wide ones from the right, then shorten those that may be cut."""
+    natural = [max([cell_width(column.title), *(cell_width(row[i].text) for row in cells)]) for i, column in enumerate(columns)]
+    kept = list(range(len(columns)))
+    while width and total(natural, kept) > width and (wide := [i for i in kept if columns[i].wide]):
+        kept.remove(wide[-1])
+    widths = [natural[i] for i in kept]
+    while width and sum(widths) + len(GAP) * (len(kept) - 1) > width:
+        able = [n for n, i in enumerate(kept) if columns[i].cut and widths[n] > NARROWEST]
+        if not able:
+            break
+        widths[max(able, key=widths.__getitem__)] -= 1
+    return kept, widths
+
+
+def total(widths: list[int], kept: list[int]) -> int:
+    """Cells that these columns need side by side."""
+    return sum(widths[i] for i in kept) + len(GAP) * (len(kept) - 1)
+
+
+def one_row(row: list[Cell], columns: list[Column], widths: list[int], colour: bool) -> str:
+    """One line of an aligned table."""
+    drawn = []
+    for cell, column, width in zip(row, columns, widths, strict=True):
+        text = fit(cell.text, width, column.cut or "end")
+        space = " " * (width - cell_width(text))
+        shown = paint(text, cell.role, colour)
+        drawn.append(space + shown if column.right else shown + space)
+    return GAP.join(drawn).rstrip()
+
+
+def text_of(cell: str | Cell) -> str:
+    """A cell's text."""
+    return cell.text if isinstance(cell, Cell) else cell
+
+
+def role_of(cell: str | Cell) -> Role:
+    """A cell's role."""
+    return cell.role if isinstance(cell, Cell) else ""
+
+
+def state_cell(state: str) -> Cell:
+    """A job's state with its mark."""
+    mark, role = MARKS.get(state, ("?", "warn"))
+    return Cell(f"{mark} {state}", role)
+
+
+def bar(share: float, width: int) -> str:
+    """A bar that is readable without colour: `━━━╸┄┄`."""
+    halves = round(min(1.0, max(0.0, share)) * width * 2)
+    return ("━" * (halves // 2) + "╸" * (halves % 2)).ljust(width, "┄")
+
+
+def number(text: str) -> int:
+    """A decimal number, 0 where it is none."""
+    return int(text) if text.isdecimal() else 0
+
+
+def share(done: float, of: float) -> float:
+    """`done` of `of` as a fraction; 0 where nothing is to be done."""
+    return done / of if of else 0.0
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A fraction as a percentage without its sign."""
+    return "–" if value is None else f"{100 * value:.{digits}f}"
+
+
+def count(value: float | None) -> str:
+    """A whole number with separators."""
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def size(value: float | None) -> str:
+    """Bytes as people say them."""
+    if value is None:
+        return "–"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} {unit}" if unit in {"B", "KiB"} else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def duration(seconds: float | None) -> str:
+    """`8s`, `4m24s`, `2h41m`, `3d04h`."""
+    if seconds is None:
+        return "–"
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
+
+
+def clock(stamp: str) -> str:
+    """The time of day of an RFC 3339 stamp."""
+    return stamp[11:19] if len(stamp) >= 19 else stamp
+
+
+def joined(words: Iterable[str]) -> str:
+    """Words with commas, nothing for nothing."""
+    return ", ".join(word for word in words if word)

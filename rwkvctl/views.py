@@ -1,0 +1,327 @@
+"""Replies of the daemon as tables: which fields, in which order, in which words.
+
+`tests/unit/rwkvctl/test_views.py` draws every reply of `rwkvctl.protocol.messages` with these.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from rwkvctl.client import Record
+from rwkvctl.render import (
+    Cell,
+    Column,
+    Role,
+    Table,
+    bar,
+    clock,
+    count,
+    duration,
+    percent,
+    share,
+    size,
+    state_cell,
+)
+
+BAR: Final = 10
+ACTIONS: Final[dict[str, tuple[str, Role]]] = {
+    "run": ("▸ run", "ok"), "resume": ("▸ resume", "ok"), "skip": ("· skip", "dim"), "hold": ("! hold", "warn"),
+}  # fmt: skip
+
+
+def headline(status: Record) -> str:
+    """The first line of `status`: who, since when, how many jobs in which state."""
+    counts = status["counts"]
+    states = ", ".join(f"{counts[state]} {state}" for state in counts if counts[state]) or "no jobs"
+    disk = size(status.get("disk_free_bytes"))
+    return f"{status['node'] or 'daemon'} · up {duration(status['uptime_s'])} · {states} · {disk} free"
+
+
+def leases(items: Iterable[Record]) -> Table:
+    """GPUs (or the CPU) and what holds them."""
+    columns = [
+        Column("LEASE"), Column("DEVICE", cut="end"), Column("USE"), Column("CONDITION", wide=True), Column("ENGINE"),
+        Column("MEMORY", right=True), Column("UTIL %", right=True), Column("W", right=True, wide=True),
+        Column("°C", right=True, wide=True),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(item["id"], "bold"),
+            item.get("name", ""),
+            use_cell(item.get("use", "free")),
+            condition_cell(item.get("condition", "ok")),
+            item.get("engine") or "–",
+            memory(item.get("memory_used_bytes"), item.get("memory_total_bytes")),
+            percent(item.get("utilisation"), 0),
+            count(item.get("power_w")),
+            count(item.get("temperature_c")),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows)
+
+
+def use_cell(use: str) -> Cell:
+    """A lease's use; what needs somebody is marked."""
+    roles: dict[str, Role] = {"leased": "ok", "zombie": "bad", "unknown": "warn", "free": "dim"}
+    return Cell(use, roles.get(use, ""))
+
+
+def condition_cell(condition: str) -> Cell:
+    """A lease's condition."""
+    return Cell(condition, "dim" if condition == "ok" else "warn")
+
+
+def memory(used: int | None, total: int | None) -> str:
+    """`1.2/4.0 GiB`, or a dash where it is not known."""
+    if used is None:
+        return "–"
+    return size(used) if not total else f"{used / 2**30:.1f}/{total / 2**30:.1f} GiB"
+
+
+def engines(items: Iterable[Record]) -> Table:
+    """Engine processes."""
+    columns = [
+        Column("ENGINE"), Column("STATE"), Column("MODEL", cut="middle"), Column("NUMERICS", wide=True), Column("LEASE"),
+        Column("RUN/SLOTS", right=True), Column("WAIT", right=True), Column("TOK/S", right=True),
+        Column("PREFILL/S", right=True, wide=True), Column("DETAIL", cut="end", wide=True),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(item["id"], "bold"),
+            Cell(item["state"], engine_role(item["state"])),
+            item["model"],
+            item["numerics"],
+            item["lease"],
+            f"{item.get('running', 0)}/{item.get('slots', 0)}",
+            count(item.get("waiting", 0)),
+            count(item.get("decode_tokens_per_s", 0)),
+            count(item.get("prefill_tokens_per_s", 0)),
+            item.get("detail", ""),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows)
+
+
+def engine_role(state: str) -> Role:
+    """The colour of an engine's state."""
+    roles: dict[str, Role] = {"ready": "ok", "failed": "bad", "gone": "dim"}
+    return roles.get(state, "info")
+
+
+def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
+    """Jobs in any state: progress for those that run, the reason for those that wait."""
+    columns = [
+        Column("JOB"), Column("STATE"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"), Column("KIND"),
+        Column("PROGRESS", wide=True), Column("DONE", right=True), Column("SCORE ±CI", right=True),
+        Column("ETA", right=True, wide=True), Column("WHY", cut="end"),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(item["id"], "bold"),
+            state_cell(item["state"]),
+            item["model"],
+            item["benchmark"],
+            item["kind"],
+            bar(share(item.get("done", 0), item.get("total", 0)), BAR),
+            f"{item.get('done', 0):,}/{item.get('total', 0):,}",
+            running_score(item),
+            duration(item.get("eta_s")),
+            why(item),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, empty)
+
+
+def why(item: Record) -> str:
+    """Why a job waits or how it ended: the reason's word and what the daemon adds."""
+    reason, detail = item.get("reason", ""), item.get("detail", "")
+    return f"{reason}: {detail}" if reason and detail else reason or detail
+
+
+def running_score(item: Record) -> str:
+    """A job's score, or the score so far."""
+    score = item.get("score")
+    metric = score["metrics"].get(score["primary"]) if score else item.get("running_score")
+    return value_with_interval(metric) if metric else "–"
+
+
+def value_with_interval(metric: Record | None) -> str:
+    """`74.9 ±2.3` in percent."""
+    if not metric or metric.get("value") is None:
+        return "null"
+    low, high = metric.get("ci_low"), metric.get("ci_high")
+    return percent(metric["value"]) + (f" ±{percent((high - low) / 2)}" if low is not None and high is not None else "")
+
+
+def half_interval(metric: Record) -> str:
+    """Half of the 95 % interval in percent."""
+    low, high = metric.get("ci_low"), metric.get("ci_high")
+    return "–" if low is None or high is None else percent((high - low) / 2)
+
+
+def plan(rows: Iterable[Record]) -> Table:
+    """What a dispatch would do, in its order, one reason a row."""
+    columns = [
+        Column("#", right=True), Column("ACTION"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"),
+        Column("KIND"), Column("SAMPLES", right=True), Column("REASON"), Column("NUMERICS", wide=True),
+        Column("JOB", wide=True), Column("DETAIL", cut="end"),
+    ]  # fmt: skip
+    cells = [
+        [
+            str(place),
+            Cell(*ACTIONS.get(row["action"], (row["action"], ""))),
+            row["model"],
+            row["benchmark"],
+            row["kind"],
+            count(row.get("samples")),
+            row["reason"],
+            row.get("numerics", ""),
+            row.get("job", ""),
+            row.get("detail", ""),
+        ]
+        for place, row in enumerate(rows, 1)
+    ]
+    return Table(columns, cells, "nothing matches: no model, or no benchmark, passes the filters")
+
+
+def reasons(rows: Iterable[Record], meanings: dict[str, str]) -> Table:
+    """How many rows have which reason, and what it means; for what would not run."""
+    found: dict[str, int] = {}
+    for row in rows:
+        if row["action"] in {"skip", "hold"}:
+            found[row["reason"]] = found.get(row["reason"], 0) + 1
+    columns = [Column("NOT RUN", right=True), Column("REASON"), Column("MEANING", cut="end")]
+    return Table(columns, [[str(number), reason, meanings.get(reason, "")] for reason, number in found.items()])
+
+
+def scores(items: Iterable[Record]) -> Table:
+    """Scores with what qualifies them; a missing one shows its reason in place of a number."""
+    columns = [
+        Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"), Column("KIND"), Column("METRIC", wide=True),
+        Column("%", right=True), Column("±CI", right=True), Column("N", right=True), Column("TRUNC", right=True),
+        Column("NO ANS", right=True), Column("ERR", right=True), Column("CHANCE", right=True),
+        Column("V", right=True, wide=True), Column("JOB", wide=True), Column("NOTE", cut="end"),
+    ]  # fmt: skip
+    return Table(columns, [score_row(item) for item in items], "no scores yet")
+
+
+def score_row(item: Record) -> list[str | Cell]:
+    """One line of the score table."""
+    metric = item["metrics"].get(item["primary"]) or {}
+    value = metric.get("value")
+    errors = item.get("errors", 0)
+    return [
+        item["model"],
+        item["benchmark"],
+        item["kind"],
+        item["primary"],
+        Cell("null", "warn") if value is None else Cell(percent(value), "bold"),
+        half_interval(metric),
+        count(item["n"]),
+        count(item.get("truncated", 0)),
+        count(item.get("no_answer", 0)),
+        Cell(count(errors), "bad" if errors else ""),
+        percent(item.get("chance")),
+        str(item["version"]),
+        item["job"],
+        score_note(item, value),
+    ]
+
+
+def score_note(item: Record, value: float | None) -> str:
+    """Why there is no number, or that it is one of the first rows only."""
+    if value is None:
+        return item.get("why_null") or "no value"
+    return f"first {item['rows']:,} rows" if item.get("partial") else ""
+
+
+def models(items: Iterable[Record]) -> Table:
+    """Checkpoints."""
+    columns = [
+        Column("MODEL", cut="middle"), Column("ARCH"), Column("DATA"), Column("PARAMS B", right=True),
+        Column("CONTEXT", right=True), Column("DATE", wide=True), Column("SIZE", right=True), Column("SHA-256"),
+        Column("PATH", cut="middle", wide=True),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(item["name"], "bold"),
+            item.get("architecture", ""),
+            item.get("data_version", ""),
+            parameters(item.get("parameters_b")),
+            count(item.get("context")),
+            item.get("date", ""),
+            size(item["size_bytes"]),
+            item.get("sha256", "")[:12] or "not hashed",
+            item["path"],
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "no checkpoint found; put one into the weights folder (`rwkvctl config show`)")
+
+
+def parameters(billions: float | None) -> str:
+    """Parameters in billions, with digits where the model is small."""
+    if billions is None:
+        return "–"
+    return f"{billions:.1f}" if billions >= 0.1 else f"{billions:.4f}"
+
+
+def benchmarks(items: Iterable[Record]) -> Table:
+    """The catalogue and whether its rows lie ready."""
+    columns = [
+        Column("BENCHMARK"), Column("DOMAIN"), Column("KINDS", cut="end"), Column("ROWS", right=True), Column("READY"),
+        Column("SPLIT", wide=True), Column("V", right=True, wide=True), Column("LICENCE", wide=True, cut="end"),
+        Column("TITLE", cut="end"),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(item["name"], "bold"),
+            item["domain"],
+            ",".join(item["kinds"]),
+            count(item.get("rows")),
+            Cell("✓ yes", "ok") if item.get("ready") else Cell("– no", "dim"),
+            item["split"],
+            str(item["version"]),
+            item.get("licence", ""),
+            item["title"],
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "the catalogue is empty")
+
+
+def changed(items: Iterable[Record]) -> Table:
+    """What a stop or resume did to each job."""
+    columns = [Column("JOB"), Column("STATE"), Column("CHANGED"), Column("WHY NOT", cut="end")]
+    rows = [
+        [
+            Cell(item["job"], "bold"),
+            state_cell(item["state"]) if item["state"] else Cell("–", "dim"),
+            "yes" if item["changed"] else "no",
+            Cell(item.get("error", ""), "bad"),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "no job to change")
+
+
+def sample_rows(items: Iterable[Record]) -> Table:
+    """Samples, one line each, for a pipe."""
+    titles = ("SAMPLE", "ROW", "REPEAT", "VALUE", "REASON", "EXPECTED", "EXTRACTED", "DETAIL", "PROMPT", "COMPLETION")
+    rows: list[list[str | Cell]] = []
+    for item in items:
+        stages = item.get("stages", [])
+        texts = ["\n".join(stage[name] for stage in stages) for name in ("prompt", "completion")]
+        value = "" if item.get("value") is None else f"{item['value']:g}"
+        extracted = item.get("extracted")
+        first = [str(item["number"]), str(item["row"]), str(item["repeat"]), value, item["reason"]]
+        rows.append([*first, item.get("expected", ""), "" if extracted is None else extracted, item.get("detail", ""), *texts])
+    return Table([Column(title) for title in titles], rows, "no samples yet")
+
+
+def event_line(event: Record) -> str:
+    """An event on one line."""
+    about = event.get("job") or event.get("engine") or event.get("session") or ""
+    return f"{clock(event['at'])} {event['kind']:<12} {about:<6} {event.get('text', '')}"

@@ -1,0 +1,56 @@
+"""Checkpoint files as files: who they are (device, inode, size, time), their sha256, where the built-in one lies."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+CHUNK_BYTES = 8 * 1024 * 1024
+BUILTIN = Path(__file__).parent / "builtin"
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """The key of the sha256 cache: a file whose identity is unchanged is taken to hold the same bytes."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> "FileIdentity":
+        """Raises OSError where the file cannot be asked."""
+        return cls._from(path.stat())
+
+    @classmethod
+    def _from(cls, status: os.stat_result) -> "FileIdentity":
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class HashedFile:
+    """A file's sha256 with the identity it had when reading began; `changed` says that it is another one by now."""
+
+    path: Path
+    sha256: str
+    identity: FileIdentity
+    changed: bool
+
+
+def hash_file(path: Path) -> HashedFile:
+    """Read the file once, in chunks. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        before = FileIdentity._from(os.fstat(file.fileno()))  # noqa: SLF001
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return HashedFile(path, digest.hexdigest(), before, changed=FileIdentity.of(path) != before)
+
+
+def builtin_checkpoint_path() -> Path:
+    """The checkpoint that ships with the package. Raises FileNotFoundError if this build carries none."""
+    found = sorted(BUILTIN.glob("*.pth"))
+    if not found:
+        raise FileNotFoundError(f"no built-in checkpoint in {BUILTIN}")
+    return found[-1]
