@@ -1,7 +1,7 @@
 """The CLI's client: one HTTP/1.1 request a connection over the daemon's Unix socket, standard library only.
 
-It decodes replies with `json` and leaves the typed messages to the console and the tests: msgspec and the message classes
-alone would take half of the CLI's start-up. A test holds every request and every column of the CLI against
+It decodes replies with `json` and leaves the typed messages to the console and the tests: msgspec and the message
+classes alone would take half of the CLI's start-up. A test holds every request and every column of the CLI against
 `rwkvctl.protocol.messages`.
 """
 
@@ -140,7 +140,7 @@ def request_id() -> str:
 
 def target(route: str, query: dict[str, object]) -> str:
     """The route with its query; empty and absent values are left out."""
-    given = {name: spell(value) for name, value in query.items() if value is not None and value != "" and value != ()}
+    given = {name: spell(value) for name, value in query.items() if value is not None and value != ""}
     return f"{route}?{urlencode(given)}" if given else route
 
 
@@ -206,7 +206,7 @@ def chunks(reader: BinaryIO) -> Iterator[bytes]:
 def chunk_size(line: str) -> int:
     """The size that heads a chunk."""
     try:
-        return int(line.split(";")[0], 16)
+        return int(line.partition(";")[0], 16)
     except ValueError as error:
         raise CutError("the reply is garbled") from error
 

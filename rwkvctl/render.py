@@ -15,6 +15,7 @@ SGR: Final[dict[str, str]] = {
 }  # fmt: skip
 GAP: Final = "  "
 NARROWEST: Final = 8
+BLANK: Final = frozenset({"", "–"})
 MARKS: Final[dict[str, tuple[str, Role]]] = {
     "queued": ("◌", "info"), "starting": ("◌", "info"), "generating": ("▸", "ok"), "grading": ("▸", "ok"),
     "judging": ("▸", "ok"), "done": ("✓", "ok"), "held": ("!", "warn"), "paused": ("‖", "dim"),
@@ -95,7 +96,7 @@ class Terminal:
             self.line(table.empty, "dim")
 
     def _size(self) -> tuple[int, int]:
-        from os import get_terminal_size
+        from os import get_terminal_size, terminal_size
 
         columns, lines = self.environ.get("COLUMNS", ""), self.environ.get("LINES", "")
         for stream in (self.out, self.err):
@@ -103,7 +104,7 @@ class Terminal:
                 size = get_terminal_size(stream.fileno())
                 break
         else:
-            size = (80, 24)
+            size = terminal_size((80, 24))
         return number(columns) or size[0] or 80, number(lines) or size[1] or 24
 
 
@@ -138,9 +139,13 @@ def aligned(table: Table, width: int, *, colour: bool) -> list[str]:
 
 
 def layout(columns: Sequence[Column], cells: list[list[Cell]], width: int) -> tuple[list[int], list[int]]:
-    """Which columns are shown, and how wide: drop wide ones from the right, then shorten those that may be cut."""
-    natural = [max([cell_width(column.title), *(cell_width(row[i].text) for row in cells)]) for i, column in enumerate(columns)]
+    """Which columns are shown, and how wide: drop empty ones, then wide ones from the right, then shorten those that may be cut."""
+    natural = [
+        max([cell_width(column.title), *(cell_width(row[i].text) for row in cells)]) for i, column in enumerate(columns)
+    ]
     kept = list(range(len(columns)))
+    if width and total(natural, kept) > width:
+        kept = [i for i in kept if any(row[i].text not in BLANK for row in cells)]
     while width and total(natural, kept) > width and (wide := [i for i in kept if columns[i].wide]):
         kept.remove(wide[-1])
     widths = [natural[i] for i in kept]

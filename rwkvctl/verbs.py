@@ -2,9 +2,10 @@
 
 `rwkvctl.commands` holds a file for each first word of the command line, found by its name. In it, `@verb` registers a
 function: `data_prepare` is the verb `data prepare`. Parameters before `*` are arguments, those after it are flags
-(`list[str]` takes several values, `bool` is a switch, no default means required), and a dataclass stands for the flags that
-its fields describe. The docstring is the help: its first line the summary, a line `name: text` the help of one parameter,
-a line starting with `$` an example. The returned value is the exit code.
+(`list[str]` takes several values, `bool` is a switch, no default means required), and a dataclass stands for the flags
+that its fields describe. The docstring is the help: its first line the summary, a line `name: text` the help of one
+parameter, a line starting with `$` an example; a help that ends in `(-f)` names a
+short spelling. The returned value is the exit code.
 
 The argument parser, the shell completion, `docs/verbs.md` and the console's palette all read this registry.
 """
@@ -18,10 +19,9 @@ from collections.abc import Callable
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
-from rwkvctl.context import Context
-
 COMMANDS: Final = "rwkvctl.commands"
 HELP_LINE: Final = re.compile(r"(\w+): (.+)")
+SHORT: Final = re.compile(r"\((-\w)\)$")
 
 
 class Option(NamedTuple):
@@ -54,8 +54,9 @@ class Verb(NamedTuple):
         """Its arguments and flags in order of declaration."""
         found: list[Option] = []
         for parameter in list(inspect.signature(self.run).parameters.values())[1:]:
-            if dataclasses.is_dataclass(parameter.annotation):
-                found += field_options(parameter.annotation)
+            kind: Any = parameter.annotation
+            if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+                found += field_options(kind)
             else:
                 found.append(parameter_option(parameter, self.helps))
         return found
@@ -128,7 +129,8 @@ def field_options(group: type[Any]) -> list[Option]:
 def parameter_option(parameter: inspect.Parameter, helps: dict[str, str]) -> Option:
     """The argument or flag that one parameter stands for."""
     bare = parameter.default is inspect.Parameter.empty
-    flags = (flag(parameter.name),) if parameter.kind is inspect.Parameter.KEYWORD_ONLY else ()
+    letters = tuple(SHORT.findall(helps.get(parameter.name, "")))
+    flags = (flag(parameter.name), *letters) if parameter.kind is inspect.Parameter.KEYWORD_ONLY else ()
     kind, many = reading(parameter.annotation)
     default = None if bare else parameter.default
     name = parameter.name
@@ -167,8 +169,8 @@ def without_none(annotation: Any) -> Any:
 
 def first_words() -> list[str]:
     """The first word of every verb: the names of the files in `rwkvctl/commands`, without importing one."""
-    folder = os.path.join(os.path.dirname(__file__), "commands")  # noqa: PTH118, PTH120 - a name test at start-up
-    return sorted(name[:-3].strip("_") for name in os.listdir(folder) if name.endswith(".py") and name[:2] != "__")
+    folder = os.path.join(os.path.dirname(__file__), "commands")  # noqa: PTH118, PTH120 - pathlib is slower
+    return sorted(name[:-3].strip("_") for name in os.listdir(folder) if name.endswith(".py") and name[:2] != "__")  # noqa: PTH208
 
 
 def load(first: str) -> list[Verb]:

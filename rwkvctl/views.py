@@ -3,8 +3,8 @@
 `tests/unit/rwkvctl/test_views.py` draws every reply of `rwkvctl.protocol.messages` with these.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from rwkvctl.client import Record
 from rwkvctl.render import (
@@ -81,8 +81,8 @@ def memory(used: int | None, total: int | None) -> str:
 def engines(items: Iterable[Record]) -> Table:
     """Engine processes."""
     columns = [
-        Column("ENGINE"), Column("STATE"), Column("MODEL", cut="middle"), Column("NUMERICS", wide=True), Column("LEASE"),
-        Column("RUN/SLOTS", right=True), Column("WAIT", right=True), Column("TOK/S", right=True),
+        Column("ENGINE"), Column("STATE"), Column("MODEL", cut="middle"), Column("NUMERICS", wide=True),
+        Column("LEASE"), Column("RUN/SLOTS", right=True), Column("WAIT", right=True), Column("TOK/S", right=True),
         Column("PREFILL/S", right=True, wide=True), Column("DETAIL", cut="end", wide=True),
     ]  # fmt: skip
     rows = [
@@ -112,8 +112,8 @@ def engine_role(state: str) -> Role:
 def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
     """Jobs in any state: progress for those that run, the reason for those that wait."""
     columns = [
-        Column("JOB"), Column("STATE"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"), Column("KIND"),
-        Column("PROGRESS", wide=True), Column("DONE", right=True), Column("SCORE ±CI", right=True),
+        Column("JOB"), Column("STATE"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"),
+        Column("KIND"), Column("PROGRESS", wide=True), Column("DONE", right=True), Column("SCORE ±CI", right=True),
         Column("ETA", right=True, wide=True), Column("WHY", cut="end"),
     ]  # fmt: skip
     rows = [
@@ -123,8 +123,8 @@ def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
             item["model"],
             item["benchmark"],
             item["kind"],
-            bar(share(item.get("done", 0), item.get("total", 0)), BAR),
-            f"{item.get('done', 0):,}/{item.get('total', 0):,}",
+            bar(share(item["done"], item.get("total", 0)), BAR) if item.get("done") else "",
+            f"{item['done']:,}/{item.get('total', 0):,}" if item.get("done") else "–",
             running_score(item),
             duration(item.get("eta_s")),
             why(item),
@@ -186,7 +186,7 @@ def plan(rows: Iterable[Record]) -> Table:
     return Table(columns, cells, "nothing matches: no model, or no benchmark, passes the filters")
 
 
-def reasons(rows: Iterable[Record], meanings: dict[str, str]) -> Table:
+def reasons(rows: Iterable[Record], meanings: Mapping[Any, str]) -> Table:
     """How many rows have which reason, and what it means; for what would not run."""
     found: dict[str, int] = {}
     for row in rows:
@@ -317,7 +317,9 @@ def sample_rows(items: Iterable[Record]) -> Table:
         value = "" if item.get("value") is None else f"{item['value']:g}"
         extracted = item.get("extracted")
         first = [str(item["number"]), str(item["row"]), str(item["repeat"]), value, item["reason"]]
-        rows.append([*first, item.get("expected", ""), "" if extracted is None else extracted, item.get("detail", ""), *texts])
+        rows.append(
+            [*first, item.get("expected", ""), "" if extracted is None else extracted, item.get("detail", ""), *texts]
+        )
     return Table([Column(title) for title in titles], rows, "no samples yet")
 
 

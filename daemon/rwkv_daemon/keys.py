@@ -43,7 +43,7 @@ def generation_key(work: Work) -> str:
     )
 
 
-def grade_key(generation: str, grader: str, grader_version: int) -> str:
+def grade_key(generation: str, grader: str, grader_version: str) -> str:
     """A generation graded by one version of one grader."""
     return digest(generation, grader, grader_version) if generation else ""
 

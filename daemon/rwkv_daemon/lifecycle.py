@@ -1,7 +1,7 @@
 """The life of a job as one table. Pure: no clock, no file, no process.
 
-Two rules. Everything that changes a job's state is an event of this table; a pair that is not in it is a bug and raises.
-And the stages between `starting` and `done` are never set by hand: `stage` derives them from what is stored.
+Two rules. Everything that changes a job's state is an event of this table; a pair that is not in it raises. And the
+stages between `starting` and `done` are never set by hand: `stage` derives them from what is stored.
 """
 
 from typing import Final, Literal

@@ -41,7 +41,7 @@ class KindFact:
     configuration: dict[str, object]
     repeats: int
     grader: str
-    grader_version: int
+    grader_version: str
     rows: int | None
     rows_sha256: str
     chain_of_thought: bool = False

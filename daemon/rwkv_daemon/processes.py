@@ -86,7 +86,7 @@ def start(launch: Launch) -> Worker:
     argv = [sys.executable, "-I", "-S", str(SHIM), str(launch.record), str(launch.log), *options, "--", *launch.argv]
     environment = launch.environment | {MARKER: launch.uuid, "SPT_NOENV": "1"}
     with launch.log.open("ab") as log:
-        popen = subprocess.Popen(  # noqa: S603 - argv list
+        popen = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
         )
     deadline = time.monotonic() + RECORD_TIMEOUT_S

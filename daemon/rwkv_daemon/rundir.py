@@ -96,7 +96,7 @@ class SampleRecord(Struct, frozen=True, kw_only=True, tag="sample", omit_default
 
 
 Record = StageRecord | SampleRecord
-record_decoder: Final = msgspec.json.Decoder(Record)
+record_decoder: Final[msgspec.json.Decoder[Record]] = msgspec.json.Decoder(Record)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from rwkv_data import settings
+from rwkv_data.errors import RowError
 from rwkv_data.stage import Row, Stage
 from rwkvctl.protocol.engine import StopKind
 
@@ -58,10 +59,11 @@ class Answer:
 
     @property
     def stop(self) -> StopKind:
-        """How the sample ended: an error or a length limit in any stage counts for the whole sample."""
-        for kind in ("error", "length"):
-            if kind in self.stops:
-                return kind
+        """How the engine ended the sample: an error or a length limit in any stage counts for the whole sample."""
+        if "error" in self.stops:
+            return "error"
+        if "length" in self.stops:
+            return "length"
         return self.stops[-1] if self.stops else "stop_token"
 
 
@@ -124,6 +126,14 @@ class Kind:
         """Grade one sample. Many are cheaper inside `grading()`."""
         with self.grading() as grade:
             return grade(row, answer)
+
+    def stop(self, answer: Answer) -> StopKind:
+        """How the sample ended, for counting what was truncated: `Answer.stop`, but an answer that was complete
+        before the last stage ran on to its limit is not truncated."""
+        whole = self.stages[-1].whole
+        if answer.stop == "length" and "length" not in answer.stops[:-1] and whole and whole(answer.text):
+            return "stop_suffix"
+        return answer.stop
 
     def chance(self, row: Row) -> float | None:
         """The share that blind choosing gets on this row; None where answers are free."""
@@ -229,8 +239,11 @@ class Benchmark:
         return next(iter(self.kinds.values()))
 
     def convert(self, raw: Row) -> dict[str, Any]:
-        """A raw row as a prepared one, checked. Raises RowError."""
-        row = self.from_source(raw)
+        """A raw row as a prepared one, checked. Raises RowError, also where the row is of a shape nobody foresaw."""
+        try:
+            row = self.from_source(raw)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RowError(f"the row is of no known shape ({type(error).__name__}: {error})") from error
         self.check_row(row)
         return row
 

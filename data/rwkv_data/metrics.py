@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What a score needs to know of one graded sample. `stop` is `Answer.stop`, the rest the Grade's."""
+    """What a score needs to know of one graded sample. `stop` is `Kind.stop(answer)`, the rest the Grade's."""
 
     row: int
     repeat: int
@@ -95,9 +95,11 @@ def maj_at_k(votes: Sequence[Hashable | None], values: Sequence[float], k: int) 
 
 def mcnemar(only_a: int, only_b: int) -> float:
     """Exact two-sided p of discordant pairs: rows that only a, and only b, has right."""
-    n = only_a + only_b
-    tail = sum(math.comb(n, i) for i in range(min(only_a, only_b) + 1))
-    return min(1.0, math.ldexp(tail, 1 - n))
+    n, tail, ways = only_a + only_b, 0, 1
+    for i in range(min(only_a, only_b) + 1):
+        tail += ways
+        ways = ways * (n - i) // (i + 1)
+    return min(1.0, 2 * tail / (1 << n))
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float]) -> Estimate:

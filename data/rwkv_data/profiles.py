@@ -10,6 +10,7 @@ from rwkv_data import rows
 from rwkv_data.benchmark import Grader, Kind, Row, Stage
 from rwkv_data.demo_rows import lookup_prompt
 from rwkv_data.graders import choice
+from rwkv_data.graders.boxed import closes_box
 from rwkvctl.protocol.engine import Sampling, Stops
 
 RWKV_SKILLS = ("rwkv-skills-v1", 1)
@@ -84,7 +85,14 @@ def free_response(
         profile_version=version,
         stages=(
             Stage(name="cot", mode="generate", prompt=cot_prompt, sampling=cot, stops=_COT_STOPS),
-            Stage(name="final", mode="generate", prompt=boxed_tail, sampling=FREE_RESPONSE_FINAL, stops=_FINAL_STOPS),
+            Stage(
+                name="final",
+                mode="generate",
+                prompt=boxed_tail,
+                sampling=FREE_RESPONSE_FINAL,
+                stops=_FINAL_STOPS,
+                whole=closes_box,
+            ),
         ),
         grader=grader,
         repeats=repeats,

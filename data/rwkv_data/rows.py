@@ -32,6 +32,14 @@ def texts(row: Row, field: str) -> list[str]:
     return value
 
 
+def whole(row: Row, field: str) -> int:
+    """A field that must hold a whole number."""
+    value = row.get(field)
+    if not isinstance(value, int):
+        raise RowError(f"{field!r} is {_shown(value)}, not a whole number")
+    return value
+
+
 def check_question(row: Row) -> None:
     """Refuse what is no question row."""
     text(row, "question")

@@ -18,7 +18,8 @@ _END_OF_TEXT = Stops()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """One request to the engine. The first stage's prompt is whole; a later one's is the tail that is appended to
-    what came before (prompt and generated ids without the stop). `choices` belongs to the mode "choose"."""
+    what came before (prompt and generated ids without the stop). `choices` belongs to the mode "choose". `whole` says
+    of a text that ran to its limit whether its answer is complete all the same."""
 
     name: str
     mode: Mode
@@ -26,6 +27,7 @@ class Stage:
     sampling: Sampling = _GREEDY
     stops: Stops = _END_OF_TEXT
     choices: Callable[[Row], tuple[str, ...]] | None = None
+    whole: Callable[[str], bool] | None = None
 
     def configuration(self) -> dict[str, Any]:
         """Everything but the prompt that decides what is generated, as plain JSON values."""

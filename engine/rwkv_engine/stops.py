@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from rwkvctl.protocol.engine import Stops
 
 from rwkv_engine.errors import ItemError
-from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer
+from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer, utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ def resolve(stops: Stops, tokenizer: Tokenizer) -> StopRule:
     texts = [*stops.suffixes, *(text for text, token in singles.items() if token is None)]
     if stops.end_of_text:
         ids.add(END_OF_TEXT)
-    return StopRule(frozenset(ids), tuple(dict.fromkeys(text.encode() for text in texts)))
+    return StopRule(frozenset(ids), tuple(dict.fromkeys(utf8(text) for text in texts)))
 
 
 @dataclass(slots=True)
@@ -42,8 +42,8 @@ class SuffixMatcher:
         self.data += token
         if not self.suffixes:
             return None
-        ends = [(end, start) for suffix in self.suffixes if (start := self._find(suffix, before)) >= 0
-                for end in [start + len(suffix)]]
+        starts = [(self._find(suffix, before), suffix) for suffix in self.suffixes]
+        ends = [(start + len(suffix), start) for start, suffix in starts if start >= 0]
         return min(ends)[1] if ends else None
 
     def _find(self, suffix: bytes, before: int) -> int:

@@ -47,13 +47,8 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Raises ItemError for text that UTF-8 cannot write (lone surrogates)."""
-        try:
-            data = text.encode()
-        except UnicodeEncodeError as error:
-            raise ItemError("the text holds a lone surrogate, which UTF-8 cannot write") from error
-        if self._encoder is not None:
-            return self._encoder(text)
-        return self.encode_bytes(data)
+        data = utf8(text)
+        return self.encode_bytes(data) if self._encoder is None else self._encoder(text)
 
     def encode_bytes(self, data: bytes) -> list[int]:
         """Ids of any bytes, UTF-8 or not."""
@@ -61,7 +56,7 @@ class Tokenizer:
 
     def single(self, text: str) -> int | None:
         """The id of the one token that is exactly this text, or None."""
-        return self.ids.get(text.encode(errors="surrogatepass"))
+        return self.ids.get(utf8(text))
 
     def token_bytes(self, token: int) -> bytes:
         return self.table[token] if token < len(self.table) else b""
@@ -72,6 +67,14 @@ class Tokenizer:
     def decode(self, ids: Iterable[int]) -> str:
         """Text of whole ids; what is not UTF-8 becomes U+FFFD."""
         return self.decode_bytes(ids).decode(errors="replace")
+
+
+def utf8(text: str) -> bytes:
+    """Raises ItemError for lone surrogates, which JSON can carry and UTF-8 cannot write."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ItemError("the text holds a lone surrogate, which UTF-8 cannot write") from error
 
 
 class IncrementalText:

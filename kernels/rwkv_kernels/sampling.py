@@ -4,75 +4,18 @@ The rule (rwkv-skills, on generated tokens only): z = (logit - cost) / temperatu
 stays if it is among the `top_k` best and the probability mass of the better ones is below `top_p`, both measured on the
 whole softmax, equal logits ordered by id; the kept ones are drawn by inverse CDF with one Philox uniform. Temperature 0
 and top_p 0 take the best (the lowest id among equals). Where nothing is cut the CDF runs in id order.
-
-`Costs` is the penalty ledger of one sample: after each token all costs shrink by `decay`, then the token costs
-`presence` if it cost nothing, else `frequency` more; unpenalised tokens never cost anything.
 """
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from rwkv_kernels.draw import Draw
 from rwkv_kernels.logprob import weights
 from rwkv_kernels.philox import uniforms
 
 FIRST_LOOK = 256  # candidates fetched before a full sort is paid for
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """How one row is drawn: `position` counts generated tokens from 0; `costs` are (ids, costs) or None."""
-
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    key: int = 0
-    position: int = 0
-    banned: Tensor | None = None
-    costs: tuple[NDArray[np.int64], NDArray[np.float32]] | None = None
-
-    @property
-    def greedy(self) -> bool:
-        return self.temperature == 0.0 or self.top_p <= 0.0 or self.top_k == 1
-
-
-@dataclass(slots=True)
-class Costs:
-    """The penalties of one sample, sparse: a dense row would be 262 kB read and written a step."""
-
-    presence: float
-    frequency: float
-    decay: float
-    unpenalised: Set[int]
-    _places: dict[int, int] = field(default_factory=dict)
-    _ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(16, np.int64))
-    _costs: NDArray[np.float32] = field(default_factory=lambda: np.empty(16, np.float32))
-
-    def add(self, token: int) -> None:
-        """Account for a token that was just generated."""
-        used = len(self._places)
-        self._costs[:used] *= np.float32(self.decay)
-        if token in self.unpenalised:
-            return
-        place = self._places.setdefault(token, used)
-        if place == used:
-            self._append(used, token)
-        self._costs[place] += self.presence if self._costs[place] == 0.0 else self.frequency
-
-    def _append(self, place: int, token: int) -> None:
-        if place == len(self._ids):
-            self._ids = np.concatenate((self._ids, np.empty_like(self._ids)))
-            self._costs = np.concatenate((self._costs, np.empty_like(self._costs)))
-        self._ids[place], self._costs[place] = token, 0.0
-
-    def current(self) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
-        """(ids, costs) of every token that was generated, or None while there is none."""
-        used = len(self._places)
-        return (self._ids[:used], self._costs[:used]) if used else None
 
 
 def sample(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
@@ -94,7 +37,7 @@ def adjust(row: Tensor, draw: Draw) -> None:
         ids, costs = draw.costs
         row[torch.from_numpy(ids)] -= torch.from_numpy(costs)
     if draw.banned is not None:
-        row[draw.banned] = -torch.inf
+        row[torch.from_numpy(draw.banned)] = -torch.inf
 
 
 def _draw(logits: Tensor, draws: Sequence[Draw]) -> list[int]:

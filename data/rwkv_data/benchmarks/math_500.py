@@ -5,8 +5,9 @@ r"""MATH-500: 500 competition problems with LaTeX answers (Hendrycks et al. 2021
      "unique_id": "test/precalculus/807.json"}
 
 The catch: 311 answers are whole numbers, the rest fractions, tuples, intervals, matrices, words. String equality and
-"the last number" both misjudge them, so equality is math-verify's. A prompt of this profile stops at `}\`, also in the
-middle of an answer such as `\frac{\pi}{2}\right)`.
+"the last number" both misjudge them, so equality is math-verify's. The profile stops at the token `}\`, which cuts one
+of the 500 gold answers (`\left(\frac{3}{5},\frac{8}{3}\right]`), and not at `}}\`, with which 113 of them end: those
+run on to the limit, and the answer ends where its box does.
 """
 
 from typing import Any
@@ -23,7 +24,7 @@ def from_source(raw: Row) -> dict[str, Any]:
         "answer": rows.text(raw, "answer"),
         "solution": rows.text(raw, "solution"),
         "subject": rows.text(raw, "subject"),
-        "level": int(raw["level"]),
+        "level": rows.whole(raw, "level"),
         "id": rows.text(raw, "unique_id"),
     }
 

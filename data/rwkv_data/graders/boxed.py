@@ -6,7 +6,17 @@ go on talking, or stop inside an inner group, because the stop token swallowed t
 
 
 def inside_box(text: str) -> str:
-    """The text up to the brace that closes the box; all of it if none does. Escaped braces do not count."""
+    """The text up to the brace that closes the box; all of it if none does."""
+    return text[: _end(text)].strip()
+
+
+def closes_box(text: str) -> bool:
+    """Whether the box is closed in the text, so that what follows is no part of the answer."""
+    return _end(text) is not None
+
+
+def _end(text: str) -> int | None:
+    """Where the brace stands that closes nothing opened in the text. Escaped braces do not count."""
     depth, escaped = 0, False
     for index, char in enumerate(text):
         if escaped or char == "\\":
@@ -16,8 +26,8 @@ def inside_box(text: str) -> str:
         elif char == "}":
             depth -= 1
             if depth < 0:
-                return text[:index].strip()
-    return text.strip()
+                return index
+    return None
 
 
 def open_groups(text: str) -> int:

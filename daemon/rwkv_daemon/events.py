@@ -1,0 +1,118 @@
+"""Facts of the node: stored ones with a sequence number, live ones without, and the people who follow them.
+
+A follower that does not read is dropped rather than waited for: its queue is bounded, and it can come back with the
+last number it saw.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import aiosqlite
+import msgspec
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.store.connection import Store
+from rwkvctl.protocol.messages import Event
+
+QUEUE: Final = 1000
+HEARTBEAT_S: Final = 15.0
+
+
+@dataclass(slots=True)
+class Bus:
+    """Hands events to whoever follows. Stored events are published after their transaction has committed."""
+
+    followers: set[asyncio.Queue[Event | None]] = field(default_factory=set)
+    last: int = 0
+
+    def publish(self, events: Iterable[Event]) -> None:
+        """Give events to every follower; one whose queue is full is told to go (None)."""
+        for event in events:
+            self.last = max(self.last, event.seq)
+            for queue in list(self.followers):
+                if queue.full():
+                    self.followers.discard(queue)
+                    queue.get_nowait()
+                    queue.put_nowait(None)
+                else:
+                    queue.put_nowait(event)
+
+    @contextmanager
+    def follow(self) -> Any:
+        """A queue of all events from now on; None in it means: too slow, dropped."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUE)
+        self.followers.add(queue)
+        try:
+            yield queue
+        finally:
+            self.followers.discard(queue)
+
+
+async def record(db: aiosqlite.Connection, kind: str, **values: Any) -> Event:
+    """Store an event in the caller's transaction; publish it once that has committed."""
+    event = Event(kind=kind, at=now(), **values)
+    cursor = await db.execute(
+        "INSERT INTO event (at, kind, job, engine, session, text, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            event.at,
+            kind,
+            int(event.job[1:]) if event.job else None,
+            int(event.engine[1:]) if event.engine else None,
+            event.session,
+            event.text,
+            json.dumps(event.data, ensure_ascii=False),
+        ),
+    )
+    assert cursor.lastrowid is not None
+    return msgspec.structs.replace(event, seq=cursor.lastrowid)
+
+
+def passing(kind: str, **values: Any) -> Event:
+    """An event that is streamed but not stored: progress and telemetry."""
+    return Event(kind=kind, at=now(), **values)
+
+
+async def stored(store: Store, since: int, session: str = "", limit: int = 100_000) -> list[Event]:
+    """Stored events after a number, oldest first."""
+    rows = await store.all(
+        "SELECT * FROM event WHERE seq > ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",
+        (since, session, session, limit),
+    )
+    return [
+        Event(
+            kind=row["kind"],
+            at=row["at"],
+            seq=row["seq"],
+            job=f"j{row['job']}" if row["job"] else "",
+            engine=f"e{row['engine']}" if row["engine"] else "",
+            session=row["session"],
+            text=row["text"],
+            data=json.loads(row["data"]),
+        )
+        for row in rows
+    ]
+
+
+async def stream(bus: Bus, store: Store, *, since: int, follow: bool, session: str) -> AsyncIterator[Event]:
+    """Stored events after `since`, then live ones, none missed and none twice; a heartbeat when nothing happens."""
+    with bus.follow() as queue:
+        last = bus.last if since < 0 else since
+        if since >= 0:
+            for event in await stored(store, since, session):
+                last = event.seq
+                yield event
+        while follow:
+            try:
+                async with asyncio.timeout(HEARTBEAT_S):
+                    event = await queue.get()
+            except TimeoutError:
+                yield passing("heartbeat")
+                continue
+            if event is None:
+                return
+            if (not event.seq or event.seq > last) and (not session or event.session in {"", session}):
+                yield event

@@ -1,0 +1,141 @@
+"""Units as requests to an engine, and its answers as records. No I/O."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from rwkv_daemon import keys
+from rwkv_daemon.rundir import JobSpec, StageRecord
+from rwkv_daemon.runner.work import Unit, Work
+from rwkv_data.benchmark import Answer, Kind
+from rwkv_data.stage import Row
+from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Scored, ScoreItem
+
+
+@dataclass(slots=True)
+class Batch:
+    """One request: its route, its lines, and which unit each (item id, index) answers."""
+
+    route: str
+    lines: list[bytes]
+    waiting: dict[tuple[str, int], Unit]
+    sent: float = field(default_factory=time.monotonic)
+
+    @property
+    def body(self) -> bytes:
+        return b"\n".join(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Builds requests for one job and reads their answers."""
+
+    spec: JobSpec
+    kind: Kind
+    rows: Sequence[Row]
+    work: Work
+    prompts_written: set[tuple[int, int]] = field(default_factory=set)
+
+    def batch(self, units: list[Unit], engine: str) -> Batch:
+        """One request for units of one stage. Fresh repeats of a row share an item, so that the prompt is read once."""
+        stage = self.kind.stages[units[0].stage]
+        if stage.mode == "choose":
+            items = [(self.score_item(unit, engine), [unit]) for unit in units]
+            lines = [msgspec.json.encode(item) for item, _ in items]
+            return Batch("/v1/score", lines, {(item.id, 0): group[0] for item, group in items})
+        generate = [(self.generate_item(group, engine), group) for group in same_row(units)]
+        waiting = {(item.id, index): unit for item, group in generate for index, unit in enumerate(group)}
+        return Batch("/v1/generate", [msgspec.json.encode(item) for item, _ in generate], waiting)
+
+    def name(self, unit: Unit) -> str:
+        return f"{self.spec.job}.{self.spec.attempt}.{unit.row}.{unit.repeat}.{unit.stage}.{unit.deaths}"
+
+    def generate_item(self, group: list[Unit], engine: str) -> GenerateItem:
+        first = group[0]
+        index = first.stage
+        stage = self.kind.stages[index]
+        text, ids, tail, kept = self.context(first, engine)
+        return GenerateItem(
+            id=self.name(first),
+            text=text,
+            ids=ids,
+            tail=tail,
+            continue_from=kept,
+            n=len(group),
+            keys=tuple(keys.random_key(self.spec.seed, unit.row, unit.repeat, index) for unit in group),
+            sampling=stage.sampling,
+            stops=stage.stops,
+            group=f"j{self.spec.job}",
+            keep=index + 1 < len(self.kind.stages),
+        )
+
+    def score_item(self, unit: Unit, engine: str) -> ScoreItem:
+        stage = self.kind.stages[unit.stage]
+        assert stage.choices is not None, "a choose stage has choices"
+        text, ids, tail, kept = self.context(unit, engine)
+        return ScoreItem(
+            id=self.name(unit),
+            context=text,
+            context_ids=ids,
+            tail=tail,
+            continue_from=kept,
+            continuations=stage.choices(self.rows[unit.row]),
+            group=f"j{self.spec.job}",
+        )
+
+    def context(self, unit: Unit, engine: str) -> tuple[str | None, tuple[int, ...] | None, str, Continue | None]:
+        """(text, ids, tail, continue): the first stage's prompt; else the state the engine keeps; else the ids of all
+        earlier stages, sent again."""
+        prompt = self.kind.stages[unit.stage].prompt(self.rows[unit.row])
+        if unit.stage == 0:
+            return prompt, None, "", None
+        if unit.kept is not None and unit.kept[0] == engine:
+            return None, None, "", Continue(id=unit.kept[1], index=unit.kept[2], tail=prompt)
+        last = unit.stages[-1]
+        return None, self.work.prompt_ids[unit.row, last.stage] + last.ids, prompt, None
+
+    def stage_record(self, unit: Unit, answer: Generated | Scored, engine: str, sent: float) -> StageRecord:
+        """A finished stage. The prompt and its ids are written with the first repeat that finishes it."""
+        place = (unit.row, unit.stage)
+        first = place not in self.prompts_written
+        self.prompts_written.add(place)
+        prompt_ids = answer.prompt_ids if isinstance(answer, Generated) else ()
+        if prompt_ids and unit.stage == 0:
+            self.work.prompt_ids.setdefault(place, prompt_ids)
+        record = StageRecord(
+            row=unit.row,
+            repeat=unit.repeat,
+            stage=unit.stage,
+            prompt=self.kind.stages[unit.stage].prompt(self.rows[unit.row]) if first else None,
+            prompt_ids=prompt_ids if first and unit.stage == 0 else (),
+            prompt_tokens=answer.usage.prompt,
+            cached=answer.usage.cached,
+            generated=answer.usage.generated,
+            engine=engine,
+            seconds=round(time.monotonic() - sent, 3),
+        )
+        if isinstance(answer, Scored):
+            logprobs = tuple(score.logprob for score in answer.scores)
+            best = max(range(len(logprobs)), key=lambda i: logprobs[i])
+            return msgspec.structs.replace(record, logprobs=logprobs, choice=best, stop="stop_token")
+        return msgspec.structs.replace(record, ids=answer.ids, text=answer.text, stop=answer.stop)
+
+
+def same_row(units: list[Unit]) -> list[list[Unit]]:
+    """Neighbouring fresh units of one row together; later stages each by themselves."""
+    groups: list[list[Unit]] = []
+    for unit in units:
+        if groups and unit.stage == 0 and groups[-1][-1].row == unit.row and not unit.deaths:
+            groups[-1].append(unit)
+        else:
+            groups.append([unit])
+    return groups
+
+
+def answer_of(unit: Unit) -> Answer:
+    """What the grader sees of a unit whose stages are all there."""
+    last = unit.stages[-1]
+    stops = tuple(record.stop for record in unit.stages)
+    return Answer(text=last.text, stops=stops, logprobs=last.logprobs)  # type: ignore[arg-type]

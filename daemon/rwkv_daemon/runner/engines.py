@@ -1,0 +1,73 @@
+"""Talking to engines: one request, its stream of answers, and what can go wrong, as three named errors."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import msgspec
+
+from rwkv_daemon.rundir import Endpoint
+from rwkv_daemon.runner.ask import Batch
+from rwkvctl.protocol.engine import Generated, Scored
+
+BUSY_RETRY_S = 0.2
+
+
+class EngineBusyError(Exception):
+    """The engine's queue is full; try again in `retry_s`."""
+
+    def __init__(self, retry_s: float) -> None:
+        super().__init__(f"busy, try again in {retry_s} s")
+        self.retry_s = retry_s
+
+
+class EngineAwayError(Exception):
+    """Nobody answers on the socket: nothing was in flight there."""
+
+
+class EngineDiedError(Exception):
+    """The connection broke while the engine held the batch: every unit without an answer is a suspect."""
+
+
+class EngineRefusedError(Exception):
+    """The engine cannot take the request at all: a mistake of ours, or another version. Not retried."""
+
+
+class EngineClient:
+    """One engine. Requests may run side by side."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        transport = httpx.AsyncHTTPTransport(uds=endpoint.socket)
+        timeout = httpx.Timeout(10.0, read=None, pool=None)
+        self.http = httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=timeout)
+
+    async def ask(self, batch: Batch) -> AsyncIterator[Generated | Scored]:
+        """The answers of a batch in finishing order. Raises the errors above."""
+        decoder: msgspec.json.Decoder[Generated | Scored]
+        decoder = msgspec.json.Decoder(Scored if batch.route == "/v1/score" else Generated)
+        try:
+            async with self.http.stream("POST", batch.route, content=batch.body) as response:
+                await check(response)
+                async for line in response.aiter_lines():
+                    if line:
+                        yield decoder.decode(line)
+        except httpx.ConnectError as error:
+            raise EngineAwayError(str(error)) from error
+        except httpx.TransportError as error:
+            raise EngineDiedError(str(error) or type(error).__name__) from error
+        if batch.waiting:
+            raise EngineDiedError("the answer ended early")
+
+    async def close(self) -> None:
+        await self.http.aclose()
+
+
+async def check(response: httpx.Response) -> None:
+    """Raise what the status means."""
+    if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        raise EngineBusyError(float(response.headers.get("retry-after", BUSY_RETRY_S)))
+    if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        raise EngineAwayError("the engine is stopping")
+    if response.status_code != httpx.codes.OK:
+        text = (await response.aread()).decode(errors="replace")
+        raise EngineRefusedError(f"the engine answered {response.status_code}: {text[:500]}")

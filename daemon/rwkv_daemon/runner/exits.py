@@ -1,0 +1,12 @@
+"""Exit codes of the runner, which decide what the daemon does next. Any other code is a crash, and is tried again."""
+
+from typing import Final
+
+STOPPED: Final = 10
+"""It was asked to stop, and did."""
+BAD_ROWS: Final = 11
+"""The rows are missing or damaged: the job is held until they are prepared again."""
+DISK_FULL: Final = 12
+"""No room for samples: the job is held until there is."""
+CANNOT_RUN: Final = 13
+"""The run directory is from another version: the job fails."""

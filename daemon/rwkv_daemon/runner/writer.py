@@ -1,0 +1,48 @@
+"""The samples file of one attempt: one record a line, each written whole or not at all as far as a reader can see."""
+
+import errno
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from rwkv_daemon.faults import crash_point
+from rwkv_daemon.rundir import Record, StageRecord
+
+
+class DiskFullError(Exception):
+    """There is no room for samples. What is written stays; the job goes on when there is room again."""
+
+
+class SamplesFile:
+    """Appends records. A line that was cut short by a full disk is ended by nothing, so readers pass it over."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.descriptor)
+
+    def append(self, record: Record) -> None:
+        """Write one record. Raises DiskFullError."""
+        stage = isinstance(record, StageRecord)
+        if stage:
+            crash_point("runner-before-stage")
+        line = msgspec.json.encode(record) + b"\n"
+        try:
+            written = os.write(self.descriptor, line)
+        except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+                raise DiskFullError(f"no space left to write {self.path}") from error
+            raise
+        if written < len(line):
+            raise DiskFullError(f"no space left to write {self.path}")
+        crash_point("runner-after-stage" if stage else "runner-after-sample")

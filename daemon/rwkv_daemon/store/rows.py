@@ -1,0 +1,141 @@
+"""Rows of the store as values."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from rwkvctl.protocol.states import EngineState, JobState, Reason
+
+
+class FromRow:
+    """Builds a dataclass from a database row that has at least its columns."""
+
+    @classmethod
+    def of(cls, row: Any) -> Self:
+        return cls(**{field.name: row[field.name] for field in fields(cls)})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow(FromRow):
+    """A row of `job`."""
+
+    id: int
+    session: str
+    model: str
+    weights_path: str
+    weights_sha256: str
+    benchmark: str
+    kind: str
+    version: int
+    state: JobState
+    reason: Reason | str
+    detail: str
+    priority: int
+    generation_key: str
+    grade_key: str
+    settings: str
+    configuration: str
+    grader: str
+    grader_version: str
+    benchmark_version: int
+    rows_sha256: str
+    seed: int
+    row_limit: int | None
+    numerics: str
+    repeats: int
+    stages: int
+    total: int
+    done: int
+    stages_done: int
+    right_sum: float
+    attempt: int
+    restarts: int
+    engine: int | None
+    run_log_dir: str
+    queued: str
+    started: str
+    finished: str
+
+    @property
+    def name(self) -> str:
+        """`j12`: what the operator types."""
+        return f"j{self.id}"
+
+    @property
+    def stages_total(self) -> int:
+        return self.total * self.stages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """What a dispatch stores for one planned pair."""
+
+    model: str
+    weights_path: str
+    weights_sha256: str
+    benchmark: str
+    kind: str
+    state: JobState
+    reason: str
+    detail: str
+    priority: int
+    generation_key: str
+    grade_key: str
+    settings: str
+    configuration: str
+    grader: str
+    grader_version: str
+    benchmark_version: int
+    rows_sha256: str
+    seed: int
+    row_limit: int | None
+    numerics: str
+    repeats: int
+    stages: int
+    total: int
+    run_log_dir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRow(FromRow):
+    """A row of `engine`."""
+
+    id: int
+    uuid: str
+    model: str
+    weights_path: str
+    weights_sha256: str
+    numerics: str
+    lease: str
+    state: EngineState
+    socket: str
+    health: str
+    detail: str
+    started: str
+    ended: str
+
+    @property
+    def name(self) -> str:
+        """`e3`: what the operator types."""
+        return f"e{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRow(FromRow):
+    """A row of `attempt`."""
+
+    job: int
+    number: int
+    uuid: str
+    state: str
+    ingested: int
+    started: str
+    ended: str
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCounts:
+    """How far a job is, after an ingest."""
+
+    done: int
+    stages_done: int
+    right_sum: float

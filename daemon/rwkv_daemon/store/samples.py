@@ -1,0 +1,164 @@
+"""Queries about completions, samples, grades and scores."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import aiosqlite
+
+from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
+from rwkv_daemon.store.connection import Store
+from rwkv_daemon.store.jobs import as_json
+from rwkv_daemon.store.rows import SampleCounts
+
+
+async def ingest(
+    db: aiosqlite.Connection, job: int, attempt: int, grade_key: str, records: Sequence[Record], offset: int
+) -> SampleCounts:
+    """Store records and advance the attempt's offset, in the caller's transaction. What is there already is left as it
+    is, so a slice may be ingested twice."""
+    stages = [record for record in records if isinstance(record, StageRecord)]
+    await db.executemany(
+        "INSERT OR IGNORE INTO prompt VALUES (?, ?, ?, ?)",
+        [(job, s.row, s.stage, s.prompt) for s in stages if s.prompt is not None],
+    )
+    await db.executemany(
+        f"INSERT OR IGNORE INTO completion VALUES ({', '.join('?' * 14)})",
+        [completion_row(job, attempt, s) for s in stages],
+    )
+    for record in records:
+        if isinstance(record, SampleRecord):
+            await add_sample(db, job, attempt, grade_key, record)
+    await db.execute("UPDATE attempt SET ingested = ? WHERE job = ? AND number = ?", (offset, job, attempt))
+    return await refresh_counts(db, job, grade_key)
+
+
+def completion_row(job: int, attempt: int, s: StageRecord) -> tuple[Any, ...]:
+    return (
+        job, s.row, s.repeat, s.stage, attempt, as_json(s.ids), s.text, s.stop, as_json(s.logprobs),
+        s.prompt_tokens, s.cached, s.generated, s.engine, s.seconds,
+    )  # fmt: skip
+
+
+async def add_sample(db: aiosqlite.Connection, job: int, attempt: int, grade_key: str, record: SampleRecord) -> None:
+    """One finished sample with its grade; nothing if it is there."""
+    cursor = await db.execute(
+        "INSERT OR IGNORE INTO sample (job, row, repeat, attempt) VALUES (?, ?, ?, ?)",
+        (job, record.row, record.repeat, attempt),
+    )
+    if cursor.rowcount:
+        await db.execute(
+            "INSERT INTO grade VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (cursor.lastrowid, grade_key, record.value, record.reason, record.expected, record.extracted,
+             record.detail),
+        )  # fmt: skip
+
+
+async def refresh_counts(db: aiosqlite.Connection, job: int, grade_key: str) -> SampleCounts:
+    """Count what is stored and keep it on the job."""
+    rows = await db.execute_fetchall(
+        "SELECT COUNT(*) AS done, COALESCE(SUM(value), 0) AS right_sum, "
+        "(SELECT COUNT(*) FROM completion WHERE job = ?1) AS stages_done "
+        "FROM sample JOIN grade ON sample = number AND grade_key = ?2 WHERE job = ?1",
+        (job, grade_key),
+    )
+    row = next(iter(rows))
+    counts = SampleCounts(row["done"], row["stages_done"], row["right_sum"])
+    await db.execute(
+        "UPDATE job SET done = ?, stages_done = ?, right_sum = ? WHERE id = ?",
+        (counts.done, counts.stages_done, counts.right_sum, job),
+    )
+    return counts
+
+
+async def graded(store: Store, job: int, grade_key: str) -> list[tuple[int, int, float | None, str, str | None, str]]:
+    """(row, repeat, value, stop, extracted, reason) of every sample. `stop` is `error` or `length` if any stage ended
+    so, else how the last one ended."""
+    stops = await store.all(
+        "SELECT row, repeat, GROUP_CONCAT(stop) AS stops FROM "
+        "(SELECT row, repeat, stop FROM completion WHERE job = ? ORDER BY row, repeat, stage) GROUP BY row, repeat",
+        (job,),
+    )
+    how = {(row["row"], row["repeat"]): whole_stop(row["stops"].split(",")) for row in stops}
+    rows = await store.all(
+        "SELECT row, repeat, value, extracted, reason FROM sample JOIN grade ON sample = number AND grade_key = ? "
+        "WHERE job = ?",
+        (grade_key, job),
+    )
+    return [
+        (r["row"], r["repeat"], r["value"], how.get((r["row"], r["repeat"]), "error"), r["extracted"], r["reason"])
+        for r in rows
+    ]
+
+
+def whole_stop(stops: list[str]) -> str:
+    return next((kind for kind in ("error", "length") if kind in stops), stops[-1])
+
+
+async def totals(store: Store, job: int) -> sqlite3.Row:
+    """Tokens and engine seconds of a job."""
+    row = await store.one(
+        "SELECT COALESCE(SUM(prompt_tokens), 0) AS prompt_tokens, COALESCE(SUM(cached_tokens), 0) AS cached_tokens, "
+        "COALESCE(SUM(generated_tokens), 0) AS generated_tokens, COALESCE(SUM(seconds), 0) AS seconds, "
+        "GROUP_CONCAT(DISTINCT engine) AS engines FROM completion WHERE job = ?",
+        (job,),
+    )
+    assert row is not None
+    return row
+
+
+async def page(
+    store: Store, job: int, grade_key: str, *, wrong: bool, latest: bool, after: int, limit: int
+) -> list[sqlite3.Row]:
+    """Samples with their grades: in row order after the cursor (row * 2^20 + repeat), or the newest first."""
+    order = "number DESC" if latest else "row, repeat"
+    wanted = " AND (value IS NULL OR value < 1)" if wrong else ""
+    return await store.all(
+        "SELECT number, row, repeat, value, reason, expected, extracted, detail FROM sample "
+        f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND row * 1048576 + repeat > ?{wanted} "
+        f"ORDER BY {order} LIMIT ?",
+        (grade_key, job, after, limit),
+    )
+
+
+async def stages_of(store: Store, job: int, row: int, repeat: int) -> list[sqlite3.Row]:
+    """The stages of one sample with their prompts."""
+    return await store.all(
+        "SELECT c.stage, COALESCE(p.text, '') AS prompt, c.text, c.stop, c.prompt_tokens, c.generated_tokens "
+        "FROM completion c LEFT JOIN prompt p ON p.job = c.job AND p.row = c.row AND p.stage = c.stage "
+        "WHERE c.job = ? AND c.row = ? AND c.repeat = ? ORDER BY c.stage",
+        (job, row, repeat),
+    )
+
+
+async def add_score(db: aiosqlite.Connection, job: int, grade_key: str, finished: str, view: str) -> None:
+    """The score of a job under one grade key."""
+    await db.execute("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?)", (job, grade_key, finished, view))
+
+
+async def scores(
+    store: Store, *, model: str, benchmark: str, session: str, all_versions: bool, limit: int
+) -> list[str]:
+    """Score views as JSON, newest job first; only the newest of each (model, benchmark, kind) unless asked for all."""
+    conditions, parameters = ["1"], []
+    for column, value in (("model", model), ("benchmark", benchmark), ("session", session)):
+        if value:
+            conditions.append(f"j.{column} = ?")
+            parameters.append(value)
+    if not all_versions:
+        conditions.append(
+            "j.id = (SELECT MAX(k.id) FROM job k JOIN score t ON t.job = k.id "
+            "WHERE k.model = j.model AND k.benchmark = j.benchmark AND k.kind = j.kind)"
+        )
+    rows = await store.all(
+        f"SELECT s.view FROM score s JOIN job j ON j.id = s.job WHERE {' AND '.join(conditions)} "
+        "ORDER BY s.job DESC LIMIT ?",
+        (*parameters, limit),
+    )
+    return [row["view"] for row in rows]
+
+
+async def score_of(store: Store, job: int) -> str | None:
+    """The newest score view of one job as JSON."""
+    row = await store.one("SELECT view FROM score WHERE job = ? ORDER BY finished DESC", (job,))
+    return row["view"] if row else None

@@ -1,0 +1,126 @@
+"""States worth keeping: prefixes of prompts, and finished samples that a later item continues. Torch-free.
+
+Both are bounded in bytes and drop the least recently used first. A prefix is found by a running hash over ids and then
+compared id by id, so a hash collision cannot lend a wrong state.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rwkv_engine.strand import Snapshot
+from rwkv_engine.tasks import common_prefix
+
+SHARED_MIN_TOKENS = 32  # a shared beginning shorter than this is not worth a chunk of its own
+
+
+@dataclass(slots=True)
+class PrefixCache:
+    """Snapshots by the ids that lead to them."""
+
+    budget_bytes: int
+    hits: int = 0
+    misses: int = 0
+    size_bytes: int = 0
+    _entries: OrderedDict[int, tuple[tuple[int, ...], Snapshot]] = field(default_factory=OrderedDict)
+    _recent: OrderedDict[str, tuple[int, ...]] = field(default_factory=OrderedDict)
+
+    def find(self, ids: Sequence[int], limit: int) -> Snapshot | None:
+        """The snapshot of the longest known prefix of at most `limit` ids; counts a hit or a miss."""
+        found: int | None = None
+        for length, key in enumerate(prefix_keys(ids[:limit]), 1):
+            entry = self._entries.get(key)
+            if entry is not None and entry[1].length == length and entry[0] == tuple(ids[:length]):
+                found = key
+        if found is None:
+            self.misses += 1
+            return None
+        self.hits += 1
+        self._entries.move_to_end(found)
+        return self._entries[found][1]
+
+    def put(self, ids: tuple[int, ...], snapshot: Snapshot) -> None:
+        """Remember the state after `ids`."""
+        if snapshot.size_bytes > self.budget_bytes:
+            return
+        key = last_key(ids)
+        old = self._entries.pop(key, None)
+        self.size_bytes += snapshot.size_bytes - (old[1].size_bytes if old else 0)
+        self._entries[key] = ids, snapshot
+        while self.size_bytes > self.budget_bytes:
+            self.size_bytes -= self._entries.popitem(last=False)[1][1].size_bytes
+
+    def shared_with_last(self, group: str, ids: tuple[int, ...]) -> int:
+        """How long a beginning this prompt shares with the one before it in its group; 0 if it is not worth saving."""
+        last = self._recent.pop(group, ())
+        self._recent[group] = ids
+        if len(self._recent) > 64:
+            self._recent.popitem(last=False)
+        shared = common_prefix(last, ids)
+        return shared if shared >= SHARED_MIN_TOKENS else 0
+
+
+def prefix_keys(ids: Sequence[int]) -> Iterator[int]:
+    """A running hash after each id."""
+    key = 0
+    for token in ids:
+        key = hash((key, token))
+        yield key
+
+
+def last_key(ids: Sequence[int]) -> int:
+    """The hash of the whole sequence."""
+    key = 0
+    for key in prefix_keys(ids):  # noqa: B007 - only the last one counts
+        pass
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A finished sample: its prompt and answer as ids, and the state somewhere along them (or none to be had)."""
+
+    ids: tuple[int, ...]
+    snapshot: Snapshot | None
+    expires_s: float
+
+
+@dataclass(slots=True)
+class KeptSamples:
+    """Finished samples by (id, index), for `ttl_s` and within a budget in bytes."""
+
+    budget_bytes: int
+    ttl_s: float
+    size_bytes: int = 0
+    _entries: OrderedDict[tuple[str, int], Kept] = field(default_factory=OrderedDict)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def put(self, key: tuple[str, int], ids: tuple[int, ...], snapshot: Snapshot | None, now_s: float) -> float:
+        """Keep it; the seconds for which it is held unless room runs out."""
+        self._drop(key)
+        self._entries[key] = Kept(ids, snapshot, now_s + self.ttl_s)
+        self.size_bytes += snapshot.size_bytes if snapshot else 0
+        while self.size_bytes > self.budget_bytes:
+            self._drop(next(iter(self._entries)))
+        return self.ttl_s if key in self._entries else 0.0
+
+    def get(self, key: tuple[str, int], now_s: float) -> Kept | None:
+        """The kept sample, held for its time once more; None if it is gone."""
+        self.expire(now_s)
+        kept = self._entries.pop(key, None)
+        if kept is not None:
+            kept = Kept(kept.ids, kept.snapshot, now_s + self.ttl_s)
+            self._entries[key] = kept
+        return kept
+
+    def expire(self, now_s: float) -> None:
+        """Drop what is over its time; entries lie in order of expiry."""
+        while self._entries and next(iter(self._entries.values())).expires_s <= now_s:
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, key: tuple[str, int]) -> None:
+        kept = self._entries.pop(key, None)
+        if kept is not None and kept.snapshot is not None:
+            self.size_bytes -= kept.snapshot.size_bytes

@@ -1,0 +1,116 @@
+"""The engine's thread: take in what arrived, plan, run, apply; as long as the process lives."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rwkv_engine.errors import QueueFullError
+from rwkv_engine.gauges import Liveness, Rates
+from rwkv_engine.scheduler import Feed, Output, Scheduler
+from rwkv_engine.tasks import AnyTask
+
+IDLE_BEAT_S = 1.0
+
+Condition = Callable[[AnyTask], bool]
+
+
+class StepRunner(Protocol):
+    """What runs a plan."""
+
+    def run(self, feeds: Sequence[Feed]) -> list[Output]:
+        """One output for each feed, in order."""
+
+
+@dataclass(slots=True)
+class Engine:
+    """Owned by its thread; `submit`, `cancel`, `stop` and the read-only figures may be used from any other."""
+
+    scheduler: Scheduler
+    runner: StepRunner
+    queue_limit: int
+    liveness: Liveness
+    rates: Rates = field(default_factory=Rates)
+    steps: int = 0
+    occupancy: float = 0.0
+    on_exit: Callable[[], None] = lambda: None
+    _inbox: deque[AnyTask | Condition] = field(default_factory=deque)
+    _wake: threading.Condition = field(default_factory=threading.Condition)
+    _incoming: int = 0
+    _stopping: bool = False
+    _thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Items that have no slot yet."""
+        return self.scheduler.waiting + self._incoming
+
+    @property
+    def room(self) -> int:
+        """How many more items the queue wants: enough that no slot goes empty, and never more than it holds."""
+        wanted = 4 * self.scheduler.limits.slots
+        return max(0, min(wanted, self.queue_limit) - self.waiting)
+
+    def start(self, on_exit: Callable[[], None]) -> None:
+        """Start the thread; `on_exit` is called on it when it ends, for whatever reason."""
+        self.on_exit = on_exit
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, tasks: Sequence[AnyTask]) -> None:
+        """Queue all tasks or none. Raises QueueFullError."""
+        with self._wake:
+            if self.waiting + len(tasks) > self.queue_limit:
+                raise QueueFullError(self.queue_limit)
+            self._incoming += len(tasks)
+            self._inbox.extend(tasks)
+            self._wake.notify()
+
+    def cancel(self, condition: Condition) -> None:
+        """End the tasks that fulfil the condition before the next step."""
+        with self._wake:
+            self._inbox.append(condition)
+            self._wake.notify()
+
+    def stop(self) -> None:
+        """End the thread after the present step and wait for it."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while self._take_in():
+                self._step()
+        finally:
+            self.on_exit()
+
+    def _take_in(self) -> bool:
+        """Move what arrived to the scheduler, waiting for something to do. False when the engine is to stop."""
+        with self._wake:
+            while not self._stopping and not self._inbox and self.scheduler.idle:
+                self.liveness.beat()
+                self._wake.wait(IDLE_BEAT_S)
+            arrived, self._incoming = list(self._inbox), 0
+            self._inbox.clear()
+        for thing in arrived:
+            if callable(thing):
+                self.scheduler.cancel(thing)
+            else:
+                self.scheduler.submit(thing)
+        return not self._stopping
+
+    def _step(self) -> None:
+        """Schedule, run, update."""
+        feeds = self.scheduler.plan()
+        if feeds:
+            self.scheduler.apply(feeds, self.runner.run(feeds))
+            self.steps += 1
+            self.occupancy = len(feeds) / self.scheduler.limits.slots
+        self.liveness.beat()
+        counters = self.scheduler.counters
+        self.rates.note(time.monotonic(), counters.prefill_tokens, counters.decode_tokens)

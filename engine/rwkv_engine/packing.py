@@ -1,0 +1,95 @@
+"""From a checkpoint's tensors to the packed weights the arithmetic takes."""
+
+from dataclasses import dataclass
+
+import torch
+from rwkv_kernels.channel_mix import ChannelMix
+from rwkv_kernels.linear import Linear, pack
+from rwkv_kernels.norm import Norm
+from rwkv_kernels.time_mix import TimeMix
+from rwkv_weights.checkpoint import Checkpoint
+from rwkv_weights.schema import MIXES
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One layer."""
+
+    norm1: Norm
+    time: TimeMix
+    norm2: Norm
+    channel: ChannelMix
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A whole model; the embedding stays in the file's type, the rest is fp32."""
+
+    embedding: Tensor
+    norm0: Norm
+    blocks: tuple[Block, ...]
+    norm_out: Norm
+    head: Linear
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    checkpoint: Checkpoint
+
+    def vector(self, key: str) -> Tensor:
+        return self.checkpoint.tensors[key].float().contiguous()
+
+    def norm(self, key: str) -> Norm:
+        return Norm(self.vector(f"{key}.weight"), self.vector(f"{key}.bias"))
+
+    def linear(self, key: str) -> Linear:
+        return pack(self.checkpoint.tensors[f"{key}.weight"])
+
+    def chain(self, key: str, *, bias: bool, inner: str = "none", outer: str = "none") -> tuple[Linear, Linear]:
+        """A low-rank pair, stored [in, rank] and [rank, out]."""
+        down, up = (self.checkpoint.tensors[f"{key}{n}"].t() for n in (1, 2))
+        return pack(down, None, inner), pack(up, self.vector(f"{key}0") if bias else None, outer)  # type: ignore[arg-type]
+
+    def block(self, layer: int) -> Block:
+        key = f"blocks.{layer}"
+        channel = ChannelMix(
+            share=self.vector(f"{key}.ffn.x_k").view(1, 1, -1),
+            key=pack(self.checkpoint.tensors[f"{key}.ffn.key.weight"], None, "relu"),
+            value=self.linear(f"{key}.ffn.value"),
+        )
+        return Block(self.norm(f"{key}.ln1"), self.time_mix(f"{key}.att", layer), self.norm(f"{key}.ln2"), channel)
+
+    def time_mix(self, att: str, layer: int) -> TimeMix:
+        r_k, k_a = self.vector(f"{att}.r_k"), self.vector(f"{att}.k_a")
+        return TimeMix(
+            shares=torch.stack([self.vector(f"{att}.{mix}") for mix in MIXES])[_ORDER].unsqueeze(1).contiguous(),
+            receptance=self.linear(f"{att}.receptance"),
+            key=self.linear(f"{att}.key"),
+            values=self.linear(f"{att}.value"),
+            output=self.linear(f"{att}.output"),
+            decay=self.chain(f"{att}.w", bias=True, inner="tanh", outer="sigmoid"),
+            rate=self.chain(f"{att}.a", bias=True, outer="sigmoid"),
+            gate=self.chain(f"{att}.g", bias=False, inner="sigmoid"),
+            value=self.chain(f"{att}.v", bias=True, outer="sigmoid") if layer else None,
+            k_k=self.vector(f"{att}.k_k").view_as(r_k),
+            k_a=k_a,
+            keep_k=1.0 - k_a,
+            r_k=r_k,
+            norm=self.norm(f"{att}.ln_x"),
+        )
+
+
+_ORDER = [MIXES.index(f"x_{name}") for name in "rwkvag"]
+
+
+def build(checkpoint: Checkpoint) -> Weights:
+    """Pack every weight of a validated checkpoint."""
+    read = _Reader(checkpoint)
+    return Weights(
+        embedding=checkpoint.tensors["emb.weight"].clone(),
+        norm0=read.norm("blocks.0.ln0"),
+        blocks=tuple(read.block(layer) for layer in range(checkpoint.dims.layers)),
+        norm_out=read.norm("ln_out"),
+        head=read.linear("head"),
+    )

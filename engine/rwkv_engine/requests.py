@@ -1,0 +1,133 @@
+"""Items as they arrive, checked and resolved for a vocabulary, become tasks. Raises ItemError for the first fault."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from rwkv_kernels.draw import Ids
+from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem
+
+from rwkv_engine.errors import ItemError
+from rwkv_engine.sample import SampleRule
+from rwkv_engine.stops import resolve
+from rwkv_engine.tasks import Continuation, GenerateTask, ScoreTask, Sink, Tail, common_prefix
+from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer
+
+MAX_SAMPLES = 4096
+KEY_LIMIT = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Makes tasks of items for one vocabulary."""
+
+    tokenizer: Tokenizer
+
+    def generate(self, item: GenerateItem, sink: Sink) -> GenerateTask:
+        check_samples(item)
+        check_sampling(item.sampling)
+        _one_of(item.text, item.ids, item.continue_from, "text, ids, continue_from")
+        return GenerateTask(
+            id=item.id,
+            sink=sink,
+            priority=item.priority,
+            group=item.group,
+            prompt=() if item.continue_from else tuple(self._fresh(item.text, item.ids)),
+            tail=self._tail(item.continue_from),
+            rule=self._rule(item),
+            keys=tuple(item.keys[i] if i < len(item.keys) else i for i in range(item.n)),
+            tokenizer=self.tokenizer,
+            keep=item.keep,
+        )
+
+    def score(self, item: ScoreItem, sink: Sink) -> ScoreTask:
+        _one_of(item.context, item.context_ids, item.continue_from, "context, context_ids, continue_from")
+        return ScoreTask(
+            id=item.id,
+            sink=sink,
+            priority=item.priority,
+            group=item.group,
+            tail=self._tail(item.continue_from),
+            fulls=tuple(self._continuation(item, text) for text in item.continuations),
+        )
+
+    def _rule(self, item: GenerateItem) -> SampleRule:
+        banned = self._tokens(item.sampling.banned, "banned")
+        return SampleRule(
+            sampling=item.sampling,
+            stops=resolve(item.stops, self.tokenizer),
+            banned=_array(banned),
+            unpenalised=frozenset(self._tokens(item.sampling.unpenalised, "unpenalised")),
+        )
+
+    def _tokens(self, texts: tuple[str, ...], what: str) -> list[int]:
+        """Ids of single tokens. Bytes cannot form a longer token, so a byte vocabulary has nothing to ban or spare
+        for a longer text and passes over it; World refuses what is not one of its tokens."""
+        ids = []
+        for text in texts:
+            token = self.tokenizer.single(text)
+            if token is not None:
+                ids.append(token)
+            elif not text or not self.tokenizer.is_bytes:
+                raise ItemError(f"{what}: {text!r} is not a single token of this vocabulary")
+        return ids
+
+    def _tail(self, origin: Continue | None) -> Tail | None:
+        return Tail(origin.id, origin.index, tuple(self.tokenizer.encode(origin.tail))) if origin else None
+
+    def _fresh(self, text: str | None, ids: tuple[int, ...] | None) -> list[int]:
+        """A prompt from its beginning: token 0 first."""
+        if ids is not None:
+            if bad := next((i for i in ids if not 0 <= i < self.tokenizer.size), None):
+                raise ItemError(f"the id {bad} is not in a vocabulary of {self.tokenizer.size}")
+            return [*([END_OF_TEXT] if not ids or ids[0] != END_OF_TEXT else []), *ids]
+        return [END_OF_TEXT, *self.tokenizer.encode(text or "")]
+
+    def _continuation(self, item: ScoreItem, text: str) -> Continuation:
+        """Context and continuation in one, and where the scored part begins. After ids (or a kept sample) the
+        continuation is encoded by itself: their text may be no text."""
+        if item.continue_from is not None:
+            return Continuation(tuple(self.tokenizer.encode(text)), 0)
+        if item.context is None:
+            context = self._fresh(None, item.context_ids)
+            return Continuation((*context, *self.tokenizer.encode(text)), len(context))
+        head, rest = item.context, text
+        if item.split == "lm-eval":
+            head = item.context.rstrip()
+            rest = item.context[len(head) :] + text
+        context, full = self._fresh(head, None), self._fresh(head + rest, None)
+        start = len(context) if item.split == "lm-eval" else common_prefix(context, full)
+        return Continuation(tuple(full), min(start, len(full)))
+
+
+def check_samples(item: GenerateItem) -> None:
+    """The number of samples and their keys."""
+    if not 1 <= item.n <= MAX_SAMPLES:
+        raise ItemError(f"n is {item.n}; it must be between 1 and {MAX_SAMPLES}")
+    if len(item.keys) > item.n:
+        raise ItemError(f"there are {len(item.keys)} keys for {item.n} samples")
+    if not all(0 <= key < KEY_LIMIT for key in item.keys):
+        raise ItemError("a key is not an unsigned 64-bit number")
+
+
+def check_sampling(sampling: Sampling) -> None:
+    """The ranges of the sampling parameters."""
+    if sampling.max_tokens < 1:
+        raise ItemError(f"max_tokens is {sampling.max_tokens}; it must be at least 1")
+    if not (math.isfinite(sampling.temperature) and sampling.temperature >= 0.0):
+        raise ItemError(f"temperature is {sampling.temperature}; it must be 0 (greedy) or more")
+    if sampling.top_k < 0:
+        raise ItemError(f"top_k is {sampling.top_k}; it must be 0 (off) or more")
+    if not 0.0 <= sampling.top_p <= 1.0:
+        raise ItemError(f"top_p is {sampling.top_p}; it must be between 0 and 1 (off)")
+    if not all(map(math.isfinite, (sampling.presence, sampling.frequency, sampling.decay))):
+        raise ItemError("a penalty is not a finite number")
+
+
+def _one_of(first: object, second: object, third: object, names: str) -> None:
+    if sum(value is not None for value in (first, second, third)) != 1:
+        raise ItemError(f"set exactly one of {names}")
+
+
+def _array(ids: list[int]) -> Ids | None:
+    return np.array(ids, np.int64) if ids else None

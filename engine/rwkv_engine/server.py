@@ -1,0 +1,170 @@
+"""The engine's HTTP routes: generate, score, health, stats, cancel. Answers are NDJSON, each line as soon as it is known.
+
+Errors have one shape: {"code", "detail", "hint"}. A request is taken whole or not at all.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+import msgspec
+from rwkvctl.httpd import NDJSON, Request, Response
+from rwkvctl.protocol.engine import EngineHealth, EngineStats, GenerateItem, ScoreItem
+
+from rwkv_engine.core import Engine
+from rwkv_engine.errors import ItemError, QueueFullError
+from rwkv_engine.gauges import resident_bytes
+from rwkv_engine.requests import Compiler
+from rwkv_engine.tasks import AnyTask, GenerateTask, Result
+
+RETRY_AFTER_S = 1
+_encode = msgspec.json.Encoder().encode
+_generate_items = msgspec.json.Decoder(GenerateItem)
+_score_items = msgspec.json.Decoder(ScoreItem)
+
+
+@dataclass(eq=False, slots=True)
+class _Answers:
+    """Results of one HTTP request on their way from the engine's thread to its connection."""
+
+    loop: asyncio.AbstractEventLoop
+    queue: asyncio.Queue[Result | None] = field(default_factory=asyncio.Queue)
+
+    def sink(self, result: Result) -> None:
+        """Called on the engine's thread."""
+        self.loop.call_soon_threadsafe(self.queue.put_nowait, result)
+
+    def end(self) -> None:
+        self.queue.put_nowait(None)
+
+
+@dataclass(slots=True)
+class Service:
+    """Answers requests for one engine. `open` are the answer queues of requests in flight with their tasks."""
+
+    engine: Engine
+    compiler: Compiler
+    health: EngineHealth
+    notes: tuple[str, ...] = ()
+    started_s: float = field(default_factory=time.monotonic)
+    open: dict[_Answers, list[AnyTask]] = field(default_factory=dict)
+
+    async def handle(self, request: Request) -> Response:
+        """The handler of the HTTP server."""
+        match request.method, request.path:
+            case "POST", "/v1/generate":
+                return self._take(request, lambda line, a: self.compiler.generate(_generate_items.decode(line), a.sink))
+            case "POST", "/v1/score":
+                return self._take(request, lambda line, a: self.compiler.score(_score_items.decode(line), a.sink))
+            case "GET", "/v1/health":
+                return Response(body=_encode(self.health))
+            case "GET", "/v1/stats":
+                return Response(body=_encode(self.stats()))
+            case "DELETE", path if path.startswith("/v1/requests/"):
+                return self._delete(unquote(path.removeprefix("/v1/requests/")))
+        return refusal(404, "no_such_route", f"{request.method} {request.path} is not served here", "see contracts 4")
+
+    def _take(self, request: Request, compile_line: Callable[[bytes, _Answers], AnyTask]) -> Response:
+        answers = _Answers(asyncio.get_running_loop())
+        try:
+            tasks = compile_all(request.body, lambda line: compile_line(line, answers))
+            self.engine.submit(tasks)
+        except ItemError as error:
+            return refusal(400, "bad_item", str(error), "mend that item; nothing of the request was started")
+        except QueueFullError as error:
+            hint = f"wait for {RETRY_AFTER_S} s and send at most {error.limit} items at once; /v1/stats says the room"
+            return refusal(429, "queue_full", str(error), hint, {"retry-after": str(RETRY_AFTER_S)})
+        self.open[answers] = tasks
+        return Response(body=self._stream(request, answers, tasks), content_type=NDJSON)
+
+    async def _stream(self, request: Request, answers: _Answers, tasks: list[AnyTask]) -> AsyncIterator[bytes]:
+        """Lines as results come; whatever ends the stream early cancels what is left of it."""
+        expected = sum(len(task.keys) if isinstance(task, GenerateTask) else 1 for task in tasks)
+        watcher = asyncio.ensure_future(request.gone.wait())
+        watcher.add_done_callback(lambda _: answers.end())
+        try:
+            while expected > 0 and (result := await answers.queue.get()) is not None:
+                lines, ended = _drain(result, answers.queue)
+                expected -= len(lines)
+                yield b"".join(lines)
+                if ended:
+                    return
+        finally:
+            watcher.cancel()
+            del self.open[answers]
+            if expected > 0:
+                self._cancel(tasks)
+
+    def _cancel(self, tasks: Sequence[AnyTask]) -> None:
+        ours = set(map(id, tasks))
+        self.engine.cancel(lambda task: id(task) in ours)
+
+    def _delete(self, item_id: str) -> Response:
+        """Cancel every item of that id, whatever request it came with; each of its open answers becomes an error."""
+        found = [(answers, task) for answers, tasks in self.open.items() for task in tasks if task.id == item_id]
+        self._cancel([task for _, task in found])
+        for answers, task in found:
+            for result in task.failure("cancelled"):
+                answers.queue.put_nowait(result)
+        if not found:
+            return refusal(404, "no_such_request", f"no item {item_id!r} is in flight", "it may have finished")
+        return Response(body=_encode({"cancelled": len(found)}))
+
+    def stats(self) -> EngineStats:
+        """The engine's figures now."""
+        scheduler, counters = self.engine.scheduler, self.engine.scheduler.counters
+        now_s = time.monotonic()
+        prefill, decode = self.engine.rates.per_second(now_s, counters.prefill_tokens, counters.decode_tokens)
+        return EngineStats(
+            slots=scheduler.limits.slots,
+            running=len(scheduler.running),
+            waiting=self.engine.waiting,
+            room=self.engine.room,
+            steps=self.engine.steps,
+            prefill_tokens=counters.prefill_tokens,
+            decode_tokens=counters.decode_tokens,
+            prefill_tokens_per_s=prefill,
+            decode_tokens_per_s=decode,
+            occupancy=self.engine.occupancy if scheduler.running else 0.0,
+            cache_hits=scheduler.cache.hits,
+            cache_misses=scheduler.cache.misses,
+            kept=len(scheduler.kept),
+            finished=counters.finished,
+            uptime_s=now_s - self.started_s,
+            rss_bytes=resident_bytes(),
+            notes=self.notes,
+        )
+
+
+def _drain(first: Result, queue: asyncio.Queue[Result | None]) -> tuple[list[bytes], bool]:
+    """This result and those that are there already, as lines; and whether the end was among them."""
+    lines = [_encode(first) + b"\n"]
+    while not queue.empty():
+        result = queue.get_nowait()
+        if result is None:
+            return lines, True
+        lines.append(_encode(result) + b"\n")
+    return lines, False
+
+
+def compile_all(body: bytes, compile_line: Callable[[bytes], AnyTask]) -> list[AnyTask]:
+    """One task a line. Raises ItemError that names the line."""
+    tasks: list[AnyTask] = []
+    for number, line in zip(itertools.count(1), body.split(b"\n"), strict=False):
+        if not line.strip():
+            continue
+        try:
+            tasks.append(compile_line(line))
+        except (ItemError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise ItemError(f"line {number}: {error}") from error
+    if not tasks:
+        raise ItemError("the body holds no item")
+    return tasks
+
+
+def refusal(status: int, code: str, detail: str, hint: str, headers: dict[str, str] | None = None) -> Response:
+    """An error in the one shape all of them have."""
+    return Response(status, _encode({"code": code, "detail": detail, "hint": hint}), headers=headers or {})

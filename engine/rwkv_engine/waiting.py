@@ -1,0 +1,58 @@
+"""The order in which waiting things get a slot: priority first, then the groups in turn, each group in order of arrival."""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class FairQueue(Generic[T]):
+    """Within a priority every group gets a turn before any gets its second, so one job's rows cannot starve another's."""
+
+    _levels: dict[int, OrderedDict[str, deque[T]]] = field(default_factory=dict)
+    _count: int = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def push(self, thing: T, priority: int, group: str) -> None:
+        """Put it last in its group."""
+        level = self._levels.setdefault(priority, OrderedDict())
+        level.setdefault(group, deque()).append(thing)
+        self._count += 1
+
+    def pop(self) -> T:
+        """The next one. Raises IndexError if nothing waits."""
+        if not self._levels:
+            raise IndexError("nothing waits")
+        priority = max(self._levels)
+        level = self._levels[priority]
+        group, things = next(iter(level.items()))
+        thing = things.popleft()
+        level.move_to_end(group)
+        self._drop_empty(priority, group)
+        self._count -= 1
+        return thing
+
+    def remove(self, condition: Callable[[T], bool]) -> list[T]:
+        """Take out whatever fulfils the condition."""
+        taken: list[T] = []
+        for priority, level in list(self._levels.items()):
+            for group, things in list(level.items()):
+                gone = [thing for thing in things if condition(thing)]
+                if gone:
+                    level[group] = deque(thing for thing in things if not condition(thing))
+                    taken += gone
+                    self._drop_empty(priority, group)
+        self._count -= len(taken)
+        return taken
+
+    def _drop_empty(self, priority: int, group: str) -> None:
+        level = self._levels[priority]
+        if not level[group]:
+            del level[group]
+        if not level:
+            del self._levels[priority]

@@ -1,0 +1,65 @@
+"""What a draw needs to know, without torch: the settings of one row, and the penalty ledger of one sample."""
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How one row is drawn: `position` counts generated tokens from 0; `costs` are (ids, costs) or None."""
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    key: int = 0
+    position: int = 0
+    banned: Ids | None = None
+    costs: tuple[Ids, NDArray[np.float32]] | None = None
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature == 0.0 or self.top_p <= 0.0 or self.top_k == 1
+
+
+@dataclass(slots=True)
+class Costs:
+    """The penalties of one sample, by the rule of rwkv-skills on generated tokens only.
+
+    After each token all costs shrink by `decay`; then the token costs `presence` if it cost nothing, else `frequency`
+    more; unpenalised tokens never cost anything. Sparse: a dense row would be 262 kB read and written a step.
+    """
+
+    presence: float
+    frequency: float
+    decay: float
+    unpenalised: Set[int]
+    _places: dict[int, int] = field(default_factory=dict)
+    _ids: Ids = field(default_factory=lambda: np.empty(16, np.int64))
+    _costs: NDArray[np.float32] = field(default_factory=lambda: np.empty(16, np.float32))
+
+    def add(self, token: int) -> None:
+        """Account for a token that was just generated."""
+        used = len(self._places)
+        self._costs[:used] *= np.float32(self.decay)
+        if token in self.unpenalised:
+            return
+        place = self._places.setdefault(token, used)
+        if place == used:
+            self._append(used, token)
+        self._costs[place] += self.presence if self._costs[place] == 0.0 else self.frequency
+
+    def _append(self, place: int, token: int) -> None:
+        if place == len(self._ids):
+            self._ids = np.concatenate((self._ids, np.empty_like(self._ids)))
+            self._costs = np.concatenate((self._costs, np.empty_like(self._costs)))
+        self._ids[place], self._costs[place] = token, 0.0
+
+    def current(self) -> tuple[Ids, NDArray[np.float32]] | None:
+        """(ids, costs) of every token that was generated, or None while there is none."""
+        used = len(self._places)
+        return (self._ids[:used], self._costs[:used]) if used else None

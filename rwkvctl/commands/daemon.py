@@ -1,0 +1,20 @@
+"""`rwkvctl daemon`."""
+
+from typing import NoReturn
+
+from rwkvctl.context import Context
+from rwkvctl.processes import become
+from rwkvctl.verbs import verb
+
+
+@verb
+def daemon(context: Context) -> NoReturn:
+    """Run the node's daemon in the foreground, in place of this process.
+
+    A system service does the same: systemctl start rwkvctl.
+
+    $ rwkvctl daemon
+    $ rwkvctl daemon --home ~/rwkvctl
+    """
+    flags = [word for name, value in context.flags.items() if value for word in (f"--{name}", str(value))]
+    become("rwkv_daemon", *flags)

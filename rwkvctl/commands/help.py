@@ -1,0 +1,35 @@
+"""`rwkvctl help`."""
+
+from rwkvctl.context import Context
+from rwkvctl.parsing import EXIT_CODES, overview, parser_for, unknown_verb
+from rwkvctl.protocol.errors import Exit
+from rwkvctl.verbs import Option, find, load_all, verb
+
+
+@verb
+def help_(context: Context, words: list[str] = []) -> int:  # noqa: B006 - read by the registry, never written
+    """What rwkvctl can do, or one verb in full.
+
+    words: the verb
+
+    $ rwkvctl help
+    $ rwkvctl help dispatch
+    """
+    if context.as_json:
+        verbs = [{"verb": found.words, "summary": found.summary, "flags": flags(found.options)} for found in load_all()]
+        codes = {str(code.value): meaning for code, meaning in EXIT_CODES.items()}
+        context.show_local("rwkvctl.help/1", {"items": verbs, "exit_codes": codes})
+        return Exit.OK
+    if not words:
+        context.terminal.write(overview())
+        return Exit.OK
+    found = find(words)
+    if found is None:
+        raise unknown_verb(" ".join(words))
+    context.terminal.write(parser_for(found).format_help())
+    return Exit.OK
+
+
+def flags(options: list[Option]) -> list[str]:
+    """The first spelling of each flag."""
+    return [option.flags[0] for option in options if option.flags]

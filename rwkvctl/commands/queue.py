@@ -1,0 +1,35 @@
+"""`rwkvctl queue`: the dry run."""
+
+from rwkvctl import selection, views
+from rwkvctl.context import Context
+from rwkvctl.protocol.errors import Exit
+from rwkvctl.protocol.states import REASONS
+from rwkvctl.render import joined
+from rwkvctl.selection import Filters
+from rwkvctl.verbs import verb
+
+
+@verb
+def queue(context: Context, filters: Filters) -> int:
+    """What `dispatch` with the same flags would do, and why; changes nothing.
+
+    Every (model, benchmark, kind) has one row with one reason, in the order of dispatch. The plan's hash, given to
+    `dispatch --plan`, makes sure that this plan and no other is carried out.
+
+    $ rwkvctl queue --models builtin
+    $ rwkvctl queue --model-regex 'g1.*2.9b' --only-datasets gsm8k ifeval --limit 100
+    """
+    answer = context.client.post("/v1/plan", {"selection": selection.body(filters)})
+    reply = answer.value
+    counted = joined(f"{number} {reason}" for reason, number in reply["counts"].items() if number) or "nothing"
+    headline = (
+        f"{reply['models']} models × {reply['benchmarks']} benchmarks: {counted} · plan {reply['hash'][:12]} "
+        f"in {reply['computed_ms']:.0f} ms\n"
+    )
+    tables = [views.plan(reply["rows"])]
+    if not context.as_tabs:
+        tables.append(views.reasons(reply["rows"], REASONS))
+    context.show(answer, *tables, headline=headline)
+    for note in reply.get("notes", ()):
+        context.say(f"note: {note}")
+    return Exit.OK

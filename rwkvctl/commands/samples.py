@@ -1,0 +1,95 @@
+"""`rwkvctl samples`: what a model was asked and what it answered, escaped."""
+
+from rwkvctl import views
+from rwkvctl.client import Record, segment
+from rwkvctl.context import Context
+from rwkvctl.protocol.errors import Exit
+from rwkvctl.render import Role, Terminal, joined
+from rwkvctl.safe import cell_width, safe_line, safe_text, take
+from rwkvctl.verbs import verb
+
+
+@verb
+def samples(
+    context: Context, job: str, *, wrong: bool = False, latest: bool = False, limit: int = 20, after: int = -1,
+    full: bool = False,
+) -> int:  # fmt: skip
+    """Graded samples of a job: prompt, completion, what was extracted, what was expected, and why it counts as it does.
+
+    Text of models is shown with its control characters made visible; with --json it is raw.
+
+    job: the job's id
+    wrong: only samples that do not count as right
+    latest: newest first
+    limit: so many samples at most
+    after: only samples after this number (the cursor that a full page names)
+    full: whole texts; otherwise prompts and completions are cut to 12 lines
+
+    $ rwkvctl samples j12 --wrong --limit 3
+    $ rwkvctl samples j12 --json
+    """
+    query = {"wrong": wrong or None, "latest": latest or None, "limit": limit, "after": after}
+    answer = context.client.get(f"/v1/jobs/{segment(job)}/samples", **query)
+    items = answer.value["items"]
+    if context.as_json or context.as_tabs or not items:
+        context.show(answer, views.sample_rows(items))
+    else:
+        for item in items:
+            draw(context.terminal, item, 0 if full else 12)
+    following = answer.value.get("next", -1)
+    if following >= 0:
+        context.say(f"there are more: rwkvctl samples {job} --after {following}")
+    return Exit.OK
+
+
+def draw(terminal: Terminal, item: Record, longest: int) -> None:
+    """One sample as a block of lines."""
+    value = item.get("value")
+    role: Role = "warn" if value is None else "ok" if value >= 1 else "bad"
+    mark = "–" if value is None else "✓" if value >= 1 else "✗" if value <= 0 else f"{value:.2f}"
+    repeat = f" repeat {item['repeat']}" if item["repeat"] else ""
+    title = f"{mark} sample {item['number']} · row {item['row']}{repeat} · {safe_line(item['reason'])} "
+    width = min(terminal.width, 120)
+    terminal.line(title + "─" * max(0, width - cell_width(title)), role)
+    extracted = item.get("extracted")
+    field(terminal, "expected", item.get("expected", ""))
+    field(terminal, "extracted", "nothing" if extracted is None else extracted)
+    field(terminal, "detail", item.get("detail", ""))
+    for stage in item.get("stages", ()):
+        draw_stage(terminal, stage, longest, width)
+    terminal.line()
+
+
+def field(terminal: Terminal, name: str, text: str) -> None:
+    """A name and a short text, left out when empty."""
+    if text:
+        terminal.line(f"  {name:<10}{take(safe_line(text), 200)}")
+
+
+def draw_stage(terminal: Terminal, stage: Record, longest: int, width: int) -> None:
+    """Prompt and completion of one stage."""
+    tokens = joined([f"{stage.get('prompt_tokens', 0):,} tokens in", f"{stage.get('generated_tokens', 0):,} out"])
+    terminal.line(f"  prompt ({safe_line(stage['stage'])}, {tokens})", "dim")
+    paragraph(terminal, stage["prompt"], longest, width)
+    terminal.line(f"  completion (ended by {safe_line(stage['stop'])})", "dim")
+    paragraph(terminal, stage["completion"], longest, width)
+
+
+def paragraph(terminal: Terminal, text: str, longest: int, width: int) -> None:
+    """A text, indented and folded; of a long one, the beginning and the end."""
+    shown = [piece for line in safe_text(text).split("\n") for piece in fold(line.expandtabs(4), width - 6)]
+    if longest and len(shown) > longest:
+        half = longest // 2
+        shown = [*shown[:half], f"… {len(shown) - 2 * half} lines more (--full) …", *shown[-half:]]
+    for line in shown:
+        terminal.line(f"    │ {line}".rstrip())
+
+
+def fold(line: str, width: int) -> list[str]:
+    """A line in pieces that fit."""
+    pieces = []
+    while cell_width(line) > width:
+        piece = take(line, width)
+        pieces.append(piece)
+        line = line[len(piece) :]
+    return [*pieces, line]

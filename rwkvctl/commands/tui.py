@@ -1,0 +1,17 @@
+"""`rwkvctl tui`."""
+
+from rwkvctl.context import Context
+from rwkvctl.protocol.errors import Exit
+from rwkvctl.verbs import verb
+
+
+@verb
+def tui(context: Context) -> int:
+    """The console: everything that `status` shows, live, and the actions on it.
+
+    $ rwkvctl tui
+    """
+    from rwkvctl.tui.app import Console  # Textual costs 200 ms that no other verb should pay
+
+    Console(context.config.socket).run()
+    return Exit.OK

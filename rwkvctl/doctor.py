@@ -1,0 +1,140 @@
+"""What is missing on this machine, what that means, and how to get it. Looks only; changes nothing."""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from rwkvctl.client import Client
+from rwkvctl.config import Config
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.render import size
+
+Verdict = Literal["ok", "missing", "optional"]
+
+EXTRAS: Final[dict[str, tuple[bool, str]]] = {
+    "": (True, "the command line and the console"),
+    "daemon": (True, "the daemon, data preparation and grading"),
+    "engine": (True, "engines; not needed on a machine that only operates others"),
+    "gpu": (False, "engines on a GPU"),
+    "postgres": (False, "a store that several nodes share"),
+    "cluster": (False, "engines on several nodes"),
+}
+"""Groups of packages in pyproject.toml: whether a node needs them, and for what. The others are for developers."""
+
+PROGRAMS: Final[dict[str, tuple[str, str]]] = {
+    "bwrap": ("runs generated code in a sandbox; without it, code benchmarks are not graded", "apt install bubblewrap"),
+    "gcc": ("compiles GPU kernels at their first use", "apt install gcc"),
+    "tmux": ("keeps the console open when the SSH connection ends", "apt install tmux"),
+}
+REQUIREMENT: Final = re.compile(r"([\w.-]+)")
+EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([\w-]+)['\"]")
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    verdict: Verdict
+    what: str
+    remedy: str = ""
+
+
+def examine(config: Config, client: Client) -> Iterator[Finding]:
+    """Look at everything."""
+    yield python()
+    yield from packages()
+    yield from (program(name) for name in PROGRAMS)
+    yield driver()
+    yield from daemon(config, client)
+    yield disk(config)
+
+
+def python() -> Finding:
+    """The interpreter."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    fine = sys.version_info >= (3, 11)
+    return Finding("python", "ok" if fine else "missing", version, "" if fine else "install Python 3.11 or newer")
+
+
+def packages() -> Iterator[Finding]:
+    """One finding for each extra, from what the installed rwkvctl says that it requires."""
+    wanted: dict[str, list[str]] = {}
+    for line in metadata.requires("rwkvctl") or []:
+        name, extra = REQUIREMENT.match(line), EXTRA.search(line)
+        if name and name[1] != "rwkvctl":
+            wanted.setdefault(extra[1] if extra else "", []).append(name[1])
+    for extra, (needed, purpose) in EXTRAS.items():
+        absent = [name for name in wanted.get(extra, []) if not installed(name)]
+        label = f"packages [{extra}]" if extra else "packages"
+        if absent:
+            remedy = f"pip install 'rwkvctl[{extra}]'" if extra else "pip install rwkvctl"
+            yield Finding(label, "missing" if needed else "optional", f"{purpose}: no {', '.join(absent)}", remedy)
+        else:
+            yield Finding(label, "ok", purpose)
+
+
+def installed(name: str) -> str:
+    """The version of a distribution, empty if it is not installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def program(name: str) -> Finding:
+    """One program on the path."""
+    purpose, remedy = PROGRAMS[name]
+    found = shutil.which(name)
+    return Finding(name, "ok", found) if found else Finding(name, "optional", purpose, remedy)
+
+
+def driver() -> Finding:
+    """The NVIDIA driver."""
+    try:
+        version = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8").splitlines()[0]
+    except (OSError, IndexError):
+        return Finding(
+            "nvidia driver", "optional", "no GPU can be used; engines run on the CPU", "install the driver from NVIDIA"
+        )
+    return Finding("nvidia driver", "ok", version.removeprefix("NVRM version: "))
+
+
+def daemon(config: Config, client: Client) -> Iterator[Finding]:
+    """The daemon, and what it sees of rows and weights; without it, what lies in the folders."""
+    try:
+        info = client.get("/v1/info").value
+        rows, models = client.get("/v1/benchmarks").value["items"], client.get("/v1/models").value["items"]
+    except RwkvctlError as error:
+        yield Finding("daemon", "optional", str(error), "rwkvctl daemon")
+        yield folder("rows", config.data_dir, "rwkvctl data prepare NAME")
+        yield folder("weights", config.weights_dir, f"put *.pth files into {config.weights_dir}")
+        return
+    yield Finding("daemon", "ok", f"{info['version']} on {config.socket}")
+    ready = sum(bool(item.get("ready")) for item in rows)
+    yield Finding("rows", "ok" if ready else "optional", f"{ready} of {len(rows)} benchmarks are prepared",
+                  "" if ready else "rwkvctl data prepare NAME")  # fmt: skip
+    own = sum(not item.get("builtin") for item in models)
+    remedy = "" if own else f"put *.pth files into {config.weights_dir}"
+    yield Finding("weights", "ok" if own else "optional", f"{own} checkpoints and the built-in one", remedy)
+
+
+def folder(name: str, path: Path, remedy: str) -> Finding:
+    """Whether anything lies in a folder."""
+    if path.is_dir() and any(path.iterdir()):
+        return Finding(name, "ok", str(path))
+    return Finding(name, "optional", f"nothing in {path}", remedy)
+
+
+def disk(config: Config) -> Finding:
+    """Room for samples where the home is, or will be."""
+    place = next(path for path in (config.home, *config.home.parents) if path.exists())
+    free, least = shutil.disk_usage(place).free, config.settings.min_free_disk_bytes
+    if free < least:
+        return Finding(
+            "disk", "missing", f"{size(free)} free under {place}; jobs wait below {size(least)}", "free some space"
+        )
+    return Finding("disk", "ok", f"{size(free)} free under {place}")

@@ -1,0 +1,154 @@
+"""argparse behind the registry: a parser for one verb, built only when that verb is called."""
+
+import argparse
+import sys
+from typing import Any, Final, NoReturn
+
+from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.verbs import Option, Verb, did_you_mean, first_words, load_all
+
+OUTPUTS: Final = ("table", "json", "tsv")
+EXIT_CODES: Final[dict[Exit, str]] = {
+    Exit.OK: "done, or already so",
+    Exit.FAILED: "failed: a job that was waited for failed or was stopped, or a check found something missing",
+    Exit.USAGE: "the command line or a setting is wrong",
+    Exit.UNREACHABLE: "no daemon answers",
+    Exit.NOT_FOUND: "no such job, model or benchmark",
+    Exit.REFUSED: "refused: the plan changed, or the daemon's rules say no",
+    Exit.TIMEOUT: "timed out waiting; the work goes on",
+    Exit.VERSION_SKEW: "client and daemon do not share a protocol version",
+    Exit.PARTLY: "partly done: the reply says for each job what happened",
+    Exit.INTERRUPTED: "interrupted with Ctrl-C; the work goes on",
+    Exit.CLOSED_PIPE: "the reader of the output went away",
+}
+"""What each exit code means. They are stable: scripts depend on them."""
+
+COMMON: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("--json", {"action": "store_const", "const": "json", "dest": "output_", "help": "the reply itself, as JSON"}),
+    ("--home", {"metavar": "DIR", "dest": "home_", "help": "where data, weights and runs lie"}),
+    ("--socket", {"metavar": "PATH", "dest": "socket_", "help": "the daemon's Unix socket"}),
+)
+
+
+class UsageError(RwkvctlError):
+    """The command line is wrong."""
+
+    exit_code = Exit.USAGE
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that says what is wrong in one sentence instead of printing its usage and leaving."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message}; see `{self.prog} --help`.")
+
+
+def parser_for(verb: Verb) -> Parser:
+    """The parser of one verb."""
+    parser = Parser(
+        prog=f"rwkvctl {verb.words}",
+        description=f"{verb.summary}\n\n{verb.text}".strip(),
+        epilog=epilog(verb),
+        formatter_class=Formatter,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    for option in verb.options:
+        add(parser, option)
+    common = parser.add_argument_group("common")
+    common.add_argument("-o", "--output", choices=OUTPUTS, default="", dest="output_", metavar="|".join(OUTPUTS),
+                        help="table (on a terminal), tsv (in a pipe), or json")  # fmt: skip
+    for flag, settings in COMMON:
+        common.add_argument(flag, **settings)
+    common.add_argument("-h", "--help", action="help", help="this text")
+    return parser
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help in at most 80 columns, examples as they are written."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=80)
+
+
+def epilog(verb: Verb) -> str:
+    """The examples."""
+    return "examples:\n" + "\n".join(f"  {line}" for line in verb.examples) if verb.examples else ""
+
+
+def add(parser: Parser, option: Option) -> None:
+    """One argument or flag."""
+    settings: dict[str, Any] = {"help": option.help}
+    if option.kind is None:
+        settings |= {"action": "store_true", "default": False}
+    else:
+        settings |= {"type": option.kind, "default": option.default, "metavar": metavar(option)}
+        if option.choices:
+            settings["choices"] = option.choices
+    if option.flags:
+        settings |= {"dest": option.name, "required": option.required}
+        if option.many:
+            settings |= {"nargs": "+", "action": "extend"}
+        parser.add_argument(*option.flags, **settings)
+    else:
+        nargs = ("+" if option.required else "*") if option.many else (None if option.required else "?")
+        parser.add_argument(option.name, **settings, nargs=nargs)
+
+
+def metavar(option: Option) -> str:
+    """How a value is called in the help."""
+    if option.choices:
+        return "|".join(option.choices)
+    return option.name.strip("_").split("_")[-1].upper()
+
+
+def arguments(verb: Verb, words: list[str]) -> tuple[dict[str, Any], argparse.Namespace]:
+    """The values for the verb's function, and all that was parsed."""
+    parser = parser_for(verb)
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown:
+        raise UsageError(f"{parser.prog}: {unknown_words(parser, unknown)}; see `{parser.prog} --help`.")
+    values: dict[str, Any] = {}
+    groups: dict[type[Any], dict[str, Any]] = {}
+    for option in verb.options:
+        value = getattr(parsed, option.name)
+        if option.group is None:
+            values[option.name] = value
+        else:
+            groups.setdefault(option.group, {})[option.name] = value
+    return values | {group.__name__.lower(): group(**fields) for group, fields in groups.items()}, parsed
+
+
+def unknown_words(parser: Parser, unknown: list[str]) -> str:
+    """What was not understood, with what may have been meant."""
+    word = unknown[0].split("=")[0]
+    known = [flag for action in parser._actions for flag in action.option_strings]
+    kind = "flag" if word.startswith("-") else "argument"
+    return f"unknown {kind} '{word}'.{did_you_mean(word, known)}".rstrip("?.") + (
+        "?" if did_you_mean(word, known) else ""
+    )
+
+
+def unknown_verb(word: str) -> UsageError:
+    """No verb begins with that word."""
+    return UsageError(f"rwkvctl has no verb '{word}'.{did_you_mean(word, first_words())} See `rwkvctl help`.")
+
+
+def overview() -> str:
+    """The text of `rwkvctl help`."""
+    verbs = load_all()
+    width = max(len(verb.words) for verb in verbs)
+    listed = "\n".join(f"  {verb.words:<{width}}  {verb.summary}" for verb in verbs)
+    codes = "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+    return (
+        "rwkvctl: measure RWKV-7 checkpoints on this node's GPUs.\n\n"
+        f"usage: rwkvctl VERB [arguments] [-o table|json|tsv] [--home DIR] [--socket PATH]\n\nverbs:\n{listed}\n\n"
+        f"exit codes:\n{codes}\n\n"
+        "`rwkvctl VERB --help` has examples and every flag. Data goes to standard output, all else to\n"
+        "standard error. NO_COLOR and FORCE_COLOR are obeyed; a pipe gets tab-separated lines.\n"
+    )
+
+
+def program() -> list[str]:
+    """What the user typed after the program's name."""
+    return sys.argv[1:]

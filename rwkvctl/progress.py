@@ -1,0 +1,94 @@
+"""Progress lines on standard error: redrawn in place on a terminal, now and then a line elsewhere."""
+
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from rwkvctl.client import Record
+from rwkvctl.protocol.states import ACTIVE, TERMINAL
+from rwkvctl.render import MARKS, Terminal, bar, duration, paint, share
+from rwkvctl.safe import fit, safe_line
+from rwkvctl.views import running_score, why
+
+REDRAW_S: Final = 0.1
+EVERY_S: Final = 30.0
+STEP: Final = 0.1
+ORDER: Final = {"stopping": 0, "judging": 1, "grading": 1, "generating": 2, "starting": 3, "held": 4, "queued": 5}
+
+
+class Progress:
+    """One line a job. `draw` may be called as often as there is news."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal, self.drawn, self.last = terminal, 0, 0.0
+        self.told: dict[str, tuple[str, int, float]] = {}
+
+    def draw(self, jobs: Iterable[Record]) -> None:
+        """Show how the jobs stand."""
+        known = [job for job in jobs if job]
+        if not self.terminal.err_is_tty:
+            for job in known:
+                self._tell(job)
+        elif time.monotonic() - self.last >= REDRAW_S or all(job["state"] in TERMINAL for job in known):
+            self.last = time.monotonic()
+            self._redraw(known)
+
+    def say(self, text: str) -> None:
+        """A sentence above the lines."""
+        self._clear()
+        self.terminal.note(text, "warn")
+
+    def close(self) -> None:
+        """Leave the lines as they are; what follows goes below them."""
+        self.drawn = 0
+
+    def _clear(self) -> None:
+        if self.drawn:
+            self.terminal.err.write(f"\x1b[{self.drawn}F\x1b[J")
+            self.drawn = 0
+
+    def _redraw(self, jobs: list[Record]) -> None:
+        self._clear()
+        room = max(1, self.terminal.height - 2)
+        shown = jobs if len(jobs) <= room else sorted(jobs, key=lambda job: ORDER.get(job["state"], 9))[: room - 1]
+        lines = [self._line(job) for job in shown]
+        if len(shown) < len(jobs):
+            ended = sum(job["state"] in TERMINAL for job in jobs)
+            lines.append(f"… {len(jobs) - len(shown)} jobs more; {ended} of {len(jobs)} have ended")
+        self.terminal.err.write("".join(f"{line}\x1b[K\n" for line in lines))
+        self.terminal.err.flush()
+        self.drawn = len(lines)
+
+    def _line(self, job: Record) -> str:
+        mark, role = MARKS.get(job["state"], ("?", "warn"))
+        width = self.terminal.width - 1
+        name = fit(safe_line(f"{job['model']} {job['benchmark']} {job['kind']}"), max(20, width - 46), "middle")
+        head = f"{job['id']:>4} {name:<{max(20, width - 46)}} "
+        return head + paint(fit(f"{mark} {tail_of(job)}", width - len(head)), role, self.terminal.err_colour)
+
+    def _tell(self, job: Record) -> None:
+        """One line for each new state, each 10 %, and at least every 30 s while it runs."""
+        state, step = job["state"], int(done_share(job) / STEP)
+        last = self.told.get(job["id"])
+        now = time.monotonic()
+        quiet = last and last[:2] == (state, step) and (state not in ACTIVE or now - last[2] < EVERY_S)
+        if quiet or (last and state in ACTIVE and last[0] in ACTIVE and last[1] == step and now - last[2] < EVERY_S):
+            return
+        self.told[job["id"]] = (state, step, now)
+        text = safe_line(f"{job['id']} {job['model']} {job['benchmark']} {job['kind']}")
+        self.terminal.note(f"{text}: {tail_of(job)}")
+
+
+def done_share(job: Record) -> float:
+    """How much of a job is done."""
+    return 1.0 if job["state"] == "done" else share(job.get("done", 0), job.get("total", 0))
+
+
+def tail_of(job: Record) -> str:
+    """State, bar, counts, and the score so far or the reason."""
+    part = done_share(job)
+    if job["state"] in {"queued", "held", "failed", "stopped"}:
+        return safe_line(f"{job['state']} {why(job)}".rstrip())
+    eta = f" {duration(job['eta_s'])}" if job.get("eta_s") is not None and job["state"] != "done" else ""
+    counts = f"{job.get('done', 0)}/{job.get('total', 0)}"
+    return f"{job['state']:<10} {bar(part, 10)} {100 * part:3.0f}% {counts} {running_score(job)}{eta}"

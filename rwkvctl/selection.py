@@ -1,0 +1,82 @@
+"""The filter flags that `queue` and `dispatch` share; they fill `rwkvctl.protocol.messages.Selection`."""
+
+import dataclasses
+import re
+from typing import Literal
+
+from rwkvctl.client import Record
+from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.verbs import option
+
+
+class SelectionError(RwkvctlError):
+    """A filter cannot be understood."""
+
+    exit_code = Exit.USAGE
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Filters:
+    """Which models on which benchmarks, and what changes the work."""
+
+    models: list[str] = option([], "models by name or pattern; `builtin` is the built-in checkpoint (default: all)")
+    model_regex: list[str] = option([], "only models whose file name matches one of these expressions")
+    model_select: Literal["all", "param-extrema", "latest-data"] = option(
+        "all", "all; the smallest and largest; or the newest data version of each size"
+    )
+    min_param_b: float | None = option(None, "only models of at least so many billion parameters")
+    max_param_b: float | None = option(None, "only models of at most so many billion parameters")
+    only_jobs: list[str] = option([], "only these kinds: plain, cot, ...")
+    skip_jobs: list[str] = option([], "without these kinds")
+    job_order: list[str] = option([], "these kinds first, in this order")
+    only_datasets: list[str] = option([], "only these benchmarks", "--benchmarks")
+    skip_datasets: list[str] = option([], "without these benchmarks")
+    domains: list[str] = option([], "only benchmarks of these domains: multi_choice, maths, code, ...")
+    limit: int | None = option(
+        None, "only the first N rows of each benchmark; the score is marked partial", "--max-samples"
+    )
+    set: list[str] = option([], "override a setting of the benchmark: name=value")
+    seed: int = option(0, "seed of every random draw")
+    numerics: Literal["", "fast", "exact", "fp32"] = option(
+        "", "fast, exact or fp32 (default: what the daemon is set to)"
+    )
+    overwrite: bool = option(False, "measure again what has a score: a new version; history stays")
+    skip_missing_dataset: bool = option(False, "leave out benchmarks whose rows are missing, rather than hold them")
+    priority: int = option(0, "higher runs earlier")
+    run_log_dir: str = option("", "also link the jobs' logs into this folder")
+
+
+def body(filters: Filters) -> Record:
+    """The Selection as JSON; what has its default is left out."""
+    check(filters)
+    given = {field.name: getattr(filters, field.name) for field in dataclasses.fields(filters)}
+    given["settings"] = settings(given.pop("set"))
+    defaults = Filters()
+    return {name: value for name, value in given.items() if value and value != getattr(defaults, name, {})} | {
+        name: given[name] for name in ("min_param_b", "max_param_b", "limit") if given[name] is not None
+    }
+
+
+def check(filters: Filters) -> None:
+    """Say here what the daemon would refuse anyway, in the words of the flags."""
+    for pattern in filters.model_regex:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise SelectionError(f"--model-regex '{pattern}' is no valid expression: {error}.") from error
+    if filters.limit is not None and filters.limit < 1:
+        raise SelectionError(f"--limit must be at least 1, is {filters.limit}.")
+    low, high = filters.min_param_b, filters.max_param_b
+    if low is not None and high is not None and low > high:
+        raise SelectionError(f"--min-param-b {low:g} is above --max-param-b {high:g}: no model can match.")
+
+
+def settings(pairs: list[str]) -> dict[str, str]:
+    """`name=value` pairs as a table."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise SelectionError(f"--set takes name=value, not '{pair}'.")
+        found[name] = value
+    return found

@@ -1,0 +1,156 @@
+"""`dispatch --wait`: follow jobs over the event stream until all have ended, then show their scores."""
+
+import json
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from rwkvctl import views
+from rwkvctl.client import Answer, CutError, Record
+from rwkvctl.context import Context, local_envelope
+from rwkvctl.progress import Progress
+from rwkvctl.protocol.errors import Exit, UnreachableError
+from rwkvctl.protocol.states import TERMINAL
+
+SILENCE_S: Final = 45.0
+"""The daemon sends heartbeats; a longer silence means that the connection is dead."""
+
+PAUSE_S: Final = 1.0
+PAGE: Final = 500
+PASSING: Final = frozenset({"", "weights-hashing", "retry", "waits-for-engine", "disk-low", "no-fit", "queued"})
+"""Reasons that pass by themselves; a job held for another one needs the operator, and is not waited for."""
+
+
+class Waiting:
+    """The jobs that are waited for, by id, as last heard of."""
+
+    def __init__(self, ids: Iterable[str], deadline: float | None) -> None:
+        self.jobs: dict[str, Record] = {name: {} for name in ids}
+        self.deadline, self.seq = deadline, -1
+
+    def hear(self, job: Record) -> None:
+        """Take in what a job is now."""
+        if job.get("id") in self.jobs:
+            self.jobs[job["id"]] = job
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        return all(has_ended(job) for job in self.jobs.values())
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the deadline."""
+        return float("inf") if self.deadline is None else self.deadline - time.monotonic()
+
+
+def has_ended(job: Record) -> bool:
+    """Whether a job is over, or is held until somebody does something."""
+    return job.get("state") in TERMINAL or (job.get("state") == "held" and job.get("reason", "") not in PASSING)
+
+
+def wait(context: Context, dispatched: Answer, timeout_s: float | None) -> int:
+    """Follow the jobs of a dispatch; the exit code says how they ended."""
+    reply = dispatched.value
+    rows = reply["plan"]["rows"]
+    ids = dict.fromkeys(
+        [*reply["jobs"], *(row["job"] for row in rows if row.get("job") and row["reason"] != "excluded")]
+    )
+    waiting = Waiting(ids, None if timeout_s is None else time.monotonic() + timeout_s)
+    progress = Progress(context.terminal)
+    try:
+        follow(context, waiting, progress)
+    except KeyboardInterrupt:
+        progress.close()
+        context.say(f"stopped waiting; the work goes on. End it with: rwkvctl stop {' '.join(unfinished(waiting))}")
+        return Exit.INTERRUPTED
+    progress.close()
+    if not waiting.over:
+        context.say(
+            f"still at work after {timeout_s:g} s; it goes on. See: rwkvctl status --session-id {reply['session']}"
+        )
+        return Exit.TIMEOUT
+    return conclude(context, reply, list(waiting.jobs.values()))
+
+
+def unfinished(waiting: Waiting) -> list[str]:
+    """Ids of jobs that are not over."""
+    return [name for name, job in waiting.jobs.items() if not has_ended(job)]
+
+
+def follow(context: Context, waiting: Waiting, progress: Progress) -> None:
+    """Read events until all jobs are over or time is up; a daemon that goes away is waited for."""
+    away = False
+    while waiting.jobs and not waiting.over and waiting.left_s > 0:
+        try:
+            refresh(context, waiting)
+            away = False
+            progress.draw(waiting.jobs.values())
+            listen(context, waiting, progress)
+        except TimeoutError:
+            continue
+        except (ConnectionError, UnreachableError):
+            if not away:
+                progress.say("the daemon went away; running jobs go on; waiting for it to come back")
+            away = True
+            time.sleep(min(PAUSE_S, max(0.0, waiting.left_s)))
+
+
+def refresh(context: Context, waiting: Waiting) -> None:
+    """Ask for the jobs that are not known to be over, page by page, newest first.
+
+    The number of the last event is asked for before, so that no change falls between this and the event stream.
+    """
+    if waiting.seq < 0:
+        waiting.seq = context.client.get("/v1/status", limit=1).value.get("last_event", 0)
+    wanted, before = set(unfinished(waiting)), None
+    while wanted:
+        reply = context.client.get("/v1/jobs", limit=PAGE, before=before).value
+        for job in reply["items"]:
+            waiting.hear(job)
+            wanted.discard(job["id"])
+        before = reply.get("next") or None
+        if before is None:
+            return
+
+
+def listen(context: Context, waiting: Waiting, progress: Progress) -> None:
+    """Read one connection's events until all jobs are over, it is cut, or time is up."""
+    if waiting.over:
+        return
+    silence = min(SILENCE_S, max(0.05, waiting.left_s))
+    for line in context.client.stream("/v1/events", silence, since=waiting.seq, follow=True):
+        event = json.loads(line)
+        waiting.seq = max(waiting.seq, event.get("seq", 0))
+        if event["kind"].startswith("job."):
+            waiting.hear(event.get("data", {}))
+            progress.draw(waiting.jobs.values())
+        if waiting.over or waiting.left_s <= 0:
+            return
+    raise CutError("the event stream ended")
+
+
+def conclude(context: Context, reply: Record, jobs: list[Record]) -> int:
+    """Show the scores and say which jobs have none."""
+    whole = [context.client.get(f"/v1/jobs/{job['id']}").value["item"] for job in jobs]
+    scores = [job["score"] for job in whole if job.get("score")]
+    raw = local_envelope("rwkvctl.waited/1", {"session": reply["session"], "items": scores, "jobs": whole})
+    context.show(Answer(raw.encode(), {}), views.scores(scores))
+    others = [job for job in whole if job["state"] != "done"]
+    for job in others:
+        context.say(
+            f"{job['id']} {job['model']} {job['benchmark']} {job['kind']}: {job['state']}. {views.why(job)}".rstrip()
+        )
+    unplanned = [row for row in reply["plan"]["rows"] if row["action"] == "hold" and not row.get("job")]
+    for row in unplanned:
+        context.say(f"held: {row['model']} {row['benchmark']} {row['kind']}. {views.why(row)}".rstrip())
+    return outcome(whole, len(unplanned))
+
+
+def outcome(jobs: list[Record], unplanned: int) -> int:
+    """0 all done; 1 a job failed or was stopped; 8 some are held and the rest done."""
+    if any(job["state"] in {"failed", "stopped"} for job in jobs):
+        return Exit.FAILED
+    if not unplanned and all(job["state"] == "done" for job in jobs):
+        return Exit.OK
+    return Exit.PARTLY if any(job["state"] == "done" for job in jobs) else Exit.FAILED

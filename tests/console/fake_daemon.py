@@ -1,0 +1,305 @@
+"""A daemon that only plays: it serves `rwkvctl.protocol.messages` from a few lists, for tests of the CLI and the console.
+
+Run by itself it plays a node with two jobs that make progress: `python tests/console/fake_daemon.py /tmp/x/daemon.sock`.
+"""
+
+import asyncio
+import contextlib
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rwkvctl import httpd
+from rwkvctl.protocol import messages as m
+
+NOW = "2026-11-21T05:13:34.000Z"
+EVIL = "A\x1b]52;c;RVZJTA==\x07B\x1b[2JC\x9b31mD\x1b]0;EVIL\x07[bold]E[/bold] [@click=app.quit]F[/] [/nope]\u202eG\u200bH\r"
+METRIC = m.MetricView(value=0.749, stderr=0.01, ci_low=0.726, ci_high=0.772)
+
+
+def job(number: int, state: Any = "generating", **more: Any) -> m.JobView:
+    """A job with plausible values."""
+    given = {"done": 40, "total": 100, "numerics": "fp32", "engine": "e1", "queued": NOW} | more
+    names = {"model": "rwkv7-g1-2.9b", "benchmark": "gsm8k", "kind": "cot", "session": "s1"} | {
+        name: given.pop(name) for name in ("model", "benchmark", "kind", "session") if name in given
+    }
+    return m.JobView(id=f"j{number}", state=state, **names, **given)
+
+
+def score(number: int, **more: Any) -> m.ScoreView:
+    """A score with plausible values."""
+    given = {
+        "model": "rwkv7-g1-2.9b", "benchmark": "gsm8k", "kind": "cot", "version": 1, "primary": "accuracy",
+        "metrics": {"accuracy": METRIC}, "n": 1319, "rows": 1319, "repeats": 1, "truncated": 12, "no_answer": 3,
+        "errors": 0, "chance": 0.0,
+    } | more  # fmt: skip
+    return m.ScoreView(job=f"j{number}", **given)
+
+
+def sample(number: int, **more: Any) -> m.SampleView:
+    """A wrong sample of two stages."""
+    stages = (
+        m.StageView(
+            stage="think", prompt="User: 3+4?\n\nAssistant: <think", completion=">It is 8.", stop="stop_suffix"
+        ),
+        m.StageView(stage="answer", prompt="</think>\n", completion="The answer is 8.", stop="stop_token"),
+    )
+    given = {"row": number, "repeat": 0, "value": 0.0, "reason": "wrong", "expected": "7", "extracted": "8"}
+    return m.SampleView(number=number, **(given | {"stages": stages} | more))
+
+
+def lease() -> m.LeaseView:
+    """The CPU."""
+    return m.LeaseView(id="cpu:0", name="CPU, 2 cores", use="leased", engine="e1", memory_used_bytes=2**30)
+
+
+def engine(**more: Any) -> m.EngineView:
+    """A ready engine."""
+    given = {"id": "e1", "model": "rwkv7-g1-2.9b", "numerics": "fp32", "lease": "cpu:0", "state": "ready"}
+    return m.EngineView(**(given | {"running": 8, "slots": 16, "decode_tokens_per_s": 559_323.0} | more))
+
+
+@dataclass
+class Node:
+    """What the fake daemon knows, and what it was asked. `answers` replaces the reply to a route."""
+
+    jobs: list[m.JobView] = field(default_factory=lambda: [job(1), job(2, "queued", reason="waits-for-engine", done=0)])
+    engines: list[m.EngineView] = field(default_factory=lambda: [engine()])
+    scores: list[m.ScoreView] = field(default_factory=lambda: [score(9)])
+    samples: list[m.SampleView] = field(default_factory=lambda: [sample(0), sample(1, value=1.0, reason="right")])
+    plan_rows: list[m.PlanRow] = field(
+        default_factory=lambda: [
+            m.PlanRow(model="rwkv7-g1-2.9b", benchmark="gsm8k", kind="cot", action="run", reason="run", samples=1319),
+            m.PlanRow(model="rwkv7-g1-2.9b", benchmark="mmlu", kind="plain", action="skip", reason="done", job="j9"),
+            m.PlanRow(
+                model="rwkv7-g1-2.9b",
+                benchmark="ifeval",
+                kind="plain",
+                action="hold",
+                reason="data-missing",
+                detail="no rows",
+            ),
+        ]
+    )
+    log: str = "line 1\nline 2\n"
+    events: list[m.Event] = field(default_factory=list)
+    asked: list[tuple[str, str, dict[str, str], Any]] = field(default_factory=list)
+    answers: dict[str, Callable[[httpd.Request], httpd.Response]] = field(default_factory=dict)
+    protocol: str = str(m.PROTOCOL)
+    heartbeat_s: float = 0.5
+
+    def tell(self, kind: str, data: Any = None, text: str = "", *, stored: bool = True) -> None:
+        """Put an event into the stream (from any thread)."""
+        about = {"job": data.id} if isinstance(data, m.JobView) else {}
+        seq = sum(event.seq > 0 for event in self.events) + 1 if stored else 0
+        content = msgspec.to_builtins(data) if data is not None else {}
+        self.events.append(m.Event(kind=kind, at=NOW, seq=seq, text=text, data=content, **about))
+
+    def change(self, number: int, **more: Any) -> m.JobView:
+        """Change a job, and tell."""
+        place = next(i for i, known in enumerate(self.jobs) if known.id == f"j{number}")
+        state = self.jobs[place].state
+        self.jobs[place] = msgspec.structs.replace(self.jobs[place], **more)
+        moved = more.get("state", state) != state
+        self.tell(
+            "job.state" if moved else "job.progress", self.jobs[place], f"{state} to {more.get('state')}", stored=moved
+        )
+        return self.jobs[place]
+
+    def counts(self) -> dict[str, int]:
+        """Jobs by state."""
+        return {
+            state: sum(known.state == state for known in self.jobs) for state in {known.state for known in self.jobs}
+        }
+
+    async def handle(self, request: httpd.Request) -> httpd.Response:
+        """Answer one request."""
+        body = msgspec.json.decode(request.body) if request.body else None
+        self.asked.append((request.method, request.path, request.query, body))
+        response = self.answer(request, body)
+        response.headers["rwkvctl-protocol"] = self.protocol
+        return response
+
+    def answer(self, request: httpd.Request, body: Any) -> httpd.Response:
+        """The response to one request."""
+        if request.path in self.answers:
+            return self.answers[request.path](request)
+        if request.path == "/v1/events":
+            return httpd.Response(
+                body=self.stream(int(request.query.get("since", -1)), request), content_type=httpd.NDJSON
+            )
+        if request.path.startswith("/v1/logs/"):
+            return httpd.Response(body=self.log_stream(), content_type=httpd.NDJSON)
+        reply = self.reply(request, body)
+        status = reply.status if isinstance(reply, m.ErrorReply) else 200
+        return httpd.Response(status, msgspec.json.encode(reply))
+
+    def reply(self, request: httpd.Request, body: Any) -> m.Reply:
+        """The message that answers one request."""
+        words = request.path.split("/")[2:]
+        if words[0] == "jobs" and len(words) > 1:
+            return self.one_job(words)
+        return getattr(self, f"on_{words[0]}")(request.query, body)
+
+    def one_job(self, words: list[str]) -> m.Reply:
+        found = [known for known in self.jobs if known.id == words[1]]
+        if not found:
+            return m.ErrorReply(
+                code="no-such-job",
+                detail=f"There is no job {words[1]}.",
+                hint="See rwkvctl jobs.",
+                status=404,
+                exit_code=4,
+            )
+        if len(words) == 3:
+            return m.SamplesReply(items=tuple(self.samples), node="fake")
+        return m.JobReply(item=found[0], node="fake")
+
+    def on_info(self, *_: Any) -> m.Reply:
+        return m.InfoReply(version="0.1.0", api_min=1, api_max=1, pid=1, home="/", started=NOW)
+
+    def on_status(self, *_: Any) -> m.Reply:
+        over = ("done", "failed", "stopped")
+        waiting = tuple(known for known in self.jobs if known.state in {"queued", "held"})
+        recent = tuple(known for known in self.jobs if known.state in over)
+        running = tuple(known for known in self.jobs if known not in waiting and known not in recent)
+        return m.StatusReply(
+            as_of=NOW, node="fake", version="0.1.0", uptime_s=3700.0, counts=self.counts(), leases=(lease(),),
+            engines=tuple(self.engines), running=running, waiting=waiting, recent=recent, disk_free_bytes=5 * 2**30,
+            last_event=max((event.seq for event in self.events), default=0),
+        )  # fmt: skip
+
+    def on_jobs(self, *_: Any) -> m.Reply:
+        return m.JobsReply(items=tuple(reversed(self.jobs)), counts=self.counts(), node="fake")
+
+    def on_plan(self, *_: Any) -> m.Reply:
+        rows = tuple(self.plan_rows)
+        counts = {row.reason: sum(other.reason == row.reason for other in rows) for row in rows}
+        return m.PlanReply(
+            hash="77c1aa03", rows=rows, counts=counts, computed_ms=3.1, models=1, benchmarks=len(rows), node="fake"
+        )
+
+    def on_dispatch(self, *_: Any) -> m.Reply:
+        plan = self.on_plan()
+        assert isinstance(plan, m.PlanReply)
+        new = tuple(known.id for known in self.jobs if known.state not in {"done", "failed"})
+        return m.DispatchReply(session="s1", jobs=new, plan=plan, node="fake")
+
+    def on_stop(self, _: Any, body: Any) -> m.Reply:
+        names = [known.id for known in self.jobs] if body.get("all") else body["jobs"]
+        return m.ChangedReply(items=tuple(self.stopped(name) for name in names), node="fake")
+
+    def stopped(self, name: str) -> m.ChangedJob:
+        known = [known for known in self.jobs if known.id == name]
+        if not known:
+            return m.ChangedJob(job=name, state="", changed=False, error="no such job")
+        changed = known[0].state not in {"stopped", "done", "failed"}
+        if changed:
+            self.change(int(name[1:]), state="stopped")
+        return m.ChangedJob(job=name, state="stopped", changed=changed)
+
+    def on_resume(self, _: Any, body: Any) -> m.Reply:
+        return m.ChangedReply(
+            items=tuple(m.ChangedJob(job=name, state="queued", changed=True) for name in body["jobs"])
+        )
+
+    def on_scores(self, *_: Any) -> m.Reply:
+        return m.ScoresReply(items=tuple(self.scores), node="fake")
+
+    def on_models(self, *_: Any) -> m.Reply:
+        return m.ModelsReply(
+            items=(m.ModelView(name="builtin", path="/x/builtin.pth", size_bytes=999_999, builtin=True),)
+        )
+
+    def on_benchmarks(self, *_: Any) -> m.Reply:
+        item = m.BenchmarkView(
+            name="gsm8k", title="School maths", domain="maths", kinds=("plain", "cot"), version=1, split="test"
+        )
+        return m.BenchmarksReply(items=(item,))
+
+    async def stream(self, since: int, request: httpd.Request) -> AsyncIterator[bytes]:
+        place = (
+            next((i for i, event in enumerate(self.events) if event.seq > since), len(self.events))
+            if since >= 0
+            else len(self.events)
+        )
+        yield msgspec.json.encode(m.Event(kind="heartbeat", at=NOW)) + b"\n"
+        quiet = 0.0
+        while not request.gone.is_set():
+            if place < len(self.events):
+                yield msgspec.json.encode(self.events[place]) + b"\n"
+                place, quiet = place + 1, 0.0
+                continue
+            await asyncio.sleep(0.02)
+            quiet += 0.02
+            if quiet >= self.heartbeat_s:
+                yield msgspec.json.encode(m.Event(kind="heartbeat", at=NOW)) + b"\n"
+                quiet = 0.0
+
+    async def log_stream(self) -> AsyncIterator[bytes]:
+        yield msgspec.json.encode(m.LogChunk(source="runner", text=self.log, attempt=1, offset=len(self.log))) + b"\n"
+
+
+@contextmanager
+def serving(path: Path, node: Node) -> Iterator[Node]:
+    """Serve a node on a socket from a thread, until the block ends."""
+    loop = asyncio.new_event_loop()
+    ready, stop = threading.Event(), asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(path, node, ready, stop),), daemon=True)
+    thread.start()
+    assert ready.wait(5)
+    try:
+        yield node
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(5)
+        loop.close()
+
+
+async def serve(path: Path, node: Node, ready: threading.Event, stop: asyncio.Event) -> None:
+    """Serve until asked to stop; the socket is gone afterwards."""
+    web = httpd.Server(node.handle)
+    listening = await web.start(httpd.bind_unix(path))
+    ready.set()
+    await stop.wait()
+    listening.close()
+    await web.close()
+    path.unlink(missing_ok=True)
+
+
+async def play(path: Path) -> None:
+    """A node whose two jobs make progress, again and again."""
+    node = Node(jobs=[job(1, total=400), job(2, model="rwkv7-g0-7.2b", benchmark="mmlu_pro", kind="plain", total=900)])
+    node.jobs += [
+        job(3, "queued", reason="waits-for-engine", done=0),
+        job(4, "held", reason="data-missing", detail="ifeval"),
+    ]
+    node.jobs += [
+        job(5, "failed", detail="the engine ran out of memory twice"),
+        job(6, "done", score=score(6), done=100),
+    ]
+    node.samples = [sample(n, value=float(n % 3 > 0)) for n in range(12)] + [sample(12, extracted=EVIL)]
+    ready, stop = threading.Event(), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(serve(path, node, ready, stop))
+        while True:
+            await asyncio.sleep(0.5)
+            for number in (1, 2):
+                known = node.jobs[number - 1]
+                node.change(
+                    number, done=(known.done + 7) % known.total, running_score=METRIC, eta_s=60.0, samples_per_s=14.0
+                )
+            node.log += f"05:13:34 I runner batch=64 done={node.jobs[0].done}\n"
+            node.tell("engine.stats", node.engines[0], stored=False)
+            node.tell("job.state", node.jobs[3], f"held: no rows for ifeval ({len(node.events)})")
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(play(Path(sys.argv[1])))

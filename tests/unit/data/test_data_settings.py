@@ -1,0 +1,97 @@
+"""What a dispatch may override, and what it is told when it may not."""
+
+import pytest
+from rwkv_data import registry
+from rwkv_data.benchmark import Answer
+from rwkv_data.errors import SettingError
+
+GSM8K = registry.load("gsm8k").default_kind
+MATH = registry.load("math_500").default_kind
+SUMS = registry.load("demo_arith").default_kind
+
+
+def test_settings_of_two_stages_carry_their_stage() -> None:
+    settings = GSM8K.settings()
+    assert list(settings)[:4] == ["k", "seed", "cot.max_tokens", "cot.temperature"]
+    assert (settings["k"], settings["cot.top_k"], settings["final.max_tokens"]) == (1, 500, 64)
+
+
+def test_overriding_changes_one_stage_and_the_configuration() -> None:
+    changed = GSM8K.with_settings({"cot.temperature": "0.5", "cot.max_tokens": "16", "seed": "7"})
+    assert changed.settings() == GSM8K.settings() | {"cot.temperature": 0.5, "cot.max_tokens": 16, "seed": 7}
+    assert changed.stages[1] == GSM8K.stages[1]
+    assert changed.configuration() != GSM8K.configuration()
+    assert changed.grading_key() == GSM8K.grading_key() == {"grader": "number-v1", "version": "1"}
+
+
+def test_no_settings_change_nothing() -> None:
+    assert GSM8K.with_settings({}) == GSM8K
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "answer.max_tokens"])
+def test_a_single_stage_needs_no_prefix(name: str) -> None:
+    assert SUMS.with_settings({name: "4"}).stages[0].sampling.max_tokens == 4
+
+
+@pytest.mark.parametrize(
+    ("k", "metrics"), [("8", ("avg@8", "pass@1")), ("1", ("avg@1", "pass@1")), ("4", ("avg@4", "pass@1"))]
+)
+def test_metrics_follow_k(k: str, metrics: tuple[str, ...]) -> None:
+    changed = MATH.with_settings({"k": k})
+    assert (changed.repeats, changed.metrics) == (int(k), metrics)
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"temperature": "1"}, "no setting 'temperature' here; it has k, seed, cot.max_tokens"),
+        ({"cot.banned": "x"}, "no setting 'cot.banned'"),
+        ({"judge.k": "1"}, "no setting 'judge.k'"),
+        ({"cot.k": "1"}, "no setting 'cot.k'"),
+        ({"k": "0"}, "k=0 is not a whole number from 1 to 4096"),
+        ({"k": "four"}, "k='four' is not a whole number"),
+        ({"cot.top_p": "nan"}, "cot.top_p=nan is not a number from 0 to 1"),
+        ({"cot.top_p": "1.5"}, "cot.top_p=1.5 is not a number from 0 to 1"),
+        ({"cot.max_tokens": "1.5"}, "cot.max_tokens='1.5' is not a whole number"),
+        ({"cot.temperature": "inf"}, "cot.temperature=inf is not a number"),
+    ],
+)
+def test_bad_settings_are_refused_with_what_would_do(values: dict[str, str], complaint: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        GSM8K.with_settings(values)
+    assert complaint in str(caught.value)
+
+
+def test_choosing_has_nothing_to_set() -> None:
+    kind = registry.load("mmlu").default_kind
+    assert kind.settings() == {}
+    with pytest.raises(SettingError, match="nothing is sampled"):
+        kind.with_settings({"k": "4"})
+
+
+def test_configuration_does_not_depend_on_the_order_of_settings() -> None:
+    one = GSM8K.with_settings({"k": "2", "cot.top_k": "5"})
+    other = GSM8K.with_settings({"cot.top_k": "5", "k": "2"})
+    assert one.configuration() == other.configuration()
+
+
+@pytest.mark.parametrize(
+    ("answer", "stop"),
+    [
+        (Answer("3", ("stop_token", "stop_token")), "stop_token"),
+        (Answer("3", ("length", "stop_token")), "length"),
+        (Answer("3 and on", ("stop_token", "length")), "length"),
+        (Answer("3}}\\) and on", ("stop_token", "length")), "stop_suffix"),
+        (Answer("3}", ("length", "length")), "length"),
+        (Answer("3", ("error", "stop_token")), "error"),
+        (Answer("3", ("stop_token", "stop_suffix")), "stop_suffix"),
+        (Answer(), "stop_token"),
+    ],
+)
+def test_an_answer_whose_box_was_closed_is_not_truncated(answer: Answer, stop: str) -> None:
+    assert GSM8K.stop(answer) == stop
+
+
+def test_an_engine_error_is_no_verdict() -> None:
+    grade = GSM8K.grade({"question": "Q", "answer": "3"}, Answer("3", ("stop_token", "error")))
+    assert (grade.value, grade.reason) == (None, "error")
