@@ -43,8 +43,8 @@ class CutError(ConnectionError):
 class Client:
     """Asks the daemon on one socket. `timeout_s` is the longest silence while a reply is awaited."""
 
-    def __init__(self, path: str, timeout_s: float = 30.0) -> None:
-        self.path, self.timeout_s = path, timeout_s
+    def __init__(self, path: str, timeout_s: float = 30.0, tries: int = TRIES) -> None:
+        self.path, self.timeout_s, self.tries = path, timeout_s, tries
 
     def get(self, route: str, **query: object) -> Answer:
         """Read something; repeated when the connection is cut, since reading changes nothing."""
@@ -67,11 +67,11 @@ class Client:
             yield from lines(body(reader, headers))
 
     def _repeat(self, method: str, where: str, content: bytes, timeout_s: float) -> Answer:
-        for number in range(TRIES):
+        for number in range(self.tries):
             try:
                 return self._ask(method, where, content, timeout_s)
             except (ConnectionError, TimeoutError, UnreachableError) as error:
-                if number == TRIES - 1 or (number == 0 and isinstance(error, UnreachableError)):
+                if number == self.tries - 1 or (number == 0 and isinstance(error, UnreachableError)):
                     raise self._gone(error, timeout_s) from error
                 time.sleep(PAUSE_S * 2**number)
         raise AssertionError
@@ -81,7 +81,7 @@ class Client:
             return error
         what = f"was silent for {timeout_s:g} s" if isinstance(error, TimeoutError) else "cut the connection"
         return UnreachableError(
-            f"The daemon on {self.path} {what}, {TRIES} times; look at `rwkvctl logs daemon`, and ask again."
+            f"The daemon on {self.path} {what}, {self.tries} times; look at `rwkvctl logs daemon`, and ask again."
         )
 
     def _ask(self, method: str, where: str, content: bytes, timeout_s: float) -> Answer:

@@ -64,9 +64,9 @@ def packages() -> Iterator[Finding]:
     """One finding for each extra, from what the installed rwkvctl says that it requires."""
     wanted: dict[str, list[str]] = {}
     for line in metadata.requires("rwkvctl") or []:
-        name, extra = REQUIREMENT.match(line), EXTRA.search(line)
+        name, group = REQUIREMENT.match(line), EXTRA.search(line)
         if name and name[1] != "rwkvctl":
-            wanted.setdefault(extra[1] if extra else "", []).append(name[1])
+            wanted.setdefault(group[1] if group else "", []).append(name[1])
     for extra, (needed, purpose) in EXTRAS.items():
         absent = [name for name in wanted.get(extra, []) if not installed(name)]
         label = f"packages [{extra}]" if extra else "packages"
@@ -98,7 +98,7 @@ def driver() -> Finding:
         version = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8").splitlines()[0]
     except (OSError, IndexError):
         return Finding(
-            "nvidia driver", "optional", "no GPU can be used; engines run on the CPU", "install the driver from NVIDIA"
+            "nvidia driver", "optional", "no GPU can be used; engines run on the CPU", "install NVIDIA's driver"
         )
     return Finding("nvidia driver", "ok", version.removeprefix("NVRM version: "))
 

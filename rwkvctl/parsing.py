@@ -47,7 +47,8 @@ def parser_for(verb: Verb) -> Parser:
     """The parser of one verb."""
     parser = Parser(
         prog=f"rwkvctl {verb.words}",
-        description=f"{verb.summary}\n\n{verb.text}".strip(),
+        usage=f"rwkvctl {verb.words}{usage(verb)} [flags]",
+        description=description(verb),
         epilog=epilog(verb),
         formatter_class=Formatter,
         allow_abbrev=False,
@@ -64,11 +65,31 @@ def parser_for(verb: Verb) -> Parser:
     return parser
 
 
+def usage(verb: Verb) -> str:
+    """The arguments of a verb as its usage line shows them."""
+    words = [metavar(option) + (" ..." if option.many else "") for option in verb.options if not option.flags]
+    return "".join(f" {word}" for word in words)
+
+
+def description(verb: Verb) -> str:
+    """Summary and text in lines of at most 80 columns."""
+    from textwrap import fill
+
+    paragraphs = f"{verb.summary}\n\n{verb.text}".strip().split("\n\n")
+    return "\n\n".join(fill(" ".join(paragraph.split()), 80) for paragraph in paragraphs)
+
+
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Help in at most 80 columns, examples as they are written."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=80)
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        """`NAME ...` for several values, where argparse says everything twice."""
+        if action.nargs in {"+", "*"}:
+            return f"{self._metavar_formatter(action, default_metavar)(1)[0]} ..."
+        return super()._format_args(action, default_metavar)
 
 
 def epilog(verb: Verb) -> str:
@@ -146,6 +167,16 @@ def overview() -> str:
         f"exit codes:\n{codes}\n\n"
         "`rwkvctl VERB --help` has examples and every flag. Data goes to standard output, all else to\n"
         "standard error. NO_COLOR and FORCE_COLOR are obeyed; a pipe gets tab-separated lines.\n"
+    )
+
+
+def reference() -> str:
+    """`docs/verbs.md`: every verb with its help."""
+    codes = "".join(f"| {code.value} | {meaning} |\n" for code, meaning in EXIT_CODES.items())
+    verbs = "".join(f"\n## {verb.words}\n\n```text\n{parser_for(verb).format_help()}```\n" for verb in load_all())
+    return (
+        "# Verbs\n\nWritten by `rwkvctl help --markdown`; `make docs` brings it up to date, and a test compares.\n"
+        f"What `--json` prints is in [json.md](json.md).\n\n| exit code | meaning |\n|---|---|\n{codes}{verbs}"
     )
 
 

@@ -13,6 +13,9 @@ from rwkvctl.views import running_score, why
 REDRAW_S: Final = 0.1
 EVERY_S: Final = 30.0
 STEP: Final = 0.1
+BESIDE: Final = 58
+"""Cells that id, state, bar, counts and score take beside a job's name."""
+
 ORDER: Final = {"stopping": 0, "judging": 1, "grading": 1, "generating": 2, "starting": 3, "held": 4, "queued": 5}
 
 
@@ -62,8 +65,9 @@ class Progress:
     def _line(self, job: Record) -> str:
         mark, role = MARKS.get(job["state"], ("?", "warn"))
         width = self.terminal.width - 1
-        name = fit(safe_line(f"{job['model']} {job['benchmark']} {job['kind']}"), max(20, width - 46), "middle")
-        head = f"{job['id']:>4} {name:<{max(20, width - 46)}} "
+        room = max(20, width - BESIDE)
+        name = fit(safe_line(f"{job['model']} {job['benchmark']} {job['kind']}"), room, "middle")
+        head = f"{job['id']:>4} {name:<{room}} "
         return head + paint(fit(f"{mark} {tail_of(job)}", width - len(head)), role, self.terminal.err_colour)
 
     def _tell(self, job: Record) -> None:
@@ -91,4 +95,4 @@ def tail_of(job: Record) -> str:
         return safe_line(f"{job['state']} {why(job)}".rstrip())
     eta = f" {duration(job['eta_s'])}" if job.get("eta_s") is not None and job["state"] != "done" else ""
     counts = f"{job.get('done', 0)}/{job.get('total', 0)}"
-    return f"{job['state']:<10} {bar(part, 10)} {100 * part:3.0f}% {counts} {running_score(job)}{eta}"
+    return f"{job['state']:<10} {bar(part, 8)} {100 * part:3.0f}% {counts} {running_score(job)}{eta}"

@@ -15,6 +15,9 @@ SGR: Final[dict[str, str]] = {
 }  # fmt: skip
 GAP: Final = "  "
 NARROWEST: Final = 8
+SPARED: Final = 14
+"""Cells by which a sentence may stay wider than a name when both must be shortened."""
+
 BLANK: Final = frozenset({"", "–"})
 MARKS: Final[dict[str, tuple[str, Role]]] = {
     "queued": ("◌", "info"), "starting": ("◌", "info"), "generating": ("▸", "ok"), "grading": ("▸", "ok"),
@@ -139,10 +142,11 @@ def aligned(table: Table, width: int, *, colour: bool) -> list[str]:
 
 
 def layout(columns: Sequence[Column], cells: list[list[Cell]], width: int) -> tuple[list[int], list[int]]:
-    """Which columns are shown, and how wide: drop empty ones, then wide ones from the right, then shorten those that may be cut."""
-    natural = [
-        max([cell_width(column.title), *(cell_width(row[i].text) for row in cells)]) for i, column in enumerate(columns)
-    ]
+    """Which columns are shown, and how wide.
+
+    Where they do not fit: drop empty ones, then wide ones from the right, then shorten those that may be cut.
+    """
+    natural = [max(cell_width(text) for text in texts) for texts in zip(*texts_of(columns, cells), strict=True)]
     kept = list(range(len(columns)))
     if width and total(natural, kept) > width:
         kept = [i for i in kept if any(row[i].text not in BLANK for row in cells)]
@@ -153,8 +157,13 @@ def layout(columns: Sequence[Column], cells: list[list[Cell]], width: int) -> tu
         able = [n for n, i in enumerate(kept) if columns[i].cut and widths[n] > NARROWEST]
         if not able:
             break
-        widths[max(able, key=widths.__getitem__)] -= 1
+        widths[max(able, key=lambda n: widths[n] - SPARED * (columns[kept[n]].cut == "end"))] -= 1
     return kept, widths
+
+
+def texts_of(columns: Sequence[Column], cells: list[list[Cell]]) -> list[list[str]]:
+    """All that is drawn, titles first."""
+    return [[column.title for column in columns], *([cell.text for cell in row] for row in cells)]
 
 
 def total(widths: list[int], kept: list[int]) -> int:

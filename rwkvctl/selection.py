@@ -1,5 +1,7 @@
 """The filter flags that `queue` and `dispatch` share; they fill `rwkvctl.protocol.messages.Selection`."""
 
+# ruff: noqa: RUF009 - `option` makes a dataclass field and nothing else
+
 import dataclasses
 import re
 from typing import Literal
@@ -37,9 +39,7 @@ class Filters:
     )
     set: list[str] = option([], "override a setting of the benchmark: name=value")
     seed: int = option(0, "seed of every random draw")
-    numerics: Literal["", "fast", "exact", "fp32"] = option(
-        "", "fast, exact or fp32 (default: what the daemon is set to)"
-    )
+    numerics: Literal["fast", "exact", "fp32"] | None = option(None, "default: what the daemon is set to")
     overwrite: bool = option(False, "measure again what has a score: a new version; history stays")
     skip_missing_dataset: bool = option(False, "leave out benchmarks whose rows are missing, rather than hold them")
     priority: int = option(0, "higher runs earlier")

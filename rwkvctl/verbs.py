@@ -170,7 +170,8 @@ def without_none(annotation: Any) -> Any:
 def first_words() -> list[str]:
     """The first word of every verb: the names of the files in `rwkvctl/commands`, without importing one."""
     folder = os.path.join(os.path.dirname(__file__), "commands")  # noqa: PTH118, PTH120 - pathlib is slower
-    return sorted(name[:-3].strip("_") for name in os.listdir(folder) if name.endswith(".py") and name[:2] != "__")  # noqa: PTH208
+    files = os.listdir(folder)  # noqa: PTH208 - likewise
+    return sorted(name[:-3] for name in files if name.endswith(".py") and not name.startswith("_"))
 
 
 def load(first: str) -> list[Verb]:

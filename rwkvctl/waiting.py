@@ -33,8 +33,12 @@ class Waiting:
         if job.get("id") in self.jobs:
             self.jobs[job["id"]] = job
 
-    @property
-    def over(self) -> bool:
+    def forget(self, ids: Iterable[str]) -> None:
+        """Jobs that the daemon does not know need no waiting."""
+        for name in ids:
+            del self.jobs[name]
+
+    def is_over(self) -> bool:
         """Whether nothing more will happen by itself."""
         return all(has_ended(job) for job in self.jobs.values())
 
@@ -65,7 +69,7 @@ def wait(context: Context, dispatched: Answer, timeout_s: float | None) -> int:
         context.say(f"stopped waiting; the work goes on. End it with: rwkvctl stop {' '.join(unfinished(waiting))}")
         return Exit.INTERRUPTED
     progress.close()
-    if not waiting.over:
+    if not waiting.is_over():
         context.say(
             f"still at work after {timeout_s:g} s; it goes on. See: rwkvctl status --session-id {reply['session']}"
         )
@@ -81,7 +85,7 @@ def unfinished(waiting: Waiting) -> list[str]:
 def follow(context: Context, waiting: Waiting, progress: Progress) -> None:
     """Read events until all jobs are over or time is up; a daemon that goes away is waited for."""
     away = False
-    while waiting.jobs and not waiting.over and waiting.left_s > 0:
+    while waiting.jobs and not waiting.is_over() and waiting.left_s > 0:
         try:
             refresh(context, waiting)
             away = False
@@ -111,12 +115,13 @@ def refresh(context: Context, waiting: Waiting) -> None:
             wanted.discard(job["id"])
         before = reply.get("next") or None
         if before is None:
+            waiting.forget(wanted)
             return
 
 
 def listen(context: Context, waiting: Waiting, progress: Progress) -> None:
     """Read one connection's events until all jobs are over, it is cut, or time is up."""
-    if waiting.over:
+    if waiting.is_over():
         return
     silence = min(SILENCE_S, max(0.05, waiting.left_s))
     for line in context.client.stream("/v1/events", silence, since=waiting.seq, follow=True):
@@ -125,7 +130,7 @@ def listen(context: Context, waiting: Waiting, progress: Progress) -> None:
         if event["kind"].startswith("job."):
             waiting.hear(event.get("data", {}))
             progress.draw(waiting.jobs.values())
-        if waiting.over or waiting.left_s <= 0:
+        if waiting.is_over() or waiting.left_s <= 0:
             return
     raise CutError("the event stream ended")
 

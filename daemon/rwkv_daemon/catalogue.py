@@ -1,4 +1,4 @@
-"""What there is to measure and to measure with: checkpoints on disk, benchmarks of the catalogue, as facts for planning.
+"""What there is to measure, and to measure with: checkpoints on disk and benchmarks of the catalogue, as facts.
 
 Nothing here reads a file's contents: a checkpoint is known by its identity, its sha256 comes from the store's cache.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rwkv_daemon.plan import KindFact, ModelFact, SelectionError
+from rwkv_daemon.plan import KindFact, ModelFact, SelectionError, select_kinds
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.jobs import sha256_of
 from rwkv_data import registry, sets
@@ -97,36 +97,38 @@ def benchmarks() -> dict[str, Benchmark]:
 
 
 def kind_facts(selection: Selection, data_dir: Path) -> list[KindFact]:
-    """Every kind of every benchmark with the selection's settings applied. Raises SelectionError for a bad setting.
+    """Every kind of every benchmark, the selected ones with the selection's settings. Raises SelectionError.
 
-    A setting that only some kinds have is an error only if no selected kind has it.
+    A setting must mean something to each selected kind that samples tokens: one that is silently without effect on some
+    of them would be a score nobody asked for.
     """
-    used: set[str] = set()
-    facts = []
-    for benchmark in benchmarks().values():
-        manifest = readable_manifest(data_dir, benchmark.name)
-        for kind in benchmark.kinds.values():
-            changed, taken = with_settings(kind, selection.settings)
-            used |= taken
-            facts.append(kind_fact(benchmark, changed, manifest))
-    if unknown := sorted(set(selection.settings) - used):
-        known = sorted({name for b in benchmarks().values() for k in b.kinds.values() for name in k.settings()})
-        raise SelectionError(f"--set: no benchmark has {', '.join(unknown)}; known are {', '.join(known)}.")
-    return facts
+    plain = {
+        (benchmark.name, kind.name): kind_fact(benchmark, kind, readable_manifest(data_dir, benchmark.name))
+        for benchmark in benchmarks().values()
+        for kind in benchmark.kinds.values()
+    }
+    if not selection.settings:
+        return list(plain.values())
+    sampled = 0
+    for fact in select_kinds(selection, plain.values()):
+        benchmark = benchmarks()[fact.benchmark]
+        kind = benchmark.kinds[fact.kind]
+        if kind.settings():
+            sampled += 1
+            changed = with_settings(kind, selection.settings)
+            manifest = readable_manifest(data_dir, benchmark.name)
+            plain[fact.benchmark, fact.kind] = kind_fact(benchmark, changed, manifest)
+    if not sampled:
+        raise SelectionError("--set: nothing that is selected samples tokens, so there is nothing to set.")
+    return list(plain.values())
 
 
-def with_settings(kind: Kind, settings: dict[str, str]) -> tuple[Kind, set[str]]:
-    """The kind with those settings it has, and their names."""
-    taken = {name for name in settings if has_setting(kind, name)}
+def with_settings(kind: Kind, settings: dict[str, str]) -> Kind:
+    """The kind with settings replaced; a bad one as the error of the flag."""
     try:
-        return kind.with_settings({name: settings[name] for name in taken}), taken
+        return kind.with_settings(settings) if kind.settings() else kind
     except DataError as error:
         raise SelectionError(f"--set: {error}") from error
-
-
-def has_setting(kind: Kind, name: str) -> bool:
-    """A setting by its full name (`cot.temperature`), or by its last part where stages share it."""
-    return any(name in {full, full.rpartition(".")[2]} for full in kind.settings())
 
 
 def readable_manifest(data_dir: Path, name: str) -> sets.Manifest | None:

@@ -236,7 +236,7 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
         benchmark_version=kind.benchmark_version,
         kind=kind.kind,
         configuration=kind.configuration,
-        seed=selection.seed,
+        seed=selection.seed or int(str(kind.configuration.get("seed", 0))),
         limit=selection.limit,
         numerics=facts.numerics,
     )

@@ -48,7 +48,8 @@ def wilson(share: float, n: float, z: float = Z) -> tuple[float, float]:
     d = 1 + z * z / n
     centre = (share + z * z / (2 * n)) / d
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / d
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # At 0 % and 100 % an end of the interval is the share itself, which rounding must not cut off.
+    return min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half))
 
 
 def clustered_stderr(values: Sequence[float], clusters: Sequence[Hashable]) -> float | None:

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 
 import torch
-from rwkv_kernels.arithmetic import Arithmetic
-from rwkv_kernels.channel_mix import channel_mix
-from rwkv_kernels.norm import layer_norm
-from rwkv_kernels.time_mix import time_mix
-from rwkv_weights.schema import Dims
 from torch import Tensor
 
 from rwkv_engine.layout import Layout
 from rwkv_engine.packing import Block, Weights
 from rwkv_engine.state_pool import StatePool
+from rwkv_kernels.arithmetic import Arithmetic
+from rwkv_kernels.channel_mix import channel_mix
+from rwkv_kernels.norm import layer_norm
+from rwkv_kernels.time_mix import time_mix
+from rwkv_weights.schema import Dims
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
+
 from rwkv_kernels.channel_mix import ChannelMix
 from rwkv_kernels.linear import Linear, pack
 from rwkv_kernels.norm import Norm
 from rwkv_kernels.time_mix import TimeMix
 from rwkv_weights.checkpoint import Checkpoint
 from rwkv_weights.schema import MIXES
-from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from rwkv_kernels.draw import Ids
-from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem
 
 from rwkv_engine.errors import ItemError
 from rwkv_engine.sample import SampleRule
 from rwkv_engine.stops import resolve
 from rwkv_engine.tasks import Continuation, GenerateTask, ScoreTask, Sink, Tail, common_prefix
 from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer
+from rwkv_kernels.draw import Ids
+from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem
 
 MAX_SAMPLES = 4096
 KEY_LIMIT = 1 << 64

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from rwkv_kernels import logprob, sampling
 from torch import Tensor
 
 from rwkv_engine.layout import Layout, lay_out
 from rwkv_engine.model import Model
 from rwkv_engine.scheduler import Feed, Output
 from rwkv_engine.state_pool import StatePool
+from rwkv_kernels import logprob, sampling
 
 SCORE_ROWS = 64  # positions whose logits are held at once: 16 MB of World vocabulary
 
@@ -30,7 +30,9 @@ class Runner:
         rows: _Rows | None = None
         if fed:
             layout = lay_out([f.tokens for f in fed], [f.slot for f in fed], self.model.do.row_multiple)
-            rows = _Rows(self.model.step(self.pool, layout), layout, {fed[i].slot: p for p, i in enumerate(layout.order)})
+            rows = _Rows(
+                self.model.step(self.pool, layout), layout, {fed[i].slot: p for p, i in enumerate(layout.order)}
+            )
         scores = self._score(feeds, rows, early)
         tokens = self._draw([feed for feed in feeds if feed.draw is not None])
         return [Output(scores.get(feed.slot, ()), tokens.get(feed.slot)) for feed in feeds]

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from rwkv_kernels.draw import Costs, Draw, Ids
-from rwkvctl.protocol.engine import Sampling, StopKind
-
 from rwkv_engine.stops import StopRule, SuffixMatcher, aligned
 from rwkv_engine.tokenizer import Tokenizer
+from rwkv_kernels.draw import Costs, Draw, Ids
+from rwkvctl.protocol.engine import Sampling, StopKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from rwkv_kernels.draw import Draw
-
 from rwkv_engine.cache import KeptSamples, PrefixCache
 from rwkv_engine.sample import Sample
 from rwkv_engine.strand import Snapshot, States, Strand, Target
 from rwkv_engine.tasks import AnyTask, GenerateTask
 from rwkv_engine.waiting import FairQueue
+from rwkv_kernels.draw import Draw
 
 
 @dataclass(frozen=True, slots=True)

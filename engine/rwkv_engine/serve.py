@@ -10,11 +10,6 @@ from importlib import metadata
 from pathlib import Path
 
 import torch
-from rwkv_kernels import arithmetic
-from rwkv_weights import checkpoint
-from rwkv_weights.schema import Dims
-from rwkvctl.httpd import Server, SocketInUseError, bind_unix
-from rwkvctl.protocol.engine import EngineHealth
 
 from rwkv_engine import packing
 from rwkv_engine.core import Engine
@@ -27,6 +22,11 @@ from rwkv_engine.scheduler import Limits, Scheduler
 from rwkv_engine.server import Service
 from rwkv_engine.state_pool import StatePool
 from rwkv_engine.tokenizer import for_vocabulary
+from rwkv_kernels import arithmetic
+from rwkv_weights import checkpoint
+from rwkv_weights.schema import Dims
+from rwkvctl.httpd import Server, SocketInUseError, bind_unix
+from rwkvctl.protocol.engine import EngineHealth
 
 NO_SERVICE, DOES_NOT_LOAD = 1, 3
 POOL_BYTES = 256 << 20  # of states by default: what still fits a CPU's outer caches for small models

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import msgspec
-from rwkvctl.httpd import NDJSON, Request, Response
-from rwkvctl.protocol.engine import EngineHealth, EngineStats, GenerateItem, ScoreItem
 
 from rwkv_engine.core import Engine
 from rwkv_engine.errors import ItemError, QueueFullError
 from rwkv_engine.gauges import resident_bytes
 from rwkv_engine.requests import Compiler
 from rwkv_engine.tasks import AnyTask, GenerateTask, Result
+from rwkvctl.httpd import NDJSON, Request, Response
+from rwkvctl.protocol.engine import EngineHealth, EngineStats, GenerateItem, ScoreItem
 
 RETRY_AFTER_S = 1
 _encode = msgspec.json.Encoder().encode

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from rwkv_weights.schema import HEAD_SIZE, Dims
 from torch import Tensor
+
+from rwkv_weights.schema import HEAD_SIZE, Dims
 
 
 class Saved(NamedTuple):

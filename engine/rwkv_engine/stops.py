@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rwkvctl.protocol.engine import Stops
-
 from rwkv_engine.errors import ItemError
 from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer, utf8
+from rwkvctl.protocol.engine import Stops
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from rwkvctl.protocol.engine import ContinuationScore, Generated, Scored, Usage
-
 from rwkv_engine.sample import Sample, SampleRule
 from rwkv_engine.strand import Snapshot, Strand, Target
 from rwkv_engine.tokenizer import Tokenizer
+from rwkvctl.protocol.engine import ContinuationScore, Generated, Scored, Usage
 
 Result = Generated | Scored
 Sink = Callable[[Result], None]

@@ -33,14 +33,14 @@ def pack(weight: Tensor, bias: Tensor | None = None, activation: Activation = "n
     """Take a weight [out, in] of any float type to packed fp32."""
     dense = weight.float().contiguous()
     packed = torch.backends.mkldnn.is_available() and dense.device.type == "cpu"
-    held: Tensor = torch.ops.mkldnn._reorder_linear_weight(dense, None) if packed else dense  # noqa: SLF001
+    held: Tensor = torch.ops.mkldnn._reorder_linear_weight(dense, None) if packed else dense
     return Linear(held, None if bias is None else bias.float().contiguous(), activation, packed, weight.shape[0])
 
 
 def rows(x: Tensor, linear: Linear) -> Tensor:
     """[R, in] -> [R, out]."""
     if linear.packed:
-        pointwise = torch.ops.mkldnn._linear_pointwise  # noqa: SLF001
+        pointwise = torch.ops.mkldnn._linear_pointwise
         out: Tensor = pointwise(x, linear.weight, linear.bias, linear.activation, [], "")
         return out
     out = torch.nn.functional.linear(x, linear.weight, linear.bias)

@@ -53,7 +53,7 @@ def _draw(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
     return ids
 
 
-def _pick_whole(z: Tensor, shares: Tensor, total: float, draw: Draw, point: float) -> int:  # noqa: ARG001
+def _pick_whole(z: Tensor, shares: Tensor, total: float, draw: Draw, point: float) -> int:
     return _invert(shares.double().cumsum(0), point)
 
 

@@ -42,7 +42,7 @@ class TimeMix:
     norm: Norm
 
 
-def time_mix(  # noqa: PLR0913 - the recurrence has these inputs
+def time_mix(
     do: Arithmetic, p: TimeMix, xx: Tensor, before: Tensor, v_first: Tensor | None, state: Tensor, counts: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
     """xx, before: [R, D]; state: [B, H, N, N], changed in place; counts: see wkv7.scan.

@@ -3,13 +3,14 @@
 from typing import Final
 
 from rwkvctl.context import Context
-from rwkvctl.doctor import Verdict, examine
+from rwkvctl.doctor import Finding, Verdict, examine
 from rwkvctl.protocol.errors import Exit
-from rwkvctl.render import Cell, Column, Table
+from rwkvctl.render import Cell, Column, Role, Table
+from rwkvctl.safe import fit, safe_line
 from rwkvctl.verbs import verb
 
-VERDICTS: Final[dict[Verdict, Cell]] = {
-    "ok": Cell("✓ ok", "ok"), "missing": Cell("✗ missing", "bad"), "optional": Cell("– absent", "warn"),
+VERDICTS: Final[dict[Verdict, tuple[str, Role]]] = {
+    "ok": ("✓", "ok"), "missing": ("✗", "bad"), "optional": ("–", "warn"),
 }  # fmt: skip
 
 
@@ -22,7 +23,19 @@ def doctor(context: Context) -> int:
     $ rwkvctl doctor
     """
     found = list(examine(context.config, context.client))
-    rows = [[Cell(item.name, "bold"), VERDICTS[item.verdict], item.what, Cell(item.remedy, "info")] for item in found]
-    columns = [Column("CHECK"), Column("STATE"), Column("WHAT", cut="end"), Column("HOW TO GET IT", cut="end")]
-    context.show_local("rwkvctl.doctor/1", {"items": [item._asdict() for item in found]}, Table(columns, rows))
+    if context.as_json or context.as_tabs:
+        rows: list[list[str | Cell]] = [[item.name, item.verdict, item.what, item.remedy] for item in found]
+        table = Table([Column("CHECK"), Column("STATE"), Column("WHAT"), Column("REMEDY")], rows)
+        context.show_local("rwkvctl.doctor/1", {"items": [item._asdict() for item in found]}, table)
+    else:
+        for item in found:
+            draw(context, item)
     return Exit.FAILED if any(item.verdict == "missing" for item in found) else Exit.OK
+
+
+def draw(context: Context, item: Finding) -> None:
+    """One finding: what it is, and below it what to do."""
+    mark, role = VERDICTS[item.verdict]
+    context.terminal.line(fit(f"{mark} {item.name:<20} {safe_line(item.what)}", context.terminal.width), role)
+    if item.remedy:
+        context.terminal.line(f"  {'':<20} → {safe_line(item.remedy)}")

@@ -1,16 +1,17 @@
 """`rwkvctl help`."""
 
 from rwkvctl.context import Context
-from rwkvctl.parsing import EXIT_CODES, overview, parser_for, unknown_verb
+from rwkvctl.parsing import EXIT_CODES, overview, parser_for, reference, unknown_verb
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import Option, find, load_all, verb
 
 
 @verb
-def help_(context: Context, words: list[str] = []) -> int:  # noqa: B006 - read by the registry, never written
+def help_(context: Context, words: list[str] = [], *, markdown: bool = False) -> int:  # noqa: B006 - read by the registry, never written
     """What rwkvctl can do, or one verb in full.
 
     words: the verb
+    markdown: the whole reference as docs/verbs.md has it
 
     $ rwkvctl help
     $ rwkvctl help dispatch
@@ -19,6 +20,9 @@ def help_(context: Context, words: list[str] = []) -> int:  # noqa: B006 - read 
         verbs = [{"verb": found.words, "summary": found.summary, "flags": flags(found.options)} for found in load_all()]
         codes = {str(code.value): meaning for code, meaning in EXIT_CODES.items()}
         context.show_local("rwkvctl.help/1", {"items": verbs, "exit_codes": codes})
+        return Exit.OK
+    if markdown:
+        context.terminal.write(reference())
         return Exit.OK
     if not words:
         context.terminal.write(overview())

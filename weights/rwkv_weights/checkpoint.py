@@ -1,6 +1,6 @@
 """Load a BlinkDL .pth: by name and shape, never trusting what it pickles, and refuse anything else in one sentence."""
 
-import pickle  # noqa: S403 - only its exception is named; torch.load runs with weights_only
+import pickle
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ def hash_file(path: Path) -> HashedFile:
     """Read the file once, in chunks. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        before = FileIdentity._from(os.fstat(file.fileno()))  # noqa: SLF001
+        before = FileIdentity._from(os.fstat(file.fileno()))
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
     return HashedFile(path, digest.hexdigest(), before, changed=FileIdentity.of(path) != before)

@@ -12,7 +12,13 @@ from torch import Tensor
 
 from rwkv_weights.schema import HEAD_SIZE, MIXES, Dims
 
-_RANKS = {768: (64, 64, 32, 128), 1024: (64, 64, 32, 128), 2048: (96, 96, 64, 256), 2560: (96, 96, 64, 320), 4096: (128, 128, 96, 480)}
+_RANKS = {
+    768: (64, 64, 32, 128),
+    1024: (64, 64, 32, 128),
+    2048: (96, 96, 64, 256),
+    2560: (96, 96, 64, 320),
+    4096: (128, 128, 96, 480),
+}
 
 
 def dims_of(layers: int, width: int, vocabulary: int = 65536, ranks: tuple[int, int, int, int] | None = None) -> Dims:

@@ -46,7 +46,8 @@ def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
     """The kind with the job's settings, and the rows it asks."""
     benchmark = registry.load(spec.benchmark)
     rows = sets.load_rows(Path(spec.data_dir), benchmark)
-    return benchmark.kinds[spec.kind].with_settings(spec.settings), rows[: spec.limit]
+    kind = benchmark.kinds[spec.kind]
+    return kind.with_settings(spec.settings if kind.settings() else {}), rows[: spec.limit]
 
 
 async def run(job: Run) -> None:

@@ -20,6 +20,10 @@ SCHEMA: Final = Path(__file__).with_name("schema")
 BUSY_TIMEOUT_MS: Final = 5000
 
 
+StoreError = sqlite3.Error
+"""What a failed commit raises: the disk is full, or the file is damaged. Workers are never touched because of it."""
+
+
 class StoreDamagedError(RwkvctlError):
     """The store cannot be used; the sentence says what to do. Nothing was changed."""
 

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import aiosqlite
@@ -71,28 +72,36 @@ async def refresh_counts(db: aiosqlite.Connection, job: int, grade_key: str) -> 
     return counts
 
 
-async def graded(store: Store, job: int, grade_key: str) -> list[tuple[int, int, float | None, str, str | None, str]]:
-    """(row, repeat, value, stop, extracted, reason) of every sample. `stop` is `error` or `length` if any stage ended
-    so, else how the last one ended."""
-    stops = await store.all(
-        "SELECT row, repeat, GROUP_CONCAT(stop) AS stops FROM "
-        "(SELECT row, repeat, stop FROM completion WHERE job = ? ORDER BY row, repeat, stage) GROUP BY row, repeat",
-        (job,),
-    )
-    how = {(row["row"], row["repeat"]): whole_stop(row["stops"].split(",")) for row in stops}
+@dataclass(frozen=True, slots=True)
+class GradedSample:
+    """A sample as statistics need it: its verdict, how each stage stopped, and the last stage's text."""
+
+    row: int
+    repeat: int
+    value: float | None
+    extracted: str | None
+    reason: str
+    stops: tuple[str, ...]
+    text: str
+
+
+async def graded(store: Store, job: int, grade_key: str) -> list[GradedSample]:
+    """Every sample of a job that has a grade under this key."""
+    ends: dict[tuple[int, int], list[sqlite3.Row]] = {}
+    stages = "SELECT row, repeat, stop, text FROM completion WHERE job = ? ORDER BY row, repeat, stage"
+    for end in await store.all(stages, (job,)):
+        ends.setdefault((end["row"], end["repeat"]), []).append(end)
     rows = await store.all(
         "SELECT row, repeat, value, extracted, reason FROM sample JOIN grade ON sample = number AND grade_key = ? "
         "WHERE job = ?",
         (grade_key, job),
     )
-    return [
-        (r["row"], r["repeat"], r["value"], how.get((r["row"], r["repeat"]), "error"), r["extracted"], r["reason"])
-        for r in rows
-    ]
-
-
-def whole_stop(stops: list[str]) -> str:
-    return next((kind for kind in ("error", "length") if kind in stops), stops[-1])
+    samples = []
+    for r in rows:
+        own = ends.get((r["row"], r["repeat"]), [])
+        stops, text = tuple(end["stop"] for end in own), own[-1]["text"] if own else ""
+        samples.append(GradedSample(r["row"], r["repeat"], r["value"], r["extracted"], r["reason"], stops, text))
+    return samples
 
 
 async def totals(store: Store, job: int) -> sqlite3.Row:

@@ -87,14 +87,13 @@ class MathWorker:
     def _start(self) -> subprocess.Popen[bytes]:
         # An own session: an interrupt at the terminal is the caller's to handle. A bare environment: no secrets there.
         environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "0"}
-        self._child = subprocess.Popen(
-            self._argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
-        )
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        try:
+            self._child = subprocess.Popen(
+                self._argv, stdin=pipe, stdout=pipe, stderr=null, env=environment, start_new_session=True
+            )
+        except OSError as error:
+            raise WorkerGone(f"the maths grader cannot start: {error}", late=False) from error
         self._done = 0
         self.versions = self._read(self._child, START_S).get("ready", {})
         return self._child

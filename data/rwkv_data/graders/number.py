@@ -4,15 +4,15 @@ The rule of number-v1, in order:
 
 1. The answer ends where the box closes: at the first `}` that closes nothing before it.
 2. `$`, `\$`, `\!`, `\,`, `\;`, `\ `, `\left`, `\right` and the names `\text`, `\mathrm`, `\mbox` ... are taken out;
-   `{,}` and `\%` become `,` and `%`; the sign `−` becomes `-`.
+   `{,}` and `\%` become `,` and `%`; the signs `−` and `–` become `-`.
 3. Only what stands behind the last `=`, `≈`, `\approx` or `\equiv` counts.
 4. A number is: digits, with or without commas between groups of three, and an optional decimal part. `\frac{a}{b}` and
    `a/b` are one number, a fraction. A minus right before it belongs to it, unless it stands right behind a digit, a
    letter or a closing bracket, or has blanks on both sides: that is a subtraction.
 5. The last number is the answer, unless an operator ties it to what stands around it (a power, product, root, sum,
-   quotient, ratio, list, mixed number, a factor such as \pi): then the answer is an expression, of which its last
-   number is only a part, and there is no final number. rwkv-skills compares such parts, so there `\sqrt{7}` passes
-   for 7; here it does not.
+   quotient, ratio, list, mixed number, inequality, a factor such as \pi): then the answer is an expression, of which
+   its last number is only a part, and there is no final number. rwkv-skills compares such parts, so there `\sqrt{7}`
+   passes for 7; here it does not.
 6. Both sides are compared as exact fractions: 18.0 = 18 = 36/2. Units and words around the number do not matter.
 
 No number, or an expression, is `no_answer`: it counts as wrong, and is counted apart.
@@ -33,16 +33,19 @@ _NUMBER = re.compile(
     rf"|(?P<whole>{_DIGITS})",
     re.ASCII,
 )
+_MINUS_SIGNS = str.maketrans("−–", "--")
 _TAKEN_OUT = re.compile(
     r"\\?\$|\\[!,; ]|\\left(?![a-z])|\\right(?![a-z])|\\(?:text|mathrm|mbox|textbf|mathbf)\s*(?=\{)"
 )
 _EQUALS = re.compile(r"=|≈|\\approx|\\equiv")
 _MINUS = re.compile(r"(?:^|[^\w)\]}.])-$|^\s*-\s*$")
 _TIED_BEFORE = re.compile(
-    r"(?:[\^_*×·÷/±-]|\\times|\\cdot|\\div|\\pm|\\sqrt(?:\[\d+\])?|\\[dt]?frac|[\w)}]\s*\+|\d\s*[:,]|\de)[\s{(]*$"
+    r"(?:[\^_*×·÷/±<>≤≥-]|\\times|\\cdot|\\div|\\pm|\\sqrt(?:\[\d+\])?|\\[dt]?frac|\\(?:le|ge|lt|gt|leq|geq|ne|neq)|[\w)}]\s*\+|\d\s*[:,]|\de)[\s{(]*$"
     r"|\}\{$|[\w)]\($"
 )
-_TIED_BEHIND = re.compile(r"\s*(?:\^(?!\{?\\circ)|[*×·÷]|\\times|\\cdot|\\div|\\pi|\\sqrt|\\[dt]?frac|/\s*\w)")
+_TIED_BEHIND = re.compile(
+    r"\s*(?:\^(?!\{?\\circ)|[*×·÷]|\\times|\\cdot|\\div|\\pi|\\sqrt|\\[dt]?frac|/\s*\w|\+\s*[\w\\(]|\s-\s*[\w\\(])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class Found:
 
 def final_number(text: str) -> Found | None:
     """The number that a text comes down to, by rules 2 to 5."""
-    tidy = _TAKEN_OUT.sub("", text.replace("{,}", ",").replace("\\%", "%").replace("−", "-"))
+    tidy = _TAKEN_OUT.sub("", text.replace("{,}", ",").replace("\\%", "%").translate(_MINUS_SIGNS))
     side = _EQUALS.split(tidy)[-1]
     numbers = list(_NUMBER.finditer(side))
     if not numbers or len(numbers[-1][0]) > _LONGEST:

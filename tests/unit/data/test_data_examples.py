@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from rwkv_data import registry
 from rwkv_data.benchmark import Benchmark, Example
 

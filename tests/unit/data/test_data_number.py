@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rwkv_data.benchmark import Answer
 from rwkv_data.graders import choice
 from rwkv_data.graders.boxed import closes_box, inside_box, open_groups
@@ -25,6 +26,10 @@ CHOICE = {"question": "Q", "choices": ["w", "x", "y"], "answer": "B"}
         ("−18", -18),
         ("-$18", -18),
         ("- 18", -18),
+        ("–18", -18),
+        ("18-year", 18),
+        ("18!", 18),
+        ("--18", -18),
         ("the loss is -18", -18),
         ("1,000", 1000),
         ("10{,}000", 10000),
@@ -81,6 +86,11 @@ def test_final_numbers(text: str, value: Fraction | int) -> None:
         "2\\pi",
         "7\\sqrt{x}",
         "f(3)",
+        "18 + x",
+        "18 - x",
+        "x > 18",
+        "x \\leq 18",
+        "18, 19",
         "9" * 5000,
     ],
 )

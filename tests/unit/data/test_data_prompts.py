@@ -1,6 +1,7 @@
 """Prompts and sampling, byte for byte and number for number: a changed prompt is another benchmark."""
 
 import pytest
+
 from rwkv_data import profiles, registry, show
 from rwkv_data.errors import UnknownBenchmarkError
 from rwkvctl.protocol.engine import Sampling, Stops
@@ -37,7 +38,7 @@ def test_two_stage_sampling_is_that_of_the_table(name: str) -> None:
 
 
 def test_math_template_is_that_of_the_table() -> None:
-    assert profiles.MATH_COT == Sampling(
+    expected = Sampling(
         max_tokens=4096,
         temperature=0.55,
         top_k=66,
@@ -47,6 +48,7 @@ def test_math_template_is_that_of_the_table() -> None:
         decay=0.997,
         unpenalised=UNPENALISED,
     )
+    assert expected == profiles.MATH_COT
 
 
 def test_repeats_and_metrics() -> None:

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-import os
 
 import pytest
+
 from rwkv_data import prepare as prepare_module
 from rwkv_data import registry, rows, sets
 from rwkv_data.errors import PrepareError, RowError, RowsDamagedError, RowsMissingError
@@ -58,7 +58,7 @@ def test_preparing_again_gives_the_same_bytes_and_leaves_nothing_else(data_dir, 
     assert before is not None
     assert after is not None
     assert after.sha256 == before.sha256
-    assert sorted(os.listdir(data_dir / "gsm8k")) == ["manifest.json", "test.jsonl"]
+    assert sorted(path.name for path in (data_dir / "gsm8k").iterdir()) == ["manifest.json", "test.jsonl"]
 
 
 def test_never_prepared(tmp_path) -> None:

@@ -1,6 +1,7 @@
 """What a dispatch may override, and what it is told when it may not."""
 
 import pytest
+
 from rwkv_data import registry
 from rwkv_data.benchmark import Answer
 from rwkv_data.errors import SettingError

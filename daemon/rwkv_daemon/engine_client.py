@@ -1,0 +1,61 @@
+"""Short questions to an engine from the daemon: health and stats, over its Unix socket, with a deadline.
+
+h11 rather than httpx: the daemon asks every second and must stay small.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import TypeVar
+
+import h11
+import msgspec
+
+from rwkvctl.protocol.engine import EngineHealth, EngineStats
+
+T = TypeVar("T")
+DEADLINE_S = 2.0
+
+
+class NoAnswerError(Exception):
+    """The engine did not answer in time, or not in HTTP. It may be loading, busy, or gone."""
+
+
+async def health(socket: Path) -> EngineHealth:
+    """`GET /v1/health`. Raises NoAnswerError."""
+    return await ask(socket, "/v1/health", EngineHealth)
+
+
+async def stats(socket: Path) -> EngineStats:
+    """`GET /v1/stats`. Raises NoAnswerError."""
+    return await ask(socket, "/v1/stats", EngineStats)
+
+
+async def ask(socket: Path, target: str, answer: type[T]) -> T:
+    """One GET, decoded."""
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            body = await get(socket, target)
+        return msgspec.json.decode(body, type=answer)
+    except (OSError, TimeoutError, h11.RemoteProtocolError, msgspec.DecodeError) as error:
+        raise NoAnswerError(f"{socket}: {type(error).__name__} {error}") from error
+
+
+async def get(socket: Path, target: str) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(str(socket))
+    try:
+        connection = h11.Connection(h11.CLIENT)
+        head = h11.Request(method="GET", target=target, headers=[("host", "engine"), ("connection", "close")])
+        writer.write((connection.send(head) or b"") + (connection.send(h11.EndOfMessage()) or b""))
+        body = bytearray()
+        while True:
+            event = connection.next_event()
+            if event is h11.NEED_DATA:
+                connection.receive_data(await reader.read(65536))
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif isinstance(event, h11.Response) and event.status_code != 200:
+                raise OSError(f"status {event.status_code}")
+            elif isinstance(event, (h11.EndOfMessage, h11.ConnectionClosed)):
+                return bytes(body)
+    finally:
+        writer.close()

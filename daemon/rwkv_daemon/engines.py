@@ -1,0 +1,209 @@
+"""Engine processes: start, notice that they are ready, watch, unload, adopt."""
+
+import asyncio
+import os
+import sys
+import time
+import uuid as uuids
+from pathlib import Path
+
+import msgspec
+
+from rwkv_daemon import engine_client, processes
+from rwkv_daemon.clock import now
+from rwkv_daemon.engine_client import NoAnswerError
+from rwkv_daemon.node import BackOff, EngineHandle, Node, log
+from rwkv_daemon.processes import NotStartedError, ShimRecord
+from rwkv_daemon.store import EngineRow, JobRow
+from rwkv_daemon.store.engines import add_engine, get_engine, live_engines, update_engine
+from rwkv_daemon.store.jobs import count_load_failure, forget_load_failures
+from rwkvctl import config
+
+DOES_NOT_LOAD = 3
+"""Exit code of an engine that refuses its checkpoint (rwkv_engine documents it)."""
+STABLE_S = 60.0
+LOG_TAIL_BYTES = 4096
+
+
+async def start_engine(node: Node, job: JobRow, lease: str) -> None:
+    """Start an engine for what `job` needs. The lease counts as taken before the process exists."""
+    uuid = str(uuids.uuid4())
+    async with node.change() as change:
+        number = await add_engine(
+            change.db,
+            {
+                "uuid": uuid,
+                "model": job.model,
+                "weights_path": job.weights_path,
+                "weights_sha256": job.weights_sha256,
+                "numerics": job.numerics,
+                "lease": lease,
+                "socket": "",
+            },
+        )
+        socket = node.config.socket.parent / f"e{number}.sock"
+        await update_engine(change.db, number, socket=str(socket))
+        await change.note("engine.state", engine=f"e{number}", text=f"e{number} {job.model} starts on {lease}")
+    row = await get_engine(node.store, number)
+    assert row is not None
+    try:
+        worker = await asyncio.to_thread(processes.start, launch_of(node, row))
+    except (NotStartedError, OSError) as error:
+        await engine_gone(node, row, f"it could not be started: {error}", failed=True)
+        return
+    node.engines[number] = EngineHandle(row, worker)
+    node.wake.set()
+
+
+def launch_of(node: Node, row: EngineRow) -> processes.Launch:
+    """The engine's command line. Everything it needs is in it; settings of ours do not reach it otherwise."""
+    folder = node.engine_folder(row.id)
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = node.config.settings
+    argv = [
+        sys.executable, "-m", "rwkv_engine", "serve", row.weights_path, "--socket", row.socket,
+        "--numerics", row.numerics, "--device", "cpu" if row.lease.startswith("cpu") else "cuda",
+        "--attempt", row.uuid, "--weights-sha256", row.weights_sha256, "--liveness", str(folder / "live"),
+    ]  # fmt: skip
+    if settings.engine_slots:
+        argv += ["--slots", str(settings.engine_slots)]
+    environment = config.base_environment() | {"PYTHONUNBUFFERED": "1"}
+    if row.lease.startswith("cpu"):
+        threads = settings.engine_threads or max(1, (os.cpu_count() or 1) - 1)
+        environment |= {"OMP_NUM_THREADS": str(threads), "CUDA_VISIBLE_DEVICES": ""}
+    else:
+        environment |= {"CUDA_VISIBLE_DEVICES": row.lease, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    lock = node.config.socket.parent / f"lease-{row.lease.replace(':', '-')}.lock"
+    return processes.Launch(
+        uuid=row.uuid, argv=tuple(argv), record=folder / "record.json", log=folder / "log.txt",
+        environment=environment, lock=lock,
+    )  # fmt: skip
+
+
+async def adopt_engines(node: Node) -> None:
+    """After a restart of the daemon: find the engines that still run; the others' leases are free again."""
+    for row in await live_engines(node.store):
+        worker = processes.adopt(row.uuid, node.engine_folder(row.id) / "record.json")
+        if worker is None:
+            await asyncio.to_thread(processes.sweep, row.uuid)
+            await engine_gone(node, row, "it was gone when the daemon came back", failed=False)
+        else:
+            node.engines[row.id] = EngineHandle(row, worker)
+            if row.state == "unloading":
+                processes.ask_to_stop(worker)
+            log.info("adopted engine e%d (pid %d)", row.id, worker.pid)
+
+
+async def watch_engines(node: Node) -> None:
+    """One look at every engine: has it ended, is it ready, what are its rates."""
+    for handle in list(node.engines.values()):
+        if processes.has_ended(handle.worker):
+            await engine_ended(node, handle)
+        elif handle.row.state in {"starting", "loading"}:
+            await look_for_ready(node, handle)
+        elif handle.row.state == "ready":
+            await refresh_stats(node, handle)
+        elif time.monotonic() - handle.last_seen > node.config.settings.stop_term_s:
+            processes.kill(handle.worker)
+
+
+async def look_for_ready(node: Node, handle: EngineHandle) -> None:
+    """Ask a loading engine for its health; stop one that takes too long."""
+    row = handle.row
+    try:
+        found = await engine_client.health(Path(row.socket))
+    except NoAnswerError:
+        if time.monotonic() - handle.started > node.config.settings.engine_start_timeout_s:
+            await unload(node, handle, "it was not ready in time")
+        return
+    if found.attempt not in {"", row.uuid}:
+        return
+    async with node.change() as change:
+        await update_engine(change.db, row.id, state="ready", health=msgspec.json.encode(found).decode())
+        await forget_load_failures(change.db, row.weights_sha256)
+        await change.note("engine.state", engine=row.name, text=f"{row.name} {row.model} is ready on {row.lease}")
+    refreshed = await get_engine(node.store, row.id)
+    assert refreshed is not None
+    handle.row, handle.idle_since = refreshed, time.monotonic()
+
+
+async def refresh_stats(node: Node, handle: EngineHandle) -> None:
+    """Ask for rates; an engine that is too busy to answer keeps its last ones."""
+    try:
+        handle.stats = await engine_client.stats(Path(handle.row.socket))
+    except NoAnswerError:
+        return
+    handle.last_seen = time.monotonic()
+    if handle.last_seen - handle.started > STABLE_S:
+        node.back_off.pop(handle.serves, None)
+
+
+async def unload(node: Node, handle: EngineHandle, why: str) -> None:
+    """Stop an engine. Its lease is free when its process is gone, not before."""
+    async with node.change() as change:
+        await update_engine(change.db, handle.row.id, state="unloading", detail=why)
+        await change.note(
+            "engine.state", engine=handle.row.name, text=f"{handle.row.name} {handle.row.model} is unloaded: {why}"
+        )
+    refreshed = await get_engine(node.store, handle.row.id)
+    assert refreshed is not None
+    handle.row, handle.last_seen = refreshed, time.monotonic()
+    processes.ask_to_stop(handle.worker)
+
+
+async def engine_ended(node: Node, handle: EngineHandle) -> None:
+    """An engine's processes are gone: wanted, refused its checkpoint, or crashed."""
+    record = await asyncio.to_thread(handle.worker.close)
+    await asyncio.to_thread(processes.sweep, handle.row.uuid)
+    node.engines.pop(handle.row.id)
+    Path(handle.row.socket).unlink(missing_ok=True)
+    if handle.row.state == "unloading":
+        await engine_gone(node, handle.row, handle.row.detail, failed=False)
+        return
+    loading = handle.row.state in {"starting", "loading"}
+    if loading and record is not None and record.code == DOES_NOT_LOAD:
+        await refused(node, handle.row)
+        return
+    push_back(node, handle)
+    await engine_gone(node, handle.row, f"it ended unasked ({how(record)}); see its log", failed=True)
+
+
+def push_back(node: Node, handle: EngineHandle) -> None:
+    """Wait longer before each further start of the same kind of engine."""
+    back_off = node.back_off.setdefault(handle.serves, BackOff())
+    wait = node.config.settings.restart_backoff_s * 2 ** min(back_off.failures, 8)
+    back_off.failures += 1
+    back_off.not_before = time.monotonic() + wait
+
+
+async def refused(node: Node, row: EngineRow) -> None:
+    """The engine says that this checkpoint cannot be loaded. Twice, and all its jobs are held."""
+    why = last_line(node.engine_folder(row.id) / "log.txt") or "the engine gave no reason"
+    async with node.change() as change:
+        await count_load_failure(change.db, row.weights_sha256, why)
+    await engine_gone(node, row, why, failed=True)
+
+
+async def engine_gone(node: Node, row: EngineRow, why: str, *, failed: bool) -> None:
+    """Free the lease."""
+    async with node.change() as change:
+        state = "failed" if failed else "gone"
+        await update_engine(change.db, row.id, state=state, detail=why, ended=now())
+        await change.note("engine.state", engine=row.name, text=f"{row.name} {row.model} is {state}: {why}")
+
+
+def how(record: ShimRecord | None) -> str:
+    """An exit as an operator reads it."""
+    if record is None:
+        return "killed together with its shim"
+    return f"signal {record.signal}" if record.signal else f"exit code {record.code}"
+
+
+def last_line(path: Path) -> str:
+    """The last line of a log that says something."""
+    try:
+        data = path.read_bytes()[-LOG_TAIL_BYTES:]
+    except FileNotFoundError:
+        return ""
+    lines = [line for line in data.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""

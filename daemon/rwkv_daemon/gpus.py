@@ -1,0 +1,65 @@
+"""GPUs of the node, read from the NVML sampler process with a deadline; without any, the CPU as the lease `cpu:0`.
+
+NVML calls can hang for ever inside the driver, so they are made in a process of their own (`nvml_sampler`). When it is
+silent for too long every GPU becomes `unknown` (no new lease; running work goes on), and the sampler is started again.
+"""
+
+import asyncio
+import contextlib
+import json
+import sys
+
+import msgspec
+
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.nvml_sampler import NO_NVML
+from rwkvctl import config
+from rwkvctl.protocol.messages import LeaseView
+
+RESTART_S = 5.0
+CPU = LeaseView(id="cpu:0", name="CPU")
+
+
+async def watch(node: Node) -> None:
+    """Keep `node.leases` true. No NVML on this machine: one CPU lease, and nothing more to watch."""
+    while True:
+        code = await sample(node)
+        if code == NO_NVML:
+            node.leases = [CPU]
+            node.wake.set()
+            return
+        log.warning("the GPU sampler ended (code %s); its GPUs are unknown until it answers again", code)
+        forget(node)
+        await asyncio.sleep(RESTART_S)
+
+
+async def sample(node: Node) -> int | None:
+    """Run one sampler until it ends or is silent for too long; returns its exit code, None if it was abandoned."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "rwkv_daemon.nvml_sampler",
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=config.base_environment(),
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        while True:
+            async with asyncio.timeout(node.config.settings.sampler_deadline_s):
+                line = await process.stdout.readline()
+            if not line:
+                return await process.wait()
+            found = [msgspec.convert(gpu, LeaseView) for gpu in json.loads(line)]
+            first = node.leases is None
+            node.leases = found or [CPU]
+            if first:
+                node.wake.set()
+    except TimeoutError:
+        return None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+
+
+def forget(node: Node) -> None:
+    """What is not measured is not known: no new lease on these GPUs."""
+    if node.leases is None:
+        node.leases = []
+    node.leases = [LeaseView(id=lease.id, name=lease.name, use="unknown") for lease in node.leases]

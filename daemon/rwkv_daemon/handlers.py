@@ -1,0 +1,269 @@
+"""What the daemon answers: one function a request. Refusals are replies, each with a stable code and a remedy."""
+
+import asyncio
+import json
+import os
+import time
+from typing import assert_never
+
+import aiosqlite
+import msgspec
+
+from rwkv_daemon import catalogue, planning, views
+from rwkv_daemon.clock import now
+from rwkv_daemon.lifecycle import allows
+from rwkv_daemon.node import Node
+from rwkv_daemon.plan import Plan, SelectionError
+from rwkv_daemon.runners import resume_job, stop_job
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.jobs import (
+    ACTIVE,
+    OPEN,
+    counts,
+    finished_jobs,
+    forget_load_failures,
+    get_job,
+    jobs_in,
+    newest_jobs,
+    remember_reply,
+    remembered_reply,
+)
+from rwkv_daemon.store.samples import page, scores
+from rwkvctl import __version__
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import Exit, RefusedError
+
+STOP_ANSWER_S = 10.0
+"""How long `stop` waits for a runner to be gone before it answers `stopping`."""
+
+
+async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, PLR0912 - one case a request
+    """The reply to a request. Raises RefusedError for the server to send as an ErrorReply."""
+    match request:
+        case m.InfoRequest():
+            return info(node)
+        case m.StatusRequest():
+            return await status(node, request)
+        case m.PlanRequest():
+            return await preview(node, request)
+        case m.DispatchRequest():
+            return await dispatch(node, request)
+        case m.JobsRequest():
+            return await jobs(node, request)
+        case m.JobRequest():
+            job = await find_job(node, request.job)
+            return m.JobReply(item=await views.job_view(node, job, with_score=True))
+        case m.StopRequest():
+            return await stop(node, request)
+        case m.ResumeRequest():
+            return await resume(node, request)
+        case m.SamplesRequest():
+            return await samples(node, request)
+        case m.ScoresRequest():
+            return await list_scores(node, request)
+        case m.ModelsRequest():
+            found = await catalogue.model_facts(node.store, node.config.weights_dir)
+            return m.ModelsReply(items=tuple(catalogue.model_view(*one) for one in found))
+        case m.BenchmarksRequest():
+            every = catalogue.benchmarks().values()
+            return m.BenchmarksReply(items=tuple(catalogue.benchmark_view(b, node.config.data_dir) for b in every))
+        case _:
+            assert_never(request)
+
+
+def info(node: Node) -> m.InfoReply:
+    return m.InfoReply(
+        version=__version__,
+        api_min=m.PROTOCOL,
+        api_max=m.PROTOCOL,
+        pid=os.getpid(),
+        home=str(node.config.home),
+        started=node.started,
+    )
+
+
+async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
+    """The Overview."""
+    session, limit = request.session, request.limit
+    running = await jobs_in(node.store, ACTIVE, session=session)
+    waiting = await jobs_in(node.store, ("queued", "held", "paused"), session=session, limit=limit)
+    recent = await finished_jobs(node.store, session=session, limit=limit)
+    notes = list(node.config.warnings) + node.notes
+    if node.trouble:
+        notes.append(f"the store cannot be written: {node.trouble}")
+    if node.disk_low:
+        notes.append(f"little room under {node.config.home}: nothing new is started")
+    return m.StatusReply(
+        version=__version__,
+        uptime_s=round(time.monotonic() - node.started_monotonic, 1),
+        counts=await counts(node.store, session),
+        leases=views.lease_views(node),
+        engines=tuple(views.engine_view(node, handle) for handle in node.engines.values()),
+        running=tuple([await views.job_view(node, job) for job in running]),
+        waiting=tuple([await views.job_view(node, job) for job in waiting]),
+        recent=tuple([await views.job_view(node, job, with_score=True) for job in recent]),
+        disk_free_bytes=node.disk_free_bytes(),
+        last_event=node.bus.last,
+        notes=tuple(notes),
+    )
+
+
+async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
+    """`queue`: the plan, and nothing else."""
+    started = time.monotonic()
+    return plan_reply(await planned(node, request.selection), started)
+
+
+async def planned(node: Node, selection: m.Selection) -> Plan:
+    try:
+        return await planning.plan(node, selection)
+    except SelectionError as error:
+        raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
+
+
+def plan_reply(made: Plan, started: float) -> m.PlanReply:
+    totals: dict[str, int] = {}
+    for pair in made.pairs:
+        totals[pair.row.reason] = totals.get(pair.row.reason, 0) + 1
+    return m.PlanReply(
+        hash=made.hash,
+        rows=tuple(pair.row for pair in made.pairs),
+        counts=totals,
+        computed_ms=round(1000 * (time.monotonic() - started), 1),
+        models=made.models,
+        benchmarks=made.benchmarks,
+    )
+
+
+async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
+    """Queue what the plan says. The same request id gets the same answer again, and nothing twice."""
+    started = time.monotonic()
+    async with node.owner:
+        if (earlier := await remembered_reply(node.store, request.request_id)) is not None:
+            reply = msgspec.json.decode(earlier, type=m.DispatchReply)
+            return msgspec.structs.replace(reply, repeated=True)
+        if node.trouble:
+            raise RefusedError("store-trouble", f"The store cannot be written ({node.trouble}).", "Free some space.")
+        made = await planned(node, request.selection)
+        if request.plan_hash and request.plan_hash != made.hash:
+            raise RefusedError(
+                "plan-changed", f"The plan is {made.hash} by now, not {request.plan_hash}.",
+                "Look at `rwkvctl queue` again.", Exit.REFUSED,
+            )  # fmt: skip
+        plan_part = plan_reply(made, started)
+        replies: list[m.DispatchReply] = []
+
+        async def remember(db: aiosqlite.Connection, session: str, numbers: list[str]) -> None:
+            replies.append(m.DispatchReply(as_of=now(), session=session, jobs=tuple(numbers), plan=plan_part))
+            await remember_reply(db, request.request_id, msgspec.json.encode(replies[0]))
+
+        await planning.dispatch(node, request.selection, made, remember)
+        for pair in made.pairs:
+            if pair.row.action == "resume":
+                await resume_job(node, await find_job(node, pair.row.job))
+    node.wake.set()
+    return replies[0]
+
+
+async def jobs(node: Node, request: m.JobsRequest) -> m.JobsReply:
+    """One page of jobs."""
+    limit = max(1, min(request.limit, 1000))
+    found = await newest_jobs(
+        node.store, state=request.state, session=request.session, before=request.before, limit=limit
+    )
+    return m.JobsReply(
+        items=tuple([await views.job_view(node, job, with_score=True) for job in found]),
+        counts=await counts(node.store, request.session),
+        next=found[-1].id if len(found) == limit else 0,
+    )
+
+
+async def find_job(node: Node, name: str) -> JobRow:
+    """A job by its name (`j12`, or 12)."""
+    number = name.removeprefix("j")
+    job = await get_job(node.store, int(number)) if number.isdecimal() and len(number) < 18 else None
+    if job is None:
+        raise RefusedError("no-such-job", f"There is no job {name}.", "`rwkvctl jobs` lists them.", Exit.NOT_FOUND)
+    return job
+
+
+async def stop(node: Node, request: m.StopRequest) -> m.ChangedReply:
+    """Stop jobs. Answers when they have stopped, or after a while that they are stopping."""
+    names = request.jobs
+    if request.all:
+        names = tuple(job.name for job in await jobs_in(node.store, OPEN, limit=1_000_000))
+    async with node.owner:
+        items = [await stop_one(node, name) for name in names]
+    deadline = time.monotonic() + STOP_ANSWER_S
+    return m.ChangedReply(items=tuple([await settled(node, item, deadline) for item in items]))
+
+
+async def stop_one(node: Node, name: str) -> m.ChangedJob:
+    """Begin to stop one job; a finished one stays as it is."""
+    try:
+        job = await find_job(node, name)
+    except RefusedError as error:
+        return m.ChangedJob(job=name, state="", changed=False, error=str(error))
+    if not allows(job.state, "stop"):
+        return m.ChangedJob(job=job.name, state=job.state, changed=False)
+    return m.ChangedJob(job=job.name, state=(await stop_job(node, job)).state, changed=True)
+
+
+async def settled(node: Node, item: m.ChangedJob, deadline: float) -> m.ChangedJob:
+    """The same, once the job has stopped; or as it is at the deadline."""
+    while item.state == "stopping" and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
+        job = await find_job(node, item.job)
+        item = msgspec.structs.replace(item, state=job.state)
+    return item
+
+
+async def resume(node: Node, request: m.ResumeRequest) -> m.ChangedReply:
+    """Let stopped, failed and held jobs go on."""
+    names = request.jobs
+    if request.all or request.session:
+        wanted = ("stopped", "failed", "held", "paused")
+        found = await jobs_in(node.store, wanted, session=request.session, limit=1_000_000)
+        names = tuple(job.name for job in found)
+    async with node.owner:
+        return m.ChangedReply(items=tuple([await resume_one(node, name) for name in names]))
+
+
+async def resume_one(node: Node, name: str) -> m.ChangedJob:
+    try:
+        job = await find_job(node, name)
+    except RefusedError as error:
+        return m.ChangedJob(job=name, state="", changed=False, error=str(error))
+    if job.state == "held" and not job.generation_key:
+        return m.ChangedJob(job=job.name, state=job.state, changed=False, error=f"{job.name} is held: {job.detail}")
+    if not allows(job.state, "resume"):
+        return m.ChangedJob(job=job.name, state=job.state, changed=False)
+    async with node.store.write() as db:
+        await forget_load_failures(db, job.weights_sha256)
+    node.back_off.clear()
+    return m.ChangedJob(job=job.name, state=(await resume_job(node, job)).state, changed=True)
+
+
+async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:
+    """One page of samples."""
+    job = await find_job(node, request.job)
+    limit = max(1, min(request.limit, 1000))
+    rows = await page(
+        node.store, job.id, job.grade_key,
+        wrong=request.wrong, latest=request.latest, after=request.after, limit=limit,
+    )  # fmt: skip
+    stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
+    more = len(rows) == limit and not request.latest
+    return m.SamplesReply(
+        items=tuple([await views.sample_view(node, job, row, stages) for row in rows]),
+        next=rows[-1]["row"] * 1048576 + rows[-1]["repeat"] if more else -1,
+    )
+
+
+async def list_scores(node: Node, request: m.ScoresRequest) -> m.ScoresReply:
+    """Scores, newest first."""
+    found = await scores(
+        node.store, model=request.model, benchmark=request.benchmark, session=request.session,
+        all_versions=request.all_versions, limit=max(1, min(request.limit, 100_000)),
+    )  # fmt: skip
+    return m.ScoresReply(items=tuple(views.score_decoder.decode(view) for view in found))

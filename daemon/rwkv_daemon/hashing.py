@@ -1,0 +1,56 @@
+"""The chore that hashes checkpoints: one at a time, in a process of its own, so that planning never waits for it."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from rwkv_daemon import catalogue
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.store.jobs import remember_sha256, sha256_of
+from rwkvctl import config
+
+
+async def hash_wanted(node: Node, path: Path, name: str) -> None:
+    """Hash one file and remember it, if it is still the same file afterwards."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "rwkv_weights", "hash", str(path),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env=config.base_environment(),
+    )  # fmt: skip
+    try:
+        output, errors = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        raise
+    if process.returncode != 0:
+        log.warning("hashing %s failed: %s", path, errors.decode(errors="replace").strip())
+        return
+    found = json.loads(output)
+    identity = (found["device"], found["inode"], found["size"], found["mtime_ns"])
+    if found["changed"]:
+        log.warning("%s changed while it was hashed; it will be hashed again", path)
+        return
+    async with node.change() as change:
+        await remember_sha256(change.db, identity, found["sha256"], str(path), name)
+        await change.note("weights", text=f"{name} is sha256 {found['sha256'][:12]}")
+
+
+async def hash_forever(node: Node) -> None:
+    """Hash every checkpoint that is not in the cache, those that jobs wait for first; then look again now and then."""
+    failed: set[catalogue.IdentityKey] = set()
+    while True:
+        wanted = {
+            row["weights_path"]
+            for row in await node.store.all(
+                "SELECT DISTINCT weights_path FROM job WHERE state = 'held' AND reason = 'weights-hashing'"
+            )
+        }
+        found = sorted(catalogue.checkpoints(node.config.weights_dir), key=lambda c: str(c.path) not in wanted)
+        for checkpoint in found:
+            if checkpoint.identity in failed or (await sha256_of(node.store, checkpoint.identity))[0]:
+                continue
+            await hash_wanted(node, checkpoint.path, checkpoint.label)
+            if not (await sha256_of(node.store, checkpoint.identity))[0]:
+                failed.add(checkpoint.identity)
+        await asyncio.sleep(2.0)

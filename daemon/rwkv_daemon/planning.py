@@ -1,0 +1,205 @@
+"""Plans with the facts of this node, dispatch, and the release of held jobs. The planner itself is pure (`plan`)."""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aiosqlite
+import msgspec
+
+from rwkv_daemon import catalogue
+from rwkv_daemon.faults import crash_point
+from rwkv_daemon.node import Node
+from rwkv_daemon.plan import Facts, Pair, Plan, make_plan
+from rwkv_daemon.store import JobRow, NewJob
+from rwkv_daemon.store.jobs import (
+    OPEN,
+    add_job,
+    add_session,
+    as_json,
+    jobs_in,
+    known_work,
+    remember_benchmark,
+    update_job,
+)
+from rwkvctl import __version__
+from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.states import Action, Reason
+
+Remember = Callable[[aiosqlite.Connection, str, list[str]], Awaitable[None]]
+"""Keeps a dispatch's answer inside its transaction: (db, session, jobs)."""
+
+
+async def plan(node: Node, selection: Selection) -> Plan:
+    """What a dispatch of this selection would do now. Raises SelectionError."""
+    scored, unfinished = await known_work(node.store)
+    models = [fact for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)]
+
+    def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:
+        job = unfinished.get((model, benchmark, kind, key)) or unfinished.get((model, benchmark, kind, ""))
+        if job is None:
+            return None
+        if job.state in OPEN:
+            return job.name, "skip", "queued", f"{job.name} is {job.state}"
+        if selection.overwrite:
+            return None
+        return job.name, "resume", "resume", f"{job.name} has {job.done} of {job.total} samples"
+
+    return make_plan(
+        selection,
+        Facts(
+            models=tuple(models),
+            kinds=tuple(catalogue.kind_facts(selection, node.config.data_dir)),
+            numerics=node.numerics(selection.numerics),
+            scored=lambda key: scored.get(key, ""),
+            open_jobs=open_job,
+            disk_low=node.disk_low,
+        ),
+    )
+
+
+async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remember) -> tuple[str, list[str]]:
+    """Queue the plan's pairs as one session, in one transaction with the answer's idempotency key."""
+    session = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
+    new = [pair for pair in made.pairs if pair.row.action in {"run", "hold"}]
+    resumed = [pair.row.job for pair in made.pairs if pair.row.action == "resume"]
+    crash_point("before-dispatch-commit")
+    async with node.change() as change:
+        versions = (__version__, git_commit(Path(__file__)))
+        await add_session(change.db, session, msgspec.json.encode(selection).decode(), node.hostname, versions)
+        numbers = []
+        for pair in new:
+            number = await add_job(change.db, session, new_job(selection, pair))
+            numbers.append(f"j{number}")
+            if pair.kind.rows is not None:
+                await remember_benchmark(change.db, benchmark_values(pair))
+        text = f"{len(new)} jobs queued, {len(resumed)} resumed"
+        await change.note("session", session=session, text=text, data={"jobs": numbers, "resumed": resumed})
+        await remember(change.db, session, numbers + resumed)
+    crash_point("after-dispatch-commit")
+    return session, numbers
+
+
+def new_job(selection: Selection, pair: Pair) -> NewJob:
+    """A planned pair as a row of the queue."""
+    held = pair.row.action == "hold"
+    stages = pair.kind.configuration["stages"]
+    assert isinstance(stages, list)
+    return NewJob(
+        model=pair.model.name,
+        weights_path=pair.model.path,
+        weights_sha256=pair.model.sha256,
+        benchmark=pair.kind.benchmark,
+        kind=pair.kind.kind,
+        state="held" if held else "queued",
+        reason=pair.row.reason if held else "",
+        detail=pair.row.detail if held else "",
+        priority=selection.priority,
+        generation_key=pair.generation_key,
+        grade_key=pair.grade_key,
+        settings=as_json(selection.settings),
+        configuration=as_json(pair.kind.configuration),
+        grader=pair.kind.grader,
+        grader_version=pair.kind.grader_version,
+        benchmark_version=pair.kind.benchmark_version,
+        rows_sha256=pair.kind.rows_sha256,
+        seed=pair.work.seed,
+        row_limit=selection.limit,
+        numerics=pair.row.numerics,
+        repeats=pair.kind.repeats,
+        stages=len(stages),
+        total=pair.row.samples or 0,
+        run_log_dir=selection.run_log_dir,
+    )
+
+
+def benchmark_values(pair: Pair) -> tuple[object, ...]:
+    """What is remembered of the rows a job is about to ask."""
+    benchmark = catalogue.benchmarks()[pair.kind.benchmark]
+    source = benchmark.source.repo if benchmark.source else "built in"
+    return (
+        pair.kind.rows_sha256, benchmark.name, benchmark.version, benchmark.split, pair.kind.rows, benchmark.licence,
+        source,
+    )  # fmt: skip
+
+
+async def release_held(node: Node) -> None:
+    """Let held jobs go whose reason is gone. What they need for their keys is known by now."""
+    for job in await jobs_in(node.store, ("held",)):
+        match job.reason:
+            case "weights-hashing" | "data-missing":
+                await release_planned(node, job)
+            case "disk-low" if not node.disk_low:
+                async with node.change() as change:
+                    await change.move(job, "release")
+
+
+async def release_planned(node: Node, job: JobRow) -> None:
+    """Plan the job again on its own: if the plan says run, fill in what was missing and queue it."""
+    selection = Selection(
+        settings=msgspec.json.decode(job.settings.encode(), type=dict[str, str]),
+        limit=job.row_limit,
+        seed=job.seed,
+        numerics=job.numerics,
+        overwrite=True,
+    )
+    facts = Facts(
+        models=tuple(
+            fact
+            for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)
+            if fact.path == job.weights_path
+        ),
+        kinds=tuple(
+            fact
+            for fact in catalogue.kind_facts(msgspec.structs.replace(selection, only_datasets=(job.benchmark,)),
+                                             node.config.data_dir)
+            if (fact.benchmark, fact.kind) == (job.benchmark, job.kind)
+        ),
+        numerics=job.numerics,
+    )  # fmt: skip
+    wanted = msgspec.structs.replace(
+        selection, only_datasets=(job.benchmark,), models=("*", "builtin"), only_jobs=(job.kind,)
+    )
+    pairs = make_plan(wanted, facts).pairs
+    if not pairs:
+        await change_reason(node, job, "weights-missing", f"{job.weights_path} is gone")
+    elif pairs[0].row.action != "run":
+        await change_reason(node, job, pairs[0].row.reason, pairs[0].row.detail)
+    else:
+        ready = new_job(wanted, pairs[0])
+        scored, _ = await known_work(node.store)
+        async with node.change() as change:
+            columns = {
+                name: getattr(ready, name)
+                for name in ("weights_sha256", "generation_key", "grade_key", "rows_sha256", "total", "configuration")
+            }
+            if (other := scored.get(ready.grade_key)) and job.attempt == 0 and not is_overwrite(job):
+                await change.move(job, "stop", reason="done", detail=f"{other} has the score already", **columns)
+            else:
+                await change.move(job, "release", **columns)
+
+
+def is_overwrite(job: JobRow) -> bool:
+    """A later version of the same work was asked for on purpose."""
+    return job.version > 1
+
+
+async def change_reason(node: Node, job: JobRow, reason: Reason, detail: str) -> None:
+    """A held job is held for another reason now."""
+    if (job.reason, job.detail) != (reason, detail):
+        async with node.change() as change:
+            await update_job(change.db, job.id, reason=reason, detail=detail)
+
+
+def git_commit(path: Path) -> str:
+    """The commit this code was run from, if it lies in a git checkout; read from its files, git is not needed."""
+    for parent in path.parents:
+        head = parent / ".git" / "HEAD"
+        if head.is_file():
+            text = head.read_text(encoding="utf-8").strip()
+            reference = parent / ".git" / text.removeprefix("ref: ")
+            if not text.startswith("ref: "):
+                return text
+            return reference.read_text(encoding="utf-8").strip() if reference.is_file() else ""
+    return ""

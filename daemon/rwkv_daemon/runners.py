@@ -1,0 +1,292 @@
+"""Job runners: start, ingest what they write, act on how they end, stop, adopt."""
+
+import asyncio
+import os
+import sys
+import time
+import uuid as uuids
+from pathlib import Path
+
+from rwkv_daemon import events, lifecycle, processes
+from rwkv_daemon.clock import now
+from rwkv_daemon.engines import how, last_line
+from rwkv_daemon.faults import crash_point
+from rwkv_daemon.node import Node, RunnerHandle, log
+from rwkv_daemon.processes import NotStartedError, ShimRecord
+from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, decode_record, whole_lines
+from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL
+from rwkv_daemon.scores import store_score
+from rwkv_daemon.store import AttemptRow, EngineRow, JobRow
+from rwkv_daemon.store.jobs import (
+    add_attempt,
+    attempts_of,
+    end_attempt,
+    get_job,
+    running_attempts,
+    update_job,
+)
+from rwkv_daemon.store.samples import ingest
+from rwkvctl import config
+from rwkvctl.protocol.states import Reason
+
+SLICE_BYTES = 1024 * 1024
+LOST_EXIT = "its process vanished"
+
+
+async def start_runner(node: Node, job: JobRow, engine: EngineRow) -> None:
+    """A new attempt at a queued job, on an engine that is ready."""
+    number, uuid = job.attempt + 1, str(uuids.uuid4())
+    earlier = [attempt.number for attempt in await attempts_of(node.store, job.id)]
+    async with node.change() as change:
+        await add_attempt(change.db, job.id, number, uuid)
+        await change.move(job, "place", attempt=number, engine=engine.id, started=job.started or now())
+    crash_point("after-attempt-stored")
+    write_run_directory(node, job, number, earlier, engine)
+    folder = node.folder(job.id)
+    launch = processes.Launch(
+        uuid=uuid,
+        argv=(sys.executable, "-m", "rwkv_daemon.runner", str(folder.path)),
+        record=folder.record(number),
+        log=folder.log(number),
+        environment=runner_environment(),
+    )
+    try:
+        worker = await asyncio.to_thread(processes.start, launch)
+    except (NotStartedError, OSError) as error:
+        await attempt_ended(node, job.id, number, None, why=f"it could not be started: {error}")
+        return
+    crash_point("after-worker-started")
+    node.runners[job.id] = RunnerHandle(job.id, number, worker, engine=engine.id)
+    link_log(job, folder.log(number))
+
+
+def runner_environment() -> dict[str, str]:
+    """What a runner inherits. A crash point of the tests is passed on only if it is one of the runner's."""
+    environment = config.base_environment() | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    point = config.marker("RWKVCTL_CRASH_AT")
+    return environment | ({"RWKVCTL_CRASH_AT": point} if point.startswith("runner-") else {})
+
+
+def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int], engine: EngineRow) -> None:
+    """What the runner reads: its specification, its engines, and that it should run."""
+    folder = node.folder(job.id)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.write_desired("run")
+    assign_engine(node, job.id, engine)
+    folder.write_spec(
+        JobSpec(
+            job=job.id,
+            attempt=number,
+            earlier=tuple(earlier),
+            model=job.model,
+            benchmark=job.benchmark,
+            kind=job.kind,
+            settings=config_settings(job),
+            seed=job.seed,
+            limit=job.row_limit,
+            repeats=job.repeats,
+            data_dir=str(node.config.data_dir),
+            rows_sha256=job.rows_sha256,
+            generation_key=job.generation_key,
+            grade_key=job.grade_key,
+        )
+    )
+
+
+def config_settings(job: JobRow) -> dict[str, str]:
+    """What --set changed for this job."""
+    import json
+
+    return {str(name): str(value) for name, value in json.loads(job.settings).items()}
+
+
+def assign_engine(node: Node, job: int, engine: EngineRow) -> None:
+    """Tell a runner which engine to use from now on. The engine's number is the epoch: a new process has a new one."""
+    endpoint = Endpoint(engine=engine.name, socket=engine.socket)
+    node.folder(job).write_engines(Engines(epoch=engine.id, endpoints=(endpoint,)))
+
+
+def link_log(job: JobRow, path: Path) -> None:
+    """`--run-log-dir`: a link to the attempt's log under a name that says what it is of."""
+    if job.run_log_dir:
+        folder = Path(job.run_log_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        link = folder / f"{job.name}_{job.model}_{job.benchmark}_{job.kind}.log"
+        link.unlink(missing_ok=True)
+        link.symlink_to(path)
+
+
+async def adopt_runners(node: Node) -> None:
+    """After a restart of the daemon: watch the runners that still run, and act on those that ended meanwhile."""
+    for attempt in await running_attempts(node.store):
+        folder = node.folder(attempt.job)
+        worker = processes.adopt(attempt.uuid, folder.record(attempt.number))
+        if worker is not None:
+            job = await get_job(node.store, attempt.job)
+            node.runners[attempt.job] = RunnerHandle(
+                attempt.job, attempt.number, worker, ingested=attempt.ingested, engine=job.engine if job else None
+            )
+            log.info("adopted the runner of j%d (pid %d)", attempt.job, worker.pid)
+            continue
+        await asyncio.to_thread(processes.sweep, attempt.uuid)
+        await ingest_all(node, attempt)
+        record = processes.read_record(folder.record(attempt.number))
+        same_boot = record is not None and record.boot_id == processes.boot_id()
+        exited = record if record is not None and record.done and same_boot else None
+        await attempt_ended(node, attempt.job, attempt.number, exited)
+
+
+async def watch_runners(node: Node) -> None:
+    """One look at every runner: store what it wrote; if it has ended, act on that."""
+    for handle in list(node.runners.values()):
+        ended = processes.has_ended(handle.worker)
+        while await ingest_slice(node, handle):
+            await asyncio.sleep(0)
+        if ended:
+            record = await asyncio.to_thread(handle.worker.close)
+            await asyncio.to_thread(processes.sweep, handle.worker.uuid)
+            node.runners.pop(handle.job)
+            await attempt_ended(node, handle.job, handle.attempt, record)
+        else:
+            await climb_stop_ladder(node, handle)
+
+
+async def ingest_all(node: Node, attempt: AttemptRow) -> None:
+    """Store everything an attempt wrote before it ended."""
+    handle = RunnerHandle(attempt.job, attempt.number, worker=None, ingested=attempt.ingested)  # type: ignore[arg-type]
+    while await ingest_slice(node, handle):
+        pass
+
+
+async def ingest_slice(node: Node, handle: RunnerHandle) -> bool:
+    """Store the next slice of a samples file; whether there was one. The offset moves in the same transaction."""
+    data = await asyncio.to_thread(read_slice, node.folder(handle.job).samples(handle.attempt), handle.ingested)
+    lines, used = whole_lines(data)
+    if not used:
+        return False
+    job = await get_job(node.store, handle.job)
+    assert job is not None
+    records = [record for line in lines if (record := decode_record(line)) is not None]
+    crash_point("before-ingest-commit")
+    async with node.change() as change:
+        counts = await ingest(change.db, job.id, handle.attempt, job.grade_key, records, handle.ingested + used)
+        stage = lifecycle.stage(
+            stages_done=counts.stages_done, stages_total=job.stages_total, graded=counts.done, total=job.total
+        )
+        if stage in {"generate", "grade"} and lifecycle.allows(job.state, stage):
+            await change.move(job, stage)
+    crash_point("after-ingest-commit")
+    handle.ingested += used
+    progress = {"done": counts.done, "total": job.total, "stages_done": counts.stages_done,
+                "stages_total": job.stages_total, "right_sum": counts.right_sum,
+                "rate": handle.rate(counts.done)}  # fmt: skip
+    node.bus.publish([events.passing("job.progress", job=job.name, session=job.session, data=progress)])
+    return True
+
+
+def read_slice(path: Path, offset: int) -> bytes:
+    """The next slice, made durable first: what the store counts as done must survive a power loss."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size <= offset:
+                return b""
+            os.fdatasync(file.fileno())
+            file.seek(offset)
+            data = file.read(SLICE_BYTES)
+            while data and b"\n" not in data and (more := file.read(SLICE_BYTES)):
+                data += more
+            return data
+    except FileNotFoundError:
+        return b""
+
+
+async def attempt_ended(
+    node: Node, number: int, attempt: int, record: ShimRecord | None, *, why: str = LOST_EXIT
+) -> None:
+    """What follows from the end of a runner depends on what is stored, then on how it ended."""
+    job = await get_job(node.store, number)
+    assert job is not None
+    async with node.change() as change:
+        code, signal = (record.code, record.signal) if record else (None, None)
+        await end_attempt(change.db, number, attempt, code=code, signal=signal, lost=record is None)
+    if job.total and job.done >= job.total:
+        await store_score(node, job)
+    elif job.state == "stopping":
+        async with node.change() as change:
+            await change.move(job, "ended")
+    elif record is not None and record.code == BAD_ROWS:
+        await hold(node, job, "data-missing", last_line(node.folder(number).log(attempt)))
+    elif record is not None and record.code == DISK_FULL:
+        await hold(node, job, "disk-low", last_line(node.folder(number).log(attempt)))
+    else:
+        final = record is not None and record.code == CANNOT_RUN
+        await crashed(node, job, how(record) if record else why, final=final)
+
+
+async def hold(node: Node, job: JobRow, reason: Reason, detail: str) -> None:
+    """Put a job aside until what it lacks is there."""
+    async with node.change() as change:
+        await change.move(job, "hold", reason=reason, detail=detail, engine=None)
+
+
+async def crashed(node: Node, job: JobRow, why: str, *, final: bool) -> None:
+    """Try again after a while, unless it has crashed too often without getting anywhere."""
+    settings = node.config.settings
+    detail = f"{why}; the log says: {last_line(node.folder(job.id).log(job.attempt)) or 'nothing'}"
+    async with node.change() as change:
+        if final or job.restarts >= settings.max_restarts:
+            await change.move(job, "fail", detail=detail, engine=None)
+            return
+        wait = settings.restart_backoff_s * 2**job.restarts
+        node.retry_at[job.id] = time.monotonic() + wait
+        await change.move(
+            job, "retry", reason="retry", detail=f"again in {wait:.0f} s: {detail}", restarts=job.restarts + 1,
+            engine=None,
+        )  # fmt: skip
+
+
+async def stop_job(node: Node, job: JobRow) -> JobRow:
+    """Begin to stop a job. The target state is stored before anything is done about it."""
+    async with node.change() as change:
+        moved = await change.move(job, "stop")
+    if job.id in node.runners:
+        await climb_stop_ladder(node, node.runners[job.id])
+    elif moved.state == "stopping":
+        async with node.change() as change:
+            moved = await change.move(moved, "ended")
+    return moved
+
+
+async def climb_stop_ladder(node: Node, handle: RunnerHandle) -> None:
+    """A runner that was asked to stop and has not: after the grace SIGTERM, later SIGKILL to all with its marker."""
+    if handle.stop_asked is None:
+        job = await get_job(node.store, handle.job)
+        if job is None or job.state != "stopping":
+            return
+        handle.stop_asked = time.monotonic()
+        node.folder(handle.job).write_desired("stop")
+    settings = node.config.settings
+    waited = time.monotonic() - handle.stop_asked
+    if handle.stop_rung == 0 and waited > settings.stop_grace_s:
+        handle.stop_rung = 1
+        processes.ask_to_stop(handle.worker)
+    elif handle.stop_rung == 1 and waited > settings.stop_grace_s + settings.stop_term_s:
+        handle.stop_rung = 2
+        await asyncio.to_thread(processes.kill, handle.worker)
+
+
+async def resume_job(node: Node, job: JobRow) -> JobRow:
+    """Let a stopped, failed or held job go on. Its restarts count afresh."""
+    node.retry_at.pop(job.id, None)
+    async with node.change() as change:
+        return await change.move(job, "resume", restarts=0, finished="", engine=None)
+
+
+async def set_engine(node: Node, job: JobRow, engine: EngineRow) -> None:
+    """Give a running job another engine: its last one is gone."""
+    async with node.change() as change:
+        await update_job(change.db, job.id, engine=engine.id)
+        text = f"{job.name} goes on with {engine.name}"
+        await change.note("job.engine", job=job.name, session=job.session, engine=engine.name, text=text)
+    assign_engine(node, job.id, engine)
+    node.runners[job.id].engine = engine.id

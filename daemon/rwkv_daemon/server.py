@@ -1,0 +1,156 @@
+"""HTTP on the Unix socket: bytes to typed requests, typed replies to bytes, streams as newline-delimited JSON."""
+
+import re
+import typing
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from rwkv_daemon import events, handlers, logs
+from rwkv_daemon.clock import now
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.store import StoreError
+from rwkvctl import httpd
+from rwkvctl.httpd import NDJSON, Request, Response
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import Exit, RefusedError
+
+HEADER: Final = "rwkvctl-protocol"
+VERSION: Final = {HEADER: str(m.PROTOCOL)}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A request type and the pattern of its path."""
+
+    method: str
+    pattern: re.Pattern[str]
+    request: type[msgspec.Struct]
+
+
+def routes() -> list[Route]:
+    """The table of the protocol as patterns."""
+    return [
+        Route(method, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path)), request)
+        for request, (method, path) in m.ROUTES.items()
+    ]
+
+
+@dataclass(slots=True)
+class Api:
+    """The daemon's request handler."""
+
+    node: Node
+    table: list[Route] = field(default_factory=routes)
+
+    async def __call__(self, request: Request) -> Response:
+        """Answer one request. Whatever goes wrong is an ErrorReply."""
+        try:
+            check_version(request)
+            wanted = decode(self.table, request)
+            if isinstance(wanted, (m.LogsRequest, m.EventsRequest)):
+                return await self.stream(request, wanted)
+            reply = await handlers.answer(self.node, wanted)
+        except RefusedError as error:
+            return refusal(self.stamp, error)
+        except StoreError as error:
+            trouble = RefusedError("store-trouble", f"The store cannot be used ({error}).", "See `rwkvctl doctor`.")
+            return refusal(self.stamp, trouble, status=503)
+        return Response(200, msgspec.json.encode(self.stamp(reply)), headers=VERSION)
+
+    def stamp(self, reply: m.AnyReply) -> m.AnyReply:
+        """Say when, and which node."""
+        return msgspec.structs.replace(reply, as_of=reply.as_of or now(), node=self.node.hostname)
+
+    async def stream(self, request: Request, wanted: m.LogsRequest | m.EventsRequest) -> Response:
+        """A stream; its first item is fetched before the status is sent, so that a refusal can still be one."""
+        if isinstance(wanted, m.EventsRequest):
+            source: AsyncIterator[Any] = events.stream(
+                self.node.bus, self.node.store, since=wanted.since, follow=wanted.follow, session=wanted.session
+            )
+            return Response(200, lines(source, request), NDJSON, VERSION)
+        chunks = logs.stream(self.node, wanted)
+        try:
+            first = await anext(chunks)
+        except StopAsyncIteration:
+            return Response(200, b"", NDJSON, VERSION)
+        return Response(200, lines(chunks, request, first), NDJSON, VERSION)
+
+
+async def lines(source: AsyncIterator[Any], request: Request, first: Any = None) -> AsyncIterator[bytes]:
+    """Items as lines of JSON until the source ends or the client hangs up."""
+    if first is not None:
+        yield msgspec.json.encode(first) + b"\n"
+    async for item in source:
+        if request.gone.is_set():
+            return
+        yield msgspec.json.encode(item) + b"\n"
+
+
+def check_version(request: Request) -> None:
+    """A client of another protocol version gets one clear sentence; one that says nothing (curl) is welcome."""
+    spoken = request.headers.get(HEADER, str(m.PROTOCOL))
+    if not spoken.isdecimal() or not m.PROTOCOL - 1 <= int(spoken) <= m.PROTOCOL:
+        raise RefusedError(
+            "version-skew",
+            f"The client speaks protocol {spoken}, this daemon {m.PROTOCOL}.",
+            "Install the same version of rwkvctl on both sides.",
+            Exit.VERSION_SKEW,
+        )
+
+
+def decode(table: list[Route], request: Request) -> Any:
+    """The typed request. Raises RefusedError if there is no such route or the fields are wrong."""
+    found = [(route, match) for route in table if (match := route.pattern.fullmatch(request.path))]
+    if not found:
+        raise RefusedError("no-such-route", f"There is no {request.path}.", "See docs/json.md.", Exit.NOT_FOUND)
+    for route, match in found:
+        if route.method == request.method:
+            return typed(route.request, request, match.groupdict())
+    raise RefusedError("wrong-method", f"{request.path} does not take {request.method}.")
+
+
+def typed(kind: type[msgspec.Struct], request: Request, path: dict[str, str]) -> msgspec.Struct:
+    """Fields from the path, the query (GET) or the body (POST). Unknown ones are ignored: newer clients send them."""
+    try:
+        if request.method == "POST":
+            return msgspec.json.decode(request.body or b"{}", type=kind)
+        hints = typing.get_type_hints(kind)
+        values = {name: query_value(hints[name], text) for name, text in request.query.items() if name in hints}
+        return msgspec.convert(values | path, kind, strict=False)
+    except msgspec.MsgspecError as error:
+        raise RefusedError("bad-request", f"{request.path}: {error}.", "", Exit.USAGE) from error
+
+
+def query_value(hint: Any, text: str) -> Any:
+    """A flag may be spelt `wrong`, `wrong=1` or `wrong=true`."""
+    if hint is bool:
+        return text.lower() not in {"0", "false", "no"}
+    return text
+
+
+STATUS: Final = {
+    "no-such-route": 404,
+    "no-such-job": 404,
+    "no-such-log": 404,
+    "wrong-method": 405,
+    "plan-changed": 409,
+    "version-skew": 426,
+}
+
+
+def refusal(stamp: Any, error: RefusedError, status: int = 0) -> Response:
+    """An error as a reply."""
+    code = status or STATUS.get(error.code, 400)
+    reply = m.ErrorReply(
+        code=error.code, detail=error.detail, hint=error.hint, status=code, exit_code=int(error.exit_code)
+    )
+    log.info("refused: %s", error)
+    return Response(code, msgspec.json.encode(stamp(reply)), headers=VERSION)
+
+
+def server(node: Node) -> httpd.Server:
+    """The daemon's HTTP server."""
+    return httpd.Server(Api(node), max_body_bytes=8 * 1024 * 1024)

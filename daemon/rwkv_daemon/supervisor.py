@@ -1,0 +1,165 @@
+"""The loop that makes the node do what the store says: look, ingest, place, act; several times a second, or when woken.
+
+One task runs it, so no two decisions are ever made side by side. It acts under `node.owner`, which request handlers
+take too when they change what the loop works on.
+"""
+
+import asyncio
+import time
+
+from rwkv_daemon import engines, planning, runners
+from rwkv_daemon.engines import start_engine, unload
+from rwkv_daemon.node import BackOff, Node, log
+from rwkv_daemon.placement import (
+    Command,
+    EngineFact,
+    EngineKind,
+    StartEngine,
+    StartJob,
+    UnloadEngine,
+    Wait,
+    WaitingJob,
+    place,
+)
+from rwkv_daemon.placement import Node as Situation
+from rwkv_daemon.runners import set_engine, start_runner
+from rwkv_daemon.store import JobRow, StoreError
+from rwkv_daemon.store.engines import live_engines
+from rwkv_daemon.store.jobs import get_job, jobs_in, update_job
+
+BUSY_S, IDLE_S = 0.1, 1.0
+SLOW_EVERY_S = 2.0
+HEAD = 200
+"""How many waiting jobs one round looks at. Queue order holds, so later ones could not start anyway."""
+
+
+async def adopt(node: Node) -> None:
+    """Find what an earlier daemon left running."""
+    await engines.adopt_engines(node)
+    await runners.adopt_runners(node)
+    for job in await jobs_in(node.store, ("starting", "generating", "grading", "stopping")):
+        if job.id not in node.runners:
+            await settle(node, job)
+
+
+async def settle(node: Node, job: JobRow) -> None:
+    """A job that should be running and has no runner: the daemon died between two steps. Take the step."""
+    fresh = await get_job(node.store, job.id)
+    if fresh is None or fresh.state not in {"starting", "generating", "grading", "stopping"}:
+        return
+    async with node.change() as change:
+        if fresh.state == "stopping":
+            await change.move(fresh, "ended")
+        else:
+            await change.move(fresh, "retry", reason="retry", detail="the daemon was restarted", engine=None)
+
+
+async def supervise(node: Node) -> None:
+    """Run until cancelled. A store that cannot be written (disk full) stops new work, never what runs."""
+    slow = 0.0
+    while True:
+        node.wake.clear()
+        try:
+            async with node.owner:
+                await round_of(node)
+                if time.monotonic() - slow > SLOW_EVERY_S:
+                    slow = time.monotonic()
+                    await planning.release_held(node)
+            node.trouble = ""
+        except StoreError as error:
+            if node.trouble != str(error):
+                log.error("the store cannot be written: %s; nothing new is started, what runs goes on", error)
+            node.trouble = str(error)
+            await asyncio.sleep(IDLE_S)
+        busy = node.runners or any(handle.row.state != "ready" for handle in node.engines.values())
+        try:
+            async with asyncio.timeout(BUSY_S if busy else IDLE_S):
+                await node.wake.wait()
+        except TimeoutError:
+            continue
+        await asyncio.sleep(0.01)  # let a burst of wake-ups become one round
+
+
+async def round_of(node: Node) -> None:
+    """One look at everything, then the placement's commands."""
+    await engines.watch_engines(node)
+    await runners.watch_runners(node)
+    if node.leases is None or node.stopping:
+        return
+    waiting = await waiting_jobs(node)
+    for command in place([w for w, _ in waiting], await situation(node)):
+        await perform(node, command, {job.id: job for _, job in waiting})
+
+
+async def waiting_jobs(node: Node) -> list[tuple[WaitingJob, JobRow]]:
+    """Running jobs whose engine is gone come first, then the queue, without those that wait for a retry."""
+    live = {number for number, handle in node.engines.items() if handle.row.state != "unloading"}
+    stranded = [
+        job
+        for number, handle in node.runners.items()
+        if handle.engine not in live and (job := await get_job(node.store, number)) is not None
+        and job.state != "stopping"
+    ]  # fmt: skip
+    queued = [] if node.disk_low else await jobs_in(node.store, ("queued",), limit=HEAD)
+    clock = time.monotonic()
+    ready = [job for job in queued if node.retry_at.get(job.id, 0) <= clock]
+    return [(WaitingJob(job.id, EngineKind(job.weights_path, job.numerics)), job) for job in stranded + ready]
+
+
+async def situation(node: Node) -> Situation:
+    """Engines, free leases and limits as the placement sees them."""
+    clock = time.monotonic()
+    load = [handle.engine for handle in node.runners.values()]
+    facts = []
+    for number, handle in node.engines.items():
+        jobs = load.count(number)
+        if jobs:
+            handle.idle_since = clock
+        room = handle.stats is None or handle.stats.room > 0
+        facts.append(
+            EngineFact(number, handle.serves, handle.row.lease, handle.row.state, jobs, clock - handle.idle_since, room)
+        )
+    taken = {row.lease for row in await live_engines(node.store)}
+    free = [
+        lease.id
+        for lease in node.leases or []
+        if lease.id not in taken and lease.condition == "ok" and lease.use == "free"
+    ]
+    settings = node.config.settings
+    return Situation(
+        engines=tuple(facts),
+        free_leases=tuple(free),
+        runners_per_engine=settings.runners_per_engine,
+        idle_unload_s=settings.idle_unload_s,
+    )
+
+
+async def perform(node: Node, command: Command, jobs: dict[int, JobRow]) -> None:
+    """Carry out one command."""
+    match command:
+        case StartJob(job, engine):
+            row = node.engines[engine].row
+            await (set_engine if job in node.runners else start_runner)(node, jobs[job], row)
+        case StartEngine(serves, lease, job):
+            back_off = node.back_off.get(serves, BackOff())
+            if back_off.failures > node.config.settings.max_restarts:
+                await engine_keeps_failing(node, serves, jobs[job])
+            elif time.monotonic() >= back_off.not_before:
+                await start_engine(node, jobs[job], lease)
+        case UnloadEngine(engine, why):
+            await unload(node, node.engines[engine], why)
+        case Wait(job, reason, detail):
+            row_now = jobs[job]
+            if row_now.state == "queued" and (row_now.reason, row_now.detail) != (reason, detail):
+                async with node.store.write() as db:
+                    await update_job(db, job, reason=reason, detail=detail)
+
+
+async def engine_keeps_failing(node: Node, serves: EngineKind, job: JobRow) -> None:
+    """Give up on a job whose engine does not stay up; other jobs go on."""
+    detail = f"its engine ended {node.back_off[serves].failures} times in a row; see `rwkvctl logs` of the engine"
+    if job.id in node.runners:
+        node.folder(job.id).write_desired("stop")
+    elif job.state == "queued":
+        async with node.change() as change:
+            await change.move(job, "fail", detail=detail)

@@ -1,0 +1,1 @@
+"""The console: screens that draw a plain state which one task keeps up to date from the daemon's event stream."""

@@ -1,0 +1,91 @@
+"""What the console knows: plain data, changed only by replies and events. Screens read it and draw."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import msgspec
+
+from rwkvctl.protocol.messages import EngineView, Event, JobView, LeaseView, StatusReply
+from rwkvctl.protocol.states import ACTIVE, TERMINAL
+
+EVENTS_KEPT = 200
+QUIET = frozenset({"heartbeat", "job.progress", "engine.stats", "lease"})
+"""Kinds of events that change the picture but are no news."""
+
+
+@dataclass(slots=True)
+class ConsoleState:
+    """The node as last heard of. `problem` says why nothing is heard; then everything else is stale."""
+
+    problem: str = "connecting"
+    node: str = ""
+    version: str = ""
+    started: float = 0.0
+    disk_free_bytes: int = 0
+    seq: int = 0
+    leases: dict[str, LeaseView] = field(default_factory=dict)
+    engines: dict[str, EngineView] = field(default_factory=dict)
+    jobs: dict[str, JobView] = field(default_factory=dict)
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
+    revision: int = 0
+
+    def load(self, status: StatusReply, now: float) -> None:
+        """Start from a whole picture."""
+        self.problem, self.node, self.version = "", status.node, status.version
+        self.started, self.disk_free_bytes = now - status.uptime_s, status.disk_free_bytes
+        self.leases = {lease.id: lease for lease in status.leases}
+        self.engines = {engine.id: engine for engine in status.engines}
+        self.jobs = {job.id: job for job in (*status.running, *status.waiting, *status.recent)}
+        self.seq = max(self.seq, status.last_event)
+        self.revision += 1
+
+    def lose(self, problem: str) -> None:
+        """Nothing is heard any more; what is known stays, as stale."""
+        self.problem = problem
+        self.revision += 1
+
+    def hear(self, event: Event) -> None:
+        """Take in one event. Raises msgspec.ValidationError if it says something else than its kind."""
+        self.seq = max(self.seq, event.seq)
+        if event.kind.startswith("job.") and "id" in event.data:
+            self._put(msgspec.convert(event.data, JobView))
+        elif event.kind.startswith("engine.") and "id" in event.data:
+            engine = msgspec.convert(event.data, EngineView)
+            self.engines[engine.id] = engine
+            if engine.state == "gone":
+                del self.engines[engine.id]
+        elif event.kind == "lease" and "id" in event.data:
+            lease = msgspec.convert(event.data, LeaseView)
+            self.leases[lease.id] = lease
+        if event.kind not in QUIET:
+            self.events.appendleft(event)
+        self.revision += event.kind != "heartbeat"
+
+    def _put(self, job: JobView) -> None:
+        """Keep a job's newest view; a score that an earlier view had stays with it."""
+        before = self.jobs.get(job.id)
+        if before and before.score and job.score is None and job.state == "done":
+            job = msgspec.structs.replace(job, score=before.score)
+        self.jobs[job.id] = job
+
+    @property
+    def running(self) -> list[JobView]:
+        """Jobs at work, oldest first."""
+        return sorted((job for job in self.jobs.values() if job.state in ACTIVE), key=number)
+
+    @property
+    def waiting(self) -> list[JobView]:
+        """Jobs that wait, in order of priority and age."""
+        found = [job for job in self.jobs.values() if job.state not in ACTIVE | TERMINAL]
+        return sorted(found, key=lambda job: (-job.priority, job.state == "held", number(job)))
+
+    @property
+    def ended(self) -> list[JobView]:
+        """Jobs that are over, newest first."""
+        return sorted((job for job in self.jobs.values() if job.state in TERMINAL), key=number, reverse=True)
+
+
+def number(job: JobView) -> int:
+    """The number in a job's id, for sorting."""
+    digits = job.id.lstrip("j")
+    return int(digits) if digits.isdecimal() else 0

@@ -1,0 +1,188 @@
+"""The model against the `rwkv` package (fp32, its own code), and against itself in other batches and chunkings."""
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from rwkv_engine import packing
+from rwkv_engine.layout import lay_out
+from rwkv_engine.model import Model
+from rwkv_engine.state_pool import StatePool
+from rwkv_kernels import arithmetic
+from rwkv_weights import checkpoint, synthetic
+from rwkv_weights.files import builtin_checkpoint_path
+
+pytest.importorskip("rwkv", reason="the oracle is the PyPI package rwkv")
+IDS = [(i * 1103515245 + 12345) % 65529 + 1 for i in range(32)]
+TOLERANCE = 1e-5
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def oracle(path: Path):
+    """The package's model; it reads its switches from the environment when it is first imported."""
+    os.environ.update(RWKV_V7_ON="1", RWKV_JIT_ON="0", RWKV_CUDA_ON="0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of TorchScript's deprecation, and of what it says about itself
+        from rwkv.model import RWKV
+
+        return RWKV(model=str(path.with_suffix("")), strategy="cpu fp32")
+
+
+def engine(path: Path, numerics: arithmetic.Numerics, slots: int = 40) -> tuple[Model, StatePool]:
+    found = checkpoint.load(path)
+    with torch.inference_mode():
+        model = Model(found.dims, packing.build(found), arithmetic.of(numerics))
+    return model, StatePool.allocate(found.dims, slots)
+
+
+@torch.inference_mode()
+def run(model: Model, pool: StatePool, rows: dict[int, Sequence[int]], cuts: Sequence[int] = ()) -> dict[int, torch.Tensor]:
+    """Feed each slot its ids, cut into chunks at `cuts`; the logits of every position by slot."""
+    for slot in rows:
+        pool.clear(slot)
+    logits: dict[int, list[torch.Tensor]] = {slot: [] for slot in rows}
+    longest = max(map(len, rows.values()))
+    for start, end in zip([0, *cuts], [*cuts, longest], strict=True):
+        part = {slot: ids[start:end] for slot, ids in rows.items() if ids[start:end]}
+        layout = lay_out(list(part.values()), list(part), model.do.row_multiple)
+        x = model.step(pool, layout)
+        for place, i in enumerate(layout.order):
+            slot = list(part)[i]
+            hidden = torch.stack([x[layout.row(place, t)] for t in range(len(part[slot]))])
+            logits[slot].append(model.logits(hidden))
+    return {slot: torch.cat(parts) for slot, parts in logits.items()}
+
+
+@torch.inference_mode()
+def greedy(model: Model, pool: StatePool, prompts: dict[int, Sequence[int]], count: int) -> dict[int, list[int]]:
+    rows = {slot: list(ids) for slot, ids in prompts.items()}
+    for slot in rows:
+        pool.clear(slot)
+    out: dict[int, list[int]] = {slot: [] for slot in rows}
+    for _ in range(count):
+        layout = lay_out(list(rows.values()), list(rows), model.do.row_multiple)
+        model.step(pool, layout)
+        best = model.logits(pool.hidden[list(rows)]).argmax(-1).tolist()
+        for slot, token in zip(list(rows), best, strict=True):
+            out[slot].append(token)
+            rows[slot] = [token]
+    return out
+
+
+def oracle_greedy(peer, ids: Sequence[int], count: int) -> list[int]:
+    logits, state = peer.forward(list(ids), None)
+    out = []
+    for _ in range(count):
+        out.append(int(logits.argmax()))
+        logits, state = peer.forward([out[-1]], state)
+    return out
+
+
+def relative(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+    return float((ours - theirs).abs().max() / theirs.abs().max())
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("oracle") / "tiny.pth"
+    return synthetic.write(path, synthetic.dims_of(2, 128))
+
+
+def agrees(path: Path, ids: Sequence[int], greedy_tokens: int) -> None:
+    """Logits of every position, and greedy ids, in both profiles, alone and in batches, in any chunking."""
+    peer = oracle(path)
+    reference, _ = peer.forward(list(ids), None, full_output=True)
+    wanted = oracle_greedy(peer, ids[:8], greedy_tokens)
+    for numerics in ("fp32", "fast"):
+        model, pool = engine(path, numerics)
+        for batch in (1, 3, 16):
+            companions = {slot: list(reversed(ids))[: 5 + slot] for slot in range(1, batch)}
+            logits = run(model, pool, {0: ids, **companions}, cuts=(1, 7, 16) if batch != 3 else ())
+            assert relative(logits[0], reference) <= TOLERANCE, (numerics, batch)
+            prompts = {slot: ids[slot % 5 : 8] if slot else ids[:8] for slot in range(batch)}
+            assert greedy(model, pool, prompts, greedy_tokens)[0] == wanted, (numerics, batch)
+
+
+def test_tiny_random(tiny: Path) -> None:
+    agrees(tiny, IDS, 64)
+
+
+@pytest.mark.slow
+def test_tiny_random_256_tokens(tiny: Path) -> None:
+    agrees(tiny, IDS, 256)
+
+
+def test_builtin() -> None:
+    agrees(builtin_checkpoint_path(), [0, *(byte + 1 for byte in b"12+34=46\nab:1 cd:2 ef:3\ncd")], 256)
+
+
+@pytest.mark.slow
+def test_0_1b_random(tmp_path: Path) -> None:
+    path = synthetic.write(tmp_path / "x.pth", synthetic.dims_of(12, 768))
+    agrees(path, IDS, 256)
+
+
+def test_sequence_equals_steps_of_the_oracle(tiny: Path) -> None:
+    peer = oracle(tiny)
+    model, pool = engine(tiny, "fp32")
+    state = None
+    rows = run(model, pool, {3: IDS})[3]
+    for position, token in enumerate(IDS):
+        logits, state = peer.forward([token], state)
+        assert relative(rows[position], logits) <= TOLERANCE
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three heads and ranks that fill no vector: the shapes in which tails would show."""
+    path = tmp_path_factory.mktemp("odd") / "odd.pth"
+    return synthetic.write(path, synthetic.dims_of(2, 192, 257, (8, 12, 20, 36)))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("which", ["tiny", "odd", "builtin"])
+def test_fp32_rows_have_the_same_bits_in_any_company(
+    which: str, threads: int, request: pytest.FixtureRequest
+) -> None:
+    path = builtin_checkpoint_path() if which == "builtin" else request.getfixturevalue(which)
+    model, pool = engine(path, "fp32")
+    ids = [i % model.dims.vocabulary for i in IDS[:23]]
+    alone = run(model, pool, {0: ids})[0]
+    torch.set_num_threads(threads)
+    chunkings: list[tuple[int, ...]] = [(), (1,), (5, 6, 20), tuple(range(1, 23))]
+    for batch, cuts in zip((1, 2, 3, 7, 16, 33), chunkings * 2, strict=False):
+        rows = {slot: [(i + slot) % model.dims.vocabulary for i in ids[: 1 + (slot * 7) % 23]] for slot in range(batch)}
+        for mine in {0, batch // 2, batch - 1}:
+            logits = run(model, pool, {**rows, mine: ids}, cuts)[mine]
+            assert torch.equal(logits, alone), (batch, mine, cuts)
+
+
+def test_fp32_state_has_the_same_bits_however_it_was_fed(odd: Path) -> None:
+    model, pool = engine(odd, "fp32")
+    ids = [i % 257 for i in IDS]
+    run(model, pool, {0: ids})
+    run(model, pool, {5: ids, 9: ids[:4], 2: ids[3:]}, cuts=(3, 11))
+    run(model, pool, {7: ids}, cuts=tuple(range(1, len(ids))))
+    for slot in (5, 7):
+        assert all(torch.equal(a, b) for a, b in zip(pool.save(0), pool.save(slot), strict=True))
+
+
+def test_a_loaded_state_goes_on_as_the_saved_one(odd: Path) -> None:
+    model, pool = engine(odd, "fp32")
+    ids = [i % 257 for i in IDS]
+    whole = run(model, pool, {0: ids})[0]
+    run(model, pool, {4: ids[:10]})
+    pool.load(11, pool.save(4))
+    with torch.inference_mode():
+        x = model.step(pool, lay_out([ids[10:]], [11], model.do.row_multiple))
+        assert torch.equal(model.logits(x[: len(ids) - 10]), whole[10:])

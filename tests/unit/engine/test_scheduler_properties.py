@@ -1,0 +1,312 @@
+"""The scheduler against a fake model whose state is the list of ids it was fed, so that every mistake shows as an id."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rwkv_engine import cache
+from rwkv_engine.requests import Compiler
+from rwkv_engine.scheduler import Feed, Limits, Output, Scheduler
+from rwkv_engine.strand import Snapshot
+from rwkv_engine.tokenizer import for_vocabulary
+from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem, Stops
+
+TOKENIZER = for_vocabulary(257)
+COMPILER = Compiler(TOKENIZER)
+State = tuple[int, ...]
+
+
+def successor(state: State, key: int) -> int:
+    """The fake model's next token."""
+    return 98 + (sum(state) * 31 + len(state) * 7 + key * 13) % 20
+
+
+def logprob(state: State, token: int) -> float:
+    return -float((sum(state) * 17 + len(state) * 5 + token) % 97)
+
+
+@dataclass
+class FakeStates:
+    """Slots whose state is what they were fed; None marks a slot nobody prepared."""
+
+    slots: int
+    size_bytes: int = 100
+    held: dict[int, State | None] = field(default_factory=dict)
+
+    def clear(self, slot: int) -> None:
+        self.held[slot] = ()
+
+    def save(self, slot: int) -> object:
+        return self.held[slot]
+
+    def load(self, slot: int, payload: object) -> None:
+        assert isinstance(payload, tuple)
+        self.held[slot] = payload
+
+
+@dataclass
+class FakeRunner:
+    """Checks every plan and answers from the fake model."""
+
+    states: FakeStates
+    prefill_tokens: int
+    fed: int = 0
+
+    def run(self, feeds: Sequence[Feed]) -> list[Output]:
+        assert len({feed.slot for feed in feeds}) == len(feeds), "one slot, two strands"
+        assert all(0 <= feed.slot < self.states.slots for feed in feeds)
+        assert sum(len(f.tokens) for f in feeds if not f.strand.decoding) <= self.prefill_tokens
+        return [self._one(feed) for feed in feeds]
+
+    def _one(self, feed: Feed) -> Output:
+        before = self.states.held[feed.slot]
+        assert before is not None
+        self.fed += len(feed.tokens)
+        after = (*before, *feed.tokens)
+        self.states.held[feed.slot] = after
+        scores = [(logprob(after[: len(before) + t.position + 1], t.token), True) for t in feed.targets]
+        return Output(scores, None if feed.draw is None else successor(after, feed.draw.key))
+
+
+def expected_sample(prompt: State, key: int, count: int, stop: int | None) -> tuple[int, ...]:
+    state, out = prompt, []
+    while len(out) < count:
+        token = successor(state, key)
+        if token == stop:
+            break
+        out.append(token)
+        state = (*state, token)
+    return tuple(out)
+
+
+@dataclass
+class Bench:
+    slots: int
+    prefill_tokens: int
+    cache_bytes: int = 1000
+    kept_bytes: int = 10_000
+    now: float = 0.0
+    results: list[object] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.states = FakeStates(self.slots)
+        limits = Limits(self.slots, self.prefill_tokens, self.cache_bytes, self.kept_bytes)
+        self.scheduler = Scheduler(limits, self.states, lambda: self.now)
+        self.runner = FakeRunner(self.states, self.prefill_tokens)
+
+    def add(self, *items: GenerateItem | ScoreItem) -> None:
+        for item in items:
+            make = COMPILER.generate if isinstance(item, GenerateItem) else COMPILER.score
+            self.scheduler.submit(make(item, self.results.append))  # type: ignore[arg-type]
+
+    def step(self) -> None:
+        feeds = self.scheduler.plan()
+        self.scheduler.apply(feeds, self.runner.run(feeds) if feeds else [])
+
+    def drain(self, steps: int = 20_000) -> list[object]:
+        while not self.scheduler.idle:
+            self.step()
+            steps -= 1
+            assert steps, "the scheduler does not come to an end"
+        return self.results
+
+    def check_empty(self) -> None:
+        assert sorted(self.scheduler._free) == list(range(self.slots)), "a slot leaked"
+        assert not self.scheduler.running
+        assert self.scheduler.waiting == 0
+
+
+texts = st.text(alphabet="ab", max_size=4)
+generates = st.builds(
+    lambda text, n, count, stop, group, priority: GenerateItem(
+        id="", text=text, n=n, keys=tuple(range(7, 7 + n)), group=group, priority=priority,
+        sampling=Sampling(max_tokens=count), stops=Stops(tokens=(stop,) if stop else ()),
+    ),
+    texts, st.integers(1, 4), st.integers(1, 6), st.sampled_from(["", "f", "k"]), st.sampled_from("xyz"), st.integers(0, 1),
+)  # fmt: skip
+scores = st.builds(
+    lambda context, continuations: ScoreItem(id="", context=context, continuations=tuple(continuations)),
+    texts, st.lists(texts, min_size=1, max_size=4),
+)  # fmt: skip
+
+
+def check(item: GenerateItem | ScoreItem, answers: list) -> None:
+    """The answers of one item against the sequential reference."""
+    if isinstance(item, GenerateItem):
+        prompt = (0, *TOKENIZER.encode(item.text or ""))
+        stop = TOKENIZER.single(item.stops.tokens[0]) if item.stops.tokens else None
+        assert sorted(a.index for a in answers) == list(range(item.n))
+        for a in answers:
+            assert a.ids == expected_sample(prompt, item.keys[a.index], item.sampling.max_tokens, stop)
+            assert a.prompt_ids == prompt
+        return
+    assert len(answers) == 1
+    context = (0, *TOKENIZER.encode(item.context or ""))
+    for text, score in zip(item.continuations, answers[0].scores, strict=True):
+        full = (*context, *TOKENIZER.encode(text))
+        total = sum(logprob(full[:j], full[j]) for j in range(len(context), len(full)))
+        assert (score.logprob, score.tokens) == (total, len(full) - len(context))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.one_of(generates, scores), min_size=1, max_size=14),
+    st.integers(1, 5),
+    st.integers(1, 9),
+    st.sampled_from([0, 300, 5000]),
+)
+def test_every_item_is_answered_once_and_rightly(items: list, slots: int, budget: int, cache_bytes: int) -> None:
+    bench = Bench(slots, budget, cache_bytes)
+    items = [type(item)(**{**{f: getattr(item, f) for f in item.__struct_fields__}, "id": str(i)})
+             for i, item in enumerate(items)]  # fmt: skip
+    for i, item in enumerate(items):
+        bench.add(item)
+        if i % 3 == 0:
+            bench.step()
+    answers = bench.drain()
+    for item in items:
+        check(item, [a for a in answers if a.id == item.id])
+    bench.check_empty()
+    assert bench.scheduler.counters.finished == len(items)
+    assert bench.scheduler.cache.size_bytes <= cache_bytes
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.one_of(generates, scores), min_size=2, max_size=10), st.integers(1, 3), st.integers(0, 12), st.data())
+def test_cancelled_items_leave_nothing_behind(items: list, slots: int, steps: int, data: st.DataObject) -> None:
+    bench = Bench(slots, 4)
+    gone = data.draw(st.sets(st.integers(0, len(items) - 1)))
+    tasks = []
+    for item in items:
+        make = COMPILER.generate if isinstance(item, GenerateItem) else COMPILER.score
+        tasks.append(make(item, bench.results.append))
+        bench.scheduler.submit(tasks[-1])
+    for _ in range(steps):
+        bench.step()
+    doomed = {id(tasks[i]) for i in gone}
+    bench.scheduler.cancel(lambda task: id(task) in doomed)
+    before = len(bench.results)
+    bench.drain()
+    bench.check_empty()
+    survivors = sum(t.open_strands == 0 for i, t in enumerate(tasks) if i not in gone)
+    assert survivors == len(items) - len(gone)
+    assert len(bench.results) >= before
+
+
+def test_the_shared_context_of_choices_is_fed_once() -> None:
+    bench = Bench(2, 100)
+    bench.add(ScoreItem(id="a", context="x" * 40, continuations=("ab", "cd", "ef", "g")))
+    bench.drain()
+    assert bench.runner.fed == 41 + 3  # token 0, the context, and the first letter of each choice of two
+
+
+def test_samples_of_one_prompt_prefill_it_once() -> None:
+    bench = Bench(3, 100)
+    bench.add(GenerateItem(id="a", text="x" * 40, n=5, sampling=Sampling(max_tokens=2)))
+    bench.drain()
+    assert bench.runner.fed == 41 + 5
+
+
+def test_a_repeated_prompt_and_a_shared_beginning_come_from_the_cache() -> None:
+    bench = Bench(1, 100, cache_bytes=10_000)
+    item = GenerateItem(id="a", text="y" * 30, sampling=Sampling(max_tokens=1))
+    bench.add(item, item)
+    bench.drain()
+    assert bench.runner.fed == 31
+    assert [r.usage.cached for r in bench.results] == [0, 31]
+    for i in range(3):
+        bench.add(GenerateItem(id="b", text="z" * 50 + str(i), sampling=Sampling(max_tokens=1)))
+    bench.drain()
+    assert [r.usage.cached for r in bench.results[2:]] == [0, 0, 51]
+
+
+def test_continue_from_goes_on_where_the_sample_stopped() -> None:
+    bench = Bench(2, 100, cache_bytes=0)
+    for stops in (Stops(), Stops(tokens=("k",)), Stops(suffixes=("k",))):
+        bench.results.clear()
+        bench.add(GenerateItem(id="a", text="hello", keep=True, sampling=Sampling(max_tokens=6), stops=stops))
+        (first,) = bench.drain()
+        assert first.ttl_s > 0
+        bench.add(GenerateItem(id="b", continue_from=Continue(id="a", tail="tail"), sampling=Sampling(max_tokens=4)))
+        bench.drain()
+        ids = (*first.prompt_ids, *first.ids, *TOKENIZER.encode("tail"))
+        bench.add(GenerateItem(id="c", ids=ids, sampling=Sampling(max_tokens=4)))
+        bench.drain()
+        assert bench.results[1].ids == bench.results[2].ids
+        assert bench.results[1].prompt_ids == ids
+        assert bench.results[1].usage.cached >= len(ids) - len("tail") - 1
+
+
+def test_scoring_goes_on_from_a_kept_sample() -> None:
+    bench = Bench(2, 100)
+    bench.add(GenerateItem(id="a", text="hello", keep=True, sampling=Sampling(max_tokens=3)))
+    (first,) = bench.drain()
+    bench.add(ScoreItem(id="b", continue_from=Continue(id="a", tail="so"), continuations=("x", "yz")))
+    scored = bench.drain()[1]
+    context = (*first.prompt_ids, *first.ids, *TOKENIZER.encode("so"))
+    x, y, z = (TOKENIZER.single(c) for c in "xyz")
+    wanted = [logprob(context, x), logprob(context, y) + logprob((*context, y), z)]
+    assert [s.logprob for s in scored.scores] == wanted
+
+
+def test_a_kept_sample_goes_when_its_time_or_the_room_is_over() -> None:
+    bench = Bench(1, 100, kept_bytes=250)
+    for name in "abc":
+        bench.add(GenerateItem(id=name, text=name, keep=True, sampling=Sampling(max_tokens=1)))
+    bench.drain()
+    assert len(bench.scheduler.kept) == 2
+    for name in "ac":
+        bench.add(GenerateItem(id=f"{name}2", continue_from=Continue(id=name), sampling=Sampling(max_tokens=1)))
+    bench.drain()
+    assert [(r.stop, r.error) for r in bench.results[3:]] == [("error", "gone"), ("length", "")]
+    bench.now = 1e6
+    bench.add(GenerateItem(id="c3", continue_from=Continue(id="c"), n=2, sampling=Sampling(max_tokens=1)))
+    bench.drain()
+    assert [r.error for r in bench.results[5:]] == ["gone", "gone"]
+    assert bench.scheduler.kept.size_bytes == 0
+
+
+def test_groups_take_turns_and_priority_goes_first() -> None:
+    bench = Bench(1, 100)
+    for i in range(4):
+        bench.add(GenerateItem(id=f"big{i}", text="a", group="big", sampling=Sampling(max_tokens=1)))
+    bench.add(GenerateItem(id="small", text="a", group="small", sampling=Sampling(max_tokens=1)))
+    bench.add(GenerateItem(id="urgent", text="a", group="big", priority=5, sampling=Sampling(max_tokens=1)))
+    assert [r.id for r in bench.drain()] == ["urgent", "big0", "small", "big1", "big2", "big3"]
+
+
+def test_a_finished_slot_is_refilled_in_the_next_step() -> None:
+    bench = Bench(2, 100)
+    bench.add(*(GenerateItem(id=str(i), text="a", sampling=Sampling(max_tokens=1 + 3 * (i % 2))) for i in range(6)))
+    while bench.scheduler.waiting:
+        bench.step()
+        assert len(bench.scheduler.plan()) == 2
+
+
+def test_an_empty_continuation_scores_nothing() -> None:
+    bench = Bench(1, 100)
+    bench.add(ScoreItem(id="a", context="abc", continuations=("", "d")), ScoreItem(id="b", context="abc", continuations=("",)))
+    a, b = sorted(bench.drain(), key=lambda r: r.id)
+    assert [s.tokens for s in a.scores] == [0, 1]
+    assert [s.tokens for s in b.scores] == [0]
+    assert bench.runner.fed == 4
+
+
+def test_scoring_again_uses_no_state_beyond_the_first_scored_token() -> None:
+    bench = Bench(1, 100, cache_bytes=10_000)
+    item = ScoreItem(id="a", context="abc", continuations=("defg",))
+    bench.add(item, item, GenerateItem(id="b", text="abcdef", sampling=Sampling(max_tokens=1)), item)
+    scores = [r for r in bench.drain() if r.id == "a"]
+    assert scores[0].scores == scores[1].scores == scores[2].scores
+    assert [r.usage.cached for r in scores] == [0, 4, 4]
+
+
+def test_a_hash_collision_lends_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "prefix_keys", lambda ids: iter(range(1, len(ids) + 1)))
+    found = cache.PrefixCache(1000)
+    found.put((0, 1, 2), Snapshot(3, None, 10))
+    assert found.find((0, 1, 3), 3) is None
+    assert found.find((0, 1, 2, 4), 4) is not None
+    assert (found.hits, found.misses) == (1, 1)
