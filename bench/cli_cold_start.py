@@ -1,7 +1,8 @@
 """How long `rwkvctl status` takes from a cold start, against the bare interpreter: `python bench/cli_cold_start.py`.
 
-Both run in turn, round by round, against a socket that answers from memory, with bytecode cached as an installed program
-has it. CPU time is that of the child alone. The bars: at most 5.5 times the bare interpreter's, and at most 60 ms.
+Both run in turn, round by round, against a socket that answers from memory, with bytecode cached as an installed
+program has it. CPU time is that of the child alone. The bars: at most 5.5 times the bare interpreter's, and at most
+60 ms.
 """
 
 import argparse

@@ -17,7 +17,7 @@ import os
 import re
 from collections.abc import Callable
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 COMMANDS: Final = "rwkvctl.commands"
 HELP_LINE: Final = re.compile(r"(\w+): (.+)")
@@ -162,7 +162,7 @@ def choices_of(annotation: Any) -> tuple[str, ...]:
 
 def without_none(annotation: Any) -> Any:
     """`X` of `X | None`."""
-    if get_origin(annotation) is UnionType:
+    if get_origin(annotation) in {UnionType, Union}:
         return next(part for part in get_args(annotation) if part is not NoneType)
     return annotation
 

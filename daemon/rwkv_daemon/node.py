@@ -20,6 +20,7 @@ import aiosqlite
 from rwkv_daemon import events, lifecycle
 from rwkv_daemon.clock import now
 from rwkv_daemon.events import Bus
+from rwkv_daemon.jobview import as_data
 from rwkv_daemon.placement import EngineKind
 from rwkv_daemon.processes import Worker
 from rwkv_daemon.rundir import RunDir
@@ -150,12 +151,10 @@ class Change:
         await update_job(self.db, job.id, state=state, **columns)
         text = f"{job.model} {job.benchmark} {job.kind}: {state}"
         text += f" ({columns['detail'] or columns['reason']})" if columns["detail"] or columns["reason"] else ""
-        await self.note(
-            "job.state", job=job.name, session=job.session, text=text,
-            data={"state": state, "model": job.model, "benchmark": job.benchmark, "kind": job.kind,
-                  "done": columns.get("done", job.done), "total": columns.get("total", job.total)},
-        )  # fmt: skip
-        return replace(job, state=state, **columns)
+        moved = replace(job, state=state, **columns)
+        data = as_data(moved)
+        await self.note("job.state", job=job.name, session=job.session, text=text, data=data)
+        return moved
 
     async def note(self, kind: str, **values: Any) -> None:
         """Store an event of any other kind."""

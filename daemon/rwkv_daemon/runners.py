@@ -1,16 +1,19 @@
 """Job runners: start, ingest what they write, act on how they end, stop, adopt."""
 
 import asyncio
+import json
 import os
 import sys
 import time
 import uuid as uuids
+from dataclasses import replace
 from pathlib import Path
 
 from rwkv_daemon import events, lifecycle, processes
 from rwkv_daemon.clock import now
 from rwkv_daemon.engines import how, last_line
 from rwkv_daemon.faults import crash_point
+from rwkv_daemon.jobview import as_data
 from rwkv_daemon.node import Node, RunnerHandle, log
 from rwkv_daemon.processes import NotStartedError, ShimRecord
 from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, decode_record, whole_lines
@@ -95,8 +98,6 @@ def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int]
 
 def config_settings(job: JobRow) -> dict[str, str]:
     """What --set changed for this job."""
-    import json
-
     return {str(name): str(value) for name, value in json.loads(job.settings).items()}
 
 
@@ -174,13 +175,12 @@ async def ingest_slice(node: Node, handle: RunnerHandle) -> bool:
             stages_done=counts.stages_done, stages_total=job.stages_total, graded=counts.done, total=job.total
         )
         if stage in {"generate", "grade"} and lifecycle.allows(job.state, stage):
-            await change.move(job, stage)
+            job = await change.move(job, stage)
     crash_point("after-ingest-commit")
     handle.ingested += used
-    progress = {"done": counts.done, "total": job.total, "stages_done": counts.stages_done,
-                "stages_total": job.stages_total, "right_sum": counts.right_sum,
-                "rate": handle.rate(counts.done)}  # fmt: skip
-    node.bus.publish([events.passing("job.progress", job=job.name, session=job.session, data=progress)])
+    job = replace(job, done=counts.done, stages_done=counts.stages_done, right_sum=counts.right_sum)
+    data = as_data(job, rate=handle.rate(counts.done))
+    node.bus.publish([events.passing("job.progress", job=job.name, session=job.session, data=data)])
     return True
 
 

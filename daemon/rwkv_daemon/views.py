@@ -4,15 +4,14 @@ from typing import Any
 
 import msgspec
 
+from rwkv_daemon import jobview
 from rwkv_daemon.node import EngineHandle, Node
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.samples import score_of, stages_of
-from rwkv_data import metrics
 from rwkvctl.protocol.messages import (
     EngineView,
     JobView,
     LeaseView,
-    MetricView,
     SampleView,
     ScoreView,
     StageView,
@@ -22,48 +21,11 @@ score_decoder = msgspec.json.Decoder(ScoreView)
 
 
 async def job_view(node: Node, job: JobRow, *, with_score: bool = False) -> JobView:
-    """A job with its rate, ETA and running score."""
+    """A job with what this daemon sees of its speed, and its score."""
     handle = node.runners.get(job.id)
-    rate = handle.rate(job.done) if handle else None
     stored = await score_of(node.store, job.id) if with_score and job.state == "done" else None
-    return JobView(
-        id=job.name,
-        model=job.model,
-        benchmark=job.benchmark,
-        kind=job.kind,
-        state=job.state,
-        session=job.session,
-        reason=job.reason,  # type: ignore[arg-type]  # the store holds what the planner's closed list gave it
-        detail=job.detail,
-        version=job.version,
-        priority=job.priority,
-        done=job.done,
-        total=job.total,
-        stages_done=job.stages_done,
-        stages_total=job.stages_total,
-        numerics=job.numerics,
-        engine=f"e{job.engine}" if job.engine else "",
-        attempt=job.attempt,
-        limit=job.row_limit,
-        weights=job.weights_path,
-        generation_key=job.generation_key,
-        queued=job.queued,
-        started=job.started,
-        finished=job.finished,
-        samples_per_s=rate,
-        eta_s=(job.total - job.done) / rate if rate else None,
-        running_score=running_score(job),
-        score=score_decoder.decode(stored) if stored else None,
-    )
-
-
-def running_score(job: JobRow) -> MetricView | None:
-    """The share that is right so far, with its interval; samples without a verdict count as not right here."""
-    if not job.done:
-        return None
-    share = min(1.0, job.right_sum / job.done)
-    low, high = metrics.wilson(share, job.done)
-    return MetricView(value=share, ci_low=low, ci_high=high)
+    score = score_decoder.decode(stored) if stored else None
+    return jobview.job_view(job, rate=handle.rate(job.done) if handle else None, score=score)
 
 
 def engine_view(node: Node, handle: EngineHandle) -> EngineView:

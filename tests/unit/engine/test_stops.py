@@ -52,7 +52,7 @@ def test_a_token_that_begins_before_the_suffix_stays_in_the_ids() -> None:
     tokens = [token for text in ("x", ";\n", "\n") if (token := WORLD.single(text)) is not None]
     assert len(tokens) == 3
     sample = finish(WORLD, tokens, Stops(suffixes=("\n\n",)))
-    assert (sample.text, sample.answer) == ("x}", tuple(tokens[:2]))
+    assert (sample.text, sample.answer) == ("x。", tuple(tokens[:2]))
 
 
 def test_the_longest_of_the_suffixes_that_end_together_wins() -> None:

@@ -1,0 +1,56 @@
+"""A job as clients see it, in replies and in events alike."""
+
+import json
+
+import msgspec
+
+from rwkv_daemon.store import JobRow
+from rwkv_data import metrics
+from rwkvctl.protocol.messages import JobView, MetricView, ScoreView
+
+
+def job_view(job: JobRow, *, rate: float | None = None, score: ScoreView | None = None) -> JobView:
+    """A job with its ETA at `rate` samples a second, and its running score."""
+    return JobView(
+        id=job.name,
+        model=job.model,
+        benchmark=job.benchmark,
+        kind=job.kind,
+        state=job.state,
+        session=job.session,
+        reason=job.reason,  # type: ignore[arg-type]  # the store holds what the planner's closed list gave it
+        detail=job.detail,
+        version=job.version,
+        priority=job.priority,
+        done=job.done,
+        total=job.total,
+        stages_done=job.stages_done,
+        stages_total=job.stages_total,
+        numerics=job.numerics,
+        engine=f"e{job.engine}" if job.engine else "",
+        attempt=job.attempt,
+        limit=job.row_limit,
+        weights=job.weights_path,
+        generation_key=job.generation_key,
+        queued=job.queued,
+        started=job.started,
+        finished=job.finished,
+        samples_per_s=rate,
+        eta_s=(job.total - job.done) / rate if rate else None,
+        running_score=running_score(job),
+        score=score,
+    )
+
+
+def as_data(job: JobRow, *, rate: float | None = None) -> dict[str, object]:
+    """The same as plain JSON values, for an event."""
+    return dict(json.loads(msgspec.json.encode(job_view(job, rate=rate))))
+
+
+def running_score(job: JobRow) -> MetricView | None:
+    """The share that is right so far, with its interval; samples without a verdict count as not right here."""
+    if not job.done:
+        return None
+    share = min(1.0, job.right_sum / job.done)
+    low, high = metrics.wilson(share, job.done)
+    return MetricView(value=share, ci_low=low, ci_high=high)

@@ -1,0 +1,51 @@
+"""Identity and hash of a file, and the chore that prints them."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from rwkv_weights import __main__ as chore
+from rwkv_weights import files
+from rwkv_weights.files import FileIdentity, builtin_checkpoint_path, hash_file
+
+
+def test_hash_and_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "CHUNK_BYTES", 7)
+    path = tmp_path / "w.pth"
+    path.write_bytes(bytes(range(256)))
+    hashed = hash_file(path)
+    assert hashed.sha256 == hashlib.sha256(bytes(range(256))).hexdigest()
+    assert hashed.identity == FileIdentity.of(path)
+    assert hashed.identity.size == 256
+    assert not hashed.changed
+
+
+def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "w.pth"
+    path.write_bytes(b"a")
+    other = FileIdentity(1, 2, 3, 4)
+    monkeypatch.setattr(FileIdentity, "of", classmethod(lambda _cls, _path: other))
+    assert hash_file(path).changed
+
+
+def test_the_chore_prints_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "w.pth"
+    path.write_bytes(b"abc")
+    assert chore.main(["hash", str(path)]) == 0
+    line = json.loads(capsys.readouterr().out)
+    assert set(line) == {"path", "sha256", "device", "inode", "size", "mtime_ns", "changed"}
+    assert (line["path"], line["size"], line["changed"]) == (str(path), 3, False)
+
+
+def test_the_chore_says_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert chore.main(["hash", str(tmp_path / "none")]) == 1
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_the_builtin_checkpoint_is_named_or_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "BUILTIN", tmp_path)
+    with pytest.raises(FileNotFoundError, match="built-in"):
+        builtin_checkpoint_path()
+    (tmp_path / "a.pth").touch()
+    assert builtin_checkpoint_path() == tmp_path / "a.pth"
