@@ -23,7 +23,8 @@ from pathlib import Path
 
 STATUS = {
     "schema": "rwkvctl.status/1", "as_of": "2026-11-21T05:13:34Z", "node": "bench", "version": "0.1.0",
-    "uptime_s": 60.0, "counts": {"done": 3}, "leases": [{"id": "cpu:0"}], "engines": [], "running": [], "waiting": [], "recent": [],
+    "uptime_s": 60.0, "counts": {"done": 3}, "leases": [{"id": "cpu:0"}], "engines": [], "running": [], "waiting": [],
+    "recent": [],
     "disk_free_bytes": 2**33, "last_event": 9, "notes": [],
 }  # fmt: skip
 

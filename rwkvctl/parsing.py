@@ -7,6 +7,7 @@ from typing import Any, Final, NoReturn
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.verbs import Option, Verb, did_you_mean, first_words, load_all
 
+SHORT_LIST: Final = 40
 OUTPUTS: Final = ("table", "json", "tsv")
 EXIT_CODES: Final[dict[Exit, str]] = {
     Exit.OK: "done, or already so",
@@ -99,7 +100,10 @@ def epilog(verb: Verb) -> str:
 
 def add(parser: Parser, option: Option) -> None:
     """One argument or flag."""
-    settings: dict[str, Any] = {"help": option.help}
+    words = option.help
+    if len("|".join(option.choices)) > SHORT_LIST:
+        words += f": {', '.join(option.choices)}"
+    settings: dict[str, Any] = {"help": words}
     if option.kind is None:
         settings |= {"action": "store_true", "default": False}
     else:
@@ -118,7 +122,7 @@ def add(parser: Parser, option: Option) -> None:
 
 def metavar(option: Option) -> str:
     """How a value is called in the help."""
-    if option.choices:
+    if option.choices and len("|".join(option.choices)) <= SHORT_LIST:
         return "|".join(option.choices)
     return option.name.strip("_").split("_")[-1].upper()
 

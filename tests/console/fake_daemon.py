@@ -1,6 +1,6 @@
-"""A daemon that only plays: it serves `rwkvctl.protocol.messages` from a few lists, for tests of the CLI and the console.
+"""A daemon that only plays: it serves `rwkvctl.protocol.messages` from lists, for tests of the CLI and the console.
 
-Run by itself it plays a node with two jobs that make progress: `python tests/console/fake_daemon.py /tmp/x/daemon.sock`.
+Run by itself it plays a node with two jobs that make progress: `python tests/console/fake_daemon.py /tmp/d.sock`.
 """
 
 import asyncio
@@ -19,7 +19,10 @@ from rwkvctl import httpd
 from rwkvctl.protocol import messages as m
 
 NOW = "2026-11-21T05:13:34.000Z"
-EVIL = "A\x1b]52;c;RVZJTA==\x07B\x1b[2JC\x9b31mD\x1b]0;EVIL\x07[bold]E[/bold] [@click=app.quit]F[/] [/nope]\u202eG\u200bH\r"
+EVIL = (
+    "A\x1b]52;c;RVZJTA==\x07B\x1b[2JC\x9b31mD\x1b]0;EVIL\x07[bold]E[/bold] [@click=app.quit]F[/] [/nope]"
+    "\u202eG\u200bH\r"
+)
 METRIC = m.MetricView(value=0.749, stderr=0.01, ci_low=0.726, ci_high=0.772)
 
 

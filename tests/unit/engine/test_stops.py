@@ -49,7 +49,7 @@ def test_a_suffix_may_begin_in_one_token_and_end_in_another() -> None:
 
 
 def test_a_token_that_begins_before_the_suffix_stays_in_the_ids() -> None:
-    tokens = [token for text in ("x", ";\n", "\n") if (token := WORLD.single(text)) is not None]
+    tokens = [token for text in ("x", "。\n", "\n") if (token := WORLD.single(text)) is not None]
     assert len(tokens) == 3
     sample = finish(WORLD, tokens, Stops(suffixes=("\n\n",)))
     assert (sample.text, sample.answer) == ("x。", tuple(tokens[:2]))

@@ -1,0 +1,58 @@
+# Each target sets up .venv by itself from a bare Python. `make` alone is `make check test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO_HOME := $(CURDIR)/.demo
+TORCH := torch==2.13.0
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SETUP := pyproject.toml constraints.txt
+
+.PHONY: all check test bench demo demo-stop demo-fresh demo-checkpoint docs size clean
+.DEFAULT_GOAL := all
+
+all: check test
+
+# torch first and pinned: where pip knows a CPU build it is taken, and nothing later replaces it
+$(VENV)/.run: $(SETUP)
+	@echo "setting up $(VENV) (once; a few minutes)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) $(TORCH)
+	@$(PIP) --editable '.[daemon,engine]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@echo "installing what development needs"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+bench: $(VENV)/.dev
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+demo: $(VENV)/.run
+	@PATH="$(CURDIR)/$(BIN):$$PATH" RWKVCTL_HOME="$(DEMO_HOME)" sh scripts/demo
+
+demo-stop:
+	@RWKVCTL_HOME="$(DEMO_HOME)" sh scripts/demo-stop
+
+demo-fresh: demo-stop
+	@rm -rf "$(DEMO_HOME)"
+	@$(MAKE) --no-print-directory demo
+
+# seeded, one thread, about ten minutes; see docs/demo-checkpoint.md
+demo-checkpoint: $(VENV)/.run
+	OMP_NUM_THREADS=1 $(BIN)/python weights/train_builtin.py demo-checkpoint.pth --curve docs/demo-checkpoint.csv
+
+docs: $(VENV)/.dev
+	$(BIN)/rwkvctl help --markdown > docs/verbs.md
+
+clean: demo-stop
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

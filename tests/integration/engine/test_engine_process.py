@@ -1,0 +1,290 @@
+"""The real process on a real Unix socket, as a supervisor and a runner use it."""
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+from rwkv_weights.files import builtin_checkpoint_path
+from rwkvctl.protocol.engine import (
+    Continue,
+    EngineHealth,
+    EngineStats,
+    Generated,
+    GenerateItem,
+    Sampling,
+    Scored,
+    ScoreItem,
+    Stops,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+START_TIMEOUT_S = 60.0
+
+
+def start(*flags: str, model: Path | None = None) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-m", "rwkv_engine", "serve", str(model or builtin_checkpoint_path()), *flags]
+    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not path.exists():
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < deadline, "the engine does not come up"
+        time.sleep(0.02)
+
+
+class Engine:
+    """A started engine and a client of it."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self.socket = folder / "e.sock"
+        self.liveness = folder / "live"
+        self.process = start("--socket", str(self.socket), "--liveness", str(self.liveness), *flags)
+        wait_for(self.socket, self.process)
+        transport = httpx.HTTPTransport(uds=str(self.socket))
+        self.client = httpx.Client(transport=transport, base_url="http://engine", timeout=30)
+
+    def post(self, path: str, *items: object) -> httpx.Response:
+        return self.client.post(path, content=b"\n".join(map(msgspec.json.encode, items)))
+
+    def generate(self, *items: GenerateItem) -> list[Generated]:
+        response = self.post("/v1/generate", *items)
+        assert response.status_code == 200, response.text
+        return [msgspec.json.decode(line, type=Generated) for line in response.content.splitlines()]
+
+    def score(self, *items: ScoreItem) -> list[Scored]:
+        response = self.post("/v1/score", *items)
+        assert response.status_code == 200, response.text
+        return [msgspec.json.decode(line, type=Scored) for line in response.content.splitlines()]
+
+    def stats(self) -> EngineStats:
+        return msgspec.json.decode(self.client.get("/v1/stats").content, type=EngineStats)
+
+    def settle(self) -> EngineStats:
+        """The figures once nothing runs or waits."""
+        deadline = time.monotonic() + 10
+        while (stats := self.stats()).running or stats.waiting:
+            assert time.monotonic() < deadline, f"still busy: {stats}"
+            time.sleep(0.01)
+        return stats
+
+    def open(self, item: GenerateItem) -> socket.socket:
+        """Send an item on a bare connection and leave it open."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(self.socket))
+        body = msgspec.json.encode(item)
+        connection.sendall(b"POST /v1/generate HTTP/1.1\r\nhost: e\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+        return connection
+
+    def close(self) -> None:
+        self.client.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    flags = ("--slots", "8", "--queue", "64", "--attempt", "a-17", "--weights-sha256", "ab" * 32)
+    running = Engine(tmp_path_factory.mktemp("e"), *flags)
+    yield running
+    running.close()
+
+
+def endless(name: str) -> GenerateItem:
+    """An item that runs until it is cancelled."""
+    return GenerateItem(id=name, text=name, sampling=Sampling(max_tokens=10_000_000), stops=Stops(end_of_text=False))
+
+
+def test_health_says_who_it_is(engine: Engine) -> None:
+    health = msgspec.json.decode(engine.client.get("/v1/health").content, type=EngineHealth)
+    assert (health.ok, health.attempt, health.weights_sha256) == (True, "a-17", "ab" * 32)
+    assert (health.numerics, health.device, health.vocabulary) == ("fp32", "cpu", 257)
+    assert health.pid == engine.process.pid
+    assert health.model == builtin_checkpoint_path().stem
+
+
+def test_items_of_one_request_come_back_each_once(engine: Engine) -> None:
+    items = [GenerateItem(id=str(i), text=f"{i}+1=", n=1 + i % 2, sampling=Sampling(max_tokens=4)) for i in range(40)]
+    results = engine.generate(*items)
+    assert sorted((r.id, r.index) for r in results) == sorted((i.id, k) for i in items for k in range(i.n))
+    assert all(r.stop != "error" for r in results)
+
+
+def test_answers_stream_before_the_request_is_done(engine: Engine) -> None:
+    quick = GenerateItem(id="quick", text="a", sampling=Sampling(max_tokens=1))
+    body = b"\n".join(map(msgspec.json.encode, (endless("slow"), quick)))
+    with engine.client.stream("POST", "/v1/generate", content=body) as response:
+        first = json.loads(next(response.iter_lines()))
+        assert first["id"] == "quick"
+    engine.settle()
+
+
+def test_a_closed_connection_cancels_its_items(engine: Engine) -> None:
+    connection = engine.open(endless("left"))
+    while not engine.stats().running:
+        time.sleep(0.01)
+    before = engine.stats().finished
+    connection.close()
+    assert engine.settle().finished == before
+
+
+def test_a_connection_that_is_reset_cancels_its_items(engine: Engine) -> None:
+    connection = engine.open(GenerateItem(id="reset", text="a", n=2, sampling=Sampling(max_tokens=1)))
+    long = engine.open(endless("reset"))
+    time.sleep(0.1)  # answers lie unread in the first one's buffer: closing resets it
+    connection.close()
+    long.close()
+    engine.settle()
+
+
+def test_delete_ends_an_item_with_an_error(engine: Engine) -> None:
+    body = msgspec.json.encode(endless("doomed/1"))
+    with engine.client.stream("POST", "/v1/generate", content=body) as response:
+        other = httpx.Client(transport=httpx.HTTPTransport(uds=str(engine.socket)), base_url="http://e")
+        assert other.delete("/v1/requests/doomed%2F1").json() == {"cancelled": 1}
+        assert other.delete("/v1/requests/nobody").status_code == 404
+        other.close()
+        (line,) = response.iter_lines()
+    assert (json.loads(line)["stop"], json.loads(line)["error"]) == ("error", "cancelled")
+    engine.settle()
+
+
+def test_a_full_queue_is_429_and_takes_nothing(engine: Engine) -> None:
+    connections = [engine.open(endless(str(i))) for i in range(8)]
+    while engine.stats().running < 8:
+        time.sleep(0.01)
+    connections += [engine.open(endless(f"w{i}")) for i in range(60)]
+    while engine.stats().waiting < 60:
+        time.sleep(0.01)
+    response = engine.post("/v1/generate", *(GenerateItem(id=str(i), text="a") for i in range(5)))
+    assert response.status_code == 429
+    assert int(response.headers["retry-after"]) >= 1
+    assert set(response.json()) == {"code", "detail", "hint"}
+    assert engine.stats().waiting == 60
+    assert engine.stats().room == 0
+    for connection in connections:
+        connection.close()
+    assert engine.settle().room == 32
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/v1/generate", b"{not json", "line 1"),
+        ("/v1/generate", b'{"id":"a","text":"b"}\n{"id":"c","text":"d","n":0}', "line 2"),
+        ("/v1/generate", b'{"id":"a","text":5}', "text"),
+        ("/v1/generate", b"", "no item"),
+        ("/v1/generate", b'{"id":"a","text":"\\ud800"}', "line 1"),
+        ("/v1/score", b'{"id":"a","continuations":["b"]}', "exactly one"),
+        ("/v1/score", b"\xff\xfe", "line 1"),
+    ],
+)
+def test_a_bad_request_is_400_with_a_sentence(engine: Engine, path: str, body: bytes, words: str) -> None:
+    response = engine.client.post(path, content=body)
+    assert response.status_code == 400
+    assert set(response.json()) == {"code", "detail", "hint"}
+    assert words in response.json()["detail"]
+
+
+def test_an_unknown_route_is_404(engine: Engine) -> None:
+    assert engine.client.get("/v1/nothing").status_code == 404
+
+
+def test_continue_from_equals_sending_the_ids(engine: Engine) -> None:
+    think = GenerateItem(id="cot", text="12+34=", n=2, keys=(1, 2), keep=True, sampling=Sampling(max_tokens=5, temperature=1.0))
+    for sample in engine.generate(think):
+        assert sample.ttl_s > 0
+        tail = "\nans:"
+        sampling = Sampling(max_tokens=6, temperature=1.0, presence=0.2)
+        kept = GenerateItem(id="k", continue_from=Continue(id="cot", index=sample.index, tail=tail), keys=(9,), sampling=sampling)
+        ids = (*sample.prompt_ids, *sample.ids, *(byte + 1 for byte in tail.encode()))
+        sent = GenerateItem(id="s", ids=ids, keys=(9,), sampling=sampling)
+        (one,), (two,) = engine.generate(kept), engine.generate(sent)
+        assert (one.ids, one.text, one.stop, one.prompt_ids) == (two.ids, two.text, two.stop, two.prompt_ids)
+        assert one.usage.cached > 0
+    (gone,) = engine.generate(GenerateItem(id="g", continue_from=Continue(id="nobody")))
+    assert (gone.stop, gone.error) == ("error", "gone")
+
+
+def test_scores_and_figures(engine: Engine) -> None:
+    before = engine.settle()
+    (scored,) = engine.score(ScoreItem(id="q", context="7+8=", continuations=("15", "16", "")))
+    assert [s.tokens for s in scored.scores] == [2, 2, 0]
+    assert scored.scores[2].logprob == 0.0
+    after = engine.settle()
+    assert after.finished == before.finished + 1
+    assert after.steps > before.steps
+    assert after.slots == 8
+    assert after.rss_bytes > 1 << 20
+
+
+def test_the_step_counter_moves_and_goes_on_when_idle(engine: Engine) -> None:
+    def beat() -> int:
+        return struct.unpack("<QQ", engine.liveness.read_bytes())[0]
+
+    first = beat()
+    engine.generate(GenerateItem(id="a", text="a", sampling=Sampling(max_tokens=3)))
+    second = beat()
+    assert second >= first + 3
+    time.sleep(1.2)
+    assert beat() > second
+
+
+def test_sigterm_stops_it_and_removes_the_socket(tmp_path: Path) -> None:
+    engine = Engine(tmp_path, "--numerics", "fast")
+    connection = engine.open(endless("x"))
+    while not engine.stats().running:
+        time.sleep(0.01)
+    engine.process.send_signal(signal.SIGTERM)
+    assert engine.process.wait(10) == 0
+    assert not engine.socket.exists()
+    assert engine.process.stderr is not None
+    assert engine.process.stderr.read() == ""
+    connection.close()
+    engine.close()
+
+
+def ends_with(code: int, *flags: str, model: Path | None = None) -> str:
+    """The sentence with which it refuses to start."""
+    process = start(*flags, model=model)
+    _, errors = process.communicate(timeout=START_TIMEOUT_S)
+    assert process.returncode == code
+    assert errors.count("\n") == 1, errors
+    return errors
+
+
+def test_a_checkpoint_that_does_not_load_is_exit_code_3(tmp_path: Path) -> None:
+    (tmp_path / "x.pth").write_bytes(b"PK\x03\x04 torn")
+    assert "x.pth" in ends_with(3, "--socket", str(tmp_path / "s"), model=tmp_path / "x.pth")
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_taken_socket_is_exit_code_1(engine: Engine) -> None:
+    assert "another process answers" in ends_with(1, "--socket", str(engine.socket))
+    assert engine.client.get("/v1/health").status_code == 200
+
+
+@pytest.mark.slow
+def test_it_runs_with_bare_paths_and_four_libraries(tmp_path: Path) -> None:
+    """As on a node that has torch and nothing of ours installed."""
+    paths = ":".join(str(ROOT / room) for room in (".", "engine", "kernels", "weights"))
+    block = "import sys; sys.modules['pyrwkv_tokenizer'] = None; from rwkv_engine.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    argv = [sys.executable, "-c", block, "serve", str(builtin_checkpoint_path()), "--socket", str(tmp_path / "s")]
+    process = subprocess.Popen(argv, env={"PYTHONPATH": paths, "PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"})
+    wait_for(tmp_path / "s", process)  # type: ignore[arg-type]
+    process.terminate()
+    assert process.wait(10) == 0

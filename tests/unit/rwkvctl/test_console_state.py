@@ -1,0 +1,67 @@
+"""The console's state is changed by replies and events, and by nothing else."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from rwkvctl.protocol import messages as m
+from rwkvctl.tui.state import ConsoleState
+
+
+def event(kind: str, data: object = None, seq: int = 0) -> m.Event:
+    return m.Event(kind=kind, at="2026-11-21T05:13:34Z", seq=seq, data=msgspec.to_builtins(data) if data else {})
+
+
+@pytest.fixture
+def state(fake_daemon: Any) -> ConsoleState:
+    made = ConsoleState()
+    made.load(fake_daemon.Node().on_status(), now=10_000.0)
+    return made
+
+
+def test_load_takes_the_whole_picture(state: ConsoleState) -> None:
+    assert state.problem == ""
+    assert [job.id for job in state.running] == ["j1"]
+    assert [job.id for job in state.waiting] == ["j2"]
+    assert state.started == 10_000.0 - 3700.0
+
+
+def test_events_change_jobs_engines_and_leases(state: ConsoleState, fake_daemon: Any) -> None:
+    state.hear(event("job.state", fake_daemon.job(1, "done"), seq=5))
+    state.hear(event("engine.state", fake_daemon.engine(state="gone"), seq=6))
+    state.hear(event("lease", m.LeaseView(id="cpu:0", use="free")))
+    assert [job.id for job in state.ended] == ["j1"]
+    assert state.engines == {}
+    assert state.leases["cpu:0"].use == "free"
+    assert state.seq == 6
+
+
+def test_progress_is_no_news(state: ConsoleState, fake_daemon: Any) -> None:
+    before = state.revision
+    state.hear(event("job.progress", fake_daemon.job(1, done=99)))
+    assert len(state.events) == 0
+    assert state.jobs["j1"].done == 99
+    assert state.revision == before + 1
+    state.hear(event("heartbeat"))
+    assert state.revision == before + 1
+
+
+def test_a_score_outlives_a_later_view_without_it(state: ConsoleState, fake_daemon: Any) -> None:
+    state.hear(event("job.score", fake_daemon.job(1, "done", score=fake_daemon.score(1)), seq=1))
+    state.hear(event("job.state", fake_daemon.job(1, "done"), seq=2))
+    assert state.jobs["j1"].score is not None
+
+
+def test_losing_the_daemon_keeps_what_is_known(state: ConsoleState) -> None:
+    state.lose("gone")
+    assert state.problem == "gone"
+    assert state.jobs
+
+
+def test_waiting_jobs_stand_in_the_order_they_will_run(state: ConsoleState, fake_daemon: Any) -> None:
+    for number, more in [(11, {}), (12, {"priority": 5}), (9, {}), (8, {"reason": "data-missing"})]:
+        state.hear(
+            event("job.queued", fake_daemon.job(number, "held" if number == 8 else "queued", **more), seq=number)
+        )
+    assert [job.id for job in state.waiting] == ["j12", "j2", "j9", "j11", "j8"]

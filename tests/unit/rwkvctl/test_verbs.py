@@ -1,0 +1,181 @@
+"""One registry feeds the parser, the help, the reference page and the completion."""
+
+from pathlib import Path
+
+import pytest
+
+from rwkvctl import completion, verbs
+from rwkvctl.commands.dispatch import summary
+from rwkvctl.completion import candidates
+from rwkvctl.parsing import UsageError, arguments, overview, parser_for, reference
+from rwkvctl.selection import Filters, SelectionError, body
+from rwkvctl.verbs import Verb, find, load_all
+
+ALL = [verb.words for verb in load_all()]
+PROMISED = {
+    "queue", "dispatch", "status", "logs", "stop", "resume", "scores", "samples", "jobs", "models", "benchmarks",
+    "benchmarks show", "data prepare", "data list", "doctor", "config show", "daemon", "engine serve", "tui",
+    "completion", "version", "help",
+}  # fmt: skip
+RWKV_SKILLS = {
+    "--models",
+    "--model-regex",
+    "--model-select",
+    "--only-jobs",
+    "--skip-jobs",
+    "--only-datasets",
+    "--skip-datasets",
+    "--min-param-b",
+    "--max-param-b",
+    "--domains",
+    "--job-order",
+    "--max-samples",
+    "--limit",
+    "--skip-missing-dataset",
+    "--run-log-dir",
+    "--overwrite",
+    "--set",
+    "--seed",
+    "--numerics",
+    "--priority",
+}
+
+
+def by_name(words: str) -> Verb:
+    found = find(words.split())
+    assert found is not None
+    return found
+
+
+def test_every_promised_verb_is_there() -> None:
+    assert set(ALL) >= PROMISED
+
+
+@pytest.mark.parametrize("words", ALL)
+def test_every_verb_explains_itself(words: str) -> None:
+    verb = by_name(words)
+    assert verb.summary.endswith((".", "`."))
+    assert verb.examples
+    assert all(example.startswith(("rwkvctl ", "source", "RWKVCTL_")) for example in verb.examples)
+    assert all(option.help for option in verb.options), [option.name for option in verb.options if not option.help]
+    assert all(
+        len(line) <= 80 for line in parser_for(verb).format_help().splitlines() if not line.startswith("  rwkvctl")
+    )
+
+
+@pytest.mark.parametrize("words", ["queue", "dispatch"])
+def test_filter_flags_of_rwkv_skills(words: str) -> None:
+    flags = {flag for option in by_name(words).options for flag in option.flags}
+    assert flags >= RWKV_SKILLS
+
+
+def test_queue_takes_every_filter_that_dispatch_takes() -> None:
+    groups = [{option.name for option in by_name(words).options if option.group} for words in ("queue", "dispatch")]
+    assert groups[0] == groups[1]
+
+
+def test_filters_become_a_selection() -> None:
+    words = "--models a b --model-regex g1.* --max-samples 5 --set t=0 x=a=b --seed 7 --numerics exact --overwrite"
+    words += " --min-param-b 0"
+    values, _ = arguments(by_name("dispatch"), words.split())
+    assert body(values["filters"]) == {
+        "models": ["a", "b"], "model_regex": ["g1.*"], "limit": 5, "settings": {"t": "0", "x": "a=b"}, "seed": 7,
+        "numerics": "exact", "min_param_b": 0.0, "overwrite": True,
+    }  # fmt: skip
+
+
+def test_nothing_given_is_an_empty_selection() -> None:
+    assert body(arguments(by_name("queue"), [])[0]["filters"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("filters", "says"),
+    [
+        (Filters(model_regex=["("]), "--model-regex"),
+        (Filters(limit=0), "--limit"),
+        (Filters(set=["temperature"]), "--set takes name=value"),
+        (Filters(min_param_b=2.0, max_param_b=1.0), "no model can match"),
+    ],
+)
+def test_wrong_filters_are_refused_in_their_own_words(filters: Filters, says: str) -> None:
+    with pytest.raises(SelectionError, match=says.replace("(", "\\(")):
+        body(filters)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["status", "--sesion-id", "x"], "unknown flag '--sesion-id'. Did you mean '--session-id'?"),
+        (["status", "extra"], "unknown argument 'extra'"),
+        (["jobs", "--state", "dead"], "invalid choice"),
+        (["samples"], "required"),
+        (["jobs", "--limit", "x"], "invalid int"),
+    ],
+)
+def test_usage_errors_are_one_sentence(words: list[str], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        arguments(by_name(words[0]), words[1:])
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_short_flag_from_the_docstring() -> None:
+    values, _ = arguments(by_name("logs"), ["-f", "j1"])
+    assert values["follow"] is True
+    assert values["target"] == "j1"
+
+
+def test_same_name_twice_is_refused() -> None:
+    def status() -> int:
+        return 0
+
+    by_name("status")
+    with pytest.raises(ValueError, match="two functions"):
+        verbs.verb(status)
+
+
+def test_overview_lists_every_verb_and_exit_code() -> None:
+    text = overview()
+    assert all(f"  {words} " in text for words in ALL)
+    assert "141" in text
+
+
+def test_reference_page_is_fresh() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "verbs.md"
+    assert page.read_text(encoding="utf-8") == reference(), "run: rwkvctl help --markdown > docs/verbs.md"
+
+
+def test_summary_of_a_second_dispatch() -> None:
+    rows = [{"action": "skip", "reason": "done"}, {"action": "skip", "reason": "queued"}]
+    assert summary({"plan": {"rows": rows}}) == "0 new, 2 already queued/done"
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (["sta"], ["status"]),
+        (["data", ""], ["list", "prepare"]),
+        (["benchmarks", "s"], ["show"]),
+        (["jobs", "--state", "gen"], ["generating"]),
+        (["dispatch", "--numerics", ""], ["exact", "fast", "fp32"]),
+        (["samples", "j1", "--wr"], ["--wrong"]),
+        (["completion", ""], ["bash", "fish", "words", "zsh"]),
+        (["status", "-o", "t"], ["table", "tsv"]),
+        (["nothing", ""], []),
+    ],
+)
+def test_completion_from_the_registry(typed: list[str], expected: list[str]) -> None:
+    assert candidates(typed) == expected
+
+
+def test_completion_asks_for_ids_and_offers_plain_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completion, "ask", lambda *_: ["j1", "j2", "k3", "j$(reboot)", "j 4", "j\x1b"])
+    assert candidates(["samples", "j"]) == ["j1", "j2"]
+    assert candidates(["stop", "j1", "j"]) == ["j1", "j2"]
+    assert candidates(["dispatch", "--models", "x", "j"]) == ["j1", "j2"]
+
+
+def test_completion_is_silent_without_a_daemon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert candidates(["--socket", "x"]) == []
+    assert candidates(["samples", "--socket", str(tmp_path / "none.sock"), ""]) == []
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,115 @@
+"""Every reply of the daemon can be drawn, and every column stands for a field that the messages have."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rwkvctl import views
+from rwkvctl.protocol import messages as m
+from rwkvctl.render import Table, aligned, separated
+
+STRUCTS = (m.LeaseView, m.EngineView, m.JobView, m.ScoreView, m.MetricView, m.PlanRow, m.ModelView, m.BenchmarkView,
+           m.ChangedJob, m.SampleView, m.StageView, m.StatusReply, m.Event, m.PlanReply, m.DispatchReply, m.LogChunk,
+           m.InfoReply, m.SamplesReply, m.JobsReply, m.JobReply, m.ScoresReply)  # fmt: skip
+OTHER_KEYS = {"items", "schema", "item"}
+RWKVCTL = Path(views.__file__).parent
+READERS = [RWKVCTL / f"{name}.py" for name in ("views", "progress", "waiting")]
+READERS += [RWKVCTL / "commands" / f"{name}.py" for name in ("status", "jobs", "queue", "stop", "samples", "logs")]
+
+
+def plain(item: msgspec.Struct) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(item))
+
+
+@pytest.mark.parametrize("path", READERS, ids=lambda path: path.name)
+def test_only_fields_that_exist_are_read(path: Path) -> None:
+    known = {field.name for struct in STRUCTS for field in msgspec.structs.fields(struct)} | OTHER_KEYS
+    variables = "item|reply|row|job|event|score|metric|stage|status|value|info"
+    text = path.read_text(encoding="utf-8")
+    read = re.findall(rf"\b(?:{variables})(?:\.value)?(?:\.get\(|\[)[\"'](\w+)[\"']", text)
+    assert read or path.name == "stop.py"
+    assert set(read) <= known
+
+
+def test_all_lists_are_drawn(fake_daemon: Any) -> None:
+    node = fake_daemon.Node()
+    job = fake_daemon.job
+    states = [job(n, state) for n, state in enumerate(m.JobView.__annotations__["state"].__args__)]
+    tables = {
+        "leases": views.leases([plain(fake_daemon.lease())]),
+        "engines": views.engines([plain(fake_daemon.engine())]),
+        "jobs": views.jobs(
+            plain(item)
+            for item in [*states, job(20, score=fake_daemon.score(20)), job(21, running_score=fake_daemon.METRIC)]
+        ),
+        "plan": views.plan(plain(row) for row in node.plan_rows),
+        "scores": views.scores([plain(fake_daemon.score(9))]),
+        "samples": views.sample_rows([plain(fake_daemon.sample(1))]),
+        "changed": views.changed([plain(m.ChangedJob(job="j1", state="stopped", changed=True))]),
+        "models": views.models([plain(m.ModelView(name="a", path="/a", size_bytes=1))]),
+        "benchmarks": views.benchmarks([plain(node.on_benchmarks().items[0])]),
+    }
+    for name, table in tables.items():
+        assert all(len(row) == len(table.columns) for row in table.rows), name
+        assert len(aligned(table, 80, colour=False)) == len(table.rows) + 1, name
+
+
+def test_a_missing_score_is_a_reason_and_never_a_number(fake_daemon: Any) -> None:
+    null = fake_daemon.score(3, metrics={"accuracy": m.MetricView(value=None)}, why_null="no sample was graded")
+    line = separated(views.scores([plain(null)]))[1].split("\t")
+    assert line[4] == "null"
+    assert line[5] == "–"
+    assert line[-1] == "no sample was graded"
+    empty = fake_daemon.score(4, metrics={}, why_null="the engine died")
+    assert "null" in separated(views.scores([plain(empty)]))[1]
+
+
+def test_score_row_says_what_qualifies_it(fake_daemon: Any) -> None:
+    item = fake_daemon.score(1, chance=0.25, errors=2, partial=True, rows=20, n=20)
+    cells = dict(
+        zip(
+            separated(views.scores([plain(item)]))[0].split("\t"),
+            separated(views.scores([plain(item)]))[1].split("\t"),
+            strict=True,
+        )
+    )
+    assert (cells["%"], cells["±ci"], cells["n"], cells["err"], cells["chance"]) == ("74.9", "2.3", "20", "2", "25.0")
+    assert cells["note"] == "first 20 rows"
+
+
+def test_reasons_are_counted_and_explained() -> None:
+    rows = [{"action": "skip", "reason": "done"}] * 2 + [
+        {"action": "hold", "reason": "data-missing"},
+        {"action": "run", "reason": "run"},
+    ]
+    table: Table = views.reasons(rows, {"done": "a score exists"})
+    assert [list(row) for row in table.rows] == [["2", "done", "a score exists"], ["1", "data-missing", ""]]
+
+
+def test_model_text_is_safe_in_every_table(fake_daemon: Any) -> None:
+    evil = fake_daemon.EVIL
+    job = fake_daemon.job(1, "held", model=evil, benchmark=evil, kind=evil, detail=evil)
+    score = fake_daemon.score(1, model=evil, why_null=evil, metrics={})
+    sample = fake_daemon.sample(
+        1,
+        extracted=evil,
+        expected=evil,
+        detail=evil,
+        stages=(m.StageView(stage=evil, prompt=evil, completion=evil, stop=evil),),
+    )
+    tables = [
+        views.jobs([plain(job)]), views.scores([plain(score)]), views.sample_rows([plain(sample)]),
+        views.plan([plain(m.PlanRow(model=evil, benchmark=evil, kind=evil, action="hold", reason="held", detail=evil))]),
+        views.models([plain(m.ModelView(name=evil, path=evil, size_bytes=1))]),
+        views.engines([plain(fake_daemon.engine(model=evil, detail=evil))]),
+        views.changed([plain(m.ChangedJob(job=evil, state="", changed=False, error=evil))]),
+    ]  # fmt: skip
+    for table in tables:
+        for line in [*separated(table), *aligned(table, 400, colour=False)]:
+            assert not [
+                c for c in line.replace("\t", "") if ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u200b"
+            ]
+            assert "\u241b]52;c;" in line or line.split()[0].lower() in {"job", "model", "sample", "#", "engine"}

@@ -1,0 +1,73 @@
+"""What `dispatch --wait` waits for, and what its exit code means."""
+
+import io
+
+import pytest
+
+from rwkvctl.progress import Progress
+from rwkvctl.render import Terminal
+from rwkvctl.waiting import Waiting, has_ended, outcome
+
+
+@pytest.mark.parametrize(
+    ("job", "ended"),
+    [
+        ({}, False),
+        ({"state": "generating"}, False),
+        ({"state": "done"}, True),
+        ({"state": "failed"}, True),
+        ({"state": "stopped"}, True),
+        ({"state": "held", "reason": "data-missing"}, True),
+        ({"state": "held", "reason": "weights-hashing"}, False),
+        ({"state": "paused"}, False),
+    ],
+)
+def test_what_has_ended(job: dict[str, str], ended: bool) -> None:
+    assert has_ended(job) is ended
+
+
+@pytest.mark.parametrize(
+    ("states", "unplanned", "code"),
+    [
+        (["done", "done"], 0, 0),
+        ([], 0, 0),
+        (["done", "failed"], 0, 1),
+        (["done", "stopped"], 0, 1),
+        (["done", "held"], 0, 8),
+        (["done"], 1, 8),
+        (["held"], 0, 1),
+        ([], 2, 1),
+    ],
+)
+def test_exit_codes(states: list[str], unplanned: int, code: int) -> None:
+    assert outcome([{"state": state} for state in states], unplanned) == code
+
+
+def test_only_jobs_that_are_waited_for_are_heard() -> None:
+    waiting = Waiting(["j1", "j2"], None)
+    waiting.hear({"id": "j9", "state": "done"})
+    waiting.hear({"id": "j1", "state": "done"})
+    assert not waiting.is_over()
+    waiting.forget({"j2"})
+    assert waiting.is_over()
+
+
+def lines_of(*views: dict[str, object]) -> list[str]:
+    terminal = Terminal({}, io.StringIO(), io.StringIO())
+    progress = Progress(terminal)
+    for view in views:
+        progress.draw([{"id": "j1", "model": "m\x1b[2J", "benchmark": "b", "kind": "k", **view}])
+    return terminal.err.getvalue().splitlines()
+
+
+def test_a_log_gets_a_line_for_each_tenth_and_each_change() -> None:
+    steps = [{"state": "generating", "done": done, "total": 100} for done in range(0, 100, 2)]
+    lines = lines_of({"state": "queued"}, *steps, {"state": "done", "done": 100, "total": 100})
+    assert 11 <= len(lines) <= 12
+    assert all("\x1b" not in line for line in lines)
+    assert lines[0].endswith("queued")
+    assert "100% 100/100" in lines[-1]
+
+
+def test_a_waiting_job_is_not_repeated() -> None:
+    assert len(lines_of(*[{"state": "queued"}] * 20)) == 1
