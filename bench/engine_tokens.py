@@ -25,14 +25,12 @@ os.environ.update(RWKV_V7_ON="1", RWKV_JIT_ON="1", RWKV_CUDA_ON="0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch  # noqa: E402 - the switches above are read on import
-from rwkv_engine import packing  # noqa: E402
 from rwkv_engine.model import Model  # noqa: E402
 from rwkv_engine.requests import Compiler  # noqa: E402
 from rwkv_engine.runner import Runner  # noqa: E402
 from rwkv_engine.scheduler import Limits, Scheduler  # noqa: E402
 from rwkv_engine.state_pool import StatePool  # noqa: E402
 from rwkv_engine.tokenizer import for_vocabulary  # noqa: E402
-from rwkv_kernels import arithmetic  # noqa: E402
 from rwkv_weights import checkpoint, synthetic  # noqa: E402
 from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops  # noqa: E402
 
@@ -76,8 +74,7 @@ def contenders(path: Path, tokens: int) -> dict[str, Callable[[], float]]:
     table: dict[str, Callable[[], float]] = {"rwkv B1 decode": lambda: peer_decode(peer, ids, tokens)}
     table["rwkv prefill"] = lambda: peer_prefill(peer, long)
     for numerics in ("fast", "fp32"):
-        with torch.inference_mode():
-            model = Model(found.dims, packing.build(found), arithmetic.of(numerics))
+        model = Model.of(found, numerics)
         for batch in (1, 16, 32):
             table[f"{numerics} B{batch} decode"] = lambda m=model, b=batch: our_decode(m, tokenizer, b, tokens)
         table[f"{numerics} prefill"] = lambda m=model: our_prefill(m, tokenizer, long)
@@ -137,7 +134,9 @@ def our_decode(model: Model, tokenizer, batch: int, tokens: int) -> float:
     """Tokens a second of `batch` samples of one prompt; the first token, which ends the prefill, is not timed."""
     answers: list[object] = []
     sampling = Sampling(max_tokens=tokens + 1)
-    items = [GenerateItem(id=str(i), text=PROMPT, sampling=sampling, stops=Stops(end_of_text=False)) for i in range(batch)]
+    items = [
+        GenerateItem(id=str(i), text=PROMPT, sampling=sampling, stops=Stops(end_of_text=False)) for i in range(batch)
+    ]
     scheduler, runner = engine(model, batch)
     for item in items:
         scheduler.submit(Compiler(tokenizer).generate(item, answers.append))

@@ -37,7 +37,8 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, read whole. `gone` is set when the client closes the connection while it is being answered."""
+    """One request, read whole. `gone` is set when the client closes the connection while it is being answered, and at
+    the latest when the answer has ended."""
 
     method: str
     path: str
@@ -202,13 +203,19 @@ class _Connection:
         try:
             await self._send(await self.server.handler(request))
         finally:
+            request.gone.set()  # a stream that never began has no other way to hear of the end
             watcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watcher
 
     async def _watch(self, gone: asyncio.Event) -> None:
-        """Set `gone` at end of file. A pipelining client would stall here, so what it sends is kept for h11."""
-        data = await self.reader.read(READ_BYTES)
+        """Set `gone` at end of file, or at a reset: a client that left answers unread. A pipelining client would stall
+        here, so what it sends is kept for h11."""
+        try:
+            data = await self.reader.read(READ_BYTES)
+        except ConnectionError:
+            gone.set()
+            return
         self.h11.receive_data(data)
         if not data:
             gone.set()

@@ -43,7 +43,9 @@ class TimeMix(nn.Module):
         depth = 1.0 - layer / LAYERS
         for name, power in {"r": 0.2, "w": 0.9, "k": 0.7, "v": 0.7, "a": 0.9, "g": 0.2}.items():
             setattr(self, f"x_{name}", nn.Parameter((1.0 - ramp ** (power * depth)).view(1, 1, d)))
-        self.w0 = nn.Parameter((-5.5 + 5.0 * ramp ** (0.85 + 0.5 * layer / LAYERS) + 2.5 * zigzag.abs() * zigzag).view(1, 1, d))
+        self.w0 = nn.Parameter(
+            (-5.5 + 5.0 * ramp ** (0.85 + 0.5 * layer / LAYERS) + 2.5 * zigzag.abs() * zigzag).view(1, 1, d)
+        )
         self.r_k = nn.Parameter(torch.full((heads, HEAD), -0.04))
         self.a0 = nn.Parameter((-0.2 + 0.3 * zigzag + 0.4 * ramp).view(1, 1, d))
         chains = ["w", "a", "g"] + (["v"] if layer else [])
@@ -247,7 +249,9 @@ def train(out: Path, steps: int, seed: int, curve: Path | None) -> None:
         optimiser.step()
         if step % 100 == 99 or step == steps - 1:
             arith, choice = held_out_accuracy(model)
-            points.append((step + 1, round(time.monotonic() - started), round(loss.item(), 4), round(arith, 4), round(choice, 4)))
+            points.append(
+                (step + 1, round(time.monotonic() - started), round(loss.item(), 4), round(arith, 4), round(choice, 4))
+            )
             sys.stdout.write("step {} {} s loss {} arith {} choice {}\n".format(*points[-1]))
             sys.stdout.flush()
     model.load_state_dict({name: t.float() for name, t in as_checkpoint(model).items()})

@@ -96,6 +96,7 @@ class Node:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     owner: asyncio.Lock = field(default_factory=asyncio.Lock)
     trouble: str = ""
+    look_at_held: bool = False
     stopping: bool = False
     started: str = field(default_factory=now)
     started_monotonic: float = field(default_factory=time.monotonic)

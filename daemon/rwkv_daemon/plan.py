@@ -4,9 +4,11 @@ Both call `make_plan` with the same facts, so they cannot disagree; every pair g
 """
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
+
+from msgspec import structs
 
 from rwkv_daemon.keys import Work, digest, generation_key, grade_key
 from rwkvctl.protocol.messages import PlanRow, Selection
@@ -102,7 +104,19 @@ def make_plan(selection: Selection, facts: Facts) -> Plan:
     models = select_models(selection, facts.models)
     kinds = select_kinds(selection, facts.kinds)
     pairs = [plan_pair(selection, facts, model, kind) for kind in sort_kinds(selection, kinds) for model in models]
-    return Plan(tuple(pairs), len(models), len({kind.benchmark for kind in kinds}))
+    return Plan(tuple(without_twins(pairs)), len(models), len({kind.benchmark for kind in kinds}))
+
+
+def without_twins(pairs: list[Pair]) -> Iterator[Pair]:
+    """A file that is a copy of another is the same model: of pairs with one key, only the first runs."""
+    first: dict[str, str] = {}
+    for pair in pairs:
+        if pair.row.action == "run" and pair.grade_key in first:
+            detail = f"{first[pair.grade_key]} is the same checkpoint, byte for byte"
+            yield replace(pair, row=structs.replace(pair.row, action="skip", reason="queued", detail=detail))
+            continue
+        first.setdefault(pair.grade_key, pair.model.name)
+        yield pair
 
 
 def select_models(selection: Selection, models: Iterable[ModelFact]) -> list[ModelFact]:

@@ -36,8 +36,10 @@ async def plan(node: Node, selection: Selection) -> Plan:
     scored, unfinished = await known_work(node.store)
     models = [fact for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)]
 
+    by_key = {job.grade_key: job for job in unfinished.values() if job.grade_key}
+
     def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:
-        job = unfinished.get((model, benchmark, kind, key)) or unfinished.get((model, benchmark, kind, ""))
+        job = by_key.get(key) or unfinished.get((model, benchmark, kind, ""))
         if job is None:
             return None
         if job.state in OPEN:

@@ -62,8 +62,8 @@ async def supervise(node: Node) -> None:
         try:
             async with node.owner:
                 await round_of(node)
-                if time.monotonic() - slow > SLOW_EVERY_S:
-                    slow = time.monotonic()
+                if node.look_at_held or time.monotonic() - slow > SLOW_EVERY_S:
+                    slow, node.look_at_held = time.monotonic(), False
                     await planning.release_held(node)
             node.trouble = ""
         except StoreError as error:

@@ -1,4 +1,4 @@
-"""Figures about a running engine: rates over the last seconds, resident memory, and a sign of life for the supervisor."""
+"""Figures about a running engine: rates, resident memory, and a sign of life for the supervisor."""
 
 import mmap
 import os

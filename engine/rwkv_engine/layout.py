@@ -6,7 +6,7 @@ tokens of those that have one, and so on. What belongs to the token before is th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
@@ -73,7 +73,7 @@ def _before(counts: Sequence[int], padding: int) -> Tensor:
     """For every row, the row before it: a stored shift at time 0, else the row of one time earlier."""
     rows = list(range(counts[0]))
     start = counts[0]
-    for earlier, count in zip(counts, counts[1:], strict=False):
+    for earlier, count in pairwise(counts):
         rows += range(start, start + count)
         start += earlier
     return torch.tensor(rows + [0] * padding)

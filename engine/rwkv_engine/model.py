@@ -5,13 +5,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rwkv_engine import packing
 from rwkv_engine.layout import Layout
 from rwkv_engine.packing import Block, Weights
 from rwkv_engine.state_pool import StatePool
-from rwkv_kernels.arithmetic import Arithmetic
+from rwkv_kernels import arithmetic
+from rwkv_kernels.arithmetic import Arithmetic, Numerics
 from rwkv_kernels.channel_mix import channel_mix
 from rwkv_kernels.norm import layer_norm
 from rwkv_kernels.time_mix import time_mix
+from rwkv_weights.checkpoint import Checkpoint
 from rwkv_weights.schema import Dims
 
 
@@ -22,6 +25,13 @@ class Model:
     dims: Dims
     weights: Weights
     do: Arithmetic
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, checkpoint: Checkpoint, numerics: Numerics) -> "Model":
+        """Pack a validated checkpoint for a profile."""
+        do = arithmetic.of(numerics)
+        return cls(checkpoint.dims, packing.build(checkpoint, do.pack_above), do)
 
     def step(self, pool: StatePool, layout: Layout) -> Tensor:
         """Feed the layout's tokens and leave the slots' states behind them. Returns the residual of each row [R, D]."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rwkv_kernels.channel_mix import ChannelMix
-from rwkv_kernels.linear import Linear, pack
+from rwkv_kernels.linear import Activation, Linear, pack
 from rwkv_kernels.norm import Norm
 from rwkv_kernels.time_mix import TimeMix
 from rwkv_weights.checkpoint import Checkpoint
@@ -37,6 +37,7 @@ class Weights:
 @dataclass(frozen=True, slots=True)
 class _Reader:
     checkpoint: Checkpoint
+    pack_above: int
 
     def vector(self, key: str) -> Tensor:
         return self.checkpoint.tensors[key].float().contiguous()
@@ -44,19 +45,22 @@ class _Reader:
     def norm(self, key: str) -> Norm:
         return Norm(self.vector(f"{key}.weight"), self.vector(f"{key}.bias"))
 
-    def linear(self, key: str) -> Linear:
-        return pack(self.checkpoint.tensors[f"{key}.weight"])
+    def linear(self, key: str, activation: Activation = "none") -> Linear:
+        return pack(self.checkpoint.tensors[f"{key}.weight"], None, activation, self.pack_above)
 
-    def chain(self, key: str, *, bias: bool, inner: str = "none", outer: str = "none") -> tuple[Linear, Linear]:
+    def chain(
+        self, key: str, *, bias: bool, inner: Activation = "none", outer: Activation = "none"
+    ) -> tuple[Linear, Linear]:
         """A low-rank pair, stored [in, rank] and [rank, out]."""
         down, up = (self.checkpoint.tensors[f"{key}{n}"].t() for n in (1, 2))
-        return pack(down, None, inner), pack(up, self.vector(f"{key}0") if bias else None, outer)  # type: ignore[arg-type]
+        offset = self.vector(f"{key}0") if bias else None
+        return pack(down, None, inner, self.pack_above), pack(up, offset, outer, self.pack_above)
 
     def block(self, layer: int) -> Block:
         key = f"blocks.{layer}"
         channel = ChannelMix(
             share=self.vector(f"{key}.ffn.x_k").view(1, 1, -1),
-            key=pack(self.checkpoint.tensors[f"{key}.ffn.key.weight"], None, "relu"),
+            key=self.linear(f"{key}.ffn.key", "relu"),
             value=self.linear(f"{key}.ffn.value"),
         )
         return Block(self.norm(f"{key}.ln1"), self.time_mix(f"{key}.att", layer), self.norm(f"{key}.ln2"), channel)
@@ -84,9 +88,9 @@ class _Reader:
 _ORDER = [MIXES.index(f"x_{name}") for name in "rwkvag"]
 
 
-def build(checkpoint: Checkpoint) -> Weights:
-    """Pack every weight of a validated checkpoint."""
-    read = _Reader(checkpoint)
+def build(checkpoint: Checkpoint, pack_above: int) -> Weights:
+    """Take every weight of a validated checkpoint to fp32; `pack_above` as in rwkv_kernels.linear.pack."""
+    read = _Reader(checkpoint, pack_above)
     return Weights(
         embedding=checkpoint.tensors["emb.weight"].clone(),
         norm0=read.norm("blocks.0.ln0"),

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import time
 from dataclasses import dataclass
 from importlib import metadata
@@ -11,7 +12,6 @@ from pathlib import Path
 
 import torch
 
-from rwkv_engine import packing
 from rwkv_engine.core import Engine
 from rwkv_engine.errors import VocabularyError
 from rwkv_engine.gauges import Liveness
@@ -83,8 +83,7 @@ def load(options: Options) -> Service:
     except (checkpoint.CheckpointError, VocabularyError) as error:
         raise ServeError(str(error), checkpoint=True) from error
     dims = found.dims
-    with torch.inference_mode():
-        model = Model(dims, packing.build(found), arithmetic.of(options.numerics))
+    model = Model.of(found, options.numerics)
     limits = limits_for(dims, options.slots)
     pool = StatePool.allocate(dims, limits.slots)
     queue = options.queue or max(1024, 16 * limits.slots)
@@ -123,7 +122,7 @@ def version() -> str:
     return ""
 
 
-async def _serve(service: Service, listener: "object") -> bool:
+async def _serve(service: Service, listener: socket.socket) -> bool:
     """Serve until a signal comes or the engine's thread ends; False in the second case."""
     loop, stop, died = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -133,9 +132,12 @@ async def _serve(service: Service, listener: "object") -> bool:
         died.set()
         stop.set()
 
-    service.engine.start(lambda: loop.call_soon_threadsafe(ended))
+    def ended_elsewhere() -> None:
+        loop.call_soon_threadsafe(ended)
+
+    service.engine.start(ended_elsewhere)
     server = Server(service.handle)
-    listening = await server.start(listener)  # type: ignore[arg-type]
+    listening = await server.start(listener)
     await stop.wait()
     whole = not died.is_set()
     listening.close()

@@ -1,4 +1,4 @@
-"""The engine's HTTP routes: generate, score, health, stats, cancel. Answers are NDJSON, each line as soon as it is known.
+"""The engine's HTTP routes: generate, score, health, stats, cancel. Answers are NDJSON, each line once it is known.
 
 Errors have one shape: {"code", "detail", "hint"}. A request is taken whole or not at all.
 """
@@ -8,7 +8,6 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import unquote
 
 import msgspec
 
@@ -21,6 +20,7 @@ from rwkvctl.httpd import NDJSON, Request, Response
 from rwkvctl.protocol.engine import EngineHealth, EngineStats, GenerateItem, ScoreItem
 
 RETRY_AFTER_S = 1
+ITEMS = "/v1/requests/"
 _encode = msgspec.json.Encoder().encode
 _generate_items = msgspec.json.Decoder(GenerateItem)
 _score_items = msgspec.json.Decoder(ScoreItem)
@@ -28,9 +28,10 @@ _score_items = msgspec.json.Decoder(ScoreItem)
 
 @dataclass(eq=False, slots=True)
 class _Answers:
-    """Results of one HTTP request on their way from the engine's thread to its connection."""
+    """Results of one HTTP request on their way from the engine's thread to its connection; `expected` are to come."""
 
     loop: asyncio.AbstractEventLoop
+    expected: int = 0
     queue: asyncio.Queue[Result | None] = field(default_factory=asyncio.Queue)
 
     def sink(self, result: Result) -> None:
@@ -39,6 +40,16 @@ class _Answers:
 
     def end(self) -> None:
         self.queue.put_nowait(None)
+
+    async def lines(self) -> list[bytes]:
+        """The results that are there, at least one, as lines; none once the end has come."""
+        result = await self.queue.get()
+        lines: list[bytes] = []
+        while result is not None:
+            lines.append(_encode(result) + b"\n")
+            result = None if self.queue.empty() else self.queue.get_nowait()
+        self.expected -= len(lines)
+        return lines
 
 
 @dataclass(slots=True)
@@ -63,9 +74,11 @@ class Service:
                 return Response(body=_encode(self.health))
             case "GET", "/v1/stats":
                 return Response(body=_encode(self.stats()))
-            case "DELETE", path if path.startswith("/v1/requests/"):
-                return self._delete(unquote(path.removeprefix("/v1/requests/")))
-        return refusal(404, "no_such_route", f"{request.method} {request.path} is not served here", "see contracts 4")
+            case "DELETE", path if path.startswith(ITEMS):
+                return self._delete(path.removeprefix(ITEMS))
+            case _:
+                routes = "POST /v1/generate, /v1/score; GET /v1/health, /v1/stats; DELETE /v1/requests/ID"
+                return refusal(404, "no_such_route", f"{request.method} {request.path} is not served here", routes)
 
     def _take(self, request: Request, compile_line: Callable[[bytes, _Answers], AnyTask]) -> Response:
         answers = _Answers(asyncio.get_running_loop())
@@ -77,26 +90,22 @@ class Service:
         except QueueFullError as error:
             hint = f"wait for {RETRY_AFTER_S} s and send at most {error.limit} items at once; /v1/stats says the room"
             return refusal(429, "queue_full", str(error), hint, {"retry-after": str(RETRY_AFTER_S)})
+        answers.expected = sum(map(answers_of, tasks))
         self.open[answers] = tasks
-        return Response(body=self._stream(request, answers, tasks), content_type=NDJSON)
+        asyncio.ensure_future(request.gone.wait()).add_done_callback(lambda _: self._left(answers))  # noqa: RUF006
+        return Response(body=self._stream(answers), content_type=NDJSON)
 
-    async def _stream(self, request: Request, answers: _Answers, tasks: list[AnyTask]) -> AsyncIterator[bytes]:
-        """Lines as results come; whatever ends the stream early cancels what is left of it."""
-        expected = sum(len(task.keys) if isinstance(task, GenerateTask) else 1 for task in tasks)
-        watcher = asyncio.ensure_future(request.gone.wait())
-        watcher.add_done_callback(lambda _: answers.end())
-        try:
-            while expected > 0 and (result := await answers.queue.get()) is not None:
-                lines, ended = _drain(result, answers.queue)
-                expected -= len(lines)
-                yield b"".join(lines)
-                if ended:
-                    return
-        finally:
-            watcher.cancel()
-            del self.open[answers]
-            if expected > 0:
-                self._cancel(tasks)
+    async def _stream(self, answers: _Answers) -> AsyncIterator[bytes]:
+        """Lines as results come, until all are there or the client has gone."""
+        while answers.expected > 0 and (lines := await answers.lines()):
+            yield b"".join(lines)
+
+    def _left(self, answers: _Answers) -> None:
+        """The request has ended, well or not: cancel what is left of it."""
+        tasks = self.open.pop(answers)
+        if answers.expected > 0:
+            self._cancel(tasks)
+        answers.end()
 
     def _cancel(self, tasks: Sequence[AnyTask]) -> None:
         ours = set(map(id, tasks))
@@ -139,15 +148,9 @@ class Service:
         )
 
 
-def _drain(first: Result, queue: asyncio.Queue[Result | None]) -> tuple[list[bytes], bool]:
-    """This result and those that are there already, as lines; and whether the end was among them."""
-    lines = [_encode(first) + b"\n"]
-    while not queue.empty():
-        result = queue.get_nowait()
-        if result is None:
-            return lines, True
-        lines.append(_encode(result) + b"\n")
-    return lines, False
+def answers_of(task: AnyTask) -> int:
+    """How many lines a task answers with."""
+    return len(task.keys) if isinstance(task, GenerateTask) else 1
 
 
 def compile_all(body: bytes, compile_line: Callable[[bytes], AnyTask]) -> list[AnyTask]:

@@ -1,4 +1,4 @@
-"""The order in which waiting things get a slot: priority first, then the groups in turn, each group in order of arrival."""
+"""Who gets a slot next: priority first, then the groups in turn, each group in order of arrival."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class FairQueue(Generic[T]):
-    """Within a priority every group gets a turn before any gets its second, so one job's rows cannot starve another's."""
+    """Within a priority every group gets a turn before any gets its second, so no job's rows starve another's."""
 
     _levels: dict[int, OrderedDict[str, deque[T]]] = field(default_factory=dict)
     _count: int = 0

@@ -14,17 +14,19 @@ Numerics = Literal["fp32", "fast"]
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """`row_multiple`: rows of a step are padded to it. In `fp32` a row's bits depend on that row alone."""
+    """`row_multiple`: rows of a step are padded to it; `pack_above`: see linear.pack. In `fp32` a row's bits depend on
+    that row alone."""
 
     name: Numerics
     row_multiple: int
+    pack_above: int
     rows: Callable[[Tensor, linear.Linear], Tensor]
     exp_: Callable[[Tensor], Tensor]
     token: wkv7.Token
 
 
-EXACT = Arithmetic("fp32", linear.TILE_ROWS, linear.tiled_rows, elementwise.exp_, wkv7.exact_token)
-FAST = Arithmetic("fast", 1, linear.rows, torch.exp_, wkv7.fast_token)
+EXACT = Arithmetic("fp32", linear.TILE_ROWS, 0, linear.tiled_rows, elementwise.exp_, wkv7.exact_token)
+FAST = Arithmetic("fast", 1, linear.SMALL, linear.rows, torch.exp_, wkv7.fast_token)
 
 
 def of(numerics: Numerics) -> Arithmetic:

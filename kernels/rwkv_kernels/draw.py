@@ -1,6 +1,6 @@
 """What a draw needs to know, without torch: the settings of one row, and the penalty ledger of one sample."""
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,7 +37,7 @@ class Costs:
     presence: float
     frequency: float
     decay: float
-    unpenalised: Set[int]
+    unpenalised: AbstractSet[int]
     _places: dict[int, int] = field(default_factory=dict)
     _ids: Ids = field(default_factory=lambda: np.empty(16, np.int64))
     _costs: NDArray[np.float32] = field(default_factory=lambda: np.empty(16, np.float32))

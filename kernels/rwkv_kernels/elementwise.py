@@ -21,7 +21,8 @@ def in_blocks(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     if flat.numel() <= BLOCK:
         function(flat)
     else:
-        for block in flat.split(BLOCK):
+        blocks: tuple[Tensor, ...] = flat.split(BLOCK)  # type: ignore[no-untyped-call]
+        for block in blocks:
             function(block)
     return x
 

@@ -1,8 +1,9 @@
 """Matrix products with weights packed once at load.
 
-`rows` is the free product. `tiled_rows` computes 16 rows at a time, zero-padded, so that every row meets the same kernel
-whatever its companions, and its bits depend on nothing but itself. torch 2.13 changes bits between 1, 2, 3 and more rows
-(MKL) or between 1 and more (oneDNN, K = 3072); with the tile they are the same for any number of rows and threads.
+`rows` is the free product. `tiled_rows` computes 16 rows at a time, zero-padded, so that every row meets the same
+kernel whatever its companions, and its bits depend on nothing but itself. Seen with torch 2.13: MKL changes bits
+between 1, 2, 3 and more rows, and in a tile between 1 and 3 threads; oneDNN between 1 and more rows (K = 3072), and not
+in a tile. So the tile is only as good as oneDNN, and a profile that promises bits packs every weight.
 """
 
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from rwkv_kernels.elementwise import in_blocks
 
 TILE_ROWS = 16
+SMALL = 32768  # elements: below, oneDNN's 12 us a call cost more than its kernel saves
 Activation = Literal["none", "relu", "sigmoid", "tanh"]
 _ACTIVATIONS = {"relu": torch.relu_, "sigmoid": torch.sigmoid_, "tanh": torch.tanh_}
 
@@ -29,26 +31,34 @@ class Linear:
     out: int
 
 
-def pack(weight: Tensor, bias: Tensor | None = None, activation: Activation = "none") -> Linear:
-    """Take a weight [out, in] of any float type to packed fp32."""
+def pack(weight: Tensor, bias: Tensor | None, activation: Activation, above: int) -> Linear:
+    """Take a weight [out, in] of any float type to fp32, packed by oneDNN if it has more than `above` elements."""
     dense = weight.float().contiguous()
-    packed = torch.backends.mkldnn.is_available() and dense.device.type == "cpu"
+    packed = _onednn() and dense.numel() > above
     held: Tensor = torch.ops.mkldnn._reorder_linear_weight(dense, None) if packed else dense
     return Linear(held, None if bias is None else bias.float().contiguous(), activation, packed, weight.shape[0])
+
+
+def _onednn() -> bool:
+    return bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
 
 
 def rows(x: Tensor, linear: Linear) -> Tensor:
     """[R, in] -> [R, out]."""
     if linear.packed:
-        pointwise = torch.ops.mkldnn._linear_pointwise
-        out: Tensor = pointwise(x, linear.weight, linear.bias, linear.activation, [], "")
-        return out
-    out = torch.nn.functional.linear(x, linear.weight, linear.bias)
-    return out if linear.activation == "none" else in_blocks(_ACTIVATIONS[linear.activation], out)
+        return _packed_rows(x, linear)
+    out = functional.linear(x, linear.weight, linear.bias)
+    return out if linear.activation == "none" else _ACTIVATIONS[linear.activation](out)
 
 
 def tiled_rows(x: Tensor, linear: Linear) -> Tensor:
     """[R, in] -> [R, out] in tiles of 16 rows; R must be a multiple of 16."""
     if x.shape[0] == TILE_ROWS:
         return rows(x, linear)
-    return torch.cat([rows(tile, linear) for tile in x.split(TILE_ROWS)])
+    tiles: tuple[Tensor, ...] = x.split(TILE_ROWS)  # type: ignore[no-untyped-call]
+    return torch.cat([rows(tile, linear) for tile in tiles])
+
+
+def _packed_rows(x: Tensor, linear: Linear) -> Tensor:
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, linear.weight, linear.bias, linear.activation, [], "")
+    return out

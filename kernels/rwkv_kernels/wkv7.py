@@ -4,8 +4,9 @@ Per head, with the state S in R^{64(k) x 64(v)} (keys first: a row vector times 
 
     u = kk S;   S <- diag(w) S - (kk * a)^T u + k^T v;   y = r S
 
-which is BlinkDL's S <- S diag(w) + (S (-kk)) (kk * a)^T + v k^T, transposed. `exact_token` uses elementwise products and
-sums along one axis only: batched products in BLAS change bits when the batch is one matrix. `fast_token` is free of that.
+which is BlinkDL's S <- S diag(w) + (S (-kk)) (kk * a)^T + v k^T, transposed. `exact_token` uses elementwise products
+and sums along one axis only: batched products in BLAS change bits when the batch is one matrix. `fast_token` is free
+of that.
 """
 
 from collections.abc import Callable, Sequence

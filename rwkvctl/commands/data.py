@@ -8,17 +8,17 @@ from rwkvctl.verbs import verb
 
 
 @verb
-def data_prepare(context: Context, name: list[str], *, from_: str = "") -> NoReturn:
+def data_prepare(context: Context, name: str, *, from_: str = "") -> NoReturn:
     """Prepare the rows of a benchmark: from files of yours, or downloaded.
 
-    name: the benchmark, or several
+    name: the benchmark
     from_: a folder or file that holds the raw rows
 
     $ rwkvctl data prepare gsm8k
     $ rwkvctl data prepare gsm8k --from ~/datasets/gsm8k
     """
     source = ["--from", from_] if from_ else []
-    become("rwkv_data", "prepare", *name, *source, *common(context))
+    become("rwkv_data", "prepare", name, *source, *common(context))
 
 
 @verb

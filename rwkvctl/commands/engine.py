@@ -15,6 +15,6 @@ def engine_serve(context: Context, rest: list[str]) -> NoReturn:
 
     rest: the model, then flags of the engine
 
-    $ rwkvctl engine serve builtin --socket /tmp/engine.sock
+    $ rwkvctl engine serve model.pth --socket /tmp/engine.sock
     """
     become("rwkv_engine", "serve", *rest)

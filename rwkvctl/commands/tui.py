@@ -1,6 +1,7 @@
 """`rwkvctl tui`."""
 
 from rwkvctl.context import Context
+from rwkvctl.parsing import UsageError
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
 
@@ -11,6 +12,8 @@ def tui(context: Context) -> int:
 
     $ rwkvctl tui
     """
+    if not context.terminal.is_tty:
+        raise UsageError("rwkvctl tui: the console needs a terminal; in a script use `rwkvctl status --json`.")
     from rwkvctl.tui.app import Console  # Textual costs 200 ms that no other verb should pay
 
     Console(context.config.socket).run()

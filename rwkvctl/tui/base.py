@@ -57,9 +57,7 @@ def health(state: ConsoleState, title: str, width: int) -> Pieces:
     name: list[tuple[str, str]] = [(" rwkvctl ", "title"), (f" {state.node or '?'} ", "bold")]
     if state.problem:
         return [*name, (f" ✗ daemon gone, retrying: {state.problem}", "bad")]
-    counts: dict[str, int] = {}
-    for job in state.jobs.values():
-        counts[job.state] = counts.get(job.state, 0) + 1
+    counts = {word: number for word, number in state.counts.items() if number and word in MARKS}
     words = {word: f" {word}" if width >= WIDE else "" for word in counts}
     jobs = [(f" {MARKS[word][0]} {counts[word]}{words[word]} ", MARKS[word][1]) for word in sorted(counts)]
     up = f" ● up {duration(time.time() - state.started)} "

@@ -14,7 +14,7 @@ from rwkvctl.tui.state import ConsoleState
 
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 10.0
-JOBS: Final = 200
+JOBS: Final = 500
 
 
 async def feed(link: Link, state: ConsoleState) -> None:

@@ -9,6 +9,7 @@ from rwkvctl.protocol.messages import EngineView, Event, JobView, LeaseView, Sta
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 EVENTS_KEPT = 200
+JOBS_KEPT = 2000
 QUIET = frozenset({"heartbeat", "job.progress", "engine.stats", "lease"})
 """Kinds of events that change the picture but are no news."""
 
@@ -26,6 +27,7 @@ class ConsoleState:
     leases: dict[str, LeaseView] = field(default_factory=dict)
     engines: dict[str, EngineView] = field(default_factory=dict)
     jobs: dict[str, JobView] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     revision: int = 0
 
@@ -36,6 +38,7 @@ class ConsoleState:
         self.leases = {lease.id: lease for lease in status.leases}
         self.engines = {engine.id: engine for engine in status.engines}
         self.jobs = {job.id: job for job in (*status.running, *status.waiting, *status.recent)}
+        self.counts = dict(status.counts)
         self.seq = max(self.seq, status.last_event)
         self.revision += 1
 
@@ -48,7 +51,7 @@ class ConsoleState:
         """Take in one event. Raises msgspec.ValidationError if it says something else than its kind."""
         self.seq = max(self.seq, event.seq)
         if event.kind.startswith("job.") and "id" in event.data:
-            self._put(msgspec.convert(event.data, JobView))
+            self._put(msgspec.convert(event.data, JobView), new=event.kind == "job.queued")
         elif event.kind.startswith("engine.") and "id" in event.data:
             engine = msgspec.convert(event.data, EngineView)
             self.engines[engine.id] = engine
@@ -61,12 +64,22 @@ class ConsoleState:
             self.events.appendleft(event)
         self.revision += event.kind != "heartbeat"
 
-    def _put(self, job: JobView) -> None:
-        """Keep a job's newest view; a score that an earlier view had stays with it."""
+    def _put(self, job: JobView, *, new: bool) -> None:
+        """Keep a job's newest view; a score that an earlier view had stays with it.
+
+        A job that was not listed and is not new comes from the part of the queue that `status` left out.
+        """
         before = self.jobs.get(job.id)
+        old_state = before.state if before else "" if new else "queued"
+        if old_state != job.state:
+            self.counts[old_state] = max(0, self.counts.get(old_state, 0) - 1)
+            self.counts[job.state] = self.counts.get(job.state, 0) + 1
         if before and before.score and job.score is None and job.state == "done":
             job = msgspec.structs.replace(job, score=before.score)
         self.jobs[job.id] = job
+        if len(self.jobs) > JOBS_KEPT:
+            for old in self.ended[JOBS_KEPT // 4 :]:
+                del self.jobs[old.id]
 
     @property
     def running(self) -> list[JobView]:

@@ -93,6 +93,8 @@ class Grid(Widget):
         self.can_focus, self.ruled = focusable, ruled
         self.title, self.stale = "", False
         self.table, self.keys = Table([], []), list[str]()
+        self.cells: list[list[Cell]] = []
+        self.fitted: tuple[int, list[int], list[int]] = (-1, [], [])
         self.cursor, self.top = 0, 0
 
     @property
@@ -106,6 +108,8 @@ class Grid(Widget):
             return
         before, grown = self.chosen, len(table.rows) != len(self.table.rows)
         self.title, self.table, self.keys, self.stale = title, table, list(keys), stale
+        self.cells = [[Cell(safe_line(text_of(cell)), role_of(cell)) for cell in row] for row in table.rows]
+        self.fitted = (-1, [], [])
         self.cursor = self.keys.index(before) if before in self.keys else min(self.cursor, max(0, len(self.keys) - 1))
         self.refresh(layout=grown)
 
@@ -133,10 +137,11 @@ class Grid(Widget):
 
     def _row(self, place: int) -> Pieces:
         """The pieces of a row; -1 is the titles."""
-        columns = self.table.columns
-        cells = [[Cell(safe_line(text_of(cell)), role_of(cell)) for cell in row] for row in self.table.rows]
-        kept, widths = layout(columns, cells, self.size.width - 1)
-        row = [Cell(column.title, "dim") for column in columns] if place < 0 else cells[place]
+        columns, room = self.table.columns, self.size.width - 1
+        if self.fitted[0] != room:
+            self.fitted = (room, *layout(columns, self.cells, room))
+        _, kept, widths = self.fitted
+        row = [Cell(column.title, "dim") for column in columns] if place < 0 else self.cells[place]
         pieces = [(" ", "")]
         for i, width in zip(kept, widths, strict=True):
             text = fit(row[i].text, width, columns[i].cut or "end")

@@ -65,8 +65,8 @@ def _read(path: Path) -> dict[str, Tensor]:
     except OSError as error:
         raise UnreadableCheckpointError(f"cannot read {path}: {error.strerror or error}") from error
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        sentence = f"{path.name} is not a whole PyTorch checkpoint of plain tensors: it is truncated, corrupt or something else"
-        raise UnreadableCheckpointError(sentence) from error
+        what = "it is truncated, corrupt or something else"
+        raise UnreadableCheckpointError(f"{path.name} is no whole checkpoint of plain tensors: {what}") from error
     if not isinstance(content, dict) or not content or not all(isinstance(v, Tensor) for v in content.values()):
         raise UnreadableCheckpointError(f"{path.name} does not hold a flat table of named tensors")
     return content

@@ -1,7 +1,7 @@
 """Overview: what holds the GPUs, what runs, what waits and why, what happened."""
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 from textual.binding import Binding, BindingType
@@ -14,6 +14,9 @@ from rwkvctl.render import Cell, Column, Role, Table, clock
 from rwkvctl.tui.base import ConsoleScreen
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.widgets import Grid
+
+SHOWN: Final = 100
+"""Rows of a panel at most: drawing must stay cheap when thousands wait."""
 
 ROLES: dict[str, Role] = {"failed": "bad", "held": "warn", "done": "ok"}
 
@@ -52,9 +55,9 @@ class Overview(ConsoleScreen):
         stale = bool(state.problem)
         self.grid("leases").show("", views.leases(records(state.leases.values())), stale=stale)
         self.grid("engines").show("", views.engines(records(state.engines.values())), stale=stale)
-        running, waiting = state.running, [*state.waiting, *state.ended]
+        running, waiting = state.running[:SHOWN], [*state.waiting[:SHOWN], *state.ended[:SHOWN]]
         table = views.jobs(records(running), "nothing runs; D dispatches")
-        self.grid("running").show(f"Running {len(running)}", table, ids(running), stale=stale)
+        self.grid("running").show(f"Running {len(state.running)}", table, ids(running), stale=stale)
         table = views.jobs(records(waiting), "nothing waits")
         self.grid("queue").show(
             f"Queue {len(state.waiting)} · ended {len(state.ended)}", table, ids(waiting), stale=stale

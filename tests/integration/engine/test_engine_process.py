@@ -205,12 +205,16 @@ def test_an_unknown_route_is_404(engine: Engine) -> None:
 
 
 def test_continue_from_equals_sending_the_ids(engine: Engine) -> None:
-    think = GenerateItem(id="cot", text="12+34=", n=2, keys=(1, 2), keep=True, sampling=Sampling(max_tokens=5, temperature=1.0))
+    think = GenerateItem(
+        id="cot", text="12+34=", n=2, keys=(1, 2), keep=True, sampling=Sampling(max_tokens=5, temperature=1.0)
+    )
     for sample in engine.generate(think):
         assert sample.ttl_s > 0
         tail = "\nans:"
         sampling = Sampling(max_tokens=6, temperature=1.0, presence=0.2)
-        kept = GenerateItem(id="k", continue_from=Continue(id="cot", index=sample.index, tail=tail), keys=(9,), sampling=sampling)
+        kept = GenerateItem(
+            id="k", continue_from=Continue(id="cot", index=sample.index, tail=tail), keys=(9,), sampling=sampling
+        )
         ids = (*sample.prompt_ids, *sample.ids, *(byte + 1 for byte in tail.encode()))
         sent = GenerateItem(id="s", ids=ids, keys=(9,), sampling=sampling)
         (one,), (two,) = engine.generate(kept), engine.generate(sent)

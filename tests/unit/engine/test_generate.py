@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rwkv_engine import packing
 from rwkv_engine.errors import ItemError
 from rwkv_engine.model import Model
 from rwkv_engine.requests import Compiler
@@ -30,8 +29,7 @@ COMPILER = Compiler(TOKENIZER)
 def model(numerics: arithmetic.Numerics) -> Model:
     torch.set_num_threads(1)
     found = checkpoint.load(builtin_checkpoint_path())
-    with torch.inference_mode():
-        return Model(found.dims, packing.build(found), arithmetic.of(numerics))
+    return Model.of(found, numerics)
 
 
 @dataclass
@@ -68,7 +66,13 @@ def sampled(i: int, n: int = 1, **more: object) -> GenerateItem:
     settings = Sampling(max_tokens=5 + i % 4, temperature=1.0, top_p=0.95, presence=0.3, frequency=0.1, decay=0.9)
     stops = Stops(end_of_text=False)
     return GenerateItem(
-        id=f"{i:03}", text=f"{i}+{i * 7}=" * (1 + i % 5), n=n, keys=tuple(range(i, i + n)), sampling=settings, stops=stops, **more
+        id=f"{i:03}",
+        text=f"{i}+{i * 7}=" * (1 + i % 5),
+        n=n,
+        keys=tuple(range(i, i + n)),
+        sampling=settings,
+        stops=stops,
+        **more,
     )
 
 
@@ -79,7 +83,9 @@ def essence(results: list) -> list:
 SCORED = ScoreItem(id="s", context="12+34=", continuations=("46", "47", "4", "466", "", "5"))
 
 
-@pytest.mark.parametrize(("slots", "budget", "cache_bytes"), [(1, 1, 0), (2, 7, 1 << 20), (3, 1000, 0), (33, 50, 1 << 24)])
+@pytest.mark.parametrize(
+    ("slots", "budget", "cache_bytes"), [(1, 1, 0), (2, 7, 1 << 20), (3, 1000, 0), (33, 50, 1 << 24)]
+)
 def test_fp32_answers_do_not_depend_on_batch_slot_chunking_or_cache(slots: int, budget: int, cache_bytes: int) -> None:
     alone = [r for i in range(9) for r in essence(Lab().run(sampled(i, n=1 + i % 3)))]
     scored = essence(Lab().run(SCORED))
@@ -159,7 +165,10 @@ def parts(item: ScoreItem) -> list[tuple[bytes, bytes]]:
 
 def test_the_common_prefix_rule_scores_from_the_first_token_that_differs() -> None:
     # "Answer:" + " A": World joins "\n" with what follows, so context and whole part before the context's end.
-    assert parts(ScoreItem(id="a", context="Answer:", continuations=(" A", " B"))) == [(b"Answer:", b" A"), (b"Answer:", b" B")]
+    assert parts(ScoreItem(id="a", context="Answer:", continuations=(" A", " B"))) == [
+        (b"Answer:", b" A"),
+        (b"Answer:", b" B"),
+    ]
     context, scored = parts(ScoreItem(id="a", context="x\n", continuations=("\ny",)))[0]
     assert (context, scored) == (b"x", b"\n\ny")
 
@@ -169,7 +178,11 @@ def test_the_lm_eval_rule_moves_trailing_blanks_to_the_continuation() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.text("ab \n:é", max_size=10), st.text("ab \n:é", max_size=6), st.sampled_from(["longest-common-prefix", "lm-eval"]))
+@given(
+    st.text("ab \n:é", max_size=10),
+    st.text("ab \n:é", max_size=6),
+    st.sampled_from(["longest-common-prefix", "lm-eval"]),
+)
 def test_context_and_continuation_are_encoded_as_one_text(context: str, text: str, split: str) -> None:
     task = Compiler(WORLD).score(ScoreItem(id="a", context=context, continuations=(text,), split=split), lambda _: None)
     (full,) = task.fulls

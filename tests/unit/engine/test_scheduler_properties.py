@@ -174,7 +174,9 @@ def test_every_item_is_answered_once_and_rightly(items: list, slots: int, budget
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.one_of(generates, scores), min_size=2, max_size=10), st.integers(1, 3), st.integers(0, 12), st.data())
+@given(
+    st.lists(st.one_of(generates, scores), min_size=2, max_size=10), st.integers(1, 3), st.integers(0, 12), st.data()
+)
 def test_cancelled_items_leave_nothing_behind(items: list, slots: int, steps: int, data: st.DataObject) -> None:
     bench = Bench(slots, 4)
     gone = data.draw(st.sets(st.integers(0, len(items) - 1)))
@@ -287,7 +289,9 @@ def test_a_finished_slot_is_refilled_in_the_next_step() -> None:
 
 def test_an_empty_continuation_scores_nothing() -> None:
     bench = Bench(1, 100)
-    bench.add(ScoreItem(id="a", context="abc", continuations=("", "d")), ScoreItem(id="b", context="abc", continuations=("",)))
+    bench.add(
+        ScoreItem(id="a", context="abc", continuations=("", "d")), ScoreItem(id="b", context="abc", continuations=("",))
+    )
     a, b = sorted(bench.drain(), key=lambda r: r.id)
     assert [s.tokens for s in a.scores] == [0, 1]
     assert [s.tokens for s in b.scores] == [0]

@@ -15,7 +15,9 @@ WORLD = for_vocabulary(65536)
 
 def finish(tokenizer: Tokenizer, tokens: list[int], stops: Stops, max_tokens: int = 99) -> Sample:
     """A sample that was given these tokens until it stopped."""
-    sample = Sample(SampleRule(Sampling(max_tokens=max_tokens), resolve(stops, tokenizer), None, frozenset()), 0, tokenizer)
+    sample = Sample(
+        SampleRule(Sampling(max_tokens=max_tokens), resolve(stops, tokenizer), None, frozenset()), 0, tokenizer
+    )
     for token in tokens:
         sample.add(token)
         if sample.stop is not None:
@@ -85,7 +87,9 @@ def test_logits_that_are_not_finite_end_the_sample_with_an_error() -> None:
     assert finish(BYTES, [98, -1], Stops()).stop == "error"
 
 
-@given(st.text("ab\né", max_size=30), st.lists(st.text("ab\né", min_size=1, max_size=4), min_size=1, max_size=4), st.data())
+@given(
+    st.text("ab\né", max_size=30), st.lists(st.text("ab\né", min_size=1, max_size=4), min_size=1, max_size=4), st.data()
+)
 def test_the_matcher_finds_the_first_end_in_any_cutting(text: str, suffixes: list[str], data: st.DataObject) -> None:
     whole, stops = text.encode(), [s.encode() for s in suffixes]
     ends = sorted((i + len(s), i) for s in stops for i in range(len(whole)) if whole.startswith(s, i))

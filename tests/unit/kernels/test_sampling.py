@@ -125,7 +125,10 @@ class DenseCosts:
 def test_costs_follow_the_dense_rule(
     tokens: list[int], presence: float, frequency: float, decay: float, unpenalised: set[int]
 ) -> None:
-    sparse, dense = Costs(presence, frequency, decay, unpenalised), DenseCosts(31, presence, frequency, decay, unpenalised)
+    sparse, dense = (
+        Costs(presence, frequency, decay, unpenalised),
+        DenseCosts(31, presence, frequency, decay, unpenalised),
+    )
     for token in tokens:
         sparse.add(token)
         dense.add(token)

@@ -65,3 +65,18 @@ def test_waiting_jobs_stand_in_the_order_they_will_run(state: ConsoleState, fake
             event("job.queued", fake_daemon.job(number, "held" if number == 8 else "queued", **more), seq=number)
         )
     assert [job.id for job in state.waiting] == ["j12", "j2", "j9", "j11", "j8"]
+
+
+def test_counts_follow_the_events(state: ConsoleState, fake_daemon: Any) -> None:
+    assert state.counts == {"generating": 1, "queued": 1}
+    state.hear(event("job.queued", fake_daemon.job(3, "queued"), seq=1))
+    state.hear(event("job.state", fake_daemon.job(2, "generating"), seq=2))
+    state.hear(event("job.state", fake_daemon.job(77, "starting"), seq=3))
+    assert {word: number for word, number in state.counts.items() if number} == {"generating": 2, "starting": 1}
+
+
+def test_a_long_history_is_forgotten_from_its_old_end(state: ConsoleState, fake_daemon: Any) -> None:
+    for number in range(10, 2100):
+        state.hear(event("job.state", fake_daemon.job(number, "done")))
+    assert len(state.jobs) <= 2000
+    assert {"j1", "j2", "j2099"} <= set(state.jobs)

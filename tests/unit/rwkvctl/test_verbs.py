@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rwkvctl import completion, verbs
+from rwkvctl import completion, jsondocs, verbs
 from rwkvctl.commands.dispatch import summary
 from rwkvctl.completion import candidates
 from rwkvctl.parsing import UsageError, arguments, overview, parser_for, reference
@@ -143,6 +143,11 @@ def test_overview_lists_every_verb_and_exit_code() -> None:
 def test_reference_page_is_fresh() -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "verbs.md"
     assert page.read_text(encoding="utf-8") == reference(), "run: rwkvctl help --markdown > docs/verbs.md"
+
+
+def test_json_page_is_fresh() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "json.md"
+    assert page.read_text(encoding="utf-8") == jsondocs.page(), "run: python -m rwkvctl.jsondocs > docs/json.md"
 
 
 def test_summary_of_a_second_dispatch() -> None:

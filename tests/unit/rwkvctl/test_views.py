@@ -102,7 +102,7 @@ def test_model_text_is_safe_in_every_table(fake_daemon: Any) -> None:
     )
     tables = [
         views.jobs([plain(job)]), views.scores([plain(score)]), views.sample_rows([plain(sample)]),
-        views.plan([plain(m.PlanRow(model=evil, benchmark=evil, kind=evil, action="hold", reason="held", detail=evil))]),
+        views.plan([plain(m.PlanRow(model=evil, benchmark=evil, kind=evil, action="hold", reason="held"))]),
         views.models([plain(m.ModelView(name=evil, path=evil, size_bytes=1))]),
         views.engines([plain(fake_daemon.engine(model=evil, detail=evil))]),
         views.changed([plain(m.ChangedJob(job=evil, state="", changed=False, error=evil))]),

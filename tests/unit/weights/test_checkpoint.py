@@ -62,7 +62,9 @@ def test_the_format_of_old_torch_loads(tmp_path: Path) -> None:
     assert checkpoint.load(tmp_path / "x.pth").dims == DIMS
 
 
-@pytest.mark.parametrize("key", ["blocks.1.att.v1", "blocks.1.att.v0", "head.weight", "emb.weight", "blocks.0.ffn.x_k", "blocks.0.ln0.bias"])
+@pytest.mark.parametrize(
+    "key", ["blocks.1.att.v1", "blocks.1.att.v0", "head.weight", "emb.weight", "blocks.0.ffn.x_k", "blocks.0.ln0.bias"]
+)
 def test_a_missing_key_is_named(tmp_path: Path, key: str) -> None:
     refused(saved(tmp_path / "x.pth", lambda t: t.pop(key)), CheckpointKeysError, key)
 
@@ -108,7 +110,11 @@ def test_a_wrong_shape_or_type_is_named(tmp_path: Path, key: str, tensor: torch.
 
 
 def test_a_width_that_is_no_multiple_of_the_head_is_refused(tmp_path: Path) -> None:
-    refused(saved(tmp_path / "x.pth", lambda t: t.update({"emb.weight": torch.zeros(257, 100)})), CheckpointShapeError, "100")
+    refused(
+        saved(tmp_path / "x.pth", lambda t: t.update({"emb.weight": torch.zeros(257, 100)})),
+        CheckpointShapeError,
+        "100",
+    )
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.3, 0.9, 0.999])

@@ -40,7 +40,12 @@ def test_versions_come_in_natural_order() -> None:
 
 
 def test_small_models_come_first_and_unknown_names_last() -> None:
-    names = ["rwkv7-g1a-0.1b-20250728-ctx4096", "rwkv7-g1d-0.1b-20260129-ctx8192", "rwkv7-g1-1.5b-20250429-ctx4096", "zebra"]
+    names = [
+        "rwkv7-g1a-0.1b-20250728-ctx4096",
+        "rwkv7-g1d-0.1b-20260129-ctx8192",
+        "rwkv7-g1-1.5b-20250429-ctx4096",
+        "zebra",
+    ]
     assert sorted(reversed(names), key=lambda n: parse(n).sort_key) == names
 
 

@@ -1,0 +1,242 @@
+"""Faults, by causing them: nothing is lost, nothing is generated twice once it was stored, other jobs go on."""
+
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+from rwkv_daemon import faults
+from rwkv_daemon.processes import read_record
+from rwkv_weights.files import builtin_checkpoint_path
+
+WORK = {"limit": 150, "settings": {"k": "8", "temperature": "1.0"}}
+SAMPLES = 150 * 8
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, request) -> dict[tuple[int, int], list[str]]:
+    """The answers of a run that nothing happened to."""
+    make = request.getfixturevalue("module_node")
+    node = make().start()
+    (name,) = node.dispatch(**WORK)
+    node.wait_for_state(name, "done")
+    return node.answers_of(name)
+
+
+@pytest.fixture(scope="module")
+def module_node(tmp_path_factory):
+    import sys
+
+    live = next(m for n, m in sys.modules.items() if n.endswith("conftest") and hasattr(m, "LiveNode")).LiveNode
+    made = []
+
+    def make():
+        home = tmp_path_factory.mktemp("m") / "h"
+        home.mkdir()
+        made.append(live(home))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def check_whole(node, name: str, expected: dict[tuple[int, int], list[str]]) -> None:
+    """Exactly one sample per (row, repeat), no stage written twice, the answers of an undisturbed run."""
+    assert node.job(name)["score"]["n"] == SAMPLES
+    lines = node.stage_lines(name)
+    assert len(lines) == len(set(lines)), "a completion was generated again after it had been stored"
+    assert node.answers_of(name) == expected
+
+
+@pytest.mark.parametrize("victims", ["daemon", "engine", "runner", "all"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_kill_9_at_random_moments(node, tools, undisturbed, victims, seed):
+    rng = random.Random(f"{victims} {seed}")
+    (name,) = node.dispatch(**WORK)
+    for _ in range(2):
+        moment = rng.randrange(1, SAMPLES // 2)
+        tools.wait_for(
+            lambda m=moment: (j := node.job(name)).get("stages_done", 0) >= m or j["state"] == "done", 60, "it is underway"
+        )
+        if victims in {"daemon", "all"}:
+            node.kill()
+        if victims in {"engine", "all"}:
+            tools.kill_worker(node.engine_record())
+        if victims in {"runner", "all"}:
+            tools.kill_worker(node.runner_record(name))
+        if victims in {"daemon", "all"}:
+            node.start()
+    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
+    check_whole(node, name, undisturbed)
+
+
+def test_kill_9_of_the_shims_too(node, tools, undisturbed):
+    (name,) = node.dispatch(**WORK)
+    node.wait_until_some(name, 50)
+    for record in (node.engine_record(), node.runner_record(name)):
+        os.kill(record.shim, 9)
+    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
+    check_whole(node, name, undisturbed)
+
+
+@pytest.mark.parametrize("point", [p for p in faults.POINTS if not p.startswith("runner-")])
+def test_every_crash_point_of_the_daemon(new_node, undisturbed, point):
+    node = new_node().start(RWKVCTL_CRASH_AT=point)
+    try:
+        node.dispatch(**WORK)
+    except (OSError, Exception):  # noqa: B014 - the daemon may die before it answers
+        assert "dispatch" in point
+    node.daemon.wait(timeout=60)
+    assert node.daemon.returncode == -9
+    node.start()
+    names = [job["id"] for job in node.api.get("/v1/jobs").value["items"]]
+    assert names == ([] if point == "before-dispatch-commit" else ["j1"])
+    name = names[0] if names else node.dispatch(**WORK)[0]
+    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
+    check_whole(node, name, undisturbed)
+    assert len(node.api.get("/v1/scores").value["items"]) == 1
+
+
+@pytest.mark.parametrize("point", [p for p in faults.POINTS if p.startswith("runner-")])
+def test_every_crash_point_of_the_runner(new_node, undisturbed, tools, point):
+    node = new_node().start(RWKVCTL_CRASH_AT=point)
+    (name,) = node.dispatch(**WORK)
+    tools.wait_for(lambda: node.job(name)["attempt"] >= 3, 60, "it was tried three times", node.log)
+    node.terminate()
+    node.start()
+    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
+    check_whole(node, name, undisturbed)
+
+
+def test_a_torn_last_line_is_done_again(node, tools, undisturbed):
+    (name,) = node.dispatch(**WORK)
+    node.wait_until_some(name, 40)
+    node.kill()
+    record = node.runner_record(name)
+    tools.kill_worker(record)
+    tools.wait_for(lambda: node.runner_record(name).done, 10, "the shim wrote the exit")
+    path = node.home / "runs" / name / "samples-1.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.rstrip(b"\n").rfind(b"\n") + 30])
+    node.start()
+    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
+    assert node.job(name)["score"]["n"] == SAMPLES
+    assert node.answers_of(name) == undisturbed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to mount a small tmpfs")
+def test_disk_full_in_the_middle_holds_the_job_and_loses_nothing(new_node, tools, undisturbed, tmp_path):
+    node = new_node(min_free_disk_bytes="65536")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(node.home)], check=False).returncode:
+        pytest.skip("needs mount: not allowed here")
+    ballast = node.home / "ballast"
+    try:
+        node.start()
+        (name,) = node.dispatch(**WORK)
+        node.wait_until_some(name, 40)
+        free = shutil.disk_usage(node.home).free
+        with ballast.open("wb") as file:
+            file.write(b"\0" * max(0, free - 4096))
+        tools.wait_for(
+            lambda: node.job(name)["state"] in {"held", "done"} or "cannot be written" in node.log(), 60, "it is held", node.log
+        )
+        assert node.answers()
+        ballast.unlink()
+        assert node.wait_for_state(name, "done", "failed")["state"] == "done"
+        check_whole(node, name, undisturbed)
+    finally:
+        node.close()
+        subprocess.run(["umount", "--lazy", str(node.home)], check=False)
+
+
+def test_a_corrupt_checkpoint_holds_its_jobs_and_others_go_on(node):
+    bad = node.home / "weights" / "rwkv7-g1-0.1b-20250101-ctx4096.pth"
+    bad.write_bytes(builtin_checkpoint_path().read_bytes()[:100_000])
+    broken, good = node.dispatch(models=["rwkv7-g1*", "builtin"], limit=5)
+    if "builtin" in node.job(broken)["model"]:
+        broken, good = good, broken
+    job = node.wait_for_state(broken, "held", "failed")
+    assert node.wait_for_state(good, "done")["score"]["n"] == 5
+    job = node.job(broken)
+    assert (job["state"], job["reason"]) == ("held", "does-not-load")
+    assert "rwkv7-g1-0.1b" in job["detail"]
+    plan = node.api.post("/v1/plan", {"selection": {"models": ["rwkv7*"], "only_datasets": ["demo_choice"]}}).value
+    assert plan["rows"][0]["reason"] == "does-not-load"
+
+
+def test_missing_rows_hold_the_job_until_they_are_prepared(node, real_rows: Path):
+    held, good = node.dispatch(only_datasets=["mmlu", "demo_arith"], limit=5)
+    if node.job(held)["benchmark"] != "mmlu":
+        held, good = good, held
+    assert node.job(held)["reason"] == "data-missing"
+    assert "rwkvctl data prepare mmlu" in node.job(held)["detail"]
+    assert node.wait_for_state(good, "done")["score"]["n"] == 5
+    node.cli("data", "prepare", "mmlu", "--from", str(real_rows / "mmlu"))
+    assert node.wait_for_state(held, "done")["score"]["n"] == 5
+
+
+def test_rows_that_are_damaged_after_planning_hold_the_job(node, real_rows: Path):
+    node.cli("data", "prepare", "mmlu", "--from", str(real_rows / "mmlu"))
+    path = node.home / "data" / "mmlu" / "test.jsonl"
+    path.write_bytes(path.read_bytes()[:-100])
+    (name,) = node.dispatch(only_datasets=["mmlu"], limit=5)
+    job = node.wait_for_state(name, "held", "done")
+    assert job["state"] == "held"
+    assert "sha256" in job["detail"]
+
+
+def rude_checkpoint(path: Path) -> None:
+    """The built-in checkpoint with its digits' logits moved to bytes that hurt: ESC ] BEL CSI, and invalid UTF-8."""
+    tensors = torch.load(builtin_checkpoint_path(), weights_only=True)
+    head = tensors["head.weight"]
+    for digit, byte in zip("0123456789", b"\x1b]\x07\x9b\xff\xfe\x00\x80\x1b\xc3", strict=True):
+        source, target = ord(digit) + 1, byte + 1
+        head[[source, target]] = head[[target, source]]
+    torch.save(tensors, path)
+
+
+def test_a_rude_model_hurts_no_terminal(node):
+    rude_checkpoint(node.home / "weights" / "rude.pth")
+    (name,) = node.dispatch(models=["rude"], limit=40)
+    job = node.wait_for_state(name, "done", "failed")
+    assert job["state"] == "done"
+    raw = [text for texts in node.answers_of(name).values() for text in texts]
+    assert any("\x1b" in text for text in raw), "the model is not rude enough"
+    shown = node.cli("samples", name, "--wrong", "--full", "-o", "table").stdout
+    assert not set(shown) & {chr(code) for code in [*range(9), *range(11, 32), *range(0x7F, 0xA0)]}
+    assert "␛" in shown
+
+
+def test_an_engine_that_keeps_dying_under_one_sample_makes_it_an_error(node, tools):
+    """Not caused by a model here: the engine is killed whenever the job has something in flight."""
+    (name,) = node.dispatch(limit=1)
+    other = node.dispatch(only_datasets=["demo_choice"], limit=1)
+    assert other
+    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
+
+
+def test_a_damaged_store_is_refused_with_a_remedy_and_left_alone(node):
+    node.terminate()
+    store = node.home / "store.sqlite"
+    for extra in node.home.glob("store.sqlite-*"):
+        extra.unlink()
+    store.write_bytes(b"this is no database" * 1000)
+    node.start()
+    assert node.daemon.returncode not in {0, None}
+    assert "move it aside" in node.log()
+    assert store.read_bytes().startswith(b"this is no database")
+
+
+def test_no_process_is_left_when_all_is_stopped(new_node, tools):
+    node = new_node(idle_unload_s="0.1").start()
+    (name,) = node.dispatch(limit=20)
+    node.wait_for_state(name, "done")
+    tools.wait_for(lambda: not node.api.get("/v1/status").value["engines"], 20, "the engine is gone", node.log)
+    assert node.terminate() == 0
+    for path in [*node.home.glob("runs/engines/e*/record.json"), *node.home.glob("runs/j*/record-*.json")]:
+        assert read_record(path).done

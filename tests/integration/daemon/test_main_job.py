@@ -1,0 +1,177 @@
+"""The main job end to end: dispatch, generate, grade, score, with real processes."""
+
+import json
+import socket
+import shutil
+import subprocess
+import sys
+
+import torch
+
+from rwkv_daemon import processes
+from rwkv_weights.files import builtin_checkpoint_path
+
+
+def test_both_demo_benchmarks_get_a_score_with_provenance(node, tools):
+    jobs = node.dispatch(only_datasets=["demo_arith", "demo_choice"])
+    for name in jobs:
+        job = node.wait_for_state(name, "done", "failed")
+        assert job["state"] == "done", job
+        score = job["score"]
+        assert score["n"] == score["rows"] == 300
+        assert score["metrics"]["accuracy"]["value"] >= 0.9
+        assert score["metrics"]["accuracy"]["ci_low"] < score["metrics"]["accuracy"]["value"]
+        known = score["provenance"]
+        assert len(known["weights_sha256"]) == 64
+        assert known["rows_sha256"]
+        assert known["numerics"] == "fp32"
+        assert known["engines"][0]["torch_version"]
+        assert known["configuration"]["profile"] == "demo-v1"
+    assert node.job(jobs[1])["score"]["chance"] == 0.25
+
+
+def test_the_same_work_is_never_queued_twice(node):
+    (first,) = node.dispatch(limit=5)
+    assert node.dispatch(limit=5) == []
+    node.wait_for_state(first, "done")
+    reply = node.api.post("/v1/plan", {"selection": {"models": ["builtin"], "only_datasets": ["demo_arith"], "limit": 5}})
+    (row,) = reply.value["rows"]
+    assert (row["action"], row["reason"], row["job"]) == ("skip", "done", first)
+    (second,) = node.dispatch(limit=5, overwrite=True)
+    assert node.wait_for_state(second, "done")["version"] == 2
+    assert node.job(first)["state"] == "done"
+
+
+def test_a_repeated_request_gets_the_same_answer(node):
+    body = {"selection": {"models": ["builtin"], "only_datasets": ["demo_arith"], "limit": 3}, "request_id": "once"}
+    first, second = node.api.post("/v1/dispatch", body).value, node.api.post("/v1/dispatch", body).value
+    assert second["repeated"]
+    assert (first["session"], first["jobs"]) == (second["session"], second["jobs"])
+
+
+def test_a_dispatch_with_another_plan_hash_is_refused(node):
+    found = node.cli("dispatch", "--models", "builtin", "--only-datasets", "demo_arith", "--plan", "0123", check=False)
+    assert found.returncode == 5
+    assert "queue" in found.stderr
+    planned = json.loads(node.cli("queue", "--models", "builtin", "--only-datasets", "demo_arith", "--json").stdout)
+    node.cli("dispatch", "--models", "builtin", "--only-datasets", "demo_arith", "--plan", planned["hash"])
+
+
+def test_limit_makes_a_partial_score_of_the_first_rows(node):
+    (name,) = node.dispatch(limit=7)
+    score = node.wait_for_state(name, "done")["score"]
+    assert score["partial"]
+    assert score["n"] == 7
+    assert [sample["row"] for sample in node.samples(name)] == list(range(7))
+
+
+def test_settings_change_the_work_and_are_checked(node):
+    (name,) = node.dispatch(limit=4, settings={"k": "3", "temperature": "1.0"})
+    job = node.wait_for_state(name, "done")
+    assert job["total"] == 12
+    assert job["score"]["provenance"]["configuration"]["stages"][0]["sampling"]["temperature"] == 1.0
+    found = node.cli("queue", "--models", "builtin", "--only-datasets", "demo_arith", "--set", "heat=2", check=False)
+    assert found.returncode == 2
+    assert "temperature" in found.stderr
+
+
+def test_one_engine_serves_all_jobs_of_a_model(node):
+    jobs = node.dispatch(only_datasets=["demo_arith", "demo_choice"], limit=20)
+    for name in jobs:
+        node.wait_for_state(name, "done")
+    engines = {engine["attempt"] for name in jobs for engine in node.job(name)["score"]["provenance"]["engines"]}
+    assert len(engines) == 1
+
+
+def test_an_idle_engine_is_unloaded(new_node, tools):
+    node = new_node(idle_unload_s="0.2").start()
+    (name,) = node.dispatch(limit=3)
+    node.wait_for_state(name, "done")
+    tools.wait_for(lambda: not node.api.get("/v1/status").value["engines"], 20, "the engine is unloaded", node.log)
+    record = node.engine_record()
+    assert record.done
+    assert not processes.is_same(record.pid, record.pid_start)
+
+
+def test_two_models_take_turns_on_one_lease(node, tools):
+    tensors = torch.load(builtin_checkpoint_path(), weights_only=True)
+    tensors["ln_out.bias"] += 0.01
+    torch.save(tensors, node.home / "weights" / "rwkv7-g1-0.1b-20250101-ctx4096.pth")
+    jobs = node.dispatch(models=["builtin", "rwkv7-g1*"], limit=10)
+    assert len(jobs) == 2
+    for name in jobs:
+        assert node.wait_for_state(name, "done")["score"]["n"] == 10
+
+
+def test_a_copy_of_a_checkpoint_is_the_same_model(node):
+    shutil.copy(builtin_checkpoint_path(), node.home / "weights" / "rwkv7-g1-0.1b-20250101-ctx4096.pth")
+    jobs = node.dispatch(models=["builtin", "rwkv7-g1*"], limit=10)
+    states = {node.wait_for_state(name, "done", "stopped")["state"] for name in jobs}
+    assert "done" in states
+    assert len(node.api.get("/v1/scores").value["items"]) == 1
+
+
+def test_a_second_daemon_on_the_home_is_refused_and_sigterm_is_clean(node):
+    second = subprocess.run(
+        [sys.executable, "-m", "rwkv_daemon"], env=node.environment, capture_output=True, text=True, timeout=30
+    )
+    assert second.returncode == 5
+    assert "already runs" in second.stderr
+    assert node.terminate() == 0
+    assert not node.socket.exists()
+    assert node.start().answers()
+
+
+def test_a_stale_socket_is_removed(new_node):
+    node = new_node()
+    node.socket.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as left_over:
+        left_over.bind(str(node.socket))
+    assert node.start().answers()
+
+
+def test_a_stopped_job_resumes_where_it_stood(node):
+    (name,) = node.dispatch(settings={"k": "8", "temperature": "1.0"})
+    node.wait_until_some(name, 30)
+    (item,) = node.api.post("/v1/stop", {"jobs": [name]}).value["items"]
+    assert item == {"job": name, "state": "stopped", "changed": True}
+    done = node.job(name)["done"]
+    (again,) = node.api.post("/v1/stop", {"jobs": [name]}).value["items"]
+    assert not again["changed"]
+    node.api.post("/v1/resume", {"jobs": [name]})
+    job = node.wait_for_state(name, "done")
+    assert done < 2400
+    assert job["attempt"] == 2
+    assert job["score"]["n"] == 2400
+    lines = node.stage_lines(name)
+    assert len(lines) == len(set(lines)) == 2400
+
+
+def test_dispatch_resumes_a_stopped_job(node):
+    selection = {"settings": {"k": "8", "temperature": "1.0"}}
+    (name,) = node.dispatch(**selection)
+    node.wait_until_some(name, 10)
+    node.api.post("/v1/stop", {"all": True})
+    reply = node.api.post(
+        "/v1/dispatch", {"selection": {"models": ["builtin"], "only_datasets": ["demo_arith"]} | selection}
+    ).value
+    assert reply["plan"]["rows"][0]["reason"] == "resume"
+    assert node.wait_for_state(name, "done")["score"]["n"] == 2400
+
+
+def test_an_older_client_works_and_a_newer_one_is_told(node):
+    head = b"GET /v1/info HTTP/1.1\r\nhost: x\r\nconnection: close\r\nrwkvctl-protocol: %d\r\n\r\n"
+    assert b"200" in raw(node.socket, head % 0).split(b"\r\n")[0]
+    answer = raw(node.socket, head % 9)
+    assert b"426" in answer.split(b"\r\n")[0]
+    assert b"same version" in answer
+
+
+def raw(path, request: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(path))
+        link.sendall(request)
+        answer = b""
+        while piece := link.recv(65536):
+            answer += piece
+        return answer
