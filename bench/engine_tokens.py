@@ -9,7 +9,7 @@ process, same thread count; rounds are interleaved and medians are printed with 
 
 import argparse
 import contextlib
-import datetime
+import datetime as dt
 import io
 import os
 import platform
@@ -24,15 +24,16 @@ from pathlib import Path
 os.environ.update(RWKV_V7_ON="1", RWKV_JIT_ON="1", RWKV_CUDA_ON="0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import torch  # noqa: E402 - the switches above are read on import
-from rwkv_engine.model import Model  # noqa: E402
-from rwkv_engine.requests import Compiler  # noqa: E402
-from rwkv_engine.runner import Runner  # noqa: E402
-from rwkv_engine.scheduler import Limits, Scheduler  # noqa: E402
-from rwkv_engine.state_pool import StatePool  # noqa: E402
-from rwkv_engine.tokenizer import for_vocabulary  # noqa: E402
-from rwkv_weights import checkpoint, synthetic  # noqa: E402
-from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops  # noqa: E402
+import torch
+
+from rwkv_engine.model import Model
+from rwkv_engine.requests import Compiler
+from rwkv_engine.runner import Runner
+from rwkv_engine.scheduler import Limits, Scheduler
+from rwkv_engine.state_pool import StatePool
+from rwkv_engine.tokenizer import for_vocabulary
+from rwkv_weights import checkpoint, synthetic
+from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops
 
 PROMPT = "The quick brown fox jumps over the lazy dog."
 PREFILL_TOKENS = 512
@@ -55,8 +56,9 @@ def main() -> None:
 
 
 def header(shape: object) -> None:
-    cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").open() if "model name" in line), "?")
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    cpu = next((line.split(":")[1].strip() for line in lines if "model name" in line), "?")
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     names = ("rwkv", "numpy", "pyrwkv-tokenizer", "rwkvctl")
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in names)
     print(f"{now}  {cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, 1 thread, Linux {platform.release()}")

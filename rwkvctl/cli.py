@@ -2,6 +2,7 @@
 
 import os
 import sys
+from itertools import pairwise
 from typing import Any, Final
 
 from rwkvctl import config
@@ -13,6 +14,7 @@ from rwkvctl.safe import safe_line
 from rwkvctl.verbs import Verb, did_you_mean, find, first_words, load
 
 HELP: Final = {"-h", "--help"}
+JSON_PAIRS: Final = {("-o", "json"), ("--output", "json")}
 CODES: Final = {Exit.UNREACHABLE: "unreachable", Exit.VERSION_SKEW: "version-skew", Exit.USAGE: "usage"}
 
 
@@ -71,13 +73,18 @@ def unknown_words(words: list[str]) -> UsageError:
 def report(terminal: Terminal, error: RwkvctlError, words: list[str]) -> int:
     """Say what is wrong on standard error; with --json also as an envelope on standard output."""
     terminal.note(f"rwkvctl: {safe_line(str(error))}", "bad")
-    if "--json" in words or "json" in words[1:]:
+    if wants_json(words):
         code, detail, hint = CODES.get(error.exit_code, "failed"), str(error), ""
         if isinstance(error, RefusedError):
             code, detail, hint = error.code, error.detail, error.hint
         fields = {"code": code, "detail": detail, "hint": hint, "exit_code": int(error.exit_code)}
         terminal.json(local_envelope("rwkvctl.error/1", fields))
     return int(error.exit_code)
+
+
+def wants_json(words: list[str]) -> bool:
+    """Whether JSON is asked for, in a command line that may be wrong."""
+    return "--json" in words or "--output=json" in words or any(pair in JSON_PAIRS for pair in pairwise(words))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ MARKERS: Final = frozenset({"RWKVCTL_ATTEMPT", "RWKVCTL_CRASH_AT", "RWKVCTL_TEST
 SYSTEM_FILE: Final = Path("/etc/rwkvctl/config.toml")
 SYSTEM_HOME: Final = Path("/var/lib/rwkvctl")
 LONGEST_SOCKET: Final = 100
+"""Bytes a derived socket path may take: AF_UNIX ends at 107, and engines put theirs beside the daemon's."""
+LONGEST_GIVEN_SOCKET: Final = 107
 
 
 def setting(default: Any, help_text: str) -> Any:
@@ -136,6 +138,8 @@ def read_file(path: Path) -> dict[str, object]:
         return {}
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: byte {error.start} is not UTF-8.") from error
     import tomllib  # a third of the CLI's start-up, and most machines have no file
 
     try:
@@ -152,7 +156,8 @@ def read_file(path: Path) -> dict[str, object]:
 def line_of(text: str, name: str) -> int:
     """The line on which a key is set (1 if it cannot be found)."""
     for number, line in enumerate(text.splitlines(), 1):
-        if line.strip().lstrip("[").startswith(name):
+        key = line.partition("=")[0].strip("[] \t").partition(".")[0]
+        if key.strip("\"' \t") == name:
             return number
     return 1
 
@@ -177,25 +182,36 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
 def convert(name: str, raw: object, origin: str) -> object:
     """A value from a file, variable or flag as the setting's own type."""
     wanted = type(getattr(Settings(), name))
+    fits = type(raw) in {str, wanted} or (wanted is float and type(raw) is int)
     try:
-        value = wanted(raw)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{origin}: {name} must be {wanted.__name__}, not {raw!r}.") from error
+        value = wanted(raw) if fits else None
+    except ValueError:
+        value = None
+    if value is None:
+        raise ConfigError(f"{origin}: {name} must be {wanted.__name__}, not {raw!r}.")
     if name == "numerics" and value not in {"auto", "fast", "fp32"}:
         raise ConfigError(f"{origin}: numerics must be auto, fast or fp32, not {raw!r}.")
-    if isinstance(value, (int, float)) and value < 0:
-        raise ConfigError(f"{origin}: {name} must not be negative, is {raw!r}.")
+    if isinstance(value, (int, float)) and not 0 <= value < float("inf"):
+        raise ConfigError(f"{origin}: {name} must be a finite number and not negative, is {raw!r}.")
     return value
 
 
 def home_of(settings: Settings, environ: Mapping[str, str]) -> Path:
     """RWKVCTL_HOME (or file, or flag), else the system service's home when we may use it, else XDG."""
     if settings.home:
-        return Path(settings.home).expanduser().absolute()
+        return absolute("home", settings.home)
     if SYSTEM_HOME.is_dir() and os.access(SYSTEM_HOME, os.W_OK):
         return SYSTEM_HOME
     base = environ.get("XDG_DATA_HOME") or f"{environ.get('HOME', '/')}/.local/share"
     return Path(base) / "rwkvctl"
+
+
+def absolute(name: str, text: str) -> Path:
+    """A path of the settings with `~` filled in. Raises ConfigError for a `~USER` nobody knows."""
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError as error:
+        raise ConfigError(f"{name}: {text!r} names a home directory that does not exist.") from error
 
 
 def socket_of(settings: Settings, home: Path, environ: Mapping[str, str]) -> Path:
@@ -205,26 +221,32 @@ def socket_of(settings: Settings, home: Path, environ: Mapping[str, str]) -> Pat
     enough; else it goes to the runtime directory, or a private folder of the temporary one, by the home's hash.
     """
     if settings.socket:
-        return Path(settings.socket).expanduser().absolute()
+        given = absolute("socket", settings.socket)
+        if len(os.fsencode(given)) > LONGEST_GIVEN_SOCKET:
+            raise ConfigError(
+                f"socket: {given} is longer than the {LONGEST_GIVEN_SOCKET} bytes a Unix socket may have."
+            )
+        return given
     if home == SYSTEM_HOME:
         return Path("/run/rwkvctl/daemon.sock")
-    if settings.home and len(str(home)) + len("/run/daemon.sock") <= LONGEST_SOCKET:
-        return home / "run" / "daemon.sock"
-    return runtime_dir(home, environ) / "daemon.sock"
+    folders = [home / "run"] if settings.home else []
+    for folder in folders + runtime_dirs(home, environ):
+        if len(os.fsencode(folder / "daemon.sock")) <= LONGEST_SOCKET:
+            return folder / "daemon.sock"
+    raise AssertionError("the last folder is short")
 
 
-def runtime_dir(home: Path, environ: Mapping[str, str]) -> Path:
-    """A short private directory for the sockets of this home."""
+def runtime_dirs(home: Path, environ: Mapping[str, str]) -> list[Path]:
+    """Private directories for the sockets of this home alone, best first; the last one is always short."""
     name = "rwkvctl"
-    if environ.get("RWKVCTL_HOME"):
-        from hashlib import sha256  # like tempfile below: start-up time that most calls need not pay
+    if home != Path(f"{environ.get('HOME', '/')}/.local/share/rwkvctl"):
+        from hashlib import sha256  # start-up time that most calls need not pay
 
-        name = f"rwkvctl-{sha256(str(home).encode()).hexdigest()[:8]}"
-    if environ.get("XDG_RUNTIME_DIR"):
-        return Path(environ["XDG_RUNTIME_DIR"]) / name
-    import tempfile
-
-    return Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
+        name = f"rwkvctl-{sha256(os.fsencode(home)).hexdigest()[:8]}"
+    runtime, temporary = environ.get("XDG_RUNTIME_DIR", ""), environ.get("TMPDIR", "")
+    folders = [Path(runtime) / name] if runtime.startswith("/") else []
+    folders += [Path(temporary) / f"{name}-{os.getuid()}"] if temporary.startswith("/") else []
+    return [*folders, Path(f"/tmp/{name}-{os.getuid()}")]  # noqa: S108 - made with mode 0700
 
 
 def marker(name: str, environ: Mapping[str, str] | None = None) -> str:

@@ -21,7 +21,8 @@ import h11
 MAX_HEADER_BYTES = 64 * 1024
 READ_BYTES = 64 * 1024
 DRAIN_TIMEOUT_S = 10.0
-HEADER_TIMEOUT_S = 30.0
+IDLE_TIMEOUT_S = 300.0
+REQUEST_TIMEOUT_S = 30.0
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
@@ -94,7 +95,8 @@ def remove_stale(path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
-            probe.connect(str(path))
+            with contextlib.suppress(BlockingIOError, TimeoutError):  # its backlog is full: somebody is there
+                probe.connect(str(path))
             raise SocketInUseError(f"another process answers on {path}")
     path.unlink(missing_ok=True)
 
@@ -150,12 +152,16 @@ class _Connection:
         self.peer = peer_of(writer.get_extra_info("socket"))
 
     async def serve(self) -> None:
-        while True:
+        while await self._has_begun():
             try:
-                async with asyncio.timeout(HEADER_TIMEOUT_S if self.h11.their_state is h11.SEND_BODY else None):
+                async with asyncio.timeout(REQUEST_TIMEOUT_S):
                     request = await self._read_request()
-            except h11.RemoteProtocolError as error:
-                await self._send(Response(error.error_status_hint, b'{"detail": "that is not HTTP/1.1"}'), close=True)
+            except TimeoutError:
+                await self._send(Response(408, b'{"detail": "the request took too long to arrive"}'), close=True)
+                return
+            except (h11.RemoteProtocolError, ValueError) as error:
+                status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
+                await self._send(Response(status, b'{"detail": "that is not HTTP/1.1"}'), close=True)
                 return
             except TooLargeError as error:
                 await self._send(Response(413, b'{"detail": "%s"}' % str(error).encode()), close=True)
@@ -168,6 +174,15 @@ class _Connection:
             if self.h11.our_state is not h11.DONE or self.h11.their_state is not h11.DONE:
                 return
             self.h11.start_next_cycle()
+
+    async def _has_begun(self) -> bool:
+        """Wait for the first byte of the next request; False if the client goes. One that is idle too long is cut."""
+        data, closed = self.h11.trailing_data
+        if not data and not closed:
+            async with asyncio.timeout(IDLE_TIMEOUT_S):
+                data = await self.reader.read(READ_BYTES)
+            self.h11.receive_data(data)
+        return bool(data)
 
     async def _next_event(self) -> h11.Event | type[h11.PAUSED]:
         while True:
@@ -201,7 +216,7 @@ class _Connection:
         """Run the handler while watching for the client to hang up."""
         watcher = asyncio.ensure_future(self._watch(request.gone))
         try:
-            await self._send(await self.server.handler(request))
+            await self._send(await self.server.handler(request), bare=request.method == "HEAD")
         finally:
             request.gone.set()  # a stream that never began has no other way to hear of the end
             watcher.cancel()
@@ -220,7 +235,8 @@ class _Connection:
         if not data:
             gone.set()
 
-    async def _send(self, response: Response, *, close: bool = False) -> None:
+    async def _send(self, response: Response, *, close: bool = False, bare: bool = False) -> None:
+        """Status, headers and body; `bare` leaves the body out, as an answer to HEAD must."""
         headers = [("content-type", response.content_type), *response.headers.items()]
         if close:
             headers.append(("connection", "close"))
@@ -230,10 +246,12 @@ class _Connection:
             headers.append(("transfer-encoding", "chunked"))
         await self._write(h11.Response(status_code=response.status, headers=headers))
         if isinstance(response.body, bytes):
-            await self._write(h11.Data(data=response.body))
+            await self._write(h11.Data(data=b"" if bare else response.body))
         else:
             async with contextlib.aclosing(response.body) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
+                    if bare:
+                        break
                     await self._write(h11.Data(data=chunk))
         await self._write(h11.EndOfMessage())
 

@@ -7,13 +7,13 @@ from typing import Final
 from rwkvctl.client import Record
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 from rwkvctl.render import MARKS, Terminal, bar, duration, paint, share
-from rwkvctl.safe import fit, safe_line
+from rwkvctl.safe import cell_width, fit, safe_line
 from rwkvctl.views import running_score, why
 
 REDRAW_S: Final = 0.1
 EVERY_S: Final = 30.0
 STEP: Final = 0.1
-BESIDE: Final = 58
+BESIDE: Final = 57
 """Cells that id, state, bar, counts and score take beside a job's name."""
 
 ORDER: Final = {"stopping": 0, "judging": 1, "grading": 1, "generating": 2, "starting": 3, "held": 4, "queued": 5}
@@ -66,7 +66,7 @@ class Progress:
         mark, role = MARKS.get(job["state"], ("?", "warn"))
         width = self.terminal.width - 1
         room = max(20, width - BESIDE)
-        name = fit(safe_line(f"{job['model']} {job['benchmark']} {job['kind']}"), room, "middle")
+        name = short_name(job, room)
         head = f"{job['id']:>4} {name:<{room}} "
         return head + paint(fit(f"{mark} {tail_of(job)}", width - len(head)), role, self.terminal.err_colour)
 
@@ -81,6 +81,15 @@ class Progress:
         self.told[job["id"]] = (state, step, now)
         text = safe_line(f"{job['id']} {job['model']} {job['benchmark']} {job['kind']}")
         self.terminal.note(f"{text}: {tail_of(job)}")
+
+
+def short_name(job: Record, room: int) -> str:
+    """Model, benchmark and kind; where that is too long without the kind, then with the model cut."""
+    model, benchmark = safe_line(job["model"]), safe_line(job["benchmark"])
+    whole = safe_line(f"{model} {benchmark} {job['kind']}")
+    if cell_width(whole) <= room:
+        return whole
+    return fit(f"{fit(model, max(8, room - 1 - cell_width(benchmark)), 'middle')} {benchmark}", room)
 
 
 def done_share(job: Record) -> float:

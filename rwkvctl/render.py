@@ -134,31 +134,43 @@ def separated(table: Table) -> list[str]:
 def aligned(table: Table, width: int, *, colour: bool) -> list[str]:
     """Title line and rows in columns; `width` 0 means as wide as they need."""
     cells = [[Cell(safe_line(text_of(cell)), role_of(cell)) for cell in row] for row in table.rows]
-    kept, widths = layout(table.columns, cells, width)
+    kept, widths, gap = layout(table.columns, cells, width)
     titles = [Cell(table.columns[i].title, "dim") for i in kept]
     rows = [titles, *([row[i] for i in kept] for row in cells)]
     columns = [table.columns[i] for i in kept]
-    return [one_row(row, columns, widths, colour) for row in rows]
+    return [gap.join(one_row(row, columns, widths, colour)).rstrip() for row in rows]
 
 
-def layout(columns: Sequence[Column], cells: list[list[Cell]], width: int) -> tuple[list[int], list[int]]:
-    """Which columns are shown, and how wide.
+class Layout(NamedTuple):
+    """Which columns are shown, how wide each is, and what stands between them."""
 
-    Where they do not fit: drop empty ones, then wide ones from the right, then shorten those that may be cut.
+    kept: list[int]
+    widths: list[int]
+    gap: str
+
+
+def layout(columns: Sequence[Column], cells: list[list[Cell]], width: int) -> Layout:
+    """How a table is laid out in `width` cells (0: as wide as it needs).
+
+    Where it does not fit: drop empty columns, narrow the gaps, drop wide columns from the right, then shorten those
+    that may be cut.
     """
     natural = [max(cell_width(text) for text in texts) for texts in zip(*texts_of(columns, cells), strict=True)]
-    kept = list(range(len(columns)))
-    if width and total(natural, kept) > width:
-        kept = [i for i in kept if any(row[i].text not in BLANK for row in cells)]
-    while width and total(natural, kept) > width and (wide := [i for i in kept if columns[i].wide]):
+    kept, gap = list(range(len(columns))), GAP
+    if not width or total(natural, kept, gap) <= width:
+        return Layout(kept, natural, gap)
+    kept = [i for i in kept if any(row[i].text not in BLANK for row in cells)] or kept
+    if total(natural, kept, gap) > width:
+        gap = " "
+    while total(natural, kept, gap) > width and (wide := [i for i in kept if columns[i].wide]):
         kept.remove(wide[-1])
     widths = [natural[i] for i in kept]
-    while width and sum(widths) + len(GAP) * (len(kept) - 1) > width:
+    while sum(widths) + len(gap) * (len(kept) - 1) > width:
         able = [n for n, i in enumerate(kept) if columns[i].cut and widths[n] > NARROWEST]
         if not able:
             break
         widths[max(able, key=lambda n: widths[n] - SPARED * (columns[kept[n]].cut == "end"))] -= 1
-    return kept, widths
+    return Layout(kept, widths, gap)
 
 
 def texts_of(columns: Sequence[Column], cells: list[list[Cell]]) -> list[list[str]]:
@@ -166,20 +178,20 @@ def texts_of(columns: Sequence[Column], cells: list[list[Cell]]) -> list[list[st
     return [[column.title for column in columns], *([cell.text for cell in row] for row in cells)]
 
 
-def total(widths: list[int], kept: list[int]) -> int:
+def total(widths: list[int], kept: list[int], gap: str) -> int:
     """Cells that these columns need side by side."""
-    return sum(widths[i] for i in kept) + len(GAP) * (len(kept) - 1)
+    return sum(widths[i] for i in kept) + len(gap) * (len(kept) - 1)
 
 
-def one_row(row: list[Cell], columns: list[Column], widths: list[int], colour: bool) -> str:
-    """One line of an aligned table."""
+def one_row(row: list[Cell], columns: list[Column], widths: list[int], colour: bool) -> list[str]:
+    """The cells of one line, each as wide as its column."""
     drawn = []
     for cell, column, width in zip(row, columns, widths, strict=True):
         text = fit(cell.text, width, column.cut or "end")
         space = " " * (width - cell_width(text))
         shown = paint(text, cell.role, colour)
         drawn.append(space + shown if column.right else shown + space)
-    return GAP.join(drawn).rstrip()
+    return drawn
 
 
 def text_of(cell: str | Cell) -> str:

@@ -28,12 +28,12 @@ class Filters:
     )
     min_param_b: float | None = option(None, "only models of at least so many billion parameters")
     max_param_b: float | None = option(None, "only models of at most so many billion parameters")
-    only_jobs: list[str] = option([], "only these kinds: plain, cot, ...")
+    only_jobs: list[str] = option([], "only these kinds of a benchmark, as `rwkvctl benchmarks` lists them")
     skip_jobs: list[str] = option([], "without these kinds")
     job_order: list[str] = option([], "these kinds first, in this order")
     only_datasets: list[str] = option([], "only these benchmarks", "--benchmarks")
     skip_datasets: list[str] = option([], "without these benchmarks")
-    domains: list[str] = option([], "only benchmarks of these domains: multi_choice, maths, code, ...")
+    domains: list[str] = option([], "only these domains: multi_choice, free_response, code, ...")
     limit: int | None = option(
         None, "only the first N rows of each benchmark; the score is marked partial", "--max-samples"
     )

@@ -151,14 +151,20 @@ def value_with_interval(metric: Record | None) -> str:
     """`74.9 ±2.3` in percent."""
     if not metric or metric.get("value") is None:
         return "null"
-    low, high = metric.get("ci_low"), metric.get("ci_high")
-    return percent(metric["value"]) + (f" ±{percent((high - low) / 2)}" if low is not None and high is not None else "")
+    half = half_interval(metric)
+    return percent(metric["value"]) + (f" ±{half}" if half != "–" else "")
 
 
 def half_interval(metric: Record) -> str:
-    """Half of the 95 % interval in percent."""
+    """How far the 95 % interval reaches from the value, in percent: its longer side, since it need not be symmetric."""
+    value, low, high = metric.get("value"), metric.get("ci_low"), metric.get("ci_high")
+    return "–" if value is None or low is None or high is None else percent(max(value - low, high - value))
+
+
+def interval(metric: Record) -> str:
+    """The 95 % interval itself in percent."""
     low, high = metric.get("ci_low"), metric.get("ci_high")
-    return "–" if low is None or high is None else percent((high - low) / 2)
+    return "–" if low is None or high is None else f"{percent(low)}–{percent(high)}"
 
 
 def plan(rows: Iterable[Record]) -> Table:
@@ -199,8 +205,9 @@ def reasons(rows: Iterable[Record], meanings: Mapping[Any, str]) -> Table:
 def scores(items: Iterable[Record]) -> Table:
     """Scores with what qualifies them; a missing one shows its reason in place of a number."""
     columns = [
-        Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"), Column("KIND"), Column("METRIC", wide=True),
-        Column("%", right=True), Column("±CI", right=True), Column("N", right=True), Column("TRUNC", right=True),
+        Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"),
+        Column("METRIC", wide=True), Column("%", right=True), Column("±CI", right=True),
+        Column("95 % CI", right=True, wide=True), Column("N", right=True), Column("TRUNC", right=True),
         Column("NO ANS", right=True), Column("ERR", right=True), Column("CHANCE", right=True),
         Column("V", right=True, wide=True), Column("JOB", wide=True), Column("NOTE", cut="end"),
     ]  # fmt: skip
@@ -219,6 +226,7 @@ def score_row(item: Record) -> list[str | Cell]:
         item["primary"],
         Cell("null", "warn") if value is None else Cell(percent(value), "bold"),
         half_interval(metric),
+        interval(metric),
         count(item["n"]),
         count(item.get("truncated", 0)),
         count(item.get("no_answer", 0)),
@@ -231,10 +239,10 @@ def score_row(item: Record) -> list[str | Cell]:
 
 
 def score_note(item: Record, value: float | None) -> str:
-    """Why there is no number, or that it is one of the first rows only."""
+    """Why there is no number, or that it rests on the first rows only."""
     if value is None:
         return item.get("why_null") or "no value"
-    return f"first {item['rows']:,} rows" if item.get("partial") else ""
+    return "partial" if item.get("partial") else ""
 
 
 def models(items: Iterable[Record]) -> Table:
@@ -307,7 +315,7 @@ def changed(items: Iterable[Record]) -> Table:
     return Table(columns, rows, "no job to change")
 
 
-def sample_rows(items: Iterable[Record]) -> Table:
+def sample_rows(items: Iterable[Record], empty: str = "") -> Table:
     """Samples, one line each, for a pipe."""
     titles = ("SAMPLE", "ROW", "REPEAT", "VALUE", "REASON", "EXPECTED", "EXTRACTED", "DETAIL", "PROMPT", "COMPLETION")
     rows: list[list[str | Cell]] = []
@@ -320,7 +328,7 @@ def sample_rows(items: Iterable[Record]) -> Table:
         rows.append(
             [*first, item.get("expected", ""), "" if extracted is None else extracted, item.get("detail", ""), *texts]
         )
-    return Table([Column(title) for title in titles], rows, "no samples yet")
+    return Table([Column(title) for title in titles], rows, empty)
 
 
 def event_line(event: Record) -> str:

@@ -265,7 +265,7 @@ def train(out: Path, steps: int, seed: int, curve: Path | None) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=1100)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--curve", type=Path)
     arguments = parser.parse_args()

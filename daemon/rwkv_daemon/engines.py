@@ -16,11 +16,12 @@ from rwkv_daemon.node import BackOff, EngineHandle, Node, log
 from rwkv_daemon.processes import NotStartedError, ShimRecord
 from rwkv_daemon.store import EngineRow, JobRow
 from rwkv_daemon.store.engines import add_engine, get_engine, live_engines, update_engine
-from rwkv_daemon.store.jobs import count_load_failure, forget_load_failures
+from rwkv_daemon.store.jobs import count_load_failure, forget_load_failures, jobs_in
 from rwkvctl import config
 
 DOES_NOT_LOAD = 3
 """Exit code of an engine that refuses its checkpoint (rwkv_engine documents it)."""
+MAX_LOAD_FAILURES = 2
 STABLE_S = 60.0
 LOG_TAIL_BYTES = 4096
 
@@ -180,8 +181,13 @@ async def refused(node: Node, row: EngineRow) -> None:
     """The engine says that this checkpoint cannot be loaded. Twice, and all its jobs are held."""
     why = last_line(node.engine_folder(row.id) / "log.txt") or "the engine gave no reason"
     async with node.change() as change:
-        await count_load_failure(change.db, row.weights_sha256, why)
+        failures = await count_load_failure(change.db, row.weights_sha256, why)
     await engine_gone(node, row, why, failed=True)
+    if failures >= MAX_LOAD_FAILURES:
+        for job in await jobs_in(node.store, ("queued",), limit=1_000_000):
+            if job.weights_sha256 == row.weights_sha256:
+                async with node.change() as change:
+                    await change.move(job, "hold", reason="does-not-load", detail=why)
 
 
 async def engine_gone(node: Node, row: EngineRow, why: str, *, failed: bool) -> None:

@@ -53,6 +53,9 @@ async def sample(node: Node) -> int | None:
                 node.wake.set()
     except TimeoutError:
         return None
+    except ValueError as error:  # not JSON, or not of this version's shape
+        log.warning("the GPU sampler said something that cannot be read: %s", error)
+        return None
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

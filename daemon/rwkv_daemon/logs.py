@@ -20,7 +20,8 @@ async def stream(node: Node, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """The log of a job (with its engine's life), an engine, or the daemon. Raises RefusedError."""
     target = request.target
     if target == "daemon":
-        for event in (await events.stored(node.store, -1))[-max(request.tail, 0) :]:
+        kept = await events.stored(node.store, -1)
+        for event in kept[max(len(kept) - max(request.tail, 0), 0) :]:
             yield LogChunk(source="daemon", text=f"{event.at} {event.text or event.kind}\n")
         return
     number = int(target[1:]) if target[1:].isdecimal() and len(target) < 18 else 0
@@ -103,27 +104,41 @@ def read_from(path: Path, offset: int) -> bytes:
     try:
         with path.open("rb") as file:
             file.seek(offset)
-            return file.read(CHUNK_BYTES)
+            return whole_characters(file.read(CHUNK_BYTES))
     except FileNotFoundError:
         return b""
+
+
+def whole_characters(data: bytes) -> bytes:
+    """Without a UTF-8 character that is cut off at the end, unless there is nothing else."""
+    for length in range(1, min(4, len(data))):
+        lead = data[-length]
+        if lead < 0x80:
+            break
+        if lead >= 0xC0:
+            needs = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            return data[:-length] if length < needs else data
+    return data
 
 
 def start_of_tail(path: Path, lines: int) -> int:
     """The byte where the last `lines` lines begin. Reads backwards: logs are long."""
     try:
         with path.open("rb") as file:
-            position = end = file.seek(0, 2)
-            found = 0
+            end = file.seek(0, 2)
+            if lines <= 0:
+                return end
+            position = max(end - 1, 0)  # a line feed that ends the file begins no line
             while position > 0:
                 step = min(CHUNK_BYTES, position)
                 position -= step
                 file.seek(position)
                 block = file.read(step)
-                for index in range(len(block) - 1, -1, -1):
-                    if block[index] == 0x0A and position + index != end - 1:
-                        found += 1
-                        if found == lines:
-                            return position + index + 1
+                index = len(block)
+                while (index := block.rfind(b"\n", 0, index)) >= 0:
+                    lines -= 1
+                    if not lines:
+                        return position + index + 1
             return 0
     except FileNotFoundError:
         return 0

@@ -38,7 +38,9 @@ def describe(nvml: Any, index: int) -> dict[str, object]:
     uuid = query(nvml, lambda: nvml.nvmlDeviceGetUUID(handle)) if handle is not None else None
     if uuid is None:
         return {"id": f"gpu-index-{index}", "use": "unknown"}
-    memory = query(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    # version 2 counts what the driver keeps for itself (over 512 MiB on large cards) apart from what is in use
+    memory = query(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2))
+    memory = memory or query(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
     rates = query(nvml, lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
     power = query(nvml, lambda: nvml.nvmlDeviceGetPowerUsage(handle))
     processes = query(nvml, lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle))

@@ -5,6 +5,7 @@ first waiting job on a free lease. Else, if an engine has no work and a waiting 
 an engine that is loaded is always used before a new one is started, and jobs keep their queue order within an engine.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from rwkvctl.protocol.states import EngineState, Reason
@@ -129,9 +130,8 @@ def busy_leases(engines: dict[int, EngineFact]) -> str:
     return ", ".join(held) or "none on this node"
 
 
-def unload_idle(engines: object, idle_unload_s: float) -> list[Command]:
+def unload_idle(engines: Iterable[EngineFact], idle_unload_s: float) -> list[Command]:
     """Engines that have had no work for too long."""
-    assert hasattr(engines, "__iter__")
     return [
         UnloadEngine(e.id, f"no work for {idle_unload_s:.0f} s")
         for e in engines

@@ -223,9 +223,10 @@ def slug(name: str, known: set[str], flag: str) -> str:
     """A benchmark's canonical name from any usual spelling (`MATH-500`, `gsm8k_test`). Raises SelectionError."""
     text = re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")
     stem, _, split = text.rpartition("_")
-    for candidate in (text, ALIASES.get(text, ""), stem if split in SPLITS else "", ALIASES.get(stem, "")):
-        if candidate in known:
-            return candidate
+    for candidate in (text, stem) if split in SPLITS else (text,):
+        for spelling in (candidate, ALIASES.get(candidate, "")):
+            if spelling in known:
+                return spelling
     raise SelectionError(f"{flag}: unknown {name}; known are {', '.join(sorted(known))}.")
 
 

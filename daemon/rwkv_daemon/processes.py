@@ -85,16 +85,20 @@ def start(launch: Launch) -> Worker:
     options = ["--lock", str(launch.lock)] if launch.lock else []
     argv = [sys.executable, "-I", "-S", str(SHIM), str(launch.record), str(launch.log), *options, "--", *launch.argv]
     environment = launch.environment | {MARKER: launch.uuid, "SPT_NOENV": "1"}
-    with launch.log.open("ab") as log:
+    log = os.open(launch.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+    try:
         popen = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
         )
+    finally:
+        os.close(log)
     deadline = time.monotonic() + RECORD_TIMEOUT_S
     while (record := read_record(launch.record)) is None:
         if popen.poll() is not None:
             raise NotStartedError(f"the shim ended with code {popen.returncode} before starting {launch.argv[0]}")
         if time.monotonic() > deadline:
             popen.kill()
+            popen.wait()
             raise NotStartedError(f"no record of {launch.argv[0]} after {RECORD_TIMEOUT_S:.0f} s")
         time.sleep(0.002)
     return Worker(launch.uuid, launch.record, record, os.pidfd_open(popen.pid), popen)
@@ -121,7 +125,7 @@ def read_record(path: Path) -> ShimRecord | None:
     """The shim's record, or None if there is none (yet) or it is unreadable."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=ShimRecord)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
@@ -141,12 +145,22 @@ def is_same(pid: int, ticks: int) -> bool:
 def marker_of(pid: int) -> str:
     """The attempt a process belongs to, from its environment; empty if it has none or is not ours to read."""
     prefix = f"{MARKER}=".encode()
-    for path in (Path(f"/proc/{pid}/environ"), *Path(f"/proc/{pid}/task").glob("*/environ")):
-        with contextlib.suppress(OSError):
-            for pair in path.read_bytes().split(b"\0"):
-                if pair.startswith(prefix):
-                    return pair.removeprefix(prefix).decode(errors="replace")
+    for pair in environment_of(pid).split(b"\0"):
+        if pair.startswith(prefix):
+            return pair.removeprefix(prefix).decode(errors="replace")
     return ""
+
+
+def environment_of(pid: int) -> bytes:
+    """/proc/PID/environ; where the first thread has ended and others live, it can be read from one of them only."""
+    process = Path(f"/proc/{pid}")
+    with contextlib.suppress(OSError):
+        return (process / "environ").read_bytes()
+    with contextlib.suppress(OSError):
+        for thread in (process / "task").iterdir():
+            with contextlib.suppress(OSError):
+                return (thread / "environ").read_bytes()
+    return b""
 
 
 def members(uuid: str) -> Iterator[int]:

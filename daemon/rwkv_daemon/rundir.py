@@ -26,6 +26,12 @@ FORMAT: Final = 1
 Desired = Literal["run", "stop"]
 
 
+class Head(Struct, frozen=True):
+    """The one field every version of job.json has."""
+
+    format: int = 0
+
+
 class JobSpec(Struct, frozen=True, kw_only=True):
     """What a runner is to do. `earlier` are the attempts whose samples count as done."""
 
@@ -125,10 +131,11 @@ class RunDir:
 
     def read_spec(self) -> JobSpec:
         """The specification. Raises UnknownFormatError if it is from another version of the product."""
-        spec = msgspec.json.decode((self.path / "job.json").read_bytes(), type=JobSpec)
-        if spec.format not in {FORMAT, FORMAT - 1}:
-            raise UnknownFormatError(f"{self.path} has format {spec.format}; this runner reads {FORMAT}")
-        return spec
+        content = (self.path / "job.json").read_bytes()
+        found = msgspec.json.decode(content, type=Head).format
+        if found not in {FORMAT, FORMAT - 1}:
+            raise UnknownFormatError(f"{self.path} has format {found}; this runner reads {FORMAT}")
+        return msgspec.json.decode(content, type=JobSpec)
 
     def read_engines(self) -> Engines:
         return msgspec.json.decode((self.path / "engines.json").read_bytes(), type=Engines)
@@ -154,7 +161,7 @@ def replace(path: Path, content: bytes) -> None:
 def whole_lines(data: bytes) -> tuple[list[bytes], int]:
     """The complete lines in `data` and how many bytes they take; a torn last line is left."""
     end = data.rfind(b"\n") + 1
-    return data[:end].splitlines(), end
+    return data[:end].split(b"\n")[:-1], end
 
 
 def read_records(path: Path) -> Iterator[Record]:
@@ -168,8 +175,8 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def decode_record(line: bytes) -> Record | None:
-    """A line as a record, or None if it is torn."""
+    """A line as a record, or None if it is torn (or not UTF-8, which msgspec reports by an error of its own)."""
     try:
         return record_decoder.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None

@@ -105,6 +105,7 @@ def main() -> None:
         os.close(opener)
         run_worker(argv, log, gate, me)
     os.close(gate)
+    os.setpgid(worker, worker)  # here too: a signal to pass on may come before the child has run
     for forwarded in (signal.SIGTERM, signal.SIGINT):
         signal.signal(forwarded, lambda number, _frame: pass_on(worker, number))
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123

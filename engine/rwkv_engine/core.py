@@ -17,6 +17,14 @@ IDLE_BEAT_S = 1.0
 Condition = Callable[[AnyTask], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the tasks that fulfil the condition; with `error` as their answer unless nobody is left to hear it."""
+
+    condition: Condition
+    error: str = ""
+
+
 class StepRunner(Protocol):
     """What runs a plan."""
 
@@ -36,7 +44,7 @@ class Engine:
     steps: int = 0
     occupancy: float = 0.0
     on_exit: Callable[[], None] = lambda: None
-    _inbox: deque[AnyTask | Condition] = field(default_factory=deque)
+    _inbox: deque[AnyTask | Cancel] = field(default_factory=deque)
     _wake: threading.Condition = field(default_factory=threading.Condition)
     _incoming: int = 0
     _stopping: bool = False
@@ -68,10 +76,10 @@ class Engine:
             self._inbox.extend(tasks)
             self._wake.notify()
 
-    def cancel(self, condition: Condition) -> None:
-        """End the tasks that fulfil the condition before the next step."""
+    def cancel(self, cancel: Cancel) -> None:
+        """End tasks before the next step."""
         with self._wake:
-            self._inbox.append(condition)
+            self._inbox.append(cancel)
             self._wake.notify()
 
     def stop(self) -> None:
@@ -98,11 +106,16 @@ class Engine:
             arrived, self._incoming = list(self._inbox), 0
             self._inbox.clear()
         for thing in arrived:
-            if callable(thing):
-                self.scheduler.cancel(thing)
+            if isinstance(thing, Cancel):
+                self._cancel(thing)
             else:
                 self.scheduler.submit(thing)
         return not self._stopping
+
+    def _cancel(self, cancel: Cancel) -> None:
+        for task in self.scheduler.cancel(cancel.condition):
+            for result in task.failure(cancel.error) if cancel.error else ():
+                task.sink(result)
 
     def _step(self) -> None:
         """Schedule, run, update."""

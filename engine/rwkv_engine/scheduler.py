@@ -102,7 +102,7 @@ class Scheduler:
         self._endings = [strand for strand in self._endings if not condition(strand.task)]
         unique = list({id(task): task for task in tasks}.values())
         for task in unique:
-            task.cancelled = True
+            task.ended = True
         return unique
 
     def plan(self) -> list[Feed]:
@@ -224,11 +224,13 @@ class Scheduler:
 
     def _finish(self, task: AnyTask) -> None:
         self.counters.finished += 1
+        task.ended = True
         if not isinstance(task, GenerateTask):
             task.sink(task.answer())
 
     def _answer_all(self, task: AnyTask, error: str) -> None:
         self.counters.finished += 1
+        task.ended = True
         for result in task.failure(error):
             task.sink(result)
 

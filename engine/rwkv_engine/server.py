@@ -1,4 +1,4 @@
-"""The engine's HTTP routes: generate, score, health, stats, cancel. Answers are NDJSON, each line once it is known.
+"""The engine's HTTP routes: generate, score, health, stats, cancel, tail. Answers are NDJSON, a line once known.
 
 Errors have one shape: {"code", "detail", "hint"}. A request is taken whole or not at all.
 """
@@ -11,16 +11,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from rwkv_engine.core import Engine
+from rwkv_engine.core import Cancel, Engine
 from rwkv_engine.errors import ItemError, QueueFullError
 from rwkv_engine.gauges import resident_bytes
 from rwkv_engine.requests import Compiler
+from rwkv_engine.tail import follow
 from rwkv_engine.tasks import AnyTask, GenerateTask, Result
 from rwkvctl.httpd import NDJSON, Request, Response
 from rwkvctl.protocol.engine import EngineHealth, EngineStats, GenerateItem, ScoreItem
 
 RETRY_AFTER_S = 1
-ITEMS = "/v1/requests/"
+ITEMS, TAIL = "/v1/requests/", "/tail"
 _encode = msgspec.json.Encoder().encode
 _generate_items = msgspec.json.Decoder(GenerateItem)
 _score_items = msgspec.json.Decoder(ScoreItem)
@@ -74,10 +75,13 @@ class Service:
                 return Response(body=_encode(self.health))
             case "GET", "/v1/stats":
                 return Response(body=_encode(self.stats()))
+            case "GET", path if path.startswith(ITEMS) and path.endswith(TAIL):
+                return self._tail(request, path.removeprefix(ITEMS).removesuffix(TAIL))
             case "DELETE", path if path.startswith(ITEMS):
                 return self._delete(path.removeprefix(ITEMS))
             case _:
-                routes = "POST /v1/generate, /v1/score; GET /v1/health, /v1/stats; DELETE /v1/requests/ID"
+                routes = "POST /v1/generate, /v1/score; GET /v1/health, /v1/stats, /v1/requests/ID/tail; "
+                routes += "DELETE /v1/requests/ID"
                 return refusal(404, "no_such_route", f"{request.method} {request.path} is not served here", routes)
 
     def _take(self, request: Request, compile_line: Callable[[bytes, _Answers], AnyTask]) -> Response:
@@ -92,7 +96,7 @@ class Service:
             return refusal(429, "queue_full", str(error), hint, {"retry-after": str(RETRY_AFTER_S)})
         answers.expected = sum(map(answers_of, tasks))
         self.open[answers] = tasks
-        asyncio.ensure_future(request.gone.wait()).add_done_callback(lambda _: self._left(answers))  # noqa: RUF006
+        asyncio.ensure_future(request.gone.wait()).add_done_callback(lambda _: self._left(answers))
         return Response(body=self._stream(answers), content_type=NDJSON)
 
     async def _stream(self, answers: _Answers) -> AsyncIterator[bytes]:
@@ -107,20 +111,29 @@ class Service:
             self._cancel(tasks)
         answers.end()
 
-    def _cancel(self, tasks: Sequence[AnyTask]) -> None:
+    def _cancel(self, tasks: Sequence[AnyTask], error: str = "") -> None:
         ours = set(map(id, tasks))
-        self.engine.cancel(lambda task: id(task) in ours)
+        self.engine.cancel(Cancel(lambda task: id(task) in ours, error))
 
     def _delete(self, item_id: str) -> Response:
-        """Cancel every item of that id, whatever request it came with; each of its open answers becomes an error."""
-        found = [(answers, task) for answers, tasks in self.open.items() for task in tasks if task.id == item_id]
-        self._cancel([task for _, task in found])
-        for answers, task in found:
-            for result in task.failure("cancelled"):
-                answers.queue.put_nowait(result)
+        """Cancel every item of that id, whatever request it came with; what it has not answered becomes an error."""
+        found = self._find(item_id)
         if not found:
             return refusal(404, "no_such_request", f"no item {item_id!r} is in flight", "it may have finished")
+        self._cancel(found, "cancelled")
         return Response(body=_encode({"cancelled": len(found)}))
+
+    def _tail(self, request: Request, item_id: str) -> Response:
+        """Stream what the item's samples generate, until they end."""
+        found = self._find(item_id)
+        if not found:
+            return refusal(404, "no_such_request", f"no item {item_id!r} is in flight", "it may have finished")
+        pieces = follow(found[0], lambda: list(self.engine.scheduler.running.values()), request.gone)
+        return Response(body=pieces, content_type=NDJSON)
+
+    def _find(self, item_id: str) -> list[AnyTask]:
+        """The tasks of that id in requests that are open."""
+        return [task for tasks in self.open.values() for task in tasks if task.id == item_id and not task.ended]
 
     def stats(self) -> EngineStats:
         """The engine's figures now."""

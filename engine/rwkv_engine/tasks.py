@@ -35,7 +35,7 @@ class TaskBase:
     tail: Tail | None = None
     open_strands: int = 0
     cached: int = 0
-    cancelled: bool = False
+    ended: bool = False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -46,6 +46,7 @@ class GenerateTask(TaskBase):
     keys: tuple[int, ...]
     tokenizer: Tokenizer
     keep: bool = False
+    answered: set[int] = field(default_factory=set)
 
     @property
     def forks(self) -> bool:
@@ -73,6 +74,7 @@ class GenerateTask(TaskBase):
 
     def answer(self, index: int, sample: Sample, ttl_s: float) -> Generated:
         """The finished sample as its client sees it."""
+        self.answered.add(index)
         usage = Usage(prompt=len(self.prompt), cached=self.cached, generated=len(sample.ids))
         if sample.stop is None or sample.stop == "error":
             return Generated(id=self.id, index=index, stop="error", usage=usage, error=NOT_FINITE)
@@ -82,8 +84,9 @@ class GenerateTask(TaskBase):
         )  # fmt: skip
 
     def failure(self, error: str) -> list[Result]:
-        """The same error for every sample."""
-        return [Generated(id=self.id, index=i, stop="error", error=error) for i in range(len(self.keys))]
+        """The same error for every sample that has no answer yet."""
+        missing = [i for i in range(len(self.keys)) if i not in self.answered]
+        return [Generated(id=self.id, index=i, stop="error", error=error) for i in missing]
 
 
 @dataclass(frozen=True, slots=True)

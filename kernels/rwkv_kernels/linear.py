@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-
 TILE_ROWS = 16
 SMALL = 32768  # elements: below, oneDNN's 12 us a call cost more than its kernel saves
 Activation = Literal["none", "relu", "sigmoid", "tanh"]

@@ -32,7 +32,7 @@ def samples(
     answer = context.client.get(f"/v1/jobs/{segment(job)}/samples", **query)
     items = answer.value["items"]
     if context.as_json or context.as_tabs or not items:
-        context.show(answer, views.sample_rows(items))
+        context.show(answer, views.sample_rows(items, "no wrong samples" if wrong else "no samples yet"))
     else:
         for item in items:
             draw(context.terminal, item, 0 if full else 12)
@@ -48,7 +48,7 @@ def draw(terminal: Terminal, item: Record, longest: int) -> None:
     role: Role = "warn" if value is None else "ok" if value >= 1 else "bad"
     mark = "–" if value is None else "✓" if value >= 1 else "✗" if value <= 0 else f"{value:.2f}"
     repeat = f" repeat {item['repeat']}" if item["repeat"] else ""
-    title = f"{mark} sample {item['number']} · row {item['row']}{repeat} · {safe_line(item['reason'])} "
+    title = f"{mark} row {item['row']}{repeat} · {safe_line(item['reason'])} · sample {item['number']} "
     width = min(terminal.width, 120)
     terminal.line(title + "─" * max(0, width - cell_width(title)), role)
     extracted = item.get("extracted")

@@ -68,7 +68,7 @@ class Console(App[None]):
             self.install_screen(screen(), screen.NAME)
             self.bind(screen.KEY, f"show('{screen.NAME}')", description=screen.TITLE)
         await self.push_screen(discover()[0].NAME)
-        self.run_worker(feed(self.link, self.state), group="feed")
+        self.run_worker(feed(self.link, self.state, self.draw_if_new), group="feed")
         self.set_interval(FRAME_S, self.draw_if_new)
 
     async def on_unmount(self) -> None:

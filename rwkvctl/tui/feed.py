@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -15,30 +16,38 @@ from rwkvctl.tui.state import ConsoleState
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 10.0
 JOBS: Final = 500
+HISTORY: Final = 20
+"""Events from before the console started that it shows."""
 
 
-async def feed(link: Link, state: ConsoleState) -> None:
-    """For ever: connect, follow, and when the daemon goes away, try again ever less often."""
+async def feed(link: Link, state: ConsoleState, draw: Callable[[], None]) -> None:
+    """For ever: connect, follow, and when the daemon goes away, try again ever less often.
+
+    `draw` is called for what an operator should see at once: a whole new picture, or its loss.
+    """
     pause_s = FIRST_PAUSE_S
     while True:
         try:
-            await follow(link, state)
+            await follow(link, state, draw)
             problem = "the daemon closed the event stream"
         except (RwkvctlError, msgspec.ValidationError) as error:
             problem = str(error)
         if not state.problem:
             pause_s = FIRST_PAUSE_S
         state.lose(problem)
+        draw()
         await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
         pause_s = min(LONGEST_PAUSE_S, pause_s * 1.6)
 
 
-async def follow(link: Link, state: ConsoleState) -> None:
+async def follow(link: Link, state: ConsoleState, draw: Callable[[], None]) -> None:
     """Load the whole picture, then take in events until the connection ends."""
     status = await link.ask(StatusRequest(limit=JOBS), StatusReply)
     if status.last_event < state.seq:
         state.seq = 0  # a new store: its numbers begin again
+    since = state.seq or max(0, status.last_event - HISTORY)
     state.load(status, time.time())
-    async for event in link.events(state.seq):
+    draw()
+    async for event in link.events(since):
         state.hear(event)
     raise UnreachableError("the daemon went away")

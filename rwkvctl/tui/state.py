@@ -48,7 +48,15 @@ class ConsoleState:
         self.revision += 1
 
     def hear(self, event: Event) -> None:
-        """Take in one event. Raises msgspec.ValidationError if it says something else than its kind."""
+        """Take in one event. Raises msgspec.ValidationError if it says something else than its kind.
+
+        An event from before the picture that was loaded is only news: the picture has it already.
+        """
+        if event.kind not in QUIET:
+            self.events.appendleft(event)
+        self.revision += event.kind != "heartbeat"
+        if 0 < event.seq <= self.seq:
+            return
         self.seq = max(self.seq, event.seq)
         if event.kind.startswith("job.") and "id" in event.data:
             self._put(msgspec.convert(event.data, JobView), new=event.kind == "job.queued")
@@ -60,9 +68,6 @@ class ConsoleState:
         elif event.kind == "lease" and "id" in event.data:
             lease = msgspec.convert(event.data, LeaseView)
             self.leases[lease.id] = lease
-        if event.kind not in QUIET:
-            self.events.appendleft(event)
-        self.revision += event.kind != "heartbeat"
 
     def _put(self, job: JobView, *, new: bool) -> None:
         """Keep a job's newest view; a score that an earlier view had stays with it.

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rwkvctl.render import BLANK, GAP, Cell, Table, layout, role_of, text_of
+from rwkvctl.render import BLANK, Cell, Layout, Table, layout, role_of, text_of
 from rwkvctl.safe import cell_width, fit, safe_line, safe_text, take
 
 STYLES: Final[dict[str, Style]] = {
@@ -94,7 +94,7 @@ class Grid(Widget):
         self.title, self.stale = "", False
         self.table, self.keys = Table([], []), list[str]()
         self.cells: list[list[Cell]] = []
-        self.fitted: tuple[int, list[int], list[int]] = (-1, [], [])
+        self.fitted: tuple[int, Layout] = (-1, Layout([], [], ""))
         self.cursor, self.top = 0, 0
 
     @property
@@ -109,7 +109,7 @@ class Grid(Widget):
         before, grown = self.chosen, len(table.rows) != len(self.table.rows)
         self.title, self.table, self.keys, self.stale = title, table, list(keys), stale
         self.cells = [[Cell(safe_line(text_of(cell)), role_of(cell)) for cell in row] for row in table.rows]
-        self.fitted = (-1, [], [])
+        self.fitted = (-1, Layout([], [], ""))
         self.cursor = self.keys.index(before) if before in self.keys else min(self.cursor, max(0, len(self.keys) - 1))
         self.refresh(layout=grown)
 
@@ -139,8 +139,8 @@ class Grid(Widget):
         """The pieces of a row; -1 is the titles."""
         columns, room = self.table.columns, self.size.width - 1
         if self.fitted[0] != room:
-            self.fitted = (room, *layout(columns, self.cells, room))
-        _, kept, widths = self.fitted
+            self.fitted = (room, layout(columns, self.cells, room))
+        kept, widths, gap = self.fitted[1]
         row = [Cell(column.title, "dim") for column in columns] if place < 0 else self.cells[place]
         pieces = [(" ", "")]
         for i, width in zip(kept, widths, strict=True):
@@ -148,7 +148,7 @@ class Grid(Widget):
             space = " " * (width - cell_width(text))
             role = "dim" if text in BLANK else row[i].role
             pieces.append((space + text if columns[i].right else text + space, role))
-            pieces.append((GAP, ""))
+            pieces.append((gap, ""))
         return pieces[:-1]
 
     def action_move(self, by: int) -> None:

@@ -67,22 +67,25 @@ class Store:
 async def open_store(path: Path) -> Store:
     """Open the store, creating or migrating it. Raises StoreDamagedError if the file is not a usable store."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        writer = await connect(path)
-        await migrate(writer, path)
-        reader = await connect(path)
-        await reader.execute("PRAGMA query_only = ON")
-    except sqlite3.DatabaseError as error:
-        raise StoreDamagedError(
-            f"{path} cannot be used as a store ({error}). Nothing was changed; move it aside to start an empty one "
-            f"(samples stay in {path.parent / 'runs'})."
-        ) from error
-    return Store(path, writer, reader)
+    async with contextlib.AsyncExitStack() as undo:
+        try:
+            writer = await connect(path, undo)
+            await migrate(writer, path)
+            reader = await connect(path, undo)
+            await reader.execute("PRAGMA query_only = ON")
+        except sqlite3.DatabaseError as error:
+            raise StoreDamagedError(
+                f"{path} cannot be used as a store ({error}). Nothing was changed; move it aside to start an empty one "
+                f"(samples stay in {path.parent / 'runs'})."
+            ) from error
+        undo.pop_all()
+        return Store(path, writer, reader)
 
 
-async def connect(path: Path) -> aiosqlite.Connection:
-    """A connection with our settings. Transactions are begun explicitly."""
+async def connect(path: Path, undo: contextlib.AsyncExitStack) -> aiosqlite.Connection:
+    """A connection with our settings, closed by `undo`: its thread would keep a process alive that gives up."""
     connection = await aiosqlite.connect(path, isolation_level=None)
+    undo.push_async_callback(connection.close)
     connection.row_factory = sqlite3.Row
     for pragma in (
         "journal_mode = WAL",

@@ -157,7 +157,7 @@ def facts(job: JobView) -> list[Pieces]:
 
 def samples(items: Iterable[SampleView]) -> Table:
     """Samples, one line each."""
-    columns = [Column("#", right=True), Column(" "), Column("REASON"), Column("EXTRACTED", cut="end"),
+    columns = [Column("ROW", right=True), Column(" "), Column("REASON"), Column("EXTRACTED", cut="end"),
                Column("EXPECTED", cut="end"), Column("COMPLETION", cut="end")]  # fmt: skip
     rows = [sample_row(item) for item in items]
     return Table(columns, rows, "no samples yet")
@@ -169,7 +169,8 @@ def sample_row(item: SampleView) -> list[str | Cell]:
     mark = Cell("–", "warn") if item.value is None else Cell("✓", "ok") if right else Cell("✗", "bad")
     completion = item.stages[-1].completion[-300:] if item.stages else ""
     extracted = "nothing" if item.extracted is None else item.extracted[:300]
-    return [str(item.number), mark, item.reason, extracted, item.expected[:300], completion.strip()]
+    row = f"{item.row}.{item.repeat}" if item.repeat else str(item.row)
+    return [row, mark, item.reason, extracted, item.expected[:300], completion.strip()]
 
 
 SCREEN = Job

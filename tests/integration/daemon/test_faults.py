@@ -1,8 +1,8 @@
 """Faults, by causing them: nothing is lost, nothing is generated twice once it was stored, other jobs go on."""
 
+import contextlib
 import os
 import random
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from rwkv_daemon import faults
 from rwkv_daemon.processes import read_record
 from rwkv_weights.files import builtin_checkpoint_path
 
-WORK = {"limit": 150, "settings": {"k": "8", "temperature": "1.0"}}
+WORK = {"limit": 150, "settings": {"k": "8", "temperature": "2.5"}}
 SAMPLES = 150 * 8
 
 
@@ -106,7 +106,7 @@ def test_every_crash_point_of_the_daemon(new_node, undisturbed, point):
 def test_every_crash_point_of_the_runner(new_node, undisturbed, tools, point):
     node = new_node().start(RWKVCTL_CRASH_AT=point)
     (name,) = node.dispatch(**WORK)
-    tools.wait_for(lambda: node.job(name)["attempt"] >= 3, 60, "it was tried three times", node.log)
+    tools.wait_for(lambda: node.job(name).get("attempt", 0) >= 3, 60, "it was tried three times", node.log)
     node.terminate()
     node.start()
     assert node.wait_for_state(name, "done", "failed")["state"] == "done"
@@ -129,6 +129,13 @@ def test_a_torn_last_line_is_done_again(node, tools, undisturbed):
     assert node.answers_of(name) == undisturbed
 
 
+def fill(path: Path) -> None:
+    """Take all the room there is."""
+    with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"\0" * 4096)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to mount a small tmpfs")
 def test_disk_full_in_the_middle_holds_the_job_and_loses_nothing(new_node, tools, undisturbed, tmp_path):
     node = new_node(min_free_disk_bytes="65536")
@@ -139,9 +146,7 @@ def test_disk_full_in_the_middle_holds_the_job_and_loses_nothing(new_node, tools
         node.start()
         (name,) = node.dispatch(**WORK)
         node.wait_until_some(name, 40)
-        free = shutil.disk_usage(node.home).free
-        with ballast.open("wb") as file:
-            file.write(b"\0" * max(0, free - 4096))
+        fill(ballast)
         tools.wait_for(
             lambda: node.job(name)["state"] in {"held", "done"} or "cannot be written" in node.log(), 60, "it is held", node.log
         )
@@ -154,16 +159,16 @@ def test_disk_full_in_the_middle_holds_the_job_and_loses_nothing(new_node, tools
         subprocess.run(["umount", "--lazy", str(node.home)], check=False)
 
 
-def test_a_corrupt_checkpoint_holds_its_jobs_and_others_go_on(node):
+def test_a_corrupt_checkpoint_holds_its_jobs_and_others_go_on(node, tools):
     bad = node.home / "weights" / "rwkv7-g1-0.1b-20250101-ctx4096.pth"
     bad.write_bytes(builtin_checkpoint_path().read_bytes()[:100_000])
     broken, good = node.dispatch(models=["rwkv7-g1*", "builtin"], limit=5)
     if "builtin" in node.job(broken)["model"]:
         broken, good = good, broken
-    job = node.wait_for_state(broken, "held", "failed")
     assert node.wait_for_state(good, "done")["score"]["n"] == 5
+    tools.wait_for(lambda: node.job(broken).get("reason") == "does-not-load", 60, "it is held", node.log)
     job = node.job(broken)
-    assert (job["state"], job["reason"]) == ("held", "does-not-load")
+    assert job["state"] == "held"
     assert "rwkv7-g1-0.1b" in job["detail"]
     plan = node.api.post("/v1/plan", {"selection": {"models": ["rwkv7*"], "only_datasets": ["demo_choice"]}}).value
     assert plan["rows"][0]["reason"] == "does-not-load"
@@ -210,14 +215,6 @@ def test_a_rude_model_hurts_no_terminal(node):
     shown = node.cli("samples", name, "--wrong", "--full", "-o", "table").stdout
     assert not set(shown) & {chr(code) for code in [*range(9), *range(11, 32), *range(0x7F, 0xA0)]}
     assert "␛" in shown
-
-
-def test_an_engine_that_keeps_dying_under_one_sample_makes_it_an_error(node, tools):
-    """Not caused by a model here: the engine is killed whenever the job has something in flight."""
-    (name,) = node.dispatch(limit=1)
-    other = node.dispatch(only_datasets=["demo_choice"], limit=1)
-    assert other
-    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
 
 
 def test_a_damaged_store_is_refused_with_a_remedy_and_left_alone(node):

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
+
 from rwkv_weights.files import builtin_checkpoint_path
 from rwkvctl.protocol.engine import (
     Continue,
@@ -163,6 +164,33 @@ def test_delete_ends_an_item_with_an_error(engine: Engine) -> None:
     engine.settle()
 
 
+def test_delete_leaves_the_other_items_of_the_request_alone(engine: Engine) -> None:
+    ends = Sampling(max_tokens=20, temperature=1.0)
+    items = [endless("doomed"), *(GenerateItem(id=f"fine{i}", text="ab", n=2, sampling=ends) for i in range(12))]
+    with engine.client.stream("POST", "/v1/generate", content=b"\n".join(map(msgspec.json.encode, items))) as response:
+        lines = response.iter_lines()
+        results = [json.loads(next(lines))]
+        other = httpx.Client(transport=httpx.HTTPTransport(uds=str(engine.socket)), base_url="http://e")
+        other.delete("/v1/requests/doomed")
+        other.close()
+        results += map(json.loads, lines)
+    answered = sorted((r["id"], r.get("index", 0)) for r in results)
+    assert answered == sorted([("doomed", 0), *((f"fine{i}", k) for i in range(12) for k in range(2))])
+
+
+def test_an_item_can_be_followed_while_it_is_generated(engine: Engine) -> None:
+    connection = engine.open(endless("watched"))
+    while not engine.stats().running:
+        time.sleep(0.01)
+    with engine.client.stream("GET", "/v1/requests/watched/tail") as response:
+        lines = response.iter_lines()
+        pieces = [json.loads(next(lines)) for _ in range(3)]
+    assert all((piece["id"], piece["index"]) == ("watched", 0) and piece["text"] for piece in pieces)
+    connection.close()
+    engine.settle()
+    assert engine.client.get("/v1/requests/watched/tail").status_code == 404
+
+
 def test_a_full_queue_is_429_and_takes_nothing(engine: Engine) -> None:
     connections = [engine.open(endless(str(i))) for i in range(8)]
     while engine.stats().running < 8:
@@ -286,7 +314,9 @@ def test_a_taken_socket_is_exit_code_1(engine: Engine) -> None:
 def test_it_runs_with_bare_paths_and_four_libraries(tmp_path: Path) -> None:
     """As on a node that has torch and nothing of ours installed."""
     paths = ":".join(str(ROOT / room) for room in (".", "engine", "kernels", "weights"))
-    block = "import sys; sys.modules['pyrwkv_tokenizer'] = None; from rwkv_engine.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    block = (
+        "import sys; sys.modules['pyrwkv_tokenizer'] = None; from rwkv_engine.__main__ import main; sys.exit(main())"
+    )
     argv = [sys.executable, "-c", block, "serve", str(builtin_checkpoint_path()), "--socket", str(tmp_path / "s")]
     process = subprocess.Popen(argv, env={"PYTHONPATH": paths, "PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"})
     wait_for(tmp_path / "s", process)  # type: ignore[arg-type]

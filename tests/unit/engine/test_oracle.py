@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from rwkv_engine.layout import lay_out
 from rwkv_engine.model import Model
 from rwkv_engine.state_pool import StatePool
@@ -16,6 +17,7 @@ from rwkv_weights.files import builtin_checkpoint_path
 
 pytest.importorskip("rwkv", reason="the oracle is the PyPI package rwkv")
 IDS = [(i * 1103515245 + 12345) % 65529 + 1 for i in range(32)]
+BUILTIN_IDS = [0, *(byte + 1 for byte in b"12+34=46\nab:1 cd:2 ef:3\ncd")]
 TOLERANCE = 1e-5
 
 
@@ -121,7 +123,7 @@ def agrees(path: Path, ids: Sequence[int], greedy_tokens: int) -> None:
         model, pool = engine(path, numerics)
         for batch in (1, 3, 16):
             companions = {slot: list(reversed(ids))[: 5 + slot] for slot in range(1, batch)}
-            logits = run(model, pool, {0: ids, **companions}, cuts=(1, 7, 16) if batch != 3 else ())
+            logits = run(model, pool, {0: ids, **companions}, cuts=(1, 7, 15) if batch != 3 else ())
             assert relative(logits[0][-1], last) <= TOLERANCE, (numerics, batch)
             assert relative(logits[0], reference) <= max(TOLERANCE, doubt), (numerics, batch)
             prompts = {slot: ids[slot % 5 : 8] if slot else ids[:8] for slot in range(batch)}
@@ -129,7 +131,7 @@ def agrees(path: Path, ids: Sequence[int], greedy_tokens: int) -> None:
 
 
 def test_tiny_random(tiny: Path) -> None:
-    agrees(tiny, IDS, 20)
+    agrees(tiny, IDS[:20], 6)
 
 
 @pytest.mark.slow
@@ -138,12 +140,12 @@ def test_tiny_random_256_tokens(tiny: Path) -> None:
 
 
 def test_builtin() -> None:
-    agrees(builtin_checkpoint_path(), [0, *(byte + 1 for byte in b"12+34=46\nab:1 cd:2 ef:3\ncd")], 60)
+    agrees(builtin_checkpoint_path(), BUILTIN_IDS, 24)
 
 
 @pytest.mark.slow
 def test_builtin_256_tokens() -> None:
-    agrees(builtin_checkpoint_path(), [0, *(byte + 1 for byte in b"12+34=46")], 256)
+    agrees(builtin_checkpoint_path(), BUILTIN_IDS, 256)
 
 
 @pytest.mark.slow

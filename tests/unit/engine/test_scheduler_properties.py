@@ -1,4 +1,4 @@
-"""The scheduler against a fake model whose state is the list of ids it was fed, so that every mistake shows as an id."""
+"""The scheduler against a fake model whose state is the ids it was fed, so that every mistake shows as an id."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rwkv_engine import cache
 from rwkv_engine.requests import Compiler
 from rwkv_engine.scheduler import Feed, Limits, Output, Scheduler
@@ -124,7 +125,8 @@ generates = st.builds(
         id="", text=text, n=n, keys=tuple(range(7, 7 + n)), group=group, priority=priority,
         sampling=Sampling(max_tokens=count), stops=Stops(tokens=(stop,) if stop else ()),
     ),
-    texts, st.integers(1, 4), st.integers(1, 6), st.sampled_from(["", "f", "k"]), st.sampled_from("xyz"), st.integers(0, 1),
+    texts, st.integers(1, 4), st.integers(1, 6), st.sampled_from(["", "f", "k"]), st.sampled_from("xyz"),
+    st.integers(0, 1),
 )  # fmt: skip
 scores = st.builds(
     lambda context, continuations: ScoreItem(id="", context=context, continuations=tuple(continuations)),

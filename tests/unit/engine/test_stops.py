@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rwkv_engine.errors import ItemError
 from rwkv_engine.sample import Sample, SampleRule
 from rwkv_engine.stops import StopRule, SuffixMatcher, aligned, resolve

@@ -1,4 +1,4 @@
-"""The World vocabulary and its byte part: both encoders agree, decoding is the own table's, partial UTF-8 is waited for."""
+"""The World vocabulary and its byte part: both encoders agree, decoding is our own, partial UTF-8 is waited for."""
 
 import hashlib
 import random
@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rwkv_engine import tokenizer
 from rwkv_engine.errors import ItemError, VocabularyError
 from rwkv_engine.tokenizer import BYTE_SIZE, WORLD_SIZE, IncrementalText, Tokenizer, for_vocabulary
@@ -15,9 +16,9 @@ WORLD = for_vocabulary(WORLD_SIZE)
 TRIE_ONLY = Tokenizer(WORLD.table, WORLD_SIZE)
 BYTES = for_vocabulary(BYTE_SIZE)
 CORPORA = {
-    "english": "The quick brown fox, said Alice's sister, didn't jump over 12,345.678 lazy dogs...\n\nUser: why?\n\nAssistant:",
+    "english": "The quick brown fox, said Alice's sister, didn't jump over 12,345.678 dogs...\n\nUser: why?\n\nAI:",
     "chinese": "中文测试:敏捷的棕色狐狸跳过了懒狗。你好,世界!\n\n一二三四五六七八九十",
-    "code": "def f(x: int) -> int:\n    return x ** 2  # square\n\n\n__global__ void k(half2 *a) { a[i] = __hadd2(a[i], b); }\t\t\r\n",
+    "code": "def f(x: int) -> int:\n    return x ** 2  # square\n\n\n__global__ void k(half2 *a) { a[i] = b; }\t\t\r\n",
     "emoji": "👩‍👩‍👧‍👦🇩🇪é\u0301a\u0308\x00\x07\x1b[31m\u200d\ufeff🏳️‍🌈",
     "blanks": " \n\n\n \n\n  \t   \r\n" * 7 + "a" * 40 + "=" * 33,
     "accents": "Über façade naïve Ñandú ЖЖЁ кириллица ελληνικά עברית العربية ไทย 한국어 日本語テスト",

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from rwkv_kernels.philox import philox, uniforms
 
 VECTORS = [

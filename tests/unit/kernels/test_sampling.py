@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rwkv_kernels import sampling
 from rwkv_kernels.draw import Costs, Draw
 from rwkv_kernels.philox import uniforms

@@ -80,3 +80,14 @@ def test_a_long_history_is_forgotten_from_its_old_end(state: ConsoleState, fake_
         state.hear(event("job.state", fake_daemon.job(number, "done")))
     assert len(state.jobs) <= 2000
     assert {"j1", "j2", "j2099"} <= set(state.jobs)
+
+
+def test_events_older_than_the_picture_are_only_news(fake_daemon: Any) -> None:
+    state = ConsoleState()
+    node = fake_daemon.Node()
+    node.tell("job.state", node.jobs[0])
+    state.load(node.on_status(), now=0.0)
+    state.hear(event("job.state", fake_daemon.job(1, "starting"), seq=1))
+    assert state.jobs["j1"].state == "generating"
+    assert state.counts == {"generating": 1, "queued": 1}
+    assert len(state.events) == 1

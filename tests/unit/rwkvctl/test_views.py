@@ -77,7 +77,8 @@ def test_score_row_says_what_qualifies_it(fake_daemon: Any) -> None:
         )
     )
     assert (cells["%"], cells["±ci"], cells["n"], cells["err"], cells["chance"]) == ("74.9", "2.3", "20", "2", "25.0")
-    assert cells["note"] == "first 20 rows"
+    assert cells["note"] == "partial"
+    assert cells["95 % ci"] == "72.6–77.2"
 
 
 def test_reasons_are_counted_and_explained() -> None:
@@ -113,3 +114,9 @@ def test_model_text_is_safe_in_every_table(fake_daemon: Any) -> None:
                 c for c in line.replace("\t", "") if ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u200b"
             ]
             assert "\u241b]52;c;" in line or line.split()[0].lower() in {"job", "model", "sample", "#", "engine"}
+
+
+def test_an_interval_that_is_not_symmetric_shows_its_longer_side() -> None:
+    assert views.value_with_interval({"value": 1.0, "ci_low": 0.94, "ci_high": 1.0}) == "100.0 ±6.0"
+    assert views.value_with_interval({"value": 0.5}) == "50.0"
+    assert views.value_with_interval({"value": None}) == "null"

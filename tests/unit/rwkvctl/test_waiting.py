@@ -71,3 +71,35 @@ def test_a_log_gets_a_line_for_each_tenth_and_each_change() -> None:
 
 def test_a_waiting_job_is_not_repeated() -> None:
     assert len(lines_of(*[{"state": "queued"}] * 20)) == 1
+
+
+class Tty(io.StringIO):
+    """A terminal that is not there."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+
+def test_a_terminal_is_redrawn_in_place_within_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal({"TERM": "xterm", "COLUMNS": "80", "LINES": "10", "NO_COLOR": "1"}, io.StringIO(), Tty())
+    monkeypatch.setattr("rwkvctl.progress.REDRAW_S", 0.0)
+    monkeypatch.setattr("os.get_terminal_size", lambda *_: (0, 0))
+    progress = Progress(terminal)
+    names = {"model": "rwkv7-g1-2.9b-20260814\x1b[2J", "benchmark": "math_500", "kind": "cot"}
+    score = {"value": 0.512, "ci_low": 0.45, "ci_high": 0.57}
+    for done in (1, 200):
+        jobs = [
+            {"id": f"j{n}", "state": "generating", "done": done, "total": 500, "eta_s": 3600.0, **names}
+            for n in range(20)
+        ]
+        progress.draw([*jobs, {"id": "j99", "state": "done", "done": 5, "total": 5, "running_score": score, **names}])
+    text = terminal.err.getvalue()
+    assert "\x1b[8F\x1b[J" in text
+    assert "jobs more; 1 of 21 have ended" in text
+    shown = text.replace("\x1b[8F\x1b[J", "").replace("\x1b[K", "")
+    assert "\x1b" not in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert len(shown.splitlines()) == 16

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from rwkv_weights import checkpoint
 from rwkv_weights.checkpoint import (
     CheckpointError,

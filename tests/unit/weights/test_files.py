@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from rwkv_weights import __main__ as chore
 from rwkv_weights import files
 from rwkv_weights.files import FileIdentity, builtin_checkpoint_path, hash_file

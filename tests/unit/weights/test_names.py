@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rwkv_weights.names import ModelName, natural, parse
 
 SEEN = [
@@ -36,7 +37,7 @@ def test_seen(name: str, architecture: str, version: str, size_b: float | None, 
 
 def test_versions_come_in_natural_order() -> None:
     ordered = ["g0", "g0a", "g0b", "g1", "g1a", "g1a3", "g1a4", "g1a10", "g1b", "g1h"]
-    assert sorted(reversed(ordered), key=natural) == ordered
+    assert sorted(set(ordered), key=natural) == ordered
 
 
 def test_small_models_come_first_and_unknown_names_last() -> None:
@@ -46,7 +47,7 @@ def test_small_models_come_first_and_unknown_names_last() -> None:
         "rwkv7-g1-1.5b-20250429-ctx4096",
         "zebra",
     ]
-    assert sorted(reversed(names), key=lambda n: parse(n).sort_key) == names
+    assert sorted(set(names), key=lambda n: parse(n).sort_key) == names
 
 
 @given(st.text(max_size=60))
