@@ -28,19 +28,22 @@ MARKS: Final[dict[str, tuple[str, Role]]] = {
 
 
 class Cell(NamedTuple):
-    """A text with a meaning that may be coloured."""
+    """A text with a meaning that may be coloured; `plain` is what a pipe gets in its place."""
 
     text: str
     role: Role = ""
+    plain: str = ""
 
 
 class Column(NamedTuple):
-    """A column: `right` aligned; `cut` says how it may be shortened; a `wide` one is dropped where it does not fit."""
+    """A column: `right` aligned; `cut` says how it may be shortened; a `wide` one is dropped where it does not fit,
+    and a `drawn` one is for eyes only: a pipe does not get it."""
 
     title: str
     right: bool = False
     cut: Literal["", "end", "middle"] = ""
     wide: bool = False
+    drawn: bool = False
 
 
 class Table(NamedTuple):
@@ -127,8 +130,9 @@ def paint(text: str, role: Role, colour: bool) -> str:
 
 def separated(table: Table) -> list[str]:
     """Title line and rows, cells separated by tabs, nothing cut, nothing coloured."""
-    rows = [[safe_line(text_of(cell)) for cell in row] for row in table.rows]
-    return ["\t".join(row) for row in [[column.title.lower() for column in table.columns], *rows]]
+    kept = [i for i, column in enumerate(table.columns) if not column.drawn]
+    rows = [[safe_line(plain_of(row[i])) for i in kept] for row in table.rows]
+    return ["\t".join(row) for row in [[table.columns[i].title.lower() for i in kept], *rows]]
 
 
 def aligned(table: Table, width: int, *, colour: bool) -> list[str]:
@@ -199,6 +203,11 @@ def text_of(cell: str | Cell) -> str:
     return cell.text if isinstance(cell, Cell) else cell
 
 
+def plain_of(cell: str | Cell) -> str:
+    """A cell's text for a pipe."""
+    return cell.plain or cell.text if isinstance(cell, Cell) else cell
+
+
 def role_of(cell: str | Cell) -> Role:
     """A cell's role."""
     return cell.role if isinstance(cell, Cell) else ""
@@ -207,7 +216,7 @@ def role_of(cell: str | Cell) -> Role:
 def state_cell(state: str) -> Cell:
     """A job's state with its mark."""
     mark, role = MARKS.get(state, ("?", "warn"))
-    return Cell(f"{mark} {state}", role)
+    return Cell(f"{mark} {state}", role, state)
 
 
 def bar(share: float, width: int) -> str:

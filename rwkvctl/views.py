@@ -113,8 +113,8 @@ def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
     """Jobs in any state: progress for those that run, the reason for those that wait."""
     columns = [
         Column("JOB"), Column("STATE"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"),
-        Column("KIND"), Column("PROGRESS", wide=True), Column("DONE", right=True), Column("SCORE ±CI", right=True),
-        Column("ETA", right=True, wide=True), Column("WHY", cut="end"),
+        Column("KIND"), Column("PROGRESS", wide=True, drawn=True), Column("DONE", right=True),
+        Column("SCORE ±CI", right=True), Column("ETA", right=True, wide=True), Column("WHY", cut="end"),
     ]  # fmt: skip
     rows = [
         [
@@ -177,7 +177,7 @@ def plan(rows: Iterable[Record]) -> Table:
     cells = [
         [
             str(place),
-            Cell(*ACTIONS.get(row["action"], (row["action"], ""))),
+            Cell(*ACTIONS.get(row["action"], (row["action"], "")), row["action"]),
             row["model"],
             row["benchmark"],
             row["kind"],
@@ -289,7 +289,7 @@ def benchmarks(items: Iterable[Record]) -> Table:
             item["domain"],
             ",".join(item["kinds"]),
             count(item.get("rows")),
-            Cell("✓ yes", "ok") if item.get("ready") else Cell("– no", "dim"),
+            Cell("✓ yes", "ok", "yes") if item.get("ready") else Cell("– no", "dim", "no"),
             item["split"],
             str(item["version"]),
             item.get("licence", ""),

@@ -155,11 +155,13 @@ def environment_of(pid: int) -> bytes:
     """/proc/PID/environ; where the first thread has ended and others live, it can be read from one of them only."""
     process = Path(f"/proc/{pid}")
     with contextlib.suppress(OSError):
-        return (process / "environ").read_bytes()
+        if text := (process / "environ").read_bytes():
+            return text
     with contextlib.suppress(OSError):
         for thread in (process / "task").iterdir():
             with contextlib.suppress(OSError):
-                return (thread / "environ").read_bytes()
+                if text := (thread / "environ").read_bytes():
+                    return text
     return b""
 
 

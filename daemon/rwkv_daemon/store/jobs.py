@@ -71,10 +71,10 @@ async def newest_jobs(store: Store, *, state: str, session: str, before: int, li
 
 
 async def finished_jobs(store: Store, *, session: str, limit: int) -> list[JobRow]:
-    """The jobs that ended last, newest first."""
+    """The jobs that ended last, newest first. (`+state`: walk back by id rather than sort all that ever ended.)"""
     clause, parameters = session_clause(session)
     rows = await store.all(
-        f"SELECT * FROM job WHERE state IN ('done', 'failed', 'stopped'){clause} ORDER BY id DESC LIMIT ?",
+        f"SELECT * FROM job WHERE +state IN ('done', 'failed', 'stopped'){clause} ORDER BY id DESC LIMIT ?",
         (*parameters, limit),
     )
     return [JobRow.of(row) for row in rows]

@@ -93,7 +93,7 @@ def happened(state: ConsoleState) -> Table:
     rows: list[list[str | Cell]] = [
         [
             Cell(clock(event.at), "dim"),
-            Cell(event.job or event.engine or event.session, "bold"),
+            Cell(event.job or event.engine or "–", "bold"),
             Cell(event.kind, ROLES.get(str(event.data.get("state", "")), "info")),
             event.text,
         ]

@@ -61,7 +61,9 @@ def test_kill_9_at_random_moments(node, tools, undisturbed, victims, seed):
     for _ in range(2):
         moment = rng.randrange(1, SAMPLES // 2)
         tools.wait_for(
-            lambda m=moment: (j := node.job(name)).get("stages_done", 0) >= m or j["state"] == "done", 60, "it is underway"
+            lambda m=moment: (j := node.job(name)).get("stages_done", 0) >= m or j["state"] == "done",
+            60,
+            "it is underway",
         )
         if victims in {"daemon", "all"}:
             node.kill()
@@ -148,7 +150,10 @@ def test_disk_full_in_the_middle_holds_the_job_and_loses_nothing(new_node, tools
         node.wait_until_some(name, 40)
         fill(ballast)
         tools.wait_for(
-            lambda: node.job(name)["state"] in {"held", "done"} or "cannot be written" in node.log(), 60, "it is held", node.log
+            lambda: node.job(name)["state"] in {"held", "done"} or "cannot be written" in node.log(),
+            60,
+            "it is held",
+            node.log,
         )
         assert node.answers()
         ballast.unlink()

@@ -34,7 +34,9 @@ def test_the_same_work_is_never_queued_twice(node):
     (first,) = node.dispatch(limit=5)
     assert node.dispatch(limit=5) == []
     node.wait_for_state(first, "done")
-    reply = node.api.post("/v1/plan", {"selection": {"models": ["builtin"], "only_datasets": ["demo_arith"], "limit": 5}})
+    reply = node.api.post(
+        "/v1/plan", {"selection": {"models": ["builtin"], "only_datasets": ["demo_arith"], "limit": 5}}
+    )
     (row,) = reply.value["rows"]
     assert (row["action"], row["reason"], row["job"]) == ("skip", "done", first)
     (second,) = node.dispatch(limit=5, overwrite=True)

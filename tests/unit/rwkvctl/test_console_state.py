@@ -60,10 +60,9 @@ def test_losing_the_daemon_keeps_what_is_known(state: ConsoleState) -> None:
 
 
 def test_waiting_jobs_stand_in_the_order_they_will_run(state: ConsoleState, fake_daemon: Any) -> None:
-    for number, more in [(11, {}), (12, {"priority": 5}), (9, {}), (8, {"reason": "data-missing"})]:
-        state.hear(
-            event("job.queued", fake_daemon.job(number, "held" if number == 8 else "queued", **more), seq=number)
-        )
+    given = [(11, {}), (12, {"priority": 5}), (9, {}), (8, {"reason": "data-missing"})]
+    for seq, (number, more) in enumerate(given, 1):
+        state.hear(event("job.queued", fake_daemon.job(number, "held" if number == 8 else "queued", **more), seq=seq))
     assert [job.id for job in state.waiting] == ["j12", "j2", "j9", "j11", "j8"]
 
 

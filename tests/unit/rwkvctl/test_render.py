@@ -104,3 +104,9 @@ def test_words_for_numbers() -> None:
     assert bar(0.5, 6) == "━━━┄┄┄"
     assert [duration(s) for s in (8, 264, 9660, 273600, None)] == ["8s", "4m24s", "2h41m", "3d04h", "–"]
     assert [size(b) for b in (999, 999_999, 2**33, None)] == ["999 B", "977 KiB", "8.0 GiB", "–"]
+
+
+def test_pipe_gets_words_in_place_of_marks_and_bars() -> None:
+    table = Table([Column("STATE"), Column("PROGRESS", drawn=True)], [[Cell("✓ done", "ok", "done"), "━━━"]])
+    assert separated(table) == ["state", "done"]
+    assert aligned(table, 0, colour=False)[1] == "✓ done  ━━━"

@@ -1,0 +1,152 @@
+"""The daemon against its bars: start-up, idle memory, `status` with 10,000 stored jobs, planning 200 x 50.
+
+    python bench/daemon.py
+
+A real daemon on a scratch home, asked over its socket; the plan is computed in this process by the daemon's own pure
+planner. The peers named are those that reference/daemon.md measured (supervisord `status` 121 ms, `tsp` 7.4 ms at 900
+jobs); they are not run here, so no ratio to them is printed.
+"""
+
+import asyncio
+import datetime as dt
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rwkv_daemon.plan import Facts, KindFact, ModelFact, make_plan
+from rwkv_daemon.store import NewJob, open_store
+from rwkv_daemon.store.jobs import add_job, add_session
+from rwkvctl import __version__
+from rwkvctl.client import Client
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.messages import Selection
+
+JOBS, MODELS, BENCHMARKS = 10_000, 200, 50
+
+
+def main() -> None:
+    """Print one table."""
+    stamp = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    print(f"rwkvctl {__version__}, Python {platform.python_version()}, {platform.platform()}, "
+          f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {stamp}")  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "h"
+        starts = [start_and_stop(home) for _ in range(5)]
+        line("daemon: start until it answers", statistics.median(s for s, _ in starts) * 1000, "ms", 500)
+        line("daemon: RSS at idle", starts[-1][1] / 2**20, "MiB", 80)
+        empty = with_daemon(home, ask_status)
+        asyncio.run(fill(home))
+        full = with_daemon(home, ask_status)
+        line(f"status over the socket, {JOBS:,} stored jobs", full * 1000, "ms", 40)
+        line("  ratio to an empty store", full / empty, "x", None)
+        line("CLI `rwkvctl status`, wall", with_daemon(home, cli_status) * 1000, "ms", None)
+    line(f"plan of {MODELS} models x {BENCHMARKS} benchmarks", plan_time() * 1000, "ms", 200)
+
+
+def line(what: str, value: float, unit: str, bar: float | None) -> None:
+    verdict = "" if bar is None else f"   bar {bar:g} {unit}: {'met' if value <= bar else 'MISSED'}"
+    print(f"{what:<52}{value:10.2f} {unit:<4}{verdict}")
+
+
+def start_and_stop(home: Path) -> tuple[float, int]:
+    """(seconds from start to the first answer, RSS in bytes after it has come to rest)."""
+    return with_daemon(home, lambda api, pid, took: (took, rss_after_rest(pid)))
+
+
+def with_daemon(home: Path, measure: Callable[[Client, int, float], Any]) -> Any:
+    """Start a daemon, measure, stop it."""
+    environment = os.environ | {"RWKVCTL_HOME": str(home)}
+    begun = time.perf_counter()
+    daemon = subprocess.Popen([sys.executable, "-m", "rwkv_daemon"], env=environment, stderr=subprocess.DEVNULL)
+    api = Client(str(home / "run" / "daemon.sock"), tries=1)
+    try:
+        while not answers(api):
+            time.sleep(0.002)
+        return measure(api, daemon.pid, time.perf_counter() - begun)
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait()
+
+
+def answers(api: Client) -> bool:
+    try:
+        api.get("/v1/info")
+    except (OSError, RwkvctlError):
+        return False
+    return True
+
+
+def rss_after_rest(pid: int) -> int:
+    time.sleep(1.5)
+    fields = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def ask_status(api: Client, _pid: int, _took: float) -> float:
+    """Median seconds of one status."""
+    return median_of(lambda: api.get("/v1/status"), 50)
+
+
+def cli_status(api: Client, _pid: int, _took: float) -> float:
+    socket = str(api.path) if hasattr(api, "path") else ""
+    command = [sys.executable, "-m", "rwkvctl.cli", "status", *(["--socket", socket] if socket else [])]
+    return median_of(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), 10)
+
+
+def median_of(action: Callable[[], object], times: int) -> float:
+    taken = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken)
+
+
+async def fill(home: Path) -> None:
+    """Finished jobs, as many as a lab has after a year."""
+    store = await open_store(home / "store.sqlite")
+    async with store.write() as db:
+        await add_session(db, "bench", "{}", "bench", ("0", ""))
+        for number in range(JOBS):
+            await add_job(db, "bench", a_job(number))
+    await store.close()
+
+
+def a_job(number: int) -> NewJob:
+    return NewJob(
+        model=f"rwkv7-g1a-{number % MODELS}", weights_path=f"/w/{number % MODELS}.pth", weights_sha256="0" * 64,
+        benchmark=f"b{number % BENCHMARKS}", kind="free_response", state="done", reason="", detail="", priority=0,
+        generation_key=f"{number:032x}", grade_key=f"{number:032x}", settings="{}", configuration='{"stages": []}',
+        grader="g", grader_version="1", benchmark_version=1, rows_sha256="0" * 64, seed=0, row_limit=None,
+        numerics="fp32", repeats=1, stages=1, total=100, run_log_dir="",
+    )  # fmt: skip
+
+
+def plan_time() -> float:
+    """Median seconds to plan every pair, half of them scored already."""
+    models = tuple(
+        ModelFact(name=f"m{i}", path=f"/w/m{i}.pth", sha256=f"{i:064x}", architecture="rwkv7", parameters_b=1.5)
+        for i in range(MODELS)
+    )
+    kinds = tuple(
+        KindFact(
+            benchmark=f"b{i}", benchmark_version=1, kind="free_response", domain="free_response",
+            configuration={"stages": [{"name": "cot"}, {"name": "final"}], "seed": 42}, repeats=1, grader="g",
+            grader_version="1", rows=1000, rows_sha256=f"{i:064x}",
+        )
+        for i in range(BENCHMARKS)
+    )  # fmt: skip
+    facts = Facts(models=models, kinds=kinds, numerics="fp32", scored=lambda key: "j1" if key < "8" else "")
+    return median_of(lambda: make_plan(Selection(), facts).hash, 5)
+
+
+if __name__ == "__main__":
+    main()

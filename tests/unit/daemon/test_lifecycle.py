@@ -1,0 +1,102 @@
+"""The table of a job's life, read the other way round: by state, what may happen and where it leads."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rwkv_daemon.lifecycle import TABLE, Happening, IllegalTransitionError, after, allows, stage
+from rwkvctl.protocol.states import ACTIVE, TERMINAL, JobState
+
+STATES: tuple[JobState, ...] = get_args(JobState)
+HAPPENINGS: tuple[Happening, ...] = get_args(Happening)
+
+RUNNING = {"retry": "queued", "fail": "failed", "stop": "stopping", "finish": "done"}
+LIFE: dict[JobState, dict[str, str]] = {
+    "held": {"release": "queued", "resume": "queued", "stop": "stopped"},
+    "queued": {"hold": "held", "place": "starting", "stop": "stopped", "fail": "failed"},
+    "starting": RUNNING | {"hold": "held", "generate": "generating", "grade": "grading", "judge": "judging"},
+    "generating": RUNNING | {"hold": "held", "grade": "grading", "judge": "judging"},
+    "grading": RUNNING | {"hold": "held", "judge": "judging"},
+    "judging": RUNNING,
+    "paused": {"resume": "queued", "stop": "stopped"},
+    "stopping": {"ended": "stopped", "finish": "done"},
+    "stopped": {"resume": "queued"},
+    "failed": {"resume": "queued"},
+    "done": {},
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("happening", HAPPENINGS)
+def test_every_pair_leads_where_the_life_of_a_job_says_or_is_refused(state: JobState, happening: Happening) -> None:
+    expected = LIFE[state].get(happening)
+    assert allows(state, happening) is (expected is not None)
+    if expected is None:
+        with pytest.raises(IllegalTransitionError, match=f"'{happening}' cannot happen to a job that is {state}"):
+            after(state, happening)
+    else:
+        assert after(state, happening) == expected
+
+
+def test_the_table_names_only_known_words() -> None:
+    assert set(TABLE) == set(HAPPENINGS)
+    assert {state for row in TABLE.values() for pair in row.items() for state in pair} <= set(STATES)
+    assert set(LIFE) == set(STATES)
+
+
+@given(st.sampled_from(["held", "queued"]), st.lists(st.sampled_from(HAPPENINGS), max_size=40))
+def test_any_order_of_happenings_ends_in_a_legal_state(first: JobState, happenings: list[Happening]) -> None:
+    state = first
+    for happening in happenings:
+        before = state
+        if allows(state, happening):
+            state = after(state, happening)
+        assert state in STATES
+        assert state != before or happening not in LIFE[before]
+        if before == "done":
+            assert state == "done"
+        elif before in TERMINAL and state != before:
+            assert (happening, state) == ("resume", "queued")
+
+
+def test_a_terminal_job_is_left_only_by_resume_and_a_done_one_never() -> None:
+    assert {state: set(LIFE[state]) for state in TERMINAL} == {
+        "done": set(),
+        "failed": {"resume"},
+        "stopped": {"resume"},
+    }
+
+
+def test_every_active_job_can_be_stopped_for_good() -> None:
+    for state in ACTIVE - {"stopping"}:
+        assert after(after(state, "stop"), "ended") == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("stages_done", "graded", "expected"),
+    [
+        (0, 0, None),
+        (1, 0, "generate"),
+        (19, 9, "generate"),
+        (20, 0, "grade"),
+        (20, 9, "grade"),
+        (20, 10, "finish"),
+        (0, 10, "finish"),  # every sample was given up as an error: nothing was completed
+    ],
+)
+def test_stage_is_the_earliest_one_that_has_work(stages_done: int, graded: int, expected: Happening | None) -> None:
+    assert stage(stages_done=stages_done, stages_total=20, graded=graded, total=10) == expected
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 30), st.integers(1, 3))
+def test_stage_never_goes_back_while_counts_grow(done: int, graded: int, total: int, stages: int) -> None:
+    order = [None, "generate", "grade", "finish"]
+    done, graded = min(done, total * stages), min(graded, total)
+
+    def place(stages_done: int, grades: int) -> int:
+        return order.index(stage(stages_done=stages_done, stages_total=total * stages, graded=grades, total=total))
+
+    assert place(done, graded) <= place(done + 1, graded)
+    assert place(done, graded) <= place(done, graded + 1)

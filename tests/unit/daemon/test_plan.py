@@ -1,0 +1,400 @@
+"""The planner: which models and kinds a selection means, the one reason for each pair, their order, and the hash."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace as changed
+
+from rwkv_daemon.plan import Facts, KindFact, ModelFact, Plan, SelectionError, make_plan, select_models
+from rwkv_weights import names
+from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.states import REASONS
+
+
+def model(file: str, **changes: Any) -> ModelFact:
+    name = names.parse(file)
+    fact = ModelFact(
+        name=name.text,
+        path=f"/weights/main/{name.text}.pth",
+        sha256=f"sha-{name.text}",
+        architecture=name.architecture,
+        parameters_b=name.size_b,
+        order=name.sort_key,
+    )
+    return replace(fact, **changes)
+
+
+def kind(benchmark: str, name: str = "plain", **changes: Any) -> KindFact:
+    fact = KindFact(
+        benchmark=benchmark,
+        benchmark_version=1,
+        kind=name,
+        domain="free_response",
+        configuration={"kind": name, "seed": 42},
+        repeats=1,
+        grader="number",
+        grader_version="1",
+        rows=100,
+        rows_sha256=f"rows-{benchmark}",
+        chain_of_thought="cot" in name,
+    )
+    return replace(fact, **changes)
+
+
+BUILTIN = model("rwkv7-builtin.pth", name="builtin", builtin=True)
+SMALL_A3, SMALL_A10, SMALL_B = (model(f"rwkv7-{v}-0.1b-20250101-ctx4096.pth") for v in ("g1a3", "g1a10", "g1b"))
+BIG = model("rwkv7-g1a-2.9b-20250101-ctx4096.pth")
+UNVERSIONED = model("rwkv7-0.1b.pth")
+NAMELESS = model("my finetune.pth")
+MODELS = (BUILTIN, SMALL_A3, SMALL_A10, SMALL_B, BIG, UNVERSIONED, NAMELESS)
+KINDS = (
+    kind("math_500", "plain"),
+    kind("math_500", "cot", repeats=4),
+    kind("gsm8k", "cot", rows=1319),
+    kind("arc_challenge", "plain", domain="multi_choice", rows=1172),
+    kind("obscure", "plain", rows=10),
+    kind("demo_arith", "plain", builtin=True),
+)
+FACTS = Facts(models=MODELS, kinds=KINDS, numerics="fp32")
+
+
+def chosen(**flags: Any) -> list[ModelFact]:
+    return select_models(Selection(**flags), MODELS)
+
+
+def rows(plan: Plan) -> list[tuple[str, str, str]]:
+    return [(pair.row.model, pair.row.benchmark, pair.row.kind) for pair in plan.pairs]
+
+
+def only(facts: Facts, **flags: Any) -> Any:
+    """The one row of a plan for one model and one kind."""
+    (pair,) = make_plan(Selection(models=(SMALL_B.name,), only_datasets=("gsm8k",), **flags), facts).pairs
+    return pair.row
+
+
+# -- models
+
+
+@pytest.mark.parametrize(
+    ("globs", "expected"),
+    [
+        (("*g1a3*",), [SMALL_A3]),
+        (("rwkv7-g1a*-0.1b*",), [SMALL_A3, SMALL_A10]),
+        (("my finetune",), [NAMELESS]),
+        (("my finetune.pth",), [NAMELESS]),
+        (("/weights/main/my finetune.pth",), [NAMELESS]),
+        (("main/my*",), [NAMELESS]),
+        (("*2.9b*", "*g1b*"), [SMALL_B, BIG]),
+        (("builtin",), [BUILTIN]),
+        (("builtin", "*g1b*"), [SMALL_B, BUILTIN]),
+    ],
+)
+def test_globs(globs: tuple[str, ...], expected: list[ModelFact]) -> None:
+    assert chosen(models=globs) == expected
+
+
+@pytest.mark.parametrize("globs", [(), ("*",), ("*builtin*",), ("*.pth",)])
+def test_the_builtin_model_runs_only_when_it_is_named(globs: tuple[str, ...]) -> None:
+    try:
+        assert BUILTIN not in chosen(models=globs)
+    except SelectionError as error:
+        assert "builtin" in str(error)
+
+
+def test_models_come_in_natural_order() -> None:
+    assert chosen() == [UNVERSIONED, SMALL_A3, SMALL_A10, SMALL_B, BIG, NAMELESS]
+
+
+def test_expressions_match_anywhere_in_the_name() -> None:
+    assert chosen(model_regex=(r"g1a\d+-", r"^my")) == [SMALL_A3, SMALL_A10, NAMELESS]
+    assert chosen(models=("*0.1b*",), model_regex=(r"g1[ab]",)) == [SMALL_A3, SMALL_A10, SMALL_B]
+    with pytest.raises(SelectionError, match=r"--model-regex '\[' is not a valid expression"):
+        chosen(model_regex=("[",))
+
+
+@pytest.mark.parametrize("flags", [{"models": ("nothing*",)}, {"model_regex": ("nothing",)}])
+def test_a_selection_that_matches_no_model_says_what_was_asked(flags: dict[str, tuple[str, ...]]) -> None:
+    with pytest.raises(SelectionError, match="nothing"):
+        chosen(**flags)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "expected"),
+    [
+        (1.0, None, [BIG, NAMELESS]),  # a model of unknown size passes a lower bound
+        (None, 1.0, [UNVERSIONED, SMALL_A3, SMALL_A10, SMALL_B]),  # and fails an upper one
+        (0.1, 2.9, [UNVERSIONED, SMALL_A3, SMALL_A10, SMALL_B, BIG]),  # bounds are included
+        (3.0, 4.0, []),
+        (0.0, None, [UNVERSIONED, SMALL_A3, SMALL_A10, SMALL_B, BIG, NAMELESS]),
+    ],
+)
+def test_size_bounds(least: float | None, most: float | None, expected: list[ModelFact]) -> None:
+    assert chosen(min_param_b=least, max_param_b=most) == expected
+
+
+def test_latest_data_keeps_the_last_version_of_each_size_and_all_of_unknown_size() -> None:
+    assert chosen(model_select="latest-data") == [SMALL_B, BIG, NAMELESS]
+    other_architecture = model("rwkv6-g1-0.1b.pth")
+    found = select_models(Selection(model_select="latest-data"), [SMALL_B, SMALL_A10, other_architecture])
+    assert found == [other_architecture, SMALL_B]
+
+
+def test_param_extrema_keeps_the_first_and_last_of_each_size() -> None:
+    assert chosen(model_select="param-extrema") == [UNVERSIONED, SMALL_B, BIG, NAMELESS]
+    assert select_models(Selection(model_select="param-extrema"), [SMALL_B, SMALL_A3]) == [SMALL_A3, SMALL_B]
+
+
+# -- kinds
+
+
+@pytest.mark.parametrize(
+    ("given_name", "benchmark"),
+    [
+        ("math_500", "math_500"),
+        ("MATH-500", "math_500"),
+        ("math500", "math_500"),
+        ("math500_test", "math_500"),
+        ("gsm8k_test", "gsm8k"),
+        ("GSM8K main", "gsm8k"),
+        ("arc", "arc_challenge"),
+        ("ARC-Challenge", "arc_challenge"),
+        ("arc_challenge_validation", "arc_challenge"),
+        ("demo_arith", "demo_arith"),
+    ],
+)
+def test_usual_spellings_of_a_benchmark(given_name: str, benchmark: str) -> None:
+    plan = make_plan(Selection(only_datasets=(given_name,)), FACTS)
+    assert {row[1] for row in rows(plan)} == {benchmark}
+
+
+@pytest.mark.parametrize("name", ["arc_easy", "math500_hard", "mmlu", "", "___", "gsm8k_test_test"])
+def test_a_benchmark_that_merely_begins_like_a_known_one_is_unknown(name: str) -> None:
+    with pytest.raises(SelectionError, match="--only-datasets: unknown"):
+        make_plan(Selection(only_datasets=(name,)), FACTS)
+
+
+@pytest.mark.parametrize(
+    "flag", ["--only-jobs", "--skip-jobs", "--job-order", "--domains", "--only-datasets", "--skip-datasets"]
+)
+def test_unknown_names_are_refused_with_their_flag_and_what_is_known(flag: str) -> None:
+    field = flag.removeprefix("--").replace("-", "_")
+    with pytest.raises(SelectionError, match=f"{flag}: unknown nonsense; known are "):
+        make_plan(changed(Selection(), **{field: ("nonsense",)}), FACTS)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({}, {"math_500", "gsm8k", "arc_challenge", "obscure"}),
+        ({"only_jobs": ("cot",)}, {"math_500", "gsm8k"}),
+        ({"skip_jobs": ("plain",)}, {"math_500", "gsm8k"}),
+        ({"domains": ("multi_choice",)}, {"arc_challenge"}),
+        ({"only_datasets": ("gsm8k", "demo_arith")}, {"gsm8k", "demo_arith"}),
+        ({"skip_datasets": ("gsm8k_test",)}, {"math_500", "arc_challenge", "obscure"}),
+        ({"only_datasets": ("gsm8k",), "skip_datasets": ("gsm8k",)}, set()),
+    ],
+)
+def test_filters_of_kinds(flags: dict[str, tuple[str, ...]], expected: set[str]) -> None:
+    assert {row[1] for row in rows(make_plan(changed(Selection(), **flags), FACTS))} == expected
+
+
+# -- pairs
+
+
+def test_every_pair_is_there_once_with_one_action_and_one_reason() -> None:
+    plan = make_plan(Selection(), FACTS)
+    assert len(plan.pairs) == len(set(rows(plan))) == 6 * 5
+    assert (plan.models, plan.benchmarks) == (6, 4)
+    for pair in plan.pairs:
+        assert (pair.row.action, pair.row.reason) == ("run", "run")
+        assert pair.row.detail
+        assert pair.row.generation_key == pair.generation_key != ""
+
+
+BROKEN = replace(SMALL_B, broken="two loads failed")
+UNHASHED = replace(SMALL_B, sha256="")
+MISSING = kind("gsm8k", rows=None, rows_sha256="")
+READY = kind("gsm8k")
+
+
+def scored(_key: str) -> str:
+    return "j7"
+
+
+def opened(*_of: str) -> Any:
+    return "j8", "skip", "queued", "j8 is queued"
+
+
+def stopped(*_of: str) -> Any:
+    return "j9", "resume", "resume", "j9 has 3 of 10 samples"
+
+
+@pytest.mark.parametrize(
+    ("fact", "of_kind", "more", "expected"),
+    [
+        (BROKEN, READY, {"open_jobs": opened, "scored": scored, "disk_low": True}, ("hold", "does-not-load", "")),
+        (SMALL_B, READY, {"open_jobs": opened, "scored": scored, "disk_low": True}, ("skip", "queued", "j8")),
+        (SMALL_B, READY, {"open_jobs": stopped, "scored": scored}, ("resume", "resume", "j9")),
+        (SMALL_B, READY, {"scored": scored, "disk_low": True}, ("skip", "done", "j7")),
+        (UNHASHED, MISSING, {"scored": scored, "disk_low": True}, ("hold", "data-missing", "")),
+        (UNHASHED, READY, {"scored": scored, "disk_low": True}, ("hold", "weights-hashing", "")),
+        (SMALL_B, READY, {"disk_low": True}, ("hold", "disk-low", "")),
+        (SMALL_B, READY, {}, ("run", "run", "")),
+    ],
+)
+def test_the_first_reason_that_applies_is_given(
+    fact: ModelFact, of_kind: KindFact, more: dict[str, Any], expected: tuple[str, str, str]
+) -> None:
+    row = only(Facts(models=(fact,), kinds=(of_kind,), numerics="fp32", **more))
+    assert (row.action, row.reason, row.job) == expected
+    assert row.detail
+
+
+def test_overwrite_runs_what_has_a_score_but_never_what_is_queued() -> None:
+    facts = Facts(models=(SMALL_B,), kinds=(READY,), numerics="fp32", scored=scored)
+    assert only(facts).action == "skip"
+    assert only(facts, overwrite=True).action == "run"
+    assert only(replace(facts, open_jobs=opened), overwrite=True).action == "skip"
+
+
+def test_a_model_without_rows_is_held_or_left_out() -> None:
+    facts = Facts(models=(SMALL_B,), kinds=(MISSING,), numerics="fp32")
+    held, left_out = only(facts), only(facts, skip_missing_dataset=True)
+    assert (held.action, left_out.action) == ("hold", "skip")
+    assert held.reason == left_out.reason == "data-missing"
+    assert held.detail == "rwkvctl data prepare gsm8k"
+    assert (held.rows, held.samples, held.generation_key) == (None, None, "")
+
+
+def test_the_score_and_the_open_job_are_looked_up_by_what_the_work_is() -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def open_jobs(*of: str) -> None:
+        asked.append(of)
+
+    def ask_score(key: str) -> str:
+        asked.append((key,))
+        return ""
+
+    facts = Facts(models=(SMALL_B,), kinds=(READY,), numerics="fp32", open_jobs=open_jobs, scored=ask_score)
+    (pair,) = make_plan(Selection(models=(SMALL_B.name,)), facts).pairs
+    assert asked == [(SMALL_B.path, "gsm8k", "plain", pair.grade_key), (pair.grade_key,)]
+
+
+# -- order
+
+
+def test_jobs_are_ordered_by_flag_then_fame_then_samples_then_model() -> None:
+    by_default = list(dict.fromkeys((b, k) for _, b, k in rows(make_plan(Selection(), FACTS))))
+    assert by_default == [
+        ("math_500", "plain"),  # well known and direct
+        ("math_500", "cot"),  # well known: 4 x 100 samples
+        ("gsm8k", "cot"),  # well known: 1319 samples
+        ("obscure", "plain"),
+        ("arc_challenge", "plain"),
+    ]
+    wanted = list(dict.fromkeys((b, k) for _, b, k in rows(make_plan(Selection(job_order=("cot",)), FACTS))))
+    assert wanted[:2] == [("math_500", "cot"), ("gsm8k", "cot")]
+    first = [name for name, benchmark, k in rows(make_plan(Selection(), FACTS)) if (benchmark, k) == by_default[0]]
+    assert first == [m.name for m in chosen()]
+
+
+# -- the key and the hash
+
+
+def only_key(facts: Facts = FACTS, **flags: Any) -> str:
+    return str(only(facts, **flags).generation_key)
+
+
+def test_limit_seed_and_numerics_are_part_of_the_key() -> None:
+    keys = {
+        only_key(),
+        only_key(limit=10),
+        only_key(limit=11),
+        only_key(seed=7),
+        only_key(replace(FACTS, numerics="fast")),
+        only_key(replace(FACTS, kinds=(kind("gsm8k", "cot", configuration={"kind": "cot", "seed": 42, "t": 1}),))),
+    }
+    assert len(keys) == 6
+
+
+def test_the_seed_of_the_configuration_holds_unless_another_is_given() -> None:
+    facts = replace(FACTS, kinds=(kind("gsm8k", configuration={"seed": 5}),))
+    selection = Selection(models=(SMALL_B.name,))
+    assert make_plan(selection, facts).pairs[0].work.seed == 5
+    assert make_plan(changed(selection, seed=6), facts).pairs[0].work.seed == 6
+
+
+def test_a_limit_takes_rows_and_repeats_multiply_them() -> None:
+    facts = replace(FACTS, kinds=(kind("gsm8k", repeats=4, rows=100),))
+    assert (only(facts).rows, only(facts).samples) == (100, 400)
+    assert (only(facts, limit=10).rows, only(facts, limit=10).samples) == (10, 40)
+    assert only(facts, limit=1000).rows == 100
+
+
+def plan_hash(facts: Facts = FACTS, **flags: Any) -> str:
+    return make_plan(changed(Selection(), **flags), facts).hash
+
+
+def test_the_hash_changes_with_key_action_and_reason() -> None:
+    unhashed = replace(FACTS, models=tuple(replace(m, sha256="") for m in MODELS))
+    hashes = [
+        plan_hash(),
+        plan_hash(limit=5),
+        plan_hash(models=(SMALL_A3.name,)),
+        plan_hash(replace(FACTS, scored=scored)),
+        plan_hash(replace(FACTS, disk_low=True)),
+        plan_hash(replace(FACTS, models=tuple(replace(m, broken="no") for m in MODELS))),
+        plan_hash(unhashed),
+        plan_hash(unhashed, models=(SMALL_A3.name,)),
+        plan_hash(unhashed, models=(SMALL_B.name,)),
+    ]
+    assert len(set(hashes)) == len(hashes)
+
+
+def test_the_hash_does_not_depend_on_details_order_or_how_the_flags_were_spelt() -> None:
+    detailed = replace(FACTS, open_jobs=lambda *_: ("j1", "resume", "resume", "j1 has 3 of 10 samples"))
+    further = replace(FACTS, open_jobs=lambda *_: ("j1", "resume", "resume", "j1 has 9 of 10 samples; ETA 3 min"))
+    assert plan_hash(detailed) == plan_hash(further)
+    assert plan_hash(replace(FACTS, models=MODELS[::-1], kinds=KINDS[::-1])) == plan_hash()
+    assert plan_hash(job_order=("cot",)) == plan_hash()
+    assert plan_hash(only_datasets=("math500",)) == plan_hash(only_datasets=("MATH-500", "math_500_test"))
+
+
+def known(job: str, share: int) -> Callable[[str], str]:
+    """Says of one in `share` keys that it has a score, always of the same ones."""
+    return lambda key: job if key and int(key, 16) % share == 0 else ""
+
+
+@given(
+    st.permutations(MODELS),
+    st.permutations(KINDS),
+    st.builds(
+        Selection,
+        model_select=st.sampled_from(["all", "latest-data", "param-extrema"]),
+        limit=st.none() | st.integers(1, 2000),
+        min_param_b=st.none() | st.floats(0, 3),
+        max_param_b=st.none() | st.floats(0, 3),
+        seed=st.integers(0, 3),
+        overwrite=st.booleans(),
+        job_order=st.sampled_from([(), ("cot",), ("plain", "cot")]),
+    ),
+    st.integers(1, 5),
+    st.booleans(),
+)
+def test_the_same_facts_give_the_same_plan(
+    models: list[ModelFact], kinds: list[KindFact], selection: Selection, share: int, disk_low: bool
+) -> None:
+    facts = Facts(models=MODELS, kinds=KINDS, numerics="fast", scored=known("j3", share), disk_low=disk_low)
+    shuffled = replace(facts, models=tuple(models), kinds=tuple(kinds))
+    plan = make_plan(selection, facts)
+    assert plan == make_plan(selection, facts) == make_plan(selection, shuffled)
+    assert plan.hash == make_plan(selection, shuffled).hash
+    for pair in plan.pairs:
+        assert pair.row.reason in REASONS
+        assert (pair.row.action == "run") is (pair.row.reason == "run")
+        assert (pair.row.reason == "done") is (not selection.overwrite and known("j", share)(pair.grade_key) == "j")
