@@ -22,7 +22,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from rwkv_data import demo_rows
 
@@ -34,6 +34,19 @@ IGNORE = -100
 
 class TimeMix(nn.Module):
     """RWKV-7 attention replacement of one layer, with BlinkDL's parameter names."""
+
+    w1: Tensor
+    w2: Tensor
+    a1: Tensor
+    a2: Tensor
+    v1: Tensor
+    v2: Tensor
+    g1: Tensor
+    g2: Tensor
+    receptance: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    output: nn.Linear
 
     def __init__(self, layer: int) -> None:
         super().__init__()
@@ -102,7 +115,8 @@ class ChannelMix(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         dx = F.pad(x, (0, 0, 1, -1)) - x
-        return self.value(torch.relu(self.key(x + dx * self.x_k)) ** 2)
+        mixed: Tensor = self.value(torch.relu(self.key(x + dx * self.x_k)) ** 2)
+        return mixed
 
 
 class Block(nn.Module):
@@ -122,18 +136,20 @@ class Model(nn.Module):
         self.emb = nn.Embedding(VOCAB, WIDTH)
         nn.init.uniform_(self.emb.weight, -0.1, 0.1)
         self.blocks = nn.ModuleList(Block(i) for i in range(LAYERS))
+        self._layers: list[Block] = [block for block in self.blocks if isinstance(block, Block)]
         self.ln_out = nn.LayerNorm(WIDTH)
         self.head = nn.Linear(WIDTH, VOCAB, bias=False)
         nn.init.orthogonal_(self.head.weight, gain=0.5)
 
     def forward(self, ids: Tensor) -> Tensor:
-        x = self.blocks[0].ln0(self.emb(ids))
+        x: Tensor = self._layers[0].ln0(self.emb(ids))
         v_first = None
-        for block in self.blocks:
+        for block in self._layers:
             step, v_first = block.att(block.ln1(x), v_first)
             x = x + step
             x = x + block.ffn(block.ln2(x))
-        return self.head(self.ln_out(x))
+        logits: Tensor = self.head(self.ln_out(x))
+        return logits
 
 
 def wkv_chunked(r: Tensor, log_w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -185,7 +201,8 @@ class Examples:
 
     def row(self) -> tuple[list[int], list[int]]:
         """Ids and targets of one row; only answers are learned."""
-        ids, targets = [], []
+        ids: list[int] = []
+        targets: list[int] = []
         for prompt, answer in self.documents():
             p, a = [0, *encode(prompt)], encode(answer)
             if len(ids) + len(p) + len(a) - 1 > LENGTH:
@@ -201,7 +218,7 @@ class Examples:
 
 
 def held_out_accuracy(model: Model) -> tuple[float, float]:
-    """Exact match on the rows of demo_arith and demo_choice, teacher-forced (equal to greedy decoding when all match)."""
+    """Exact match on the rows of demo_arith and demo_choice, teacher-forced: what greedy decoding gets."""
     arith = [(str(row["question"]), f"{row['answer']}\n") for row in demo_rows.arith_rows()]
     choice = [
         (demo_rows.lookup_prompt(list(row["choices"]), str(row["question"])), f"{row['answer']}\n")  # type: ignore[call-overload]
@@ -242,7 +259,7 @@ def train(out: Path, steps: int, seed: int, curve: Path | None) -> None:
         ids, targets = examples.batch()
         loss = F.cross_entropy(model(ids).view(-1, VOCAB), targets.view(-1), ignore_index=IGNORE)
         optimiser.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(step, steps)

@@ -1,4 +1,4 @@
-"""`python -m rwkv_data prepare NAME [--from PATH] [--home DIR] [--json]` and `python -m rwkv_data list [--json]`.
+"""`python -m rwkv_data prepare NAME [--from PATH]`, `list` and `show NAME [KIND]`, each with [--home DIR] [--json].
 
 Without --home the configuration decides where data lies. Exit codes are those of `rwkvctl.protocol.errors.Exit`; one
 line on standard error says what went wrong.
@@ -15,6 +15,7 @@ import msgspec
 
 from rwkv_data import registry, sets
 from rwkv_data.prepare import prepare
+from rwkv_data.show import show
 from rwkvctl import config
 from rwkvctl.protocol.errors import RwkvctlError
 
@@ -62,6 +63,26 @@ def _list(arguments: argparse.Namespace) -> tuple[list[str], Any]:
     return lines, plain
 
 
+def _show(arguments: argparse.Namespace) -> tuple[list[str], Any]:
+    benchmark = registry.load(arguments.name)
+    kind = benchmark.kinds.get(arguments.kind, benchmark.default_kind)
+    lines = [
+        f"{benchmark.name}: {benchmark.title}; version {benchmark.version}, licence {benchmark.licence}",
+        f"kind {kind.name}, profile {kind.profile}/{kind.profile_version}, grader {kind.grader.name}, "
+        f"k {kind.repeats}, {benchmark.rows} rows",
+    ]
+    shown = show(arguments.name, arguments.kind, _data_dir(arguments))
+    for row in shown:
+        lines.append(f"\n== row {row['row']} (of the {row['of']}), expected {row['expected']!r}")
+        for stage in row["stages"]:
+            asked = {name: value for name, value in stage.items() if name not in {"prompt", "name", "mode"}}
+            lines += [
+                f"-- {stage['name']} ({stage['mode']}): {json.dumps(asked, ensure_ascii=False)}",
+                repr(stage["prompt"]),
+            ]
+    return lines, {"name": benchmark.name, "kind": kind.name, "version": benchmark.version, "rows": shown}
+
+
 def _data_dir(arguments: argparse.Namespace) -> Path:
     """HOME/data where a home is given, else what the configuration says."""
     return arguments.home / "data" if arguments.home else config.load().data_dir
@@ -77,6 +98,10 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("name")
     one.add_argument("--from", dest="source", type=Path, help="a local file or folder instead of the hub")
     one.set_defaults(run=_prepare)
+    seen = verbs.add_parser("show", parents=[common], help="the first prompts, exactly as they are sent")
+    seen.add_argument("name")
+    seen.add_argument("kind", nargs="?", default="")
+    seen.set_defaults(run=_show)
     verbs.add_parser("list", parents=[common], help="all benchmarks").set_defaults(run=_list)
     return parser
 

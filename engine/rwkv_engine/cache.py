@@ -99,6 +99,7 @@ class KeptSamples:
 
     def put(self, key: tuple[str, int], ids: tuple[int, ...], snapshot: Snapshot | None, now_s: float) -> float:
         """Keep it; the seconds for which it is held unless room runs out."""
+        self.expire(now_s)
         self._drop(key)
         self._entries[key] = Kept(ids, snapshot, now_s + self.ttl_s)
         self.size_bytes += snapshot.size_bytes if snapshot else 0

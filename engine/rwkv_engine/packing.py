@@ -40,7 +40,8 @@ class _Reader:
     pack_above: int
 
     def vector(self, key: str) -> Tensor:
-        return self.checkpoint.tensors[key].float().contiguous()
+        """A copy: nothing of the running model lies in the mapped file, which somebody may truncate."""
+        return self.checkpoint.tensors[key].to(torch.float32, copy=True).contiguous()
 
     def norm(self, key: str) -> Norm:
         return Norm(self.vector(f"{key}.weight"), self.vector(f"{key}.bias"))

@@ -95,7 +95,7 @@ def load(options: Options) -> Service:
 def limits_for(dims: Dims, slots: int) -> Limits:
     """Many slots for small models, so that a step's overhead is shared; 16 fill a GEMM tile of a large one."""
     fitting = POOL_BYTES // dims.state_bytes
-    chosen = slots or max(16, min(64, fitting // 16 * 16))
+    chosen = slots if slots > 0 else max(16, min(64, fitting // 16 * 16))
     return Limits(chosen, prefill_tokens=2048 if dims.width <= 256 else 256)
 
 

@@ -32,10 +32,10 @@ class Linear:
 
 def pack(weight: Tensor, bias: Tensor | None, activation: Activation, above: int) -> Linear:
     """Take a weight [out, in] of any float type to fp32, packed by oneDNN if it has more than `above` elements."""
-    dense = weight.float().contiguous()
+    dense = weight.to(torch.float32, copy=True).contiguous()
     packed = _onednn() and dense.numel() > above
     held: Tensor = torch.ops.mkldnn._reorder_linear_weight(dense, None) if packed else dense
-    return Linear(held, None if bias is None else bias.float().contiguous(), activation, packed, weight.shape[0])
+    return Linear(held, None if bias is None else bias.float(), activation, packed, weight.shape[0])
 
 
 def _onednn() -> bool:

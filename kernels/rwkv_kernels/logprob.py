@@ -11,7 +11,8 @@ from rwkv_kernels.elementwise import LANE, exp_, pad_columns
 def weights(logits: Tensor) -> tuple[Tensor, Tensor]:
     """[R, V] -> exp(logit - max) padded to [R, V'] and its sum [R] in float64."""
     top = logits.amax(-1, keepdim=True)
-    shares = exp_(pad_columns(logits, -torch.inf).sub_(top))
+    whole = logits.shape[1] % LANE == 0
+    shares = exp_(logits - top if whole else pad_columns(logits, -torch.inf).sub_(top))
     lanes = shares.view(shares.shape[0], -1, LANE).sum(1, dtype=torch.float64)  # [R, 64]: never one output alone
     return shares, lanes.cumsum(-1)[:, -1]
 

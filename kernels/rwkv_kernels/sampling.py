@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from rwkv_kernels.draw import Draw
+from rwkv_kernels.elementwise import LANE
 from rwkv_kernels.logprob import weights
 from rwkv_kernels.philox import uniforms
 
@@ -44,42 +45,49 @@ def _draw(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
     """[R, V] adjusted logits of rows that are not greedy -> ids."""
     z = logits / torch.tensor([draw.temperature for draw in draws])[:, None]
     shares, totals = weights(z)
-    points = uniforms([draw.key for draw in draws], [draw.position for draw in draws])
+    points = uniforms([draw.key for draw in draws], [draw.position for draw in draws]).tolist()
     ids: list[int] = []
-    for row, draw in enumerate(draws):
-        whole = draw.top_p >= 1.0 and not 0 < draw.top_k < z.shape[1]
-        pick = _pick_whole if whole else _pick_cut
-        ids.append(pick(z[row], shares[row, : z.shape[1]], float(totals[row]), draw, float(points[row])))
+    for row, (draw, total, point) in enumerate(zip(draws, totals.tolist(), points, strict=True)):
+        if draw.top_p >= 1.0 and not 0 < draw.top_k < z.shape[1]:
+            ids.append(_pick_whole(shares[row], point))
+        else:
+            ids.append(_pick_cut(z[row], shares[row], draw, draw.top_p * total, point))
     return ids
 
 
-def _pick_whole(z: Tensor, shares: Tensor, total: float, draw: Draw, point: float) -> int:
-    return _invert(shares.double().cumsum(0), point)
+def _pick_whole(shares: Tensor, point: float) -> int:
+    """Invert the CDF in id order, first over lanes of 64 ids, then within one. shares: [V'], V' a multiple of 64."""
+    lanes = shares.view(-1, LANE).sum(1, dtype=torch.float64).cumsum(0)
+    goal = point * float(lanes[-1])
+    lane = _invert(lanes, goal)
+    before = float(lanes[lane - 1]) if lane else 0.0
+    return lane * LANE + _invert(shares[lane * LANE : (lane + 1) * LANE].double().cumsum(0), goal - before)
 
 
-def _pick_cut(z: Tensor, shares: Tensor, total: float, draw: Draw, point: float) -> int:
+def _pick_cut(z: Tensor, shares: Tensor, draw: Draw, nucleus: float, point: float) -> int:
     """Order the candidates, keep those before the cut, invert their CDF."""
     limit = draw.top_k if 0 < draw.top_k < z.shape[0] else z.shape[0]
     look = min(limit, FIRST_LOOK)
     while True:
         order = best_first(z, look)
         mass = shares[order].double().cumsum(0)
-        kept = 1 + int((mass[:-1] < draw.top_p * total).sum())
+        kept = 1 + int(torch.searchsorted(mass[:-1], nucleus))
         if kept < look or look == limit:
-            return int(order[_invert(mass[:kept], point)])
-        look = limit
+            return int(order[_invert(mass[:kept], point * float(mass[kept - 1]))])
+        look = min(limit, 16 * look)
 
 
 def best_first(z: Tensor, count: int) -> Tensor:
     """The ids of the `count` largest of z [V], largest first, equal ones by id. topk alone orders ties as it likes."""
-    if 2 * count < z.shape[0]:
-        threshold = torch.topk(z, count, sorted=True).values[-1]
-        candidates = (z >= threshold).nonzero()[:, 0]
-        return candidates[torch.sort(z[candidates], descending=True, stable=True).indices[:count]]
+    if 4 * count < z.shape[0]:
+        top = torch.topk(z, count + 1)
+        if top.values[-2] > top.values[-1]:  # else equals lie across the border
+            ids = top.indices[:-1].sort().values
+            return ids[torch.sort(z[ids], descending=True, stable=True).indices]
     return torch.sort(z, descending=True, stable=True).indices[:count]
 
 
-def _invert(mass: Tensor, point: float) -> int:
-    """The first place whose cumulative mass exceeds point * total; the last one with any mass if rounding says none."""
-    place = int(torch.searchsorted(mass, point * mass[-1], right=True))
-    return min(place, int(torch.searchsorted(mass, mass[-1])))
+def _invert(mass: Tensor, goal: float) -> int:
+    """The first place whose cumulative mass exceeds the goal; the last one with any mass if rounding says none."""
+    place = int(torch.searchsorted(mass, goal, right=True))
+    return min(place, int(torch.searchsorted(mass, float(mass[-1]))))

@@ -56,8 +56,8 @@ class Continue(Struct, frozen=True, kw_only=True):
 class GenerateItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One prompt and how often to answer it. Exactly one of `text`, `ids`, `continue_from` is set.
 
-    A fresh prompt (`text` or `ids`) gets token 0 put before it by the engine, unless ids already begin with 0. `tail` is
-    encoded and put after `ids`: how a later stage is sent again when the engine no longer keeps the earlier one.
+    A fresh prompt (`text` or `ids`) gets token 0 put before it by the engine, unless ids already begin with 0. `tail`
+    is encoded and put after `ids`: how a later stage is sent again when the engine no longer keeps the earlier one.
     `keys` holds one unsigned 64-bit random key for each of the `n` samples: token p of the answer is drawn from
     Philox(key, p), so neither slot nor batch nor worker matters. Missing keys count as 0, 1, 2 ...
     `keep`: hold the state of each finished sample for a later `continue_from` (the answer's `ttl_s` says how long).

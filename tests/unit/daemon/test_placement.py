@@ -202,8 +202,8 @@ def test_every_job_runs_in_the_end(needs: list[EngineKind], leases: int, per_eng
         assert sorted(own) == own
 
 
-def test_an_engine_serves_all_its_jobs_before_it_makes_place_for_another() -> None:
-    world = World(queue(A, B, A, B, A), leases=1, per_engine=2, load=2, run=3)
+def test_an_engine_with_room_serves_all_its_jobs_before_it_makes_place_for_another() -> None:
+    world = World(queue(A, B, A, B, A), leases=1, per_engine=3, load=2, run=3)
     while len(world.ran) < 5:
         world.tick()
         assert world.clock < 100

@@ -46,11 +46,11 @@ def kind(benchmark: str, name: str = "plain", **changes: Any) -> KindFact:
 
 
 BUILTIN = model("rwkv7-builtin.pth", name="builtin", builtin=True)
-SMALL_A3, SMALL_A10, SMALL_B = (model(f"rwkv7-{v}-0.1b-20250101-ctx4096.pth") for v in ("g1a3", "g1a10", "g1b"))
+SMALL_A, SMALL_A3, SMALL_B = (model(f"rwkv7-{v}-0.1b-20250101-ctx4096.pth") for v in ("g1a", "g1a3", "g1b"))
 BIG = model("rwkv7-g1a-2.9b-20250101-ctx4096.pth")
 UNVERSIONED = model("rwkv7-0.1b.pth")
 NAMELESS = model("my finetune.pth")
-MODELS = (BUILTIN, SMALL_A3, SMALL_A10, SMALL_B, BIG, UNVERSIONED, NAMELESS)
+MODELS = (BUILTIN, SMALL_A, SMALL_A3, SMALL_B, BIG, UNVERSIONED, NAMELESS)
 KINDS = (
     kind("math_500", "plain"),
     kind("math_500", "cot", repeats=4),
@@ -83,7 +83,7 @@ def only(facts: Facts, **flags: Any) -> Any:
     ("globs", "expected"),
     [
         (("*g1a3*",), [SMALL_A3]),
-        (("rwkv7-g1a*-0.1b*",), [SMALL_A3, SMALL_A10]),
+        (("rwkv7-g1a*-0.1b*",), [SMALL_A, SMALL_A3]),
         (("my finetune",), [NAMELESS]),
         (("my finetune.pth",), [NAMELESS]),
         (("/weights/main/my finetune.pth",), [NAMELESS]),
@@ -97,21 +97,18 @@ def test_globs(globs: tuple[str, ...], expected: list[ModelFact]) -> None:
     assert chosen(models=globs) == expected
 
 
-@pytest.mark.parametrize("globs", [(), ("*",), ("*builtin*",), ("*.pth",)])
+@pytest.mark.parametrize("globs", [(), ("*",), ("*.pth",), ("builtin*", "*"), ("/weights/*",)])
 def test_the_builtin_model_runs_only_when_it_is_named(globs: tuple[str, ...]) -> None:
-    try:
-        assert BUILTIN not in chosen(models=globs)
-    except SelectionError as error:
-        assert "builtin" in str(error)
+    assert BUILTIN not in chosen(models=globs)
 
 
 def test_models_come_in_natural_order() -> None:
-    assert chosen() == [UNVERSIONED, SMALL_A3, SMALL_A10, SMALL_B, BIG, NAMELESS]
+    assert chosen() == [UNVERSIONED, SMALL_A, SMALL_A3, SMALL_B, BIG, NAMELESS]
 
 
 def test_expressions_match_anywhere_in_the_name() -> None:
-    assert chosen(model_regex=(r"g1a\d+-", r"^my")) == [SMALL_A3, SMALL_A10, NAMELESS]
-    assert chosen(models=("*0.1b*",), model_regex=(r"g1[ab]",)) == [SMALL_A3, SMALL_A10, SMALL_B]
+    assert chosen(model_regex=(r"g1a\d+-", r"^my")) == [SMALL_A3, NAMELESS]
+    assert chosen(models=("*0.1b*",), model_regex=(r"g1[ab]",)) == [SMALL_A, SMALL_A3, SMALL_B]
     with pytest.raises(SelectionError, match=r"--model-regex '\[' is not a valid expression"):
         chosen(model_regex=("[",))
 
@@ -126,10 +123,10 @@ def test_a_selection_that_matches_no_model_says_what_was_asked(flags: dict[str, 
     ("least", "most", "expected"),
     [
         (1.0, None, [BIG, NAMELESS]),  # a model of unknown size passes a lower bound
-        (None, 1.0, [UNVERSIONED, SMALL_A3, SMALL_A10, SMALL_B]),  # and fails an upper one
-        (0.1, 2.9, [UNVERSIONED, SMALL_A3, SMALL_A10, SMALL_B, BIG]),  # bounds are included
+        (None, 1.0, [UNVERSIONED, SMALL_A, SMALL_A3, SMALL_B]),  # and fails an upper one
+        (0.1, 2.9, [UNVERSIONED, SMALL_A, SMALL_A3, SMALL_B, BIG]),  # bounds are included
         (3.0, 4.0, []),
-        (0.0, None, [UNVERSIONED, SMALL_A3, SMALL_A10, SMALL_B, BIG, NAMELESS]),
+        (0.0, None, [UNVERSIONED, SMALL_A, SMALL_A3, SMALL_B, BIG, NAMELESS]),
     ],
 )
 def test_size_bounds(least: float | None, most: float | None, expected: list[ModelFact]) -> None:
@@ -139,7 +136,7 @@ def test_size_bounds(least: float | None, most: float | None, expected: list[Mod
 def test_latest_data_keeps_the_last_version_of_each_size_and_all_of_unknown_size() -> None:
     assert chosen(model_select="latest-data") == [SMALL_B, BIG, NAMELESS]
     other_architecture = model("rwkv6-g1-0.1b.pth")
-    found = select_models(Selection(model_select="latest-data"), [SMALL_B, SMALL_A10, other_architecture])
+    found = select_models(Selection(model_select="latest-data"), [SMALL_B, SMALL_A3, other_architecture])
     assert found == [other_architecture, SMALL_B]
 
 
