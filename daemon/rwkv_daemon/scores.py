@@ -71,7 +71,7 @@ def whole_stop(kind: Kind, sample: GradedSample) -> str:
     """How a sample ended as the kind sees it; one without any stage is an error."""
     if not sample.stops:
         return "error"
-    return kind.stop(Answer(text=sample.text, stops=sample.stops))  # type: ignore[arg-type]  # stored stop kinds
+    return kind.stop(Answer(text=sample.text, stops=tuple(filter(None, sample.stops))))  # type: ignore[arg-type]  # stored stop kinds
 
 
 def effective_kind(benchmark: Benchmark, job: JobRow) -> Kind:

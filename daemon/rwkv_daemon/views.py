@@ -77,7 +77,7 @@ async def sample_view(node: Node, job: JobRow, row: Any, stage_names: list[str])
                 stage=stage_names[s["stage"]] if s["stage"] < len(stage_names) else str(s["stage"]),
                 prompt=s["prompt"],
                 completion=s["text"],
-                stop=s["stop"],
+                stop=s["stop"] or "choice",
                 prompt_tokens=s["prompt_tokens"],
                 generated_tokens=s["generated_tokens"],
             )

@@ -71,9 +71,13 @@ class Asker:
             keep=index + 1 < len(self.kind.stages),
         )
 
+    def choices(self, unit: Unit) -> tuple[str, ...]:
+        """What a choose stage offers for this row."""
+        choices = self.kind.stages[unit.stage].choices
+        assert choices is not None, "a choose stage has choices"
+        return choices(self.rows[unit.row])
+
     def score_item(self, unit: Unit, engine: str) -> ScoreItem:
-        stage = self.kind.stages[unit.stage]
-        assert stage.choices is not None, "a choose stage has choices"
         text, ids, tail, kept = self.context(unit, engine)
         return ScoreItem(
             id=self.name(unit),
@@ -81,7 +85,7 @@ class Asker:
             context_ids=ids,
             tail=tail,
             continue_from=kept,
-            continuations=stage.choices(self.rows[unit.row]),
+            continuations=self.choices(unit),
             group=f"j{self.spec.job}",
         )
 
@@ -119,7 +123,7 @@ class Asker:
         if isinstance(answer, Scored):
             logprobs = tuple(score.logprob for score in answer.scores)
             best = max(range(len(logprobs)), key=lambda i: logprobs[i])
-            return msgspec.structs.replace(record, logprobs=logprobs, choice=best, stop="stop_token")
+            return msgspec.structs.replace(record, text=self.choices(unit)[best], logprobs=logprobs, choice=best)
         return msgspec.structs.replace(record, ids=answer.ids, text=answer.text, stop=answer.stop)
 
 
@@ -137,5 +141,5 @@ def same_row(units: list[Unit]) -> list[list[Unit]]:
 def answer_of(unit: Unit) -> Answer:
     """What the grader sees of a unit whose stages are all there."""
     last = unit.stages[-1]
-    stops = tuple(record.stop for record in unit.stages)
+    stops = tuple(record.stop for record in unit.stages if record.stop)
     return Answer(text=last.text, stops=stops, logprobs=last.logprobs)  # type: ignore[arg-type]
