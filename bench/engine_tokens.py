@@ -68,8 +68,7 @@ def header(shape: object) -> None:
 
 def contenders(path: Path, tokens: int) -> dict[str, Callable[[], float]]:
     """Each gives tokens a second of one round."""
-    peer, ids = peer_model(path), None
-    found = checkpoint.load(path)
+    peer, found = peer_model(path), checkpoint.load(path)
     tokenizer = for_vocabulary(found.dims.vocabulary)
     ids = [0, *tokenizer.encode(PROMPT)]
     long = [(i * 1103515245 + 12345) % 65529 + 1 for i in range(PREFILL_TOKENS)]

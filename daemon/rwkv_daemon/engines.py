@@ -9,19 +9,22 @@ from pathlib import Path
 
 import msgspec
 
-from rwkv_daemon import engine_client, processes
+from rwkv_daemon import engine_client, events, processes, views
 from rwkv_daemon.clock import now
 from rwkv_daemon.engine_client import NoAnswerError
-from rwkv_daemon.node import BackOff, EngineHandle, Node, log
+from rwkv_daemon.node import BackOff, Change, EngineHandle, Node, log
 from rwkv_daemon.processes import NotStartedError, ShimRecord
 from rwkv_daemon.store import EngineRow, JobRow
 from rwkv_daemon.store.engines import add_engine, get_engine, live_engines, update_engine
 from rwkv_daemon.store.jobs import count_load_failure, forget_load_failures, jobs_in
 from rwkvctl import config
+from rwkvctl.protocol.messages import EngineView
+from rwkvctl.protocol.states import EngineState
 
 DOES_NOT_LOAD = 3
 """Exit code of an engine that refuses its checkpoint (rwkv_engine documents it)."""
 MAX_LOAD_FAILURES = 2
+STATS_EVERY_S = 1.0
 STABLE_S = 60.0
 LOG_TAIL_BYTES = 4096
 
@@ -44,9 +47,10 @@ async def start_engine(node: Node, job: JobRow, lease: str) -> None:
         )
         socket = node.config.socket.parent / f"e{number}.sock"
         await update_engine(change.db, number, socket=str(socket))
-        await change.note("engine.state", engine=f"e{number}", text=f"e{number} {job.model} starts on {lease}")
     row = await get_engine(node.store, number)
     assert row is not None
+    async with node.change() as change:
+        await tell(change, row, "starting", f"starts on {lease}")
     try:
         worker = await asyncio.to_thread(processes.start, launch_of(node, row))
     except (NotStartedError, OSError) as error:
@@ -122,19 +126,24 @@ async def look_for_ready(node: Node, handle: EngineHandle) -> None:
     async with node.change() as change:
         await update_engine(change.db, row.id, state="ready", health=msgspec.json.encode(found).decode())
         await forget_load_failures(change.db, row.weights_sha256)
-        await change.note("engine.state", engine=row.name, text=f"{row.name} {row.model} is ready on {row.lease}")
+        await tell(change, row, "ready", f"is ready on {row.lease}")
     refreshed = await get_engine(node.store, row.id)
     assert refreshed is not None
     handle.row, handle.idle_since = refreshed, time.monotonic()
 
 
 async def refresh_stats(node: Node, handle: EngineHandle) -> None:
-    """Ask for rates; an engine that is too busy to answer keeps its last ones."""
+    """Ask for rates, once a second; an engine that is too busy to answer keeps its last ones."""
+    if time.monotonic() - handle.asked < STATS_EVERY_S:
+        return
+    handle.asked = time.monotonic()
     try:
         handle.stats = await engine_client.stats(Path(handle.row.socket))
     except NoAnswerError:
         return
     handle.last_seen = time.monotonic()
+    data = msgspec.to_builtins(views.engine_view(node, handle))
+    node.bus.publish([events.passing("engine.stats", engine=handle.row.name, data=data)])
     if handle.last_seen - handle.started > STABLE_S:
         node.back_off.pop(handle.serves, None)
 
@@ -143,9 +152,7 @@ async def unload(node: Node, handle: EngineHandle, why: str) -> None:
     """Stop an engine. Its lease is free when its process is gone, not before."""
     async with node.change() as change:
         await update_engine(change.db, handle.row.id, state="unloading", detail=why)
-        await change.note(
-            "engine.state", engine=handle.row.name, text=f"{handle.row.name} {handle.row.model} is unloaded: {why}"
-        )
+        await tell(change, handle.row, "unloading", f"is unloaded: {why}")
     refreshed = await get_engine(node.store, handle.row.id)
     assert refreshed is not None
     handle.row, handle.last_seen = refreshed, time.monotonic()
@@ -193,9 +200,18 @@ async def refused(node: Node, row: EngineRow) -> None:
 async def engine_gone(node: Node, row: EngineRow, why: str, *, failed: bool) -> None:
     """Free the lease."""
     async with node.change() as change:
-        state = "failed" if failed else "gone"
+        state: EngineState = "failed" if failed else "gone"
         await update_engine(change.db, row.id, state=state, detail=why, ended=now())
-        await change.note("engine.state", engine=row.name, text=f"{row.name} {row.model} is {state}: {why}")
+        await tell(change, row, state, f"is {state}: {why}")
+
+
+async def tell(change: Change, row: EngineRow, state: EngineState, what: str) -> None:
+    """The event of an engine's new state, with the engine as it is then."""
+    view = EngineView(
+        id=row.name, model=row.model, numerics=row.numerics, lease=row.lease, state=state, detail=row.detail
+    )
+    data = msgspec.to_builtins(view)
+    await change.note("engine.state", engine=row.name, text=f"{row.name} {row.model} {what}", data=data)
 
 
 def how(record: ShimRecord | None) -> str:

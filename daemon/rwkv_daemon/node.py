@@ -44,6 +44,7 @@ class EngineHandle:
     idle_since: float = field(default_factory=time.monotonic)
     started: float = field(default_factory=time.monotonic)
     last_seen: float = field(default_factory=time.monotonic)
+    asked: float = 0.0
 
     @property
     def serves(self) -> EngineKind:

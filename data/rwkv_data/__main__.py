@@ -68,8 +68,7 @@ def _show(arguments: argparse.Namespace) -> tuple[list[str], Any]:
     kind = benchmark.kinds.get(arguments.kind, benchmark.default_kind)
     lines = [
         f"{benchmark.name}: {benchmark.title}; version {benchmark.version}, licence {benchmark.licence}",
-        f"kind {kind.name}, profile {kind.profile}/{kind.profile_version}, grader {kind.grader.name}, "
-        f"k {kind.repeats}, {benchmark.rows} rows",
+        f"kind {kind.name}, {kind.profile}/{kind.profile_version}, grader {kind.grader.name}, k {kind.repeats}",
     ]
     shown = show(arguments.name, arguments.kind, _data_dir(arguments))
     for row in shown:

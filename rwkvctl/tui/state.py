@@ -63,7 +63,7 @@ class ConsoleState:
         elif event.kind.startswith("engine.") and "id" in event.data:
             engine = msgspec.convert(event.data, EngineView)
             self.engines[engine.id] = engine
-            if engine.state == "gone":
+            if engine.state in {"gone", "failed"}:
                 del self.engines[engine.id]
         elif event.kind == "lease" and "id" in event.data:
             lease = msgspec.convert(event.data, LeaseView)

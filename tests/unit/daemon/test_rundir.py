@@ -128,9 +128,10 @@ def test_a_line_that_is_no_record_is_passed_over_wherever_it_is(tmp_path: Path, 
 NUMBERS = st.integers(0, 2**31)
 IDS = st.lists(st.integers(0, 65535), max_size=8).map(tuple)
 TEXT = st.text(max_size=40) | st.sampled_from(['"\\\n\r\t\b\f/', "\0", "\u2028\u2029\x85\x1c", "🐦", "\x1b[2J", "é"])
+LOGPROBS = st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=4).map(tuple)
 STAGES = st.builds(
     StageRecord, row=NUMBERS, repeat=NUMBERS, stage=st.integers(0, 3), ids=IDS, text=TEXT, stop=TEXT,
-    choice=st.none() | NUMBERS, logprobs=st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=4).map(tuple),
+    choice=st.none() | NUMBERS, logprobs=LOGPROBS,
     prompt=st.none() | TEXT, prompt_ids=IDS, prompt_tokens=NUMBERS, cached=NUMBERS, generated=NUMBERS, engine=TEXT,
     seconds=st.floats(0, 1e9),
 )  # fmt: skip

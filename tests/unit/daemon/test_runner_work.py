@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,9 +141,10 @@ def test_a_batch_holds_units_of_one_stage_and_never_a_suspect(drawn: list[tuple[
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path) -> Iterator[Run]:
     kind = Kind(name="k", profile="p", profile_version=1, stages=(THINK,), grader=GRADER)
-    return Run(SPEC, RunDir(tmp_path), kind, ROWS, Work(stages=1), SamplesFile(tmp_path / "samples-3.jsonl"))
+    with SamplesFile(tmp_path / "samples-3.jsonl") as samples:
+        yield Run(SPEC, RunDir(tmp_path), kind, ROWS, Work(stages=1), samples)
 
 
 async def test_a_suspect_waits_until_nothing_is_in_flight_and_then_nothing_joins_it(run: Run) -> None:

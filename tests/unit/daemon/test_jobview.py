@@ -1,0 +1,64 @@
+"""A job as clients see it: progress, ETA and the score so far."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rwkv_daemon.jobview import as_data, job_view, running_score
+from rwkv_daemon.store import JobRow
+from rwkvctl.protocol.messages import JobView
+
+JOB = JobRow(
+    id=12, session="s", model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="gsm8k", kind="cot",
+    version=2, state="generating", reason="", detail="", priority=0, generation_key="g", grade_key="h", settings="{}",
+    configuration="{}", grader="number", grader_version="1", benchmark_version=1, rows_sha256="r", seed=42,
+    row_limit=None, numerics="fp32", repeats=1, stages=2, total=100, done=40, stages_done=90, right_sum=10.0, attempt=1,
+    restarts=0, engine=3, run_log_dir="", queued="2026-01-01T00:00:00.000Z", started="", finished="",
+)  # fmt: skip
+
+
+def test_a_job_is_shown_by_the_names_the_operator_types() -> None:
+    view = job_view(JOB)
+    assert (view.id, view.engine, view.stages_done, view.stages_total) == ("j12", "e3", 90, 200)
+    assert job_view(replace(JOB, engine=None)).engine == ""
+
+
+@pytest.mark.parametrize(
+    ("rate", "done", "eta"),
+    [(None, 40, None), (2.0, 40, 30.0), (0.5, 99, 2.0), (2.0, 100, 0.0), (0.0, 40, None)],
+)
+def test_the_eta_is_what_is_left_at_the_present_rate(rate: float | None, done: int, eta: float | None) -> None:
+    view = job_view(replace(JOB, done=done), rate=rate)
+    assert view.eta_s == eta
+    assert view.samples_per_s == rate
+
+
+def test_there_is_no_running_score_before_the_first_sample() -> None:
+    assert running_score(replace(JOB, done=0, right_sum=0.0)) is None
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1))
+def test_the_running_score_lies_in_its_interval_and_the_interval_in_zero_to_one(done: int, share: float) -> None:
+    score = running_score(replace(JOB, done=done, right_sum=share * done))
+    assert score is not None
+    assert score.value is not None
+    assert score.ci_low is not None
+    assert score.ci_high is not None
+    assert 0 <= score.ci_low <= score.value <= score.ci_high <= 1
+    assert score.value == pytest.approx(share)
+
+
+def test_rounding_of_the_sum_never_shows_more_than_everything_right() -> None:
+    score = running_score(replace(JOB, done=3, right_sum=3.0000000001))
+    assert score is not None
+    assert score.value == 1.0
+
+
+@pytest.mark.parametrize("changes", [{}, {"state": "done"}, {"reason": "retry", "detail": "again in 1 s"}])
+def test_an_event_carries_the_same_view_as_a_reply(changes: dict[str, Any]) -> None:
+    job = replace(JOB, **changes)
+    assert msgspec.convert(as_data(job, rate=2.0), JobView) == job_view(job, rate=2.0)

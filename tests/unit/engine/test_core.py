@@ -1,0 +1,120 @@
+"""The engine's thread: it wakes for work, takes a request whole or not at all, and tells when it dies."""
+
+import queue
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from rwkv_engine.core import Cancel, Engine
+from rwkv_engine.errors import QueueFullError
+from rwkv_engine.gauges import Liveness, Rates, resident_bytes
+from rwkv_engine.requests import Compiler
+from rwkv_engine.scheduler import Feed, Limits, Output, Scheduler
+from rwkv_engine.tasks import GenerateTask
+from rwkv_engine.tokenizer import for_vocabulary
+from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling
+
+COMPILER = Compiler(for_vocabulary(257))
+
+
+class NoStates:
+    """Slots without content."""
+
+    size_bytes = 1
+
+    def clear(self, slot: int) -> None: ...
+    def save(self, slot: int) -> object: ...
+    def load(self, slot: int, payload: object) -> None: ...
+
+
+class Letters:
+    """A model that always says "a"; `gate` holds its steps back."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def run(self, feeds: Sequence[Feed]) -> list[Output]:
+        self.gate.wait(10)
+        return [Output((), None if feed.draw is None else ord("a") + 1) for feed in feeds]
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    made = Engine(Scheduler(Limits(2), NoStates(), time.monotonic), Letters(), 4, Liveness(None))
+    made.start(lambda: None)
+    yield made
+    made.runner.gate.set()  # type: ignore[attr-defined]
+    made.stop()
+
+
+def task(name: str, sink: Callable[[object], None], tokens: int = 3) -> GenerateTask:
+    return COMPILER.generate(GenerateItem(id=name, text="x", sampling=Sampling(max_tokens=tokens)), sink)
+
+
+def test_it_answers_from_its_own_thread(engine: Engine) -> None:
+    answers: queue.Queue[object] = queue.Queue()
+    engine.submit([task("a", answers.put), task("b", answers.put)])
+    results = [answers.get(timeout=5) for _ in range(2)]
+    assert all(isinstance(r, Generated) and r.text == "aaa" for r in results)
+
+
+def test_a_request_is_queued_whole_or_not_at_all(engine: Engine) -> None:
+    engine.runner.gate.clear()  # type: ignore[attr-defined]
+    answers: queue.Queue[object] = queue.Queue()
+    engine.submit([task(str(i), answers.put) for i in range(2)])
+    deadline = time.monotonic() + 5
+    while engine.waiting and time.monotonic() < deadline:
+        time.sleep(0.001)
+    engine.submit([task(str(i), answers.put) for i in range(3)])
+    assert (engine.waiting, engine.room) == (3, 1)
+    with pytest.raises(QueueFullError, match="4 items"):
+        engine.submit([task(str(i), answers.put) for i in range(2)])
+    assert engine.waiting == 3
+    engine.runner.gate.set()  # type: ignore[attr-defined]
+    assert len([answers.get(timeout=5) for _ in range(5)]) == 5
+
+
+def test_a_cancelled_task_hears_of_it_if_asked(engine: Engine) -> None:
+    answers: queue.Queue[Generated] = queue.Queue()
+    endless = task("a", answers.put, 10**9)  # type: ignore[arg-type]
+    engine.submit([endless])
+    engine.cancel(Cancel(lambda other: other is endless, "cancelled"))
+    assert answers.get(timeout=5).error == "cancelled"
+
+
+def test_it_tells_when_it_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def run(self, feeds: Sequence[Feed]) -> list[Output]:
+            raise RuntimeError("no memory")
+
+    died, reported = threading.Event(), []
+    monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(str(args.exc_value)))
+    engine = Engine(Scheduler(Limits(1), NoStates(), time.monotonic), Broken(), 4, Liveness(None))
+    engine.start(died.set)
+    engine.submit([task("a", lambda _: None)])
+    assert died.wait(5)
+    engine.stop()
+    assert reported == ["no memory"]
+
+
+def test_the_liveness_file_counts(tmp_path: Path) -> None:
+    liveness = Liveness(tmp_path / "live")
+    for _ in range(3):
+        liveness.beat()
+    count, moment = struct.unpack("<QQ", (tmp_path / "live").read_bytes())
+    assert count == 3
+    assert 0 <= time.monotonic_ns() - moment < 5e9
+
+
+def test_rates_are_those_of_the_last_seconds() -> None:
+    rates = Rates()
+    for second in range(20):
+        rates.note(float(second), second * 100, second * 10)
+    assert rates.per_second(19.5, 1950, 195) == pytest.approx((100.0, 10.0))
+    assert rates.per_second(60.0, 1950, 195) == (0.0, 0.0)
+    assert resident_bytes() > 1 << 20

@@ -1,0 +1,253 @@
+"""Settings from every source, where each came from, and paths that fit into a Unix socket's address."""
+
+import ast
+import os
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rwkvctl import config
+from rwkvctl.config import Config, Settings
+from rwkvctl.protocol.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGES = ("rwkvctl", "daemon/rwkv_daemon", "engine/rwkv_engine", "kernels/rwkv_kernels", "data/rwkv_data",
+            "weights/rwkv_weights")  # fmt: skip
+
+
+@pytest.fixture
+def system_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stands for /etc/rwkvctl/config.toml; no system service is installed."""
+    monkeypatch.setattr(config, "SYSTEM_FILE", tmp_path / "etc.toml")
+    monkeypatch.setattr(config, "SYSTEM_HOME", tmp_path / "no system service")
+    return config.SYSTEM_FILE
+
+
+@pytest.fixture
+def environ(system_file: Path) -> dict[str, str]:
+    """An operator's environment; no file is there yet."""
+    assert not system_file.exists()
+    return {"HOME": str(system_file.parent / "home"), "PATH": "/bin"}
+
+
+def user_file(environ: dict[str, str], text: str = "") -> Path:
+    path = config.user_file(environ)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def shown(found: Config, name: str) -> tuple[object, str]:
+    (value,) = (value for value in found.values() if value.name == name)
+    return value.value, value.origin
+
+
+# -- precedence
+
+
+def test_each_source_overrides_the_ones_before_it_and_is_named(system_file: Path, environ: dict[str, str]) -> None:
+    environ |= {"RWKVCTL_ENGINE_SLOTS": "4", "RWKVCTL_SOCKET": "/run/env.sock", "RWKVCTL_NUMERICS": ""}
+    system_file.write_text("engine_slots = 2\nmax_restarts = 2\nengine_threads = 2\n")
+    mine = user_file(environ, 'engine_slots = 3\nengine_threads = 3\nsocket = "/run/user.sock"\n')
+    found = config.load({"socket": "/run/flag.sock", "home": ""}, environ)
+    assert shown(found, "numerics") == ("auto", "default")
+    assert shown(found, "max_restarts") == (2, str(system_file))
+    assert shown(found, "engine_threads") == (3, str(mine))
+    assert shown(found, "engine_slots") == (4, "environment RWKVCTL_ENGINE_SLOTS")
+    assert shown(found, "socket") == ("/run/flag.sock", "flag --socket")
+    assert found.warnings == ()
+
+
+def test_without_any_source_defaults_hold_and_paths_are_below_the_users_home(environ: dict[str, str]) -> None:
+    found = config.load({}, environ)
+    home = Path(environ["HOME"]) / ".local/share/rwkvctl"
+    assert found.settings == Settings()
+    assert {value.origin for value in found.values()} == {"default"}
+    assert [value.name for value in found.values()] == [field.name for field in fields(Settings)]
+    assert all(value.help for value in found.values())
+    assert (found.home, found.data_dir, found.weights_dir) == (home, home / "data", home / "weights")
+    assert (found.runs_dir, found.store) == (home / "runs", home / "store.sqlite")
+
+
+def test_folders_of_their_own_are_kept(environ: dict[str, str]) -> None:
+    environ |= {"RWKVCTL_WEIGHTS_DIR": "/w", "RWKVCTL_DATA_DIR": "/d", "XDG_DATA_HOME": "/x"}
+    found = config.load({}, environ)
+    assert (str(found.weights_dir), str(found.data_dir), str(found.home)) == ("/w", "/d", "/x/rwkvctl")
+
+
+def test_the_users_file_follows_xdg(environ: dict[str, str], tmp_path: Path) -> None:
+    environ["XDG_CONFIG_HOME"] = str(tmp_path / "xdg")
+    assert user_file(environ, "max_restarts = 9\n") == tmp_path / "xdg/rwkvctl/config.toml"
+    assert config.load({}, environ).settings.max_restarts == 9
+
+
+def test_the_system_services_home_is_used_where_it_may_be_written(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "SYSTEM_HOME", tmp_path)
+    assert config.load({}, environ).home == tmp_path
+    assert str(config.load({}, environ).socket) == "/run/rwkvctl/daemon.sock"
+    assert config.load({"home": "/other"}, environ).home == Path("/other")
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "name"),
+    [
+        ("socks = 1\n", 1, "socks"),
+        ('# one\nsocket = "/s"\n\n  sock = 1\n', 4, "sock"),
+        ('socket = "/s"\n[engine]\nslots = 1\n', 2, "engine"),
+        ('\n"engine.slots" = 1\n', 2, "engine.slots"),
+        ("max_restarts = 1\nidle.unload = 3\n", 2, "idle"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_file_and_line(environ: dict[str, str], text: str, line: int, name: str) -> None:
+    path = user_file(environ, text)
+    with pytest.raises(ConfigError) as caught:
+        config.load({}, environ)
+    if "." not in name:
+        assert str(caught.value).startswith(f"{path}:{line}: unknown setting '{name}'")
+    assert f"unknown setting '{name}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'engine_slots = "many"',
+        "engine_slots = 1.5",
+        "engine_slots = true",
+        "engine_slots = -1",
+        "idle_unload_s = nan",
+        "idle_unload_s = inf",
+        "idle_unload_s = -0.5",
+        "idle_unload_s = true",
+        "idle_unload_s = 2026-01-01",
+        "idle_unload_s = []",
+        'numerics = "fp16"',
+        "home = 3",
+        'home = ["/a"]',
+        "socket = {}",
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused_with_its_file_and_name(environ: dict[str, str], text: str) -> None:
+    path = user_file(environ, text)
+    with pytest.raises(ConfigError, match=f"{path}: {text.split(maxsplit=1)[0]} must "):
+        config.load({}, environ)
+
+
+def test_a_whole_number_is_a_duration_too(environ: dict[str, str]) -> None:
+    user_file(environ, "idle_unload_s = 60")
+    assert config.load({}, environ).settings.idle_unload_s == 60.0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("ENGINE_SLOTS", "two"), ("ENGINE_SLOTS", "1.5"), ("STOP_GRACE_S", "nan"), ("NUMERICS", "exact ")],
+)
+def test_a_wrong_value_in_the_environment_names_its_variable(environ: dict[str, str], name: str, text: str) -> None:
+    environ[f"RWKVCTL_{name}"] = text
+    with pytest.raises(ConfigError, match=f"environment RWKVCTL_{name}: {name.lower()} must "):
+        config.load({}, environ)
+
+
+@pytest.mark.parametrize("content", [b"engine_slots = ", b"[", b"home = \xff", b"\x00"])
+def test_a_file_that_is_not_toml_is_refused_by_name(environ: dict[str, str], content: bytes) -> None:
+    path = user_file(environ)
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=f"{path} is not valid TOML"):
+        config.load({}, environ)
+
+
+def test_a_file_that_cannot_be_read_is_refused_by_name(environ: dict[str, str]) -> None:
+    config.user_file(environ).mkdir(parents=True)
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        config.load({}, environ)
+
+
+def test_a_home_of_nobody_is_refused(environ: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="home: '~nobody-by-that-name/x'"):
+        config.load({"home": "~nobody-by-that-name/x"}, environ)
+
+
+# -- the environment
+
+
+def test_an_unknown_variable_warns_and_markers_are_no_settings(environ: dict[str, str]) -> None:
+    environ |= dict.fromkeys(config.MARKERS, "x") | {"RWKVCTL_ENGINE_SLOT": "4", "RWKVCTL_": "1", "RWKV": "1"}
+    (empty, typo) = config.load({}, environ).warnings
+    assert typo == "RWKVCTL_ENGINE_SLOT is set but is no setting of rwkvctl; it has no effect"
+    assert empty.startswith("RWKVCTL_ ")
+    assert not {f"RWKVCTL_{field.name.upper()}" for field in fields(Settings)} & config.MARKERS
+    assert config.marker("RWKVCTL_CRASH_AT", environ) == "x"
+    assert config.marker("RWKVCTL_CRASH_AT", {}) == ""
+
+
+def test_a_worker_inherits_neither_settings_nor_markers(environ: dict[str, str]) -> None:
+    worker = config.base_environment(environ | {"RWKVCTL_HOME": "/h", "RWKVCTL_ATTEMPT": "u", "LANG": "C"})
+    assert worker == environ | {"LANG": "C"}
+
+
+def test_no_other_module_reads_the_environment() -> None:
+    """`os.environ` and its like, as attribute or import, anywhere but in rwkvctl/config.py."""
+    words = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
+    found = []
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        if path == ROOT / "rwkvctl/config.py":
+            continue
+        for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            read = isinstance(part, ast.Attribute) and part.attr in words and ast.unparse(part.value) == "os"
+            taken = isinstance(part, ast.ImportFrom) and part.module == "os" and words & {a.name for a in part.names}
+            if read or taken:
+                found.append(f"{path.relative_to(ROOT)}:{part.lineno}")
+    assert not found
+
+
+# -- sockets
+
+
+def test_a_home_of_ones_own_keeps_its_socket_inside(environ: dict[str, str]) -> None:
+    assert str(config.load({"home": "/srv/lab"}, environ).socket) == "/srv/lab/run/daemon.sock"
+
+
+def test_a_long_home_has_its_socket_in_the_runtime_directory_or_a_temporary_one(environ: dict[str, str]) -> None:
+    homes = [f"/srv/{'x' * 90}{number}" for number in range(2)]
+    environ["XDG_RUNTIME_DIR"] = "/run/user/7"
+    sockets = [config.load({"home": home}, environ).socket for home in homes]
+    assert sockets == [config.load({}, environ | {"RWKVCTL_HOME": home}).socket for home in homes]
+    assert len({*sockets}) == 2, "each home has its own"
+    assert {str(socket.parents[1]) for socket in sockets} == {"/run/user/7"}
+    environ |= {"XDG_RUNTIME_DIR": "/run/" + "y" * 90, "TMPDIR": "/var/tmp"}
+    assert str(config.load({"home": homes[0]}, environ).socket.parents[1]) == "/var/tmp"
+    environ["TMPDIR"] = "/var/" + "z" * 90
+    assert str(config.load({"home": homes[0]}, environ).socket.parents[1]) == "/tmp"
+
+
+def test_a_given_socket_is_taken_as_it_is_or_refused_when_no_socket_can_have_that_name(environ: dict[str, str]) -> None:
+    longest = "/" + "s" * 106
+    assert str(config.load({"socket": longest}, environ).socket) == longest
+    with pytest.raises(ConfigError, match="longer than the 107 bytes"):
+        config.load({"socket": f"{longest}s"}, environ)
+
+
+FOLDERS = st.lists(
+    st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=60), min_size=1, max_size=6
+).map(lambda parts: "/" + "/".join(parts))
+NATIVE = FOLDERS.filter(lambda path: all(not 0xD800 <= ord(c) < 0xDC80 and not 0xDD00 <= ord(c) < 0xE000 for c in path))
+
+
+@given(NATIVE, st.none() | NATIVE, st.none() | NATIVE, st.booleans())
+def test_a_derived_socket_path_never_takes_more_than_100_bytes(
+    home: str, runtime: str | None, temporary: str | None, own: bool
+) -> None:
+    environ = {"HOME": home} | ({"RWKVCTL_HOME": home} if own else {})
+    environ |= {"XDG_RUNTIME_DIR": runtime} if runtime else {}
+    environ |= {"TMPDIR": temporary} if temporary else {}
+    settings = Settings(home=home if own else "")
+    socket = config.socket_of(settings, config.home_of(settings, environ), environ)
+    assert socket.is_absolute()
+    assert len(os.fsencode(socket)) <= config.LONGEST_SOCKET
