@@ -266,9 +266,9 @@ def test_a_prompt_and_its_ids_are_written_once_for_each_row_and_stage() -> None:
 
 def test_the_likeliest_choice_is_recorded_and_graded() -> None:
     builder = asker(CHOOSE)
-    scores = tuple(ContinuationScore(logprob=value, tokens=1, greedy=False) for value in (-3.0, -1.0, -1.0))
+    scores = tuple(ContinuationScore(logprob=value, tokens=1, greedy=False) for value in (-3.0, -1.0))
     record = builder.stage_record(Unit(0, 0), Scored(id="x", scores=scores), "e1", 0.0)
-    assert (record.choice, record.logprobs, record.ids) == (1, (-3.0, -1.0, -1.0), ())
+    assert (record.choice, record.text, record.logprobs, record.ids) == (1, " B", (-3.0, -1.0), ())
     unit = Unit(0, 0, [stage_record(0, 0, 0, stop="length", text="long"), record])
     assert answer_of(unit).logprobs == record.logprobs
-    assert answer_of(unit).stops == ("length", "stop_token")
+    assert (answer_of(unit).text, answer_of(unit).stops) == (" B", ("length",))

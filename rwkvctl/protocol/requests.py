@@ -1,0 +1,143 @@
+"""What a client asks the daemon. New fields have defaults and unknown ones are ignored: neighbouring versions work."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+ModelSelect = Literal["all", "param-extrema", "latest-data"]
+
+
+class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which models on which benchmarks: the filter flags of `queue` and `dispatch`, and what changes the work.
+
+    `settings` holds `--set name=value` pairs; they and `limit`, `seed` and `numerics` are part of the generation key.
+    """
+
+    models: tuple[str, ...] = ()
+    model_regex: tuple[str, ...] = ()
+    model_select: ModelSelect = "all"
+    only_jobs: tuple[str, ...] = ()
+    skip_jobs: tuple[str, ...] = ()
+    only_datasets: tuple[str, ...] = ()
+    skip_datasets: tuple[str, ...] = ()
+    min_param_b: float | None = None
+    max_param_b: float | None = None
+    domains: tuple[str, ...] = ()
+    job_order: tuple[str, ...] = ()
+    limit: int | None = None
+    settings: dict[str, str] = {}
+    seed: int = 0
+    numerics: str = ""
+    overwrite: bool = False
+    skip_missing_dataset: bool = False
+    priority: int = 0
+    run_log_dir: str = ""
+
+
+class InfoRequest(Struct, frozen=True):
+    """`GET /v1/info`."""
+
+
+class StatusRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/status`. With `session`, only that session's jobs are counted and listed."""
+
+    session: str = ""
+    limit: int = 20
+
+
+class PlanRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/plan`: what a dispatch of the same selection would do."""
+
+    selection: Selection = Selection()
+
+
+class DispatchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/dispatch`. `plan_hash` refuses the dispatch if the plan is another one by now; `request_id` makes it
+    safe to repeat: the same id gets the first answer again."""
+
+    selection: Selection = Selection()
+    plan_hash: str = ""
+    request_id: str = ""
+
+
+class JobsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/jobs`: one page, newest first, after job number `before` (a cursor from `next`)."""
+
+    state: str = ""
+    session: str = ""
+    limit: int = 100
+    before: int = 0
+
+
+class JobRequest(Struct, frozen=True, kw_only=True):
+    """`GET /v1/jobs/{job}`."""
+
+    job: str
+
+
+class StopRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/stop`: named jobs, or all that are not finished."""
+
+    jobs: tuple[str, ...] = ()
+    all: bool = False
+    request_id: str = ""
+
+
+class ResumeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/resume`: stopped, failed and held jobs go on where they stand: named ones, a session's, or all."""
+
+    jobs: tuple[str, ...] = ()
+    session: str = ""
+    all: bool = False
+    request_id: str = ""
+
+
+class SamplesRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/jobs/{job}/samples`: samples after `after` (the `next` of a page); `latest`: newest first."""
+
+    job: str
+    wrong: bool = False
+    latest: bool = False
+    limit: int = 100
+    after: int = -1
+
+
+class ScoresRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/scores`: the newest score of each (model, benchmark, kind); `all_versions` for the history."""
+
+    model: str = ""
+    benchmark: str = ""
+    session: str = ""
+    all_versions: bool = False
+    limit: int = 1000
+
+
+class ModelsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/models`: checkpoints under the weights folder, and the built-in one."""
+
+
+class BenchmarksRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/benchmarks`: every benchmark, its kinds, and whether its rows are prepared."""
+
+
+class LogsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/logs/{target}`: an NDJSON stream of LogChunk for a job (j12), an engine (e3) or `daemon`.
+
+    Starts `tail` lines before the end, or at byte `offset` of attempt `attempt`; with `follow` it goes on until the job
+    ends or the client hangs up.
+    """
+
+    target: str
+    tail: int = 60
+    attempt: int = 0
+    offset: int = -1
+    follow: bool = False
+
+
+class EventsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/events`: an NDJSON stream of Event. `since`: first the stored events after that number (-1: only new
+    ones), then live ones until the client hangs up (`follow` false: stop after the stored ones)."""
+
+    since: int = -1
+    follow: bool = True
+    session: str = ""

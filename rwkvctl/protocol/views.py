@@ -1,0 +1,191 @@
+"""Things of the node as a client sees them: leases, engines, jobs, scores, samples; replies are made of these."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from rwkvctl.protocol.states import Action, EngineState, JobState, Reason
+
+
+class LeaseView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A GPU, or the CPU as `cpu:0`, and what holds it. Telemetry is null where it is not known."""
+
+    id: str
+    name: str = ""
+    use: str = "free"
+    condition: str = "ok"
+    engine: str = ""
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    utilisation: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+
+
+class EngineView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An engine process: one model, one numerics profile, one lease."""
+
+    id: str
+    model: str
+    numerics: str
+    lease: str
+    state: EngineState
+    pid: int = 0
+    running: int = 0
+    waiting: int = 0
+    slots: int = 0
+    prefill_tokens_per_s: float = 0.0
+    decode_tokens_per_s: float = 0.0
+    occupancy: float = 0.0
+    cache_hits: int = 0
+    cache_misses: int = 0
+    jobs: tuple[str, ...] = ()
+    detail: str = ""
+
+
+class MetricView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One metric with its standard error and 95 % confidence interval; value null means it could not be computed."""
+
+    value: float | None
+    stderr: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+
+
+class ScoreView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The score of one job. `metrics[primary]` is the headline; provenance says exactly what was measured."""
+
+    job: str
+    model: str
+    benchmark: str
+    kind: str
+    version: int
+    primary: str
+    metrics: dict[str, MetricView]
+    n: int
+    rows: int
+    repeats: int
+    truncated: int = 0
+    no_answer: int = 0
+    errors: int = 0
+    chance: float | None = None
+    partial: bool = False
+    why_null: str = ""
+    finished: str = ""
+    session: str = ""
+    provenance: dict[str, object] = {}
+
+
+class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One job. `done`/`total` count samples (row x repeat); `stages_done` counts stored completions."""
+
+    id: str
+    model: str
+    benchmark: str
+    kind: str
+    state: JobState
+    session: str
+    reason: Reason | Literal[""] = ""
+    detail: str = ""
+    version: int = 1
+    priority: int = 0
+    done: int = 0
+    total: int = 0
+    stages_done: int = 0
+    stages_total: int = 0
+    numerics: str = ""
+    engine: str = ""
+    attempt: int = 0
+    limit: int | None = None
+    weights: str = ""
+    generation_key: str = ""
+    queued: str = ""
+    started: str = ""
+    finished: str = ""
+    eta_s: float | None = None
+    samples_per_s: float | None = None
+    running_score: MetricView | None = None
+    score: ScoreView | None = None
+
+
+class PlanRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What would happen to one (model, benchmark, kind), with one reason."""
+
+    model: str
+    benchmark: str
+    kind: str
+    action: Action
+    reason: Reason
+    detail: str = ""
+    rows: int | None = None
+    samples: int | None = None
+    weights: str = ""
+    numerics: str = ""
+    generation_key: str = ""
+    job: str = ""
+
+
+class ChangedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What `stop` or `resume` did to one job: its state now, whether that changed, or why not."""
+
+    job: str
+    state: JobState | Literal[""]
+    changed: bool
+    error: str = ""
+
+
+class StageView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One stage of a sample: what was asked (the whole prompt, or the tail a later stage appended) and answered."""
+
+    stage: str
+    prompt: str
+    completion: str
+    stop: str
+    prompt_tokens: int = 0
+    generated_tokens: int = 0
+
+
+class SampleView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One graded sample. Text is raw model output: a reader that draws it must make it safe."""
+
+    number: int
+    row: int
+    repeat: int
+    value: float | None
+    reason: str
+    expected: str = ""
+    extracted: str | None = None
+    detail: str = ""
+    stages: tuple[StageView, ...] = ()
+
+
+class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A checkpoint file and what its name and contents say."""
+
+    name: str
+    path: str
+    size_bytes: int
+    sha256: str = ""
+    architecture: str = ""
+    data_version: str = ""
+    parameters_b: float | None = None
+    date: str = ""
+    context: int | None = None
+    builtin: bool = False
+
+
+class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A benchmark of the catalogue, and the rows that lie ready for it."""
+
+    name: str
+    title: str
+    domain: str
+    kinds: tuple[str, ...]
+    version: int
+    split: str
+    rows: int | None = None
+    rows_sha256: str = ""
+    ready: bool = False
+    builtin: bool = False
+    licence: str = ""
+    profile: str = ""

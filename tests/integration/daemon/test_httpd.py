@@ -1,0 +1,432 @@
+"""The HTTP server on real Unix sockets, talked to byte by byte."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from rwkvctl import httpd
+from rwkvctl.httpd import Request, Response, Server, SocketInUseError, bind_unix
+
+DEADLINE_S = 20.0
+Talk = Callable[[], Awaitable["Client"]]
+
+
+class Client:
+    """A connection and the bytes that come back."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def send(self, *parts: bytes) -> None:
+        self.writer.writelines(parts)
+        await self.writer.drain()
+
+    async def ask(self, method: str, path: str, body: bytes = b"", *headers: bytes) -> None:
+        length = b"content-length: %d\r\n" % len(body) if body else b""
+        more = b"".join(header + b"\r\n" for header in headers)
+        await self.send(
+            b"%s %s HTTP/1.1\r\nhost: x\r\n" % (method.encode(), path.encode()), length, more, b"\r\n", body
+        )
+
+    async def head(self) -> tuple[int, dict[str, str]]:
+        """Status and headers of the next response."""
+        async with asyncio.timeout(DEADLINE_S):
+            text = (await self.reader.readuntil(b"\r\n\r\n")).decode()
+        status, *lines = text.strip().split("\r\n")
+        pairs = (line.split(": ", 1) for line in lines)
+        return int(status.split()[1]), {name.lower(): value for name, value in pairs}
+
+    async def response(self) -> tuple[int, bytes]:
+        """Status and body of the next response with a length."""
+        status, headers = await self.head()
+        async with asyncio.timeout(DEADLINE_S):
+            return status, await self.reader.readexactly(int(headers["content-length"]))
+
+    async def chunk(self) -> bytes:
+        async with asyncio.timeout(DEADLINE_S):
+            size = int(await self.reader.readline(), 16)
+            return (await self.reader.readexactly(size + 2))[:-2]
+
+    async def rest(self) -> bytes:
+        """Everything until the server closes."""
+        async with asyncio.timeout(DEADLINE_S):
+            return await self.reader.read()
+
+
+class Node:
+    """A handler that shows what it was given, and streams when asked to."""
+
+    def __init__(self) -> None:
+        self.gone = asyncio.Event()
+        self.entered = asyncio.Event()
+        self.feed: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.closed = asyncio.Event()
+
+    async def __call__(self, request: Request) -> Response:
+        match request.path:
+            case "/wait":
+                self.entered.set()
+                await request.gone.wait()
+                self.gone.set()
+                return Response()
+            case "/stream":
+                return Response(200, self.chunks(request), httpd.NDJSON)
+            case "/peer":
+                assert request.peer is not None
+                return Response(200, f"{request.peer.pid} {request.peer.uid} {request.peer.gid}".encode())
+        shown = f"{request.method} {request.path} {sorted(request.query.items())} ".encode()
+        return Response(200, shown + request.body, headers={"x-seen": request.headers.get("x-a", "")})
+
+    async def chunks(self, request: Request) -> AsyncIterator[bytes]:
+        try:
+            yield b"first\n"
+            while (item := await self.feed.get()) is not None:
+                yield item
+        finally:
+            self.closed.set()
+
+
+@pytest.fixture
+async def node() -> Node:
+    return Node()
+
+
+@pytest.fixture
+async def talk(tmp_path: Path, node: Node) -> AsyncIterator[Talk]:
+    """A server of at most 3 clients and 100 kB a request; gives connections to it."""
+    server = Server(node, max_body_bytes=100_000, connections=3)
+    accepting = await server.start(bind_unix(tmp_path / "run" / "d.sock"))
+    clients: list[Client] = []
+
+    async def connect() -> Client:
+        clients.append(Client(*await asyncio.open_unix_connection(tmp_path / "run" / "d.sock")))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        client.writer.close()
+    accepting.close()
+    await server.close()
+    await accepting.wait_closed()
+
+
+# -- requests
+
+
+async def test_a_request_arrives_whole_and_many_follow_on_one_connection(talk: Talk) -> None:
+    client = await talk()
+    await client.ask("GET", "/a%20b?x=1&y=&x=2", b"", b"X-A: v")
+    status, headers = await client.head()
+    assert (status, headers["x-seen"], headers["content-type"]) == (200, "v", "application/json")
+    assert await client.reader.readexactly(int(headers["content-length"])) == b"GET /a b [('x', '2'), ('y', '')] "
+    for number in range(3):
+        await client.ask("POST", f"/{number}", b"body %d" % number)
+        assert await client.response() == (200, b"POST /%d [] body %d" % (number, number))
+
+
+async def test_requests_sent_ahead_are_answered_in_order(talk: Talk) -> None:
+    client = await talk()
+    for number in range(5):
+        await client.ask("GET", f"/{number}")
+    for number in range(5):
+        assert await client.response() == (200, b"GET /%d [] " % number)
+
+
+async def test_a_body_may_come_in_pieces_and_after_a_promise(talk: Talk) -> None:
+    client = await talk()
+    await client.send(b"POST /p HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 10\r\n\r\n")
+    assert (await client.head())[0] == 100
+    for byte in b"0123456789":
+        await client.send(bytes([byte]))
+    assert await client.response() == (200, b"POST /p [] 0123456789")
+
+
+async def test_the_peer_is_who_the_kernel_says(talk: Talk, tmp_path: Path) -> None:
+    client = await talk()
+    await client.ask("GET", "/peer")
+    assert await client.response() == (200, f"{os.getpid()} {os.getuid()} {os.getgid()}".encode())
+    code = (
+        "import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+        "s.sendall(b'GET /peer HTTP/1.0\\r\\n\\r\\n'); print(os.getpid(), s.makefile('rb').read().split()[-3])"
+    )
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-S", "-c", code, str(tmp_path / "run/d.sock"), stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await other.communicate()
+    pid, seen = said.decode().split()
+    assert seen == f"b'{pid}'"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"hello\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",  # somebody tries TLS
+        b"GET / HTTP/1.1\r\n\r\n",  # no host
+        b"GET //[ HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: x\r\ncontent-length: ten\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",
+    ],
+)
+async def test_what_is_not_http_gets_400_and_the_connection_is_closed(talk: Talk, head: bytes) -> None:
+    client = await talk()
+    await client.send(head)
+    assert await client.response() == (400, b'{"detail": "that is not HTTP/1.1"}')
+    assert await client.rest() == b""
+    again = await talk()
+    await again.ask("GET", "/")
+    assert (await again.response())[0] == 200
+
+
+async def test_headers_are_bounded(talk: Talk) -> None:
+    client = await talk()
+    with contextlib.suppress(ConnectionError):
+        await client.ask("GET", "/", b"", *(b"x-%d: %s" % (n, b"v" * 1000) for n in range(100)))
+    assert (await client.head())[0] == 431
+
+
+async def test_a_body_over_the_limit_gets_413(talk: Talk) -> None:
+    client = await talk()
+    await client.ask("POST", "/", b"x" * 100_000)
+    assert (await client.response())[0] == 200
+    with contextlib.suppress(ConnectionError):
+        await client.ask("POST", "/", b"x" * 100_001)
+    assert await client.response() == (413, b'{"detail": "the request is over 100000 bytes"}')
+
+
+async def test_an_answer_to_head_has_no_body(talk: Talk) -> None:
+    client = await talk()
+    await client.ask("HEAD", "/")
+    status, headers = await client.head()
+    assert (status, int(headers["content-length"]) > 0) == (200, True)
+    await client.ask("HEAD", "/stream")
+    assert (await client.head())[0] == 200
+    await client.ask("GET", "/next")
+    assert await client.response() == (200, b"GET /next [] ")
+
+
+async def test_an_old_client_gets_an_answer_without_chunks(talk: Talk, node: Node) -> None:
+    client = await talk()
+    node.feed.put_nowait(None)
+    await client.send(b"GET /stream HTTP/1.0\r\n\r\n")
+    assert (await client.rest()).endswith(b"\r\n\r\nfirst\n")
+
+
+# -- streams and clients that go
+
+
+async def test_a_stream_is_sent_as_it_comes(talk: Talk, node: Node) -> None:
+    client = await talk()
+    await client.ask("GET", "/stream")
+    status, headers = await client.head()
+    assert (status, headers["transfer-encoding"], headers["content-type"]) == (200, "chunked", httpd.NDJSON)
+    assert await client.chunk() == b"first\n"
+    for text in (b"second\n", b"third\n"):
+        node.feed.put_nowait(text)
+        assert await client.chunk() == text
+    node.feed.put_nowait(None)
+    assert await client.chunk() == b""
+    assert node.closed.is_set()
+    await client.ask("GET", "/after")
+    assert await client.response() == (200, b"GET /after [] ")
+
+
+async def test_a_client_that_hangs_up_sets_gone(talk: Talk, node: Node) -> None:
+    client = await talk()
+    await client.ask("GET", "/wait")
+    async with asyncio.timeout(DEADLINE_S):
+        await node.entered.wait()
+        assert not node.gone.is_set()
+        client.writer.close()
+        await node.gone.wait()
+
+
+async def test_a_client_that_is_killed_with_unread_bytes_sets_gone(node: Node, tmp_path: Path) -> None:
+    """The kernel reports a reset here, not an end of file."""
+    unread = asyncio.Event()
+
+    async def answer(request: Request) -> Response:
+        if request.path == "/first":
+            return Response(200, b"never read")
+        unread.set()
+        return await node(request)
+
+    server = Server(answer)
+    accepting = await server.start(bind_unix(tmp_path / "d.sock"))
+    code = (
+        "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+        "s.sendall(b'GET /first HTTP/1.1\\r\\nhost: x\\r\\n\\r\\nGET /wait HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n');"
+        "time.sleep(600)"
+    )
+    client = await asyncio.create_subprocess_exec(sys.executable, "-I", "-S", "-c", code, str(tmp_path / "d.sock"))
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            await node.entered.wait()
+            assert unread.is_set()
+            client.send_signal(signal.SIGKILL)
+            await node.gone.wait()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            client.kill()
+        await client.wait()
+        accepting.close()
+        await server.close()
+
+
+async def test_a_stream_whose_reader_is_gone_is_closed(talk: Talk, node: Node) -> None:
+    client = await talk()
+    await client.ask("GET", "/stream")
+    await client.head()
+    client.writer.transport.abort()
+    async with asyncio.timeout(DEADLINE_S):
+        while not node.closed.is_set():
+            node.feed.put_nowait(b"x" * 1000)
+            await asyncio.sleep(0.001)
+
+
+async def test_a_reader_that_stalls_is_dropped_and_costs_bounded_memory(
+    talk: Talk, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(httpd, "DRAIN_TIMEOUT_S", 0.1)
+    client = await talk()
+    client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    await client.ask("GET", "/stream")
+    node.feed = asyncio.Queue(2)
+    written = 0
+    async with asyncio.timeout(DEADLINE_S):
+        while not node.closed.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(node.feed.put(b"x" * 10_000), 0.05)
+                written += 10_000
+    assert written < 4_000_000, "what nobody reads is not kept"
+
+
+async def test_a_request_that_comes_byte_by_byte_has_a_deadline(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpd, "REQUEST_TIMEOUT_S", 0.2)
+    slow = [await talk() for _ in range(3)]
+
+    async def drip(client: Client) -> None:
+        with contextlib.suppress(ConnectionError):
+            await client.send(b"GET / HTTP/1.1\r\nhost: x\r\n")
+            while True:
+                await client.send(b"a: b\r\n")
+                await asyncio.sleep(0.01)
+
+    async with asyncio.TaskGroup() as tasks:
+        dripping = [tasks.create_task(drip(client)) for client in slow]
+        honest = await talk()
+        await honest.ask("GET", "/honest")
+        assert await honest.response() == (200, b"GET /honest [] "), "it waited until the slow ones were dropped"
+        for task in dripping:
+            task.cancel()
+    assert (await slow[0].head())[0] == 408
+
+
+async def test_a_body_that_never_comes_has_a_deadline(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpd, "REQUEST_TIMEOUT_S", 0.1)
+    client = await talk()
+    await client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nab")
+    assert (await client.head())[0] == 408
+
+
+async def test_an_idle_connection_makes_room_in_the_end(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpd, "IDLE_TIMEOUT_S", 0.1)
+    idle = [await talk() for _ in range(3)]
+    late = await talk()
+    await late.ask("GET", "/late")
+    assert await late.response() == (200, b"GET /late [] ")
+    for client in idle:
+        with contextlib.suppress(ConnectionResetError):
+            assert await client.rest() == b""
+
+
+async def test_closing_the_server_ends_waiting_handlers(tmp_path: Path, node: Node) -> None:
+    server = Server(node)
+    accepting = await server.start(bind_unix(tmp_path / "d.sock"))
+    client = Client(*await asyncio.open_unix_connection(tmp_path / "d.sock"))
+    await client.ask("GET", "/wait")
+    async with asyncio.timeout(DEADLINE_S):
+        await node.entered.wait()
+        accepting.close()
+        await server.close()
+    with contextlib.suppress(ConnectionResetError):
+        assert await client.rest() == b""
+    client.writer.close()
+
+
+# -- the socket file
+
+
+def test_the_socket_is_private_from_its_first_instant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[int] = []
+    real = socket.socket.bind
+
+    class Watched(socket.socket):
+        def bind(self, address: object, /) -> None:  # type: ignore[override]
+            real(self, address)  # type: ignore[arg-type]
+            modes.append(stat.S_IMODE(Path(str(address)).stat().st_mode))
+
+    monkeypatch.setattr(socket, "socket", Watched)
+    before = os.umask(0)
+    try:
+        bind_unix(tmp_path / "run" / "d.sock").close()
+        assert os.umask(0) == 0, "the umask is as it was"
+    finally:
+        os.umask(before)
+    assert modes == [0o600]
+    assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
+
+
+def test_a_stale_socket_is_removed_and_a_live_one_refused(tmp_path: Path) -> None:
+    path = tmp_path / "d.sock"
+    code = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); print(flush=True); sys.stdin.read()"
+    owner = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert owner.stdout is not None
+        owner.stdout.readline()
+        with pytest.raises(SocketInUseError, match=f"another process answers on {path}"):
+            bind_unix(path)
+        assert path.exists()
+    finally:
+        owner.kill()
+        owner.communicate()
+    assert path.exists(), "a killed owner leaves its file"
+    with contextlib.closing(bind_unix(path)) as listener:
+        with pytest.raises(SocketInUseError):
+            bind_unix(path)
+        assert listener.fileno() >= 0
+
+
+def test_a_live_socket_whose_backlog_is_full_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "d.sock"
+    with contextlib.ExitStack() as stack:
+        busy = stack.enter_context(socket.socket(socket.AF_UNIX))
+        busy.bind(str(path))
+        busy.listen(0)
+        for _ in range(10):
+            waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+            waiting.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                waiting.connect(str(path))
+        with pytest.raises(SocketInUseError):
+            bind_unix(path)
+    assert threading.active_count() >= 1
+
+
+def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "d.sock").write_text("precious")
+    with pytest.raises(OSError, match="in use"):
+        bind_unix(tmp_path / "d.sock")
+    assert (tmp_path / "d.sock").read_text() == "precious"

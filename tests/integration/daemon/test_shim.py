@@ -1,0 +1,351 @@
+"""Workers behind the real shim: identity, exit, log, lock, death of everybody involved, and finding them again."""
+
+import os
+import platform
+import signal
+import stat
+import subprocess
+import sys
+import time
+import uuid as uuids
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rwkv_daemon import processes, shim
+from rwkv_daemon.processes import Launch, NotStartedError, Worker
+
+DEADLINE_S = 20.0
+Start = Callable[..., Worker]
+SLEEP = "import time\nprint('ready', flush=True)\ntime.sleep(600)"
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Poll for something true, within a deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.005)
+    return found
+
+
+def launch(folder: Path, argv: tuple[str, ...], name: str = "w", lock: Path | None = None) -> Launch:
+    return Launch(
+        uuid=str(uuids.uuid4()), argv=argv, record=folder / f"record-{name}.json", log=folder / f"log-{name}.txt",
+        environment={"PATH": os.environ["PATH"]}, lock=lock,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts workers: Python code, or a whole command. Whatever carries their markers is gone afterwards."""
+    workers: list[Worker] = []
+
+    def begin(code: str = SLEEP, *, argv: tuple[str, ...] = (), name: str = "w", lock: Path | None = None) -> Worker:
+        command = argv or (sys.executable, "-I", "-S", "-c", code)
+        workers.append(processes.start(launch(tmp_path, command, name, lock)))
+        return workers[-1]
+
+    yield begin
+    for worker in workers:
+        processes.sweep(worker.uuid)
+        if worker.popen is not None:
+            worker.popen.wait(DEADLINE_S)
+        if worker.pidfd >= 0:
+            os.close(worker.pidfd)
+
+
+def finish(worker: Worker) -> processes.ShimRecord | None:
+    """Wait for the end of shim and worker; the handle is released."""
+    until(lambda: processes.has_ended(worker), "the end of the worker")
+    record = worker.close()
+    worker.pidfd = -1
+    return record
+
+
+def log_of(worker: Worker) -> str:
+    return (
+        worker.record_path.with_name(worker.record_path.name.replace("record", "log")).with_suffix(".txt").read_text()
+    )
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != b"Z"
+
+
+def said(worker: Worker, word: str = "ready") -> str:
+    return str(until(lambda: word in log_of(worker) and log_of(worker), f"the worker's {word!r}"))
+
+
+# -- one worker
+
+
+def test_the_record_is_on_disk_before_the_worker_runs(start: Start, tmp_path: Path) -> None:
+    worker = start(argv=("sh", "-c", f"echo $$; cat {tmp_path}/record-w.json"))
+    assert finish(worker) is not None
+    pid, record = log_of(worker).split("\n", 1)
+    found = msgspec.json.decode(record.encode(), type=processes.ShimRecord)
+    assert found == worker.record
+    assert (found.pid, found.done, found.boot_id) == (int(pid), False, processes.boot_id())
+    assert found.shim not in {found.pid, os.getpid()}
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "number"),
+    [
+        (("sh", "-c", "exit 0"), 0, None),
+        (("sh", "-c", "exit 7"), 7, None),
+        (("sh", "-c", "kill -9 $$"), None, 9),
+        (("no-such-program-anywhere",), 127, None),
+    ],
+)
+def test_how_the_worker_ended_is_recorded(start: Start, argv: tuple[str, ...], code: int | None, number: int) -> None:
+    worker = start(argv=argv)
+    before, record = worker.record, finish(worker)
+    assert record is not None
+    assert (record.code, record.signal, record.done) == (code, number, True)
+    same = ("shim", "shim_start", "pid", "pid_start", "boot_id")
+    assert [getattr(record, name) for name in same] == [getattr(before, name) for name in same]
+    assert record.max_rss_kib > 0
+    assert record.wall_s > 0
+    if code == 127:
+        assert "cannot start no-such-program-anywhere" in log_of(worker)
+
+
+def test_the_worker_has_the_log_for_both_outputs_and_nothing_to_read(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "log-w.txt").write_text("of before\n")
+    worker = start(argv=("sh", "-c", "cat; echo out; echo err >&2; ls -l /proc/self/fd | wc -l"))
+    assert finish(worker) is not None
+    lines = log_of(worker).split()
+    assert lines[:4] == ["of", "before", "out", "err"]
+    fresh = start(argv=("sh", "-c", "echo"), name="fresh")
+    finish(fresh)
+    assert stat.S_IMODE((tmp_path / "log-fresh.txt").stat().st_mode) & 0o137 == 0
+
+
+def test_the_worker_has_a_group_of_its_own_and_carries_the_marker(start: Start) -> None:
+    worker = start()
+    said(worker)
+    assert os.getpgid(worker.pid) == worker.pid
+    assert os.getsid(worker.record.shim) == worker.record.shim != os.getsid(0)
+    assert processes.marker_of(worker.pid) == processes.marker_of(worker.record.shim) == worker.uuid
+    assert set(processes.members(worker.uuid)) == {worker.pid, worker.record.shim}
+
+
+DOUBLE_FORK = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print("grandchild", os.getpid(), flush=True)
+        while not os.path.exists(sys.argv[1]):
+            time.sleep(0.01)
+        print("goes", flush=True)
+    os._exit(0)
+os.wait()
+print("worker ends", flush=True)
+sys.exit(3)
+"""
+
+
+def test_a_grandchild_that_left_session_and_group_is_waited_for(start: Start, tmp_path: Path) -> None:
+    worker = start(argv=(sys.executable, "-I", "-S", "-c", DOUBLE_FORK, str(tmp_path / "go")))
+    until(lambda: (found := processes.read_record(worker.record_path)) and found.done, "the worker's exit record")
+    said(worker, "grandchild")
+    assert not processes.has_ended(worker), "the shim lives as long as anything of the tree"
+    (tmp_path / "go").touch()
+    record = finish(worker)
+    assert record is not None
+    assert record.code == 3
+    assert "goes" in log_of(worker)
+
+
+def test_sigterm_is_passed_on_to_the_whole_group(start: Start) -> None:
+    child = "trap 'echo child; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
+    worker = start(argv=("sh", "-c", f"sh -c \"{child}\" & trap 'wait; echo parent; exit 5' TERM; wait; wait"))
+    said(worker)
+    processes.ask_to_stop(worker)
+    record = finish(worker)
+    assert record is not None
+    assert (record.code, record.signal) == (5, None)
+    assert {"child", "parent"} <= set(log_of(worker).split())
+
+
+def test_a_lease_held_by_another_shim_stops_the_start_and_is_free_after_its_death(start: Start, tmp_path: Path) -> None:
+    lock = tmp_path / "gpu.lock"
+    holder = start(lock=lock)
+    with pytest.raises(NotStartedError, match=f"code {shim.LOCK_HELD}"):
+        start(name="second", lock=lock)
+    assert f"{lock} is locked" in (tmp_path / "log-second.txt").read_text()
+    assert not (tmp_path / "record-second.json").exists()
+    processes.send(holder.pidfd, signal.SIGKILL)
+    finish(holder)
+    third = start(argv=("sh", "-c", "exit 4"), name="third", lock=lock)
+    record = finish(third)
+    assert record is not None
+    assert record.code == 4
+
+
+def test_the_worker_dies_with_its_shim_and_the_attempt_is_lost(start: Start) -> None:
+    worker = start()
+    said(worker)
+    processes.send(worker.pidfd, signal.SIGKILL)
+    assert finish(worker) is None
+    until(lambda: not alive(worker.pid), "the worker's death")
+
+
+def test_a_shim_that_cannot_even_begin_is_reported(tmp_path: Path) -> None:
+    wanted = launch(tmp_path, ("true",), lock=tmp_path / "no folder" / "lock")
+    with pytest.raises(NotStartedError, match="ended with code 1 before starting true"):
+        processes.start(wanted)
+    assert "No such file" in wanted.log.read_text()
+
+
+# -- finding a worker again
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shim_start": 1},
+        {"boot_id": "00000000-0000-0000-0000-000000000000"},
+        {"shim": 1},
+        {"shim": 2**22 - 1},
+    ],
+)
+def test_a_process_that_is_not_the_recorded_one_is_not_adopted(start: Start, changes: dict[str, Any]) -> None:
+    worker = start()
+    record = worker.record_path.with_name("forged.json")
+    record.write_bytes(msgspec.json.encode(msgspec.structs.replace(worker.record, **changes)))
+    assert processes.adopt(worker.uuid, record) is None
+    assert alive(worker.pid)
+
+
+def test_adoption_needs_the_marker(start: Start) -> None:
+    worker = start()
+    assert processes.adopt(str(uuids.uuid4()), worker.record_path) is None
+    adopted = processes.adopt(worker.uuid, worker.record_path)
+    assert adopted is not None
+    os.close(adopted.pidfd)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"shim": 5}', b'{"shim": "\xff"}', b"null"])
+def test_an_unreadable_record_names_nobody(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "record.json").write_bytes(content)
+    assert processes.read_record(tmp_path / "record.json") is None
+    assert processes.adopt("u", tmp_path / "record.json") is None
+    assert processes.adopt("u", tmp_path / "none.json") is None
+
+
+STARTER = """
+import sys, time
+from pathlib import Path
+from rwkv_daemon import processes
+folder = Path(sys.argv[1])
+code = "import os, sys, time\\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\\nprint('went on', flush=True); sys.exit(7)"
+processes.start(processes.Launch(
+    uuid=sys.argv[2], argv=(sys.executable, "-I", "-S", "-c", code, str(folder / "go")),
+    record=folder / "record-w.json", log=folder / "log-w.txt", environment={},
+))
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_worker_outlives_the_kill_of_its_starter_and_is_adopted(tmp_path: Path) -> None:
+    uuid = str(uuids.uuid4())
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER, str(tmp_path), uuid], stdout=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        assert starter.stdout is not None
+        assert starter.stdout.readline() == b"started\n"
+        starter.kill()
+        starter.wait()
+        worker = processes.adopt(uuid, tmp_path / "record-w.json")
+        assert worker is not None
+        assert worker.popen is None
+        assert alive(worker.pid)
+        assert not processes.has_ended(worker)
+        (tmp_path / "go").touch()
+        record = finish(worker)
+        assert record is not None
+        assert record.code == 7
+        assert log_of(worker) == "went on\n"
+        assert processes.adopt(uuid, tmp_path / "record-w.json") is None
+    finally:
+        starter.kill()
+        starter.wait()
+        starter.stdout and starter.stdout.close()
+        processes.sweep(uuid)
+
+
+# -- odd processes
+
+
+RENAMED = "open('/proc/self/comm', 'w').write('a) R 1 (x')\n" + SLEEP
+
+
+def test_a_worker_with_brackets_in_its_name_is_read_right(start: Start) -> None:
+    worker = start(RENAMED)
+    said(worker)
+    assert Path(f"/proc/{worker.pid}/comm").read_text() == "a) R 1 (x\n"
+    assert shim.start_ticks(worker.pid) == worker.record.pid_start
+    assert processes.is_same(worker.pid, worker.record.pid_start)
+    assert not processes.is_same(worker.pid, worker.record.pid_start + 1)
+
+
+ESCAPEE = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    print("escaped", os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_sweep_kills_what_left_the_group_and_spares_the_shim(start: Start) -> None:
+    worker, bystander = start(ESCAPEE), start(name="bystander")
+    escapee = int(said(worker, "escaped").split()[-1])
+    said(bystander)
+    assert os.getpgid(escapee) != worker.pid
+    assert processes.kill(worker) == 2
+    record = finish(worker)
+    assert record is not None
+    assert (record.signal, record.code) == (9, None)
+    assert not alive(escapee)
+    assert not list(processes.members(worker.uuid))
+    assert alive(bystander.pid)
+    assert processes.sweep(worker.uuid) == 0
+
+
+LEADER_ENDS = """
+import ctypes, sys, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+print("ready", flush=True)
+ctypes.CDLL(None).syscall(int(sys.argv[1]), 0)  # ends this thread only
+"""
+
+
+def test_a_process_whose_first_thread_has_ended_is_still_found_and_killed(start: Start) -> None:
+    number = {"x86_64": 60, "aarch64": 93}.get(platform.machine())
+    if number is None:
+        pytest.skip(f"needs x86_64 or aarch64: is {platform.machine()}")
+    worker = start(argv=(sys.executable, "-I", "-S", "-c", LEADER_ENDS, str(number)))
+    said(worker)
+    until(lambda: not alive(worker.pid), "the first thread's end")
+    assert len(list(Path(f"/proc/{worker.pid}/task").iterdir())) > 1 or alive(worker.record.shim)
+    assert processes.marker_of(worker.pid) == worker.uuid
+    assert processes.kill(worker) == 1
+    record = finish(worker)
+    assert record is not None
+    assert record.signal == 9
