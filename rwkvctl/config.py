@@ -39,7 +39,7 @@ class Settings:
     engine_start_timeout_s: float = setting(600.0, "an engine that is not ready by then is stopped")
     engine_slots: int = setting(0, "sequences an engine runs at once; 0: the engine decides")
     engine_threads: int = setting(0, "threads of an engine on the CPU; 0: all cores but one")
-    numerics: str = setting("auto", "auto (fast on a GPU, fp32 on the CPU), fast, or fp32")
+    numerics: str = setting("auto", "auto (fp32, as engines run on the CPU), fast, or fp32")
     runners_per_engine: int = setting(4, "jobs that may feed one engine at the same time")
     max_restarts: int = setting(3, "starts again of a runner or engine before its job fails")
     restart_backoff_s: float = setting(1.0, "wait before the first restart; doubles each time")

@@ -75,6 +75,7 @@ def launch_of(node: Node, row: EngineRow) -> processes.Launch:
     environment = config.base_environment() | {"PYTHONUNBUFFERED": "1"}
     if row.lease.startswith("cpu"):
         threads = settings.engine_threads or max(1, (os.cpu_count() or 1) - 1)
+        argv += ["--threads", str(threads)]
         environment |= {"OMP_NUM_THREADS": str(threads), "CUDA_VISIBLE_DEVICES": ""}
     else:
         environment |= {"CUDA_VISIBLE_DEVICES": row.lease, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}

@@ -20,6 +20,12 @@ RESTART_S = 5.0
 CPU = LeaseView(id="cpu:0", name="CPU")
 
 
+def takes_engines(lease: LeaseView) -> bool:
+    """Whether an engine can be placed there now. The engine of this version computes on the CPU: GPUs are watched and
+    shown, and an engine on one would only block it."""
+    return lease.id.startswith("cpu") and lease.use == "free" and lease.condition == "ok"
+
+
 async def watch(node: Node) -> None:
     """Keep `node.leases` true. No NVML on this machine: one CPU lease, and nothing more to watch."""
     while True:
@@ -48,7 +54,7 @@ async def sample(node: Node) -> int | None:
                 return await process.wait()
             found = [msgspec.convert(gpu, LeaseView) for gpu in json.loads(line)]
             first = node.leases is None
-            node.leases = found or [CPU]
+            node.leases = [*found, CPU]
             if first:
                 node.wake.set()
     except TimeoutError:
@@ -64,5 +70,7 @@ async def sample(node: Node) -> int | None:
 def forget(node: Node) -> None:
     """What is not measured is not known: no new lease on these GPUs."""
     if node.leases is None:
-        node.leases = []
-    node.leases = [LeaseView(id=lease.id, name=lease.name, use="unknown") for lease in node.leases]
+        node.leases = [CPU]
+    node.leases = [
+        lease if lease.id == CPU.id else LeaseView(id=lease.id, name=lease.name, use="unknown") for lease in node.leases
+    ]

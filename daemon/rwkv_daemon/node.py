@@ -121,11 +121,9 @@ class Node:
         return self.config.runs_dir / "engines" / f"e{engine}"
 
     def numerics(self, wanted: str) -> str:
-        """The profile in force: `auto` is fast where there is a GPU, else fp32."""
+        """The profile in force: `auto` is what engines on this node default to, which on the CPU is fp32."""
         profile = wanted or self.config.settings.numerics
-        if profile != "auto":
-            return profile
-        return "fast" if any(not lease.id.startswith("cpu") for lease in self.leases or []) else "fp32"
+        return "fp32" if profile == "auto" else profile
 
     def disk_free_bytes(self) -> int:
         """Room on the home's file system."""

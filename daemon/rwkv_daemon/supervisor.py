@@ -9,6 +9,7 @@ import time
 
 from rwkv_daemon import engines, planning, runners
 from rwkv_daemon.engines import start_engine, unload
+from rwkv_daemon.gpus import takes_engines
 from rwkv_daemon.node import BackOff, Node, log
 from rwkv_daemon.placement import (
     Command,
@@ -120,11 +121,7 @@ async def situation(node: Node) -> Situation:
             EngineFact(number, handle.serves, handle.row.lease, handle.row.state, jobs, clock - handle.idle_since, room)
         )
     taken = {row.lease for row in await live_engines(node.store)}
-    free = [
-        lease.id
-        for lease in node.leases or []
-        if lease.id not in taken and lease.condition == "ok" and lease.use == "free"
-    ]
+    free = [lease.id for lease in node.leases or [] if lease.id not in taken and takes_engines(lease)]
     settings = node.config.settings
     return Situation(
         engines=tuple(facts),

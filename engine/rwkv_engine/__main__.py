@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from rwkv_engine.serve import DOES_NOT_LOAD, NO_SERVICE, Options, ServeError, serve
+from rwkv_weights.files import builtin_checkpoint_path
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -20,6 +21,8 @@ def main(argv: list[str] | None = None) -> int:
     flags = vars(parser.parse_args(argv))
     flags.pop("verb")
     try:
+        if str(flags["model"]) == "builtin":
+            flags["model"] = builtin_checkpoint_path()
         serve(Options(**flags))
     except ServeError as error:
         sys.stderr.write(f"{error}\n")
@@ -28,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _flags(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model", type=Path, help="a BlinkDL .pth")
+    verb.add_argument("model", type=Path, help="a BlinkDL .pth, or `builtin`")
     verb.add_argument("--socket", type=Path, required=True, help="Unix socket to listen on")
     verb.add_argument("--numerics", choices=("fp32", "fast"), default="fp32", help="profile (default: %(default)s)")
     verb.add_argument("--device", default="cpu", help="only cpu yet")

@@ -250,7 +250,11 @@ import sys, time
 from pathlib import Path
 from rwkv_daemon import processes
 folder = Path(sys.argv[1])
-code = "import os, sys, time\\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\\nprint('went on', flush=True); sys.exit(7)"
+code = (
+    "import os, sys, time\\n"
+    "while not os.path.exists(sys.argv[1]): time.sleep(0.01)\\n"
+    "print('went on', flush=True); sys.exit(7)"
+)
 processes.start(processes.Launch(
     uuid=sys.argv[2], argv=(sys.executable, "-I", "-S", "-c", code, str(folder / "go")),
     record=folder / "record-w.json", log=folder / "log-w.txt", environment={},
