@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import time
+from collections.abc import Coroutine
 from typing import assert_never
 
 import aiosqlite
@@ -54,9 +55,9 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             job = await find_job(node, request.job)
             return m.JobReply(item=await views.job_view(node, job, with_score=True))
         case m.StopRequest():
-            return await stop(node, request)
+            return await once(node, request.request_id, stop(node, request))
         case m.ResumeRequest():
-            return await resume(node, request)
+            return await once(node, request.request_id, resume(node, request))
         case m.SamplesRequest():
             return await samples(node, request)
         case m.ScoresRequest():
@@ -185,6 +186,17 @@ async def find_job(node: Node, name: str) -> JobRow:
     if job is None:
         raise RefusedError("no-such-job", f"There is no job {name}.", "`rwkvctl jobs` lists them.", Exit.NOT_FOUND)
     return job
+
+
+async def once(node: Node, request_id: str, change: Coroutine[None, None, m.ChangedReply]) -> m.ChangedReply:
+    """Do it, unless this request id was answered before: then that answer again."""
+    if (earlier := await remembered_reply(node.store, request_id)) is not None:
+        change.close()
+        return msgspec.json.decode(earlier, type=m.ChangedReply)
+    reply = await change
+    async with node.store.write() as db:
+        await remember_reply(db, request_id, msgspec.json.encode(reply))
+    return reply
 
 
 async def stop(node: Node, request: m.StopRequest) -> m.ChangedReply:

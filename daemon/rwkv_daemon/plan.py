@@ -14,6 +14,9 @@ from rwkv_daemon.keys import Work, digest, generation_key, grade_key
 from rwkvctl.protocol.messages import PlanRow, Selection
 from rwkvctl.protocol.states import REASONS, Action, Reason
 
+NUMERICS = ("fp32", "fast")
+"""The profiles the engine has."""
+
 EARLY = {"mmlu", "mmlu_pro", "gsm8k", "math_500", "human_eval", "mbpp", "livecodebench", "ifeval", "ceval"}
 """Benchmarks people look at first; they go to the front of the queue (rwkv-skills' order)."""
 
@@ -101,10 +104,23 @@ class Plan:
 
 def make_plan(selection: Selection, facts: Facts) -> Plan:
     """The plan. Raises SelectionError for a flag that cannot be meant."""
+    check_numbers(selection)
     models = select_models(selection, facts.models)
     kinds = select_kinds(selection, facts.kinds)
     pairs = [plan_pair(selection, facts, model, kind) for kind in sort_kinds(selection, kinds) for model in models]
     return Plan(tuple(without_twins(pairs)), len(models), len({kind.benchmark for kind in kinds}))
+
+
+def check_numbers(selection: Selection) -> None:
+    """Numbers and words that a flag's own type cannot check."""
+    if selection.limit is not None and selection.limit < 1:
+        raise SelectionError(f"--limit must be at least 1, not {selection.limit}.")
+    if not 0 <= selection.seed < 2**63:
+        raise SelectionError(f"--seed must be from 0 to 2^63 - 1, not {selection.seed}.")
+    if abs(selection.priority) > 1_000_000:
+        raise SelectionError(f"--priority must be within a million, not {selection.priority}.")
+    if selection.numerics not in {"", "auto", *NUMERICS}:
+        raise SelectionError(f"--numerics must be one of auto, {', '.join(NUMERICS)}, not {selection.numerics!r}.")
 
 
 def without_twins(pairs: list[Pair]) -> Iterator[Pair]:

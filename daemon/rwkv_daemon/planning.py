@@ -168,6 +168,8 @@ async def release_planned(node: Node, job: JobRow) -> None:
         await change_reason(node, job, "weights-missing", f"{job.weights_path} is gone")
     elif pairs[0].row.action != "run":
         await change_reason(node, job, pairs[0].row.reason, pairs[0].row.detail)
+    elif job.stages_done and pairs[0].generation_key != job.generation_key:
+        await change_reason(node, job, "data-missing", "its rows were replaced by others; dispatch again for those")
     else:
         ready = new_job(wanted, pairs[0])
         scored, _ = await known_work(node.store)

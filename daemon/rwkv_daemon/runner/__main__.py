@@ -12,7 +12,7 @@ from rwkv_daemon.runner.work import open_work
 from rwkv_daemon.runner.writer import DiskFullError, SamplesFile
 from rwkv_data import registry, sets
 from rwkv_data.benchmark import Kind
-from rwkv_data.errors import DataError
+from rwkv_data.errors import DataError, RowsDamagedError
 from rwkv_data.stage import Row
 
 
@@ -45,6 +45,11 @@ def main(arguments: list[str]) -> int:
 def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
     """The kind with the job's settings, and the rows it asks."""
     benchmark = registry.load(spec.benchmark)
+    manifest = sets.read_manifest(Path(spec.data_dir), spec.benchmark)
+    if manifest is None or manifest.sha256 != spec.rows_sha256:
+        raise RowsDamagedError(
+            f"the rows of {spec.benchmark} are not those the job was dispatched with; dispatch again"
+        )
     rows = sets.load_rows(Path(spec.data_dir), benchmark)
     kind = benchmark.kinds[spec.kind]
     return kind.with_settings(spec.settings if kind.settings() else {}), rows[: spec.limit]

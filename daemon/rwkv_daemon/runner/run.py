@@ -7,7 +7,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import AsyncExitStack, ExitStack, aclosing
 from dataclasses import dataclass, field
 
 from rwkv_daemon.rundir import Engines, JobSpec, RunDir, SampleRecord
@@ -77,10 +77,13 @@ class Run:
         """Feed the engines named in engines.json, starting over whenever it changes."""
         engines = self.folder.read_engines()
         while True:
-            async with asyncio.TaskGroup() as tasks:
+            async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
+                clients = [EngineClient(endpoint) for endpoint in engines.endpoints]
+                for client in clients:
+                    stack.push_async_callback(client.close)
                 feeders = [
                     tasks.create_task(self.feed(client), name=f"feed {client.endpoint.engine}")
-                    for client in (EngineClient(endpoint) for endpoint in engines.endpoints)
+                    for client in clients
                     for _ in range(FEEDERS)
                 ]
                 engines = await self.other_engines(engines.epoch)

@@ -1,15 +1,18 @@
 """The main job end to end: dispatch, generate, grade, score, with real processes."""
 
+import hashlib
 import json
 import shutil
 import socket
 import subprocess
 import sys
 
+import pytest
 import torch
 
 from rwkv_daemon import processes
 from rwkv_weights.files import builtin_checkpoint_path
+from rwkvctl.protocol.errors import RwkvctlError
 
 
 def test_both_demo_benchmarks_get_a_score_with_provenance(node, tools):
@@ -182,3 +185,35 @@ def raw(path, request: bytes) -> bytes:
         while piece := link.recv(65536):
             answer += piece
         return answer
+
+
+def test_rows_that_were_replaced_are_not_mixed(node, real_rows):
+    node.cli("data", "prepare", "mmlu", "--from", str(real_rows / "mmlu"))
+    (name,) = node.dispatch(only_datasets=["mmlu"], limit=300)
+    node.wait_until_some(name, 10)
+    node.api.post("/v1/stop", {"jobs": [name]})
+    path = node.home / "data" / "mmlu" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    rows = node.home / "data" / "mmlu" / "test.jsonl"
+    rows.write_bytes(b"".join(reversed(rows.read_bytes().splitlines(keepends=True))))
+    manifest["sha256"] = hashlib.sha256(rows.read_bytes()).hexdigest()
+    path.write_text(json.dumps(manifest))
+    node.api.post("/v1/resume", {"jobs": [name]})
+    job = node.wait_for_state(name, "held", "done")
+    assert job["state"] == "held"
+    assert "dispatch again" in job["detail"]
+
+
+def test_absurd_selections_are_refused_with_a_sentence(node):
+    for selection in ({"limit": 0}, {"limit": -3}, {"seed": -1}, {"numerics": "fp4"}, {"only_datasets": ["nope"]}):
+        wanted = {"models": ["builtin"], "only_datasets": ["demo_arith"]} | selection
+        with pytest.raises(RwkvctlError) as refused:
+            node.api.post("/v1/plan", {"selection": wanted})
+        assert refused.value.exit_code == 2
+
+
+def test_a_stop_is_answered_once_for_a_request_id(node):
+    (name,) = node.dispatch(settings={"k": "8", "temperature": "1.0"})
+    first = node.api.post("/v1/stop", {"jobs": [name], "request_id": "s1"}).value["items"]
+    assert first[0]["changed"]
+    assert node.api.post("/v1/stop", {"jobs": [name], "request_id": "s1"}).value["items"] == first
