@@ -1,0 +1,92 @@
+"""A sample that kills engines: tried twice in company, once alone, then an error; its neighbours lose nothing.
+
+The runner is the real one. The engine is a stand-in on the real HTTP server, because the real one does not die of a
+prompt: it drops every connection that carries the poisoned row.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, RunDir, SampleRecord, read_records
+from rwkv_data import sets
+from rwkvctl import httpd
+from rwkvctl.protocol.engine import Generated, GenerateItem, Usage
+
+POISON = 7
+ROWS = 150
+
+
+class DeadlyEngine:
+    """Answers sums rightly; a request that holds the poisoned row is cut after its first answer."""
+
+    def __init__(self, rows: list[dict[str, object]]) -> None:
+        self.answers = {str(row["question"]): str(row["answer"]) for row in rows}
+        self.poison = str(rows[POISON]["question"])
+        self.deaths: list[int] = []
+
+    async def __call__(self, request: httpd.Request) -> httpd.Response:
+        items = [msgspec.json.decode(line, type=GenerateItem) for line in request.body.splitlines()]
+        return httpd.Response(200, self.stream(items), httpd.NDJSON)
+
+    async def stream(self, items):
+        if any(item.text == self.poison for item in items):
+            self.deaths.append(len(items))
+            yield self.line(items[0]) if items[0].text != self.poison else b"\n"
+            raise ConnectionResetError
+        for item in items:
+            yield self.line(item)
+
+    def line(self, item: GenerateItem) -> bytes:
+        answer = Generated(id=item.id, text=self.answers[item.text or ""], stop="stop_suffix", usage=Usage())
+        return msgspec.json.encode(answer) + b"\n"
+
+
+@pytest.mark.parametrize("poisoned", [True, False])
+async def test_only_the_sample_that_kills_alone_is_an_error(tmp_path: Path, poisoned: bool) -> None:
+    from rwkv_data import registry
+
+    benchmark = registry.load("demo_arith")
+    rows = [dict(row) for row in sets.load_rows(tmp_path, benchmark)]
+    engine = DeadlyEngine(rows)
+    if not poisoned:
+        engine.poison = "no such question"
+    listener = httpd.bind_unix(tmp_path / "e.sock")
+    serving = await httpd.Server(engine).start(listener)
+    folder = RunDir(tmp_path / "run")
+    folder.path.mkdir()
+    write(folder, tmp_path)
+    runner = await asyncio.create_subprocess_exec(sys.executable, "-m", "rwkv_daemon.runner", str(folder.path))
+    try:
+        async with asyncio.timeout(60):
+            assert await runner.wait() == 0
+    finally:
+        if runner.returncode is None:
+            runner.kill()
+        serving.close()
+    samples = {r.row: r for r in read_records(folder.samples(1)) if isinstance(r, SampleRecord)}
+    assert len(samples) == ROWS
+    errors = [row for row, sample in samples.items() if sample.reason == "error"]
+    assert errors == ([POISON] if poisoned else [])
+    assert all(sample.value == 1.0 for row, sample in samples.items() if row not in errors)
+    if poisoned:
+        assert len(engine.deaths) == 3
+        assert engine.deaths[-1] == 1
+        assert "alone" in samples[POISON].detail
+
+
+def write(folder: RunDir, tmp_path: Path) -> None:
+    manifest = sets.read_manifest(tmp_path, "demo_arith")
+    assert manifest is not None
+    folder.write_desired("run")
+    folder.write_engines(Engines(epoch=1, endpoints=(Endpoint(engine="e1", socket=str(tmp_path / "e.sock")),)))
+    folder.write_spec(
+        JobSpec(
+            job=1, attempt=1, earlier=(), model="m", benchmark="demo_arith", kind="free_response", settings={}, seed=0,
+            limit=ROWS, repeats=1, data_dir=str(tmp_path), rows_sha256=manifest.sha256, generation_key="g",
+            grade_key="k",
+        )
+    )  # fmt: skip
