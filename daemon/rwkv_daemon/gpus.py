@@ -65,6 +65,9 @@ async def sample(node: Node) -> int | None:
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
+        with contextlib.suppress(TimeoutError):  # one that is stuck in the driver cannot be killed, and is left
+            async with asyncio.timeout(1.0):
+                await process.wait()
 
 
 def forget(node: Node) -> None:

@@ -170,7 +170,7 @@ def test_a_grandchild_that_left_session_and_group_is_waited_for(start: Start, tm
 
 def test_sigterm_is_passed_on_to_the_whole_group(start: Start) -> None:
     child = "trap 'echo child; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
-    worker = start(argv=("sh", "-c", f"sh -c \"{child}\" & trap 'wait; echo parent; exit 5' TERM; wait; wait"))
+    worker = start(argv=("sh", "-c", f"trap 'wait; echo parent; exit 5' TERM; sh -c \"{child}\" & wait; wait"))
     said(worker)
     processes.ask_to_stop(worker)
     record = finish(worker)
