@@ -38,7 +38,7 @@ class Filters:
         None, "only the first N rows of each benchmark; the score is marked partial", "--max-samples"
     )
     set: list[str] = option([], "override a setting of the benchmark: name=value")
-    seed: int = option(0, "seed of every random draw")
+    seed: int | None = option(None, "seed of every random draw; else the benchmark's own")
     numerics: Literal["fast", "exact", "fp32"] | None = option(None, "default: what the daemon is set to")
     overwrite: bool = option(False, "measure again what has a score: a new version; history stays")
     skip_missing_dataset: bool = option(False, "leave out benchmarks whose rows are missing, rather than hold them")

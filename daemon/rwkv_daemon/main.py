@@ -55,6 +55,7 @@ def only_one(settings: Config) -> Iterator[None]:
         for folder in (settings.home, settings.runs_dir, settings.data_dir, settings.weights_dir):
             folder.mkdir(parents=True, exist_ok=True)
         settings.socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        check_private(settings.socket.parent)
     except OSError as error:
         raise RwkvctlError(f"{error.filename} cannot be made: {error.strerror}. Set RWKVCTL_HOME.") from error
     descriptor = os.open(settings.home / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -70,6 +71,13 @@ def only_one(settings: Config) -> Iterator[None]:
         ) from None
     finally:
         os.close(descriptor)
+
+
+def check_private(folder: Path) -> None:
+    """In a folder that somebody else owns or can write to, they could put their socket in our place."""
+    found = folder.stat()
+    if found.st_uid not in {os.geteuid(), 0} or found.st_mode & 0o022:
+        raise RwkvctlError(f"{folder} belongs to another user or can be written by others; remove it, or set --socket.")
 
 
 def raise_file_limit() -> None:

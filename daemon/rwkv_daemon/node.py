@@ -92,6 +92,7 @@ class Node:
     runners: dict[int, RunnerHandle] = field(default_factory=dict)
     back_off: dict[EngineKind, BackOff] = field(default_factory=dict)
     retry_at: dict[int, float] = field(default_factory=dict)
+    waiting_since: dict[int, float] = field(default_factory=dict)
     leases: list[LeaseView] | None = None
     notes: list[str] = field(default_factory=list)
     wake: asyncio.Event = field(default_factory=asyncio.Event)

@@ -21,10 +21,11 @@ class EngineKind:
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A queued job in queue order. `not_before` has passed already."""
+    """A queued job in queue order, and how long it has been waiting for a place."""
 
     id: int
     needs: EngineKind
+    waited_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class EngineFact:
     jobs: int
     idle_s: float = 0.0
     wants_work: bool = True
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Wait:
 
 Command = StartJob | StartEngine | UnloadEngine | Wait
 LIVE = {"starting", "loading", "ready"}
+PATIENCE_S = 900.0
+"""A job that has waited longer for a place gets the next one: no new job is started on the engine that is to go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,9 @@ def place(waiting: list[WaitingJob], node: Node) -> list[Command]:
     engines = {engine.id: engine for engine in node.engines}
     free = list(node.free_leases)
     coming = {e.serves for e in node.engines if e.state in {"starting", "loading"}}
+    drained = engine_to_drain(waiting, node)
+    if drained is not None:
+        engines[drained] = replace(engines[drained], wants_work=False, closed=True)
     for job in waiting:
         command = place_one(job, engines, free, coming, node)
         if isinstance(command, StartJob):
@@ -101,18 +108,33 @@ def place(waiting: list[WaitingJob], node: Node) -> list[Command]:
     return commands + unload_idle(engines.values(), node.idle_unload_s)
 
 
+def engine_to_drain(waiting: list[WaitingJob], node: Node) -> int | None:
+    """The engine that makes place for a job that has waited too long: the one with the fewest jobs. Bounds starvation
+    where a steady flow of other jobs would keep every engine busy for ever."""
+    if node.free_leases:
+        return None
+    served = {engine.serves for engine in node.engines if engine.state in LIVE}
+    starved = next((job for job in waiting if job.waited_s > PATIENCE_S and job.needs not in served), None)
+    ready = [engine for engine in node.engines if engine.state == "ready"]
+    if starved is None or not ready or any(engine.state == "unloading" for engine in node.engines):
+        return None
+    return min(ready, key=lambda engine: (engine.jobs, engine.id)).id
+
+
 def place_one(
     job: WaitingJob, engines: dict[int, EngineFact], free: list[str], coming: set[EngineKind], node: Node
 ) -> Command:
     """The best thing to do for one job, given what the jobs before it got."""
     loaded = [e for e in engines.values() if e.serves == job.needs and e.state == "ready"]
-    with_room = [e for e in loaded if e.jobs == 0 or (e.wants_work and e.jobs < node.runners_per_engine)]
+    open_ones = [e for e in loaded if not e.closed]
+    with_room = [e for e in open_ones if e.jobs == 0 or (e.wants_work and e.jobs < node.runners_per_engine)]
     if with_room:
         return StartJob(job.id, min(with_room, key=lambda e: (e.jobs, e.id)).id)
     if job.needs in coming:
         return Wait(job.id, "waits-for-engine", "its engine is loading")
     if loaded:
-        return Wait(job.id, "waits-for-engine", "its engine is full")
+        full = "its engine is full" if open_ones else "its engine makes place for a job that has waited long"
+        return Wait(job.id, "waits-for-engine", full)
     if free:
         return StartEngine(job.needs, free[0], job.id)
     if any(e.state == "unloading" for e in engines.values()):

@@ -115,7 +115,7 @@ def check_numbers(selection: Selection) -> None:
     """Numbers and words that a flag's own type cannot check."""
     if selection.limit is not None and selection.limit < 1:
         raise SelectionError(f"--limit must be at least 1, not {selection.limit}.")
-    if not 0 <= selection.seed < 2**63:
+    if selection.seed is not None and not 0 <= selection.seed < 2**63:
         raise SelectionError(f"--seed must be from 0 to 2^63 - 1, not {selection.seed}.")
     if abs(selection.priority) > 1_000_000:
         raise SelectionError(f"--priority must be within a million, not {selection.priority}.")
@@ -137,6 +137,10 @@ def without_twins(pairs: list[Pair]) -> Iterator[Pair]:
 
 def select_models(selection: Selection, models: Iterable[ModelFact]) -> list[ModelFact]:
     """Models by glob or name, by expression, by size, then by the selection mode, in natural order."""
+    models = list(models)
+    for glob in selection.models:
+        if not any(matches(model, glob) for model in models):
+            raise SelectionError(f"--models: no model matches {glob}; see `rwkvctl models`.")
     chosen = [m for m in models if matches_globs(m, selection.models)]
     for expression in selection.model_regex:
         check_expression(expression)
@@ -267,7 +271,7 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
         benchmark_version=kind.benchmark_version,
         kind=kind.kind,
         configuration=kind.configuration,
-        seed=selection.seed or int(str(kind.configuration.get("seed", 0))),
+        seed=int(str(kind.configuration.get("seed", 0))) if selection.seed is None else selection.seed,
         limit=selection.limit,
         numerics=facts.numerics,
     )

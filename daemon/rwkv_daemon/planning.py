@@ -11,7 +11,7 @@ import msgspec
 from rwkv_daemon import catalogue
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
-from rwkv_daemon.plan import Facts, Pair, Plan, make_plan
+from rwkv_daemon.plan import Facts, Pair, Plan, SelectionError, make_plan, plan_pair
 from rwkv_daemon.store import JobRow, NewJob
 from rwkv_daemon.store.jobs import (
     OPEN,
@@ -139,49 +139,59 @@ async def release_held(node: Node) -> None:
 
 async def release_planned(node: Node, job: JobRow) -> None:
     """Plan the job again on its own: if the plan says run, fill in what was missing and queue it."""
-    selection = Selection(
-        settings=msgspec.json.decode(job.settings.encode(), type=dict[str, str]),
-        limit=job.row_limit,
-        seed=job.seed,
-        numerics=job.numerics,
-        overwrite=True,
-    )
-    facts = Facts(
-        models=tuple(
-            fact
-            for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)
-            if fact.path == job.weights_path
-        ),
-        kinds=tuple(
-            fact
-            for fact in catalogue.kind_facts(msgspec.structs.replace(selection, only_datasets=(job.benchmark,)),
-                                             node.config.data_dir)
-            if (fact.benchmark, fact.kind) == (job.benchmark, job.kind)
-        ),
-        numerics=job.numerics,
-    )  # fmt: skip
-    wanted = msgspec.structs.replace(
-        selection, only_datasets=(job.benchmark,), models=("*", "builtin"), only_jobs=(job.kind,)
-    )
-    pairs = make_plan(wanted, facts).pairs
-    if not pairs:
+    try:
+        pair = await replan(node, job)
+    except SelectionError as error:
+        await change_reason(node, job, "held", str(error))
+        return
+    if pair is None:
         await change_reason(node, job, "weights-missing", f"{job.weights_path} is gone")
-    elif pairs[0].row.action != "run":
-        await change_reason(node, job, pairs[0].row.reason, pairs[0].row.detail)
-    elif job.stages_done and pairs[0].generation_key != job.generation_key:
+    elif pair.row.action != "run":
+        await change_reason(node, job, pair.row.reason, pair.row.detail)
+    elif job.stages_done and pair.generation_key != job.generation_key:
         await change_reason(node, job, "data-missing", "its rows were replaced by others; dispatch again for those")
     else:
-        ready = new_job(wanted, pairs[0])
-        scored, _ = await known_work(node.store)
-        async with node.change() as change:
-            columns = {
-                name: getattr(ready, name)
-                for name in ("weights_sha256", "generation_key", "grade_key", "rows_sha256", "total", "configuration")
-            }
-            if (other := scored.get(ready.grade_key)) and job.attempt == 0 and not is_overwrite(job):
-                await change.move(job, "stop", reason="done", detail=f"{other} has the score already", **columns)
-            else:
-                await change.move(job, "release", **columns)
+        await queue_held(node, job, pair)
+
+
+async def replan(node: Node, job: JobRow) -> Pair | None:
+    """The job's pair as the planner sees it now; None if its checkpoint is gone. Raises SelectionError."""
+    selection = Selection(
+        settings=msgspec.json.decode(job.settings.encode(), type=dict[str, str]),
+        only_datasets=(job.benchmark,),
+        only_jobs=(job.kind,),
+        limit=job.row_limit,
+        seed=job.seed,
+        overwrite=True,
+    )
+    models = [fact for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)]
+    model = next((fact for fact in models if fact.path == job.weights_path), None)
+    kinds = catalogue.kind_facts(selection, node.config.data_dir)
+    kind = next((fact for fact in kinds if (fact.benchmark, fact.kind) == (job.benchmark, job.kind)), None)
+    if model is None or kind is None:
+        return None
+    facts = Facts(models=(model,), kinds=(kind,), numerics=job.numerics, disk_low=node.disk_low)
+    return plan_pair(selection, facts, model, kind)
+
+
+async def queue_held(node: Node, job: JobRow, pair: Pair) -> None:
+    """Nothing is missing any more: queue it, unless its key shows by now that it is work that another job does."""
+    scored, unfinished = await known_work(node.store)
+    twin = next((o for o in unfinished.values() if o.grade_key == pair.grade_key and o.id < job.id), None)
+    other = scored.get(pair.grade_key) or (twin.name if twin and twin.state in OPEN else "")
+    columns = {
+        "weights_sha256": pair.model.sha256,
+        "generation_key": pair.generation_key,
+        "grade_key": pair.grade_key,
+        "rows_sha256": pair.kind.rows_sha256,
+        "configuration": as_json(pair.kind.configuration),
+        "total": pair.row.samples or 0,
+    }
+    async with node.change() as change:
+        if other and job.attempt == 0 and not is_overwrite(job):
+            await change.move(job, "stop", reason="done", detail=f"{other} is the same work", **columns)
+        else:
+            await change.move(job, "release", **columns)
 
 
 def is_overwrite(job: JobRow) -> bool:

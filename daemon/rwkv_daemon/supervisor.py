@@ -104,7 +104,16 @@ async def waiting_jobs(node: Node) -> list[tuple[WaitingJob, JobRow]]:
     queued = [] if node.disk_low else await jobs_in(node.store, ("queued",), limit=HEAD)
     clock = time.monotonic()
     ready = [job for job in queued if node.retry_at.get(job.id, 0) <= clock]
-    return [(WaitingJob(job.id, EngineKind(job.weights_path, job.numerics)), job) for job in stranded + ready]
+    node.waiting_since = {job.id: node.waiting_since.get(job.id, clock) for job in ready}
+    return [
+        (
+            WaitingJob(
+                job.id, EngineKind(job.weights_path, job.numerics), clock - node.waiting_since.get(job.id, clock)
+            ),
+            job,
+        )
+        for job in stranded + ready
+    ]
 
 
 async def situation(node: Node) -> Situation:

@@ -32,7 +32,7 @@ class Compiler:
             sink=sink,
             priority=item.priority,
             group=item.group,
-            prompt=() if item.continue_from else tuple(self._fresh(item.text, item.ids)),
+            prompt=() if item.continue_from else tuple(self._fresh(item.text, item.ids, item.tail)),
             tail=self._tail(item.continue_from),
             rule=self._rule(item),
             keys=tuple(item.keys[i] if i < len(item.keys) else i for i in range(item.n)),
@@ -75,12 +75,15 @@ class Compiler:
     def _tail(self, origin: Continue | None) -> Tail | None:
         return Tail(origin.id, origin.index, tuple(self.tokenizer.encode(origin.tail))) if origin else None
 
-    def _fresh(self, text: str | None, ids: tuple[int, ...] | None) -> list[int]:
-        """A prompt from its beginning: token 0 first."""
+    def _fresh(self, text: str | None, ids: tuple[int, ...] | None, tail: str = "") -> list[int]:
+        """A prompt from its beginning: token 0 first. A tail may follow ids, as it follows a kept sample."""
+        if tail and ids is None:
+            raise ItemError("a tail follows ids only; with text, put it there")
         if ids is not None:
             if bad := next((i for i in ids if not 0 <= i < self.tokenizer.size), None):
                 raise ItemError(f"the id {bad} is not in a vocabulary of {self.tokenizer.size}")
-            return [*([END_OF_TEXT] if not ids or ids[0] != END_OF_TEXT else []), *ids]
+            begin = [END_OF_TEXT] if not ids or ids[0] != END_OF_TEXT else []
+            return [*begin, *ids, *self.tokenizer.encode(tail)]
         return [END_OF_TEXT, *self.tokenizer.encode(text or "")]
 
     def _continuation(self, item: ScoreItem, text: str) -> Continuation:
@@ -89,7 +92,7 @@ class Compiler:
         if item.continue_from is not None:
             return Continuation(tuple(self.tokenizer.encode(text)), 0)
         if item.context is None:
-            context = self._fresh(None, item.context_ids)
+            context = self._fresh(None, item.context_ids, item.tail)
             return Continuation((*context, *self.tokenizer.encode(text)), len(context))
         head, rest = item.context, text
         if item.split == "lm-eval":

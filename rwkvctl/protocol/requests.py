@@ -26,7 +26,7 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     job_order: tuple[str, ...] = ()
     limit: int | None = None
     settings: dict[str, str] = {}
-    seed: int = 0
+    seed: int | None = None
     numerics: str = ""
     overwrite: bool = False
     skip_missing_dataset: bool = False

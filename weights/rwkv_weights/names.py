@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _ARCHITECTURE = re.compile(r"rwkv-?(?:x0?)?([5-9])0?([ab]?)(?=[-_.]|$)", re.IGNORECASE)
-_VERSION = re.compile(r"(?:^|[-_])(g\d[a-z]?\d?|v\d+(?:\.\d+)?)(?=[-_]|$)", re.IGNORECASE)
+_VERSION = re.compile(r"(?:^|[-_])(g\d+[a-z]?\d*|v\d+(?:\.\d+)?)(?=[-_]|$)", re.IGNORECASE)
 _SIZE = re.compile(r"(?:^|[-_])(\d+(?:\.\d+)?)b(\d*)(?=[-_]|$)", re.IGNORECASE)
 _DATE = re.compile(r"(?:^|[-_])(20\d{6})(?=[-_]|$)")
 _CONTEXT = re.compile(r"(?:^|[-_])ctx(\d+)(k?)(?=[-_]|$)", re.IGNORECASE)

@@ -208,3 +208,18 @@ def test_an_engine_with_room_serves_all_its_jobs_before_it_makes_place_for_anoth
         world.tick()
         assert world.clock < 100
     assert world.loads == 2
+
+
+def test_a_steady_flow_of_other_jobs_cannot_starve_one_for_ever() -> None:
+    """New jobs of A keep coming; the job of B waits too long; A's engine is closed to new jobs, then unloaded."""
+    a, b = EngineKind("a", "fp32"), EngineKind("b", "fp32")
+
+    def node(jobs: int) -> Node:
+        engine = EngineFact(1, a, "cpu:0", "ready", jobs)
+        return Node(engines=(engine,), free_leases=(), runners_per_engine=4, idle_unload_s=600.0)
+
+    fresh, late = WaitingJob(1, b, 10.0), WaitingJob(1, b, 10_000.0)
+    assert StartJob(2, 1) in place([fresh, WaitingJob(2, a)], node(1))
+    closed = place([late, WaitingJob(2, a)], node(1))
+    assert not [command for command in closed if isinstance(command, StartJob)]
+    assert UnloadEngine(1, "a waiting job needs its place") in place([late, WaitingJob(2, a)], node(0))

@@ -97,7 +97,7 @@ def test_globs(globs: tuple[str, ...], expected: list[ModelFact]) -> None:
     assert chosen(models=globs) == expected
 
 
-@pytest.mark.parametrize("globs", [(), ("*",), ("*.pth",), ("builtin*", "*"), ("/weights/*",)])
+@pytest.mark.parametrize("globs", [(), ("*",), ("*.pth",), ("/weights/*",)])
 def test_the_builtin_model_runs_only_when_it_is_named(globs: tuple[str, ...]) -> None:
     assert BUILTIN not in chosen(models=globs)
 
@@ -395,3 +395,8 @@ def test_the_same_facts_give_the_same_plan(
         assert pair.row.reason in REASONS
         assert (pair.row.action == "run") is (pair.row.reason == "run")
         assert (pair.row.reason == "done") is (not selection.overwrite and known("j", share)(pair.grade_key) == "j")
+
+
+def test_a_glob_that_matches_nothing_is_an_error_even_beside_one_that_does() -> None:
+    with pytest.raises(SelectionError, match=r"--models: no model matches typo\*"):
+        chosen(models=("*", "typo*"))

@@ -235,3 +235,24 @@ def test_token_0_comes_first_once() -> None:
         GenerateItem(id="d", text="", sampling=Sampling(max_tokens=1)),
     )
     assert [r.prompt_ids for r in results] == [(0, 105, 106)] * 3 + [(0,)]
+
+
+@pytest.mark.parametrize("numerics", ["fp32", "fast"])
+def test_a_tail_after_ids_is_a_tail_after_the_kept_sample(numerics: arithmetic.Numerics) -> None:
+    """What a runner sends when the engine that kept the first stage is gone."""
+    lab = Lab(numerics=numerics)
+    (first,) = lab.run(GenerateItem(id="a", text="12+34=", sampling=Sampling(max_tokens=4), keep=True))
+    (going_on,) = lab.run(
+        GenerateItem(id="b", continue_from=Continue(id="a", tail="56+7="), sampling=Sampling(max_tokens=4))
+    )
+    ids = first.prompt_ids + first.ids
+    (again,) = lab.run(GenerateItem(id="c", ids=ids, tail="56+7=", sampling=Sampling(max_tokens=4)))
+    assert (again.ids, again.prompt_ids) == (going_on.ids, going_on.prompt_ids)
+    (kept,) = lab.run(ScoreItem(id="d", continue_from=Continue(id="a", tail="x="), continuations=("A", "B")))
+    (sent,) = lab.run(ScoreItem(id="e", context_ids=ids, tail="x=", continuations=("A", "B")))
+    assert [s.logprob for s in sent.scores] == pytest.approx([s.logprob for s in kept.scores], rel=1e-5)
+
+
+def test_a_tail_without_ids_is_refused() -> None:
+    with pytest.raises(ItemError, match="tail follows ids"):
+        COMPILER.generate(GenerateItem(id="a", text="1+1=", tail="2"), lambda _: None)
