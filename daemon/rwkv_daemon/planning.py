@@ -177,8 +177,9 @@ async def replan(node: Node, job: JobRow) -> Pair | None:
 async def queue_held(node: Node, job: JobRow, pair: Pair) -> None:
     """Nothing is missing any more: queue it, unless its key shows by now that it is work that another job does."""
     scored, unfinished = await known_work(node.store)
-    twin = next((o for o in unfinished.values() if o.grade_key == pair.grade_key and o.id < job.id), None)
-    other = scored.get(pair.grade_key) or (twin.name if twin and twin.state in OPEN else "")
+    same = [o for o in unfinished.values() if o.grade_key == pair.grade_key and o.id != job.id and o.state in OPEN]
+    twin = next((o.name for o in same if o.state != "held" or o.id < job.id), "")
+    other = scored.get(pair.grade_key) or twin
     columns = {
         "weights_sha256": pair.model.sha256,
         "generation_key": pair.generation_key,
