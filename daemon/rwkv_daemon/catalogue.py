@@ -36,11 +36,13 @@ class Checkpoint:
 
 
 def checkpoints(weights_dir: Path) -> Iterator[Checkpoint]:
-    """Every .pth file under the weights folder, and the built-in one. A file that vanishes meanwhile is left out."""
+    """Every .pth file under the weights folder, and the built-in one. What is no file, or has no UTF-8 name, is left out."""
     for path in sorted(weights_dir.rglob("*.pth")) if weights_dir.is_dir() else []:
         try:
-            yield Checkpoint(path, identity_of(path), names.parse(path.name), builtin=False)
-        except FileNotFoundError:
+            str(path).encode()
+            if path.is_file():
+                yield Checkpoint(path, identity_of(path), names.parse(path.name), builtin=False)
+        except (OSError, UnicodeEncodeError):
             continue
     try:
         path = builtin_checkpoint_path()

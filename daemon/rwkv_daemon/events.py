@@ -20,6 +20,7 @@ from rwkvctl.protocol.messages import Event
 
 QUEUE: Final = 1000
 HEARTBEAT_S: Final = 15.0
+MOST: Final = 2**62
 
 
 @dataclass(slots=True)
@@ -36,7 +37,8 @@ class Bus:
             for queue in list(self.followers):
                 if queue.full():
                     self.followers.discard(queue)
-                    queue.get_nowait()
+                    while not queue.empty():
+                        queue.get_nowait()
                     queue.put_nowait(None)
                 else:
                     queue.put_nowait(event)
@@ -76,7 +78,13 @@ def passing(kind: str, **values: Any) -> Event:
     return Event(kind=kind, at=now(), **values)
 
 
-async def stored(store: Store, since: int, session: str = "", limit: int = 100_000) -> list[Event]:
+async def newest(store: Store, limit: int) -> list[Event]:
+    """The last stored events, oldest first."""
+    row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event")
+    return await stored(store, (row["seq"] if row else 0) - max(limit, 0))
+
+
+async def stored(store: Store, since: int, session: str = "", limit: int = 10_000) -> list[Event]:
     """Stored events after a number, oldest first."""
     rows = await store.all(
         "SELECT * FROM event WHERE seq > ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",
@@ -101,8 +109,8 @@ async def stream(bus: Bus, store: Store, *, since: int, follow: bool, session: s
     """Stored events after `since`, then live ones, none missed and none twice; a heartbeat when nothing happens."""
     with bus.follow() as queue:
         last = bus.last if since < 0 else since
-        if since >= 0:
-            for event in await stored(store, since, session):
+        while since >= 0 and (past := await stored(store, min(last, MOST), session)):
+            for event in past:
                 last = event.seq
                 yield event
         while follow:

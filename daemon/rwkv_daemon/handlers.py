@@ -22,7 +22,6 @@ from rwkv_daemon.store.jobs import (
     OPEN,
     counts,
     finished_jobs,
-    forget_load_failures,
     get_job,
     jobs_in,
     newest_jobs,
@@ -85,7 +84,7 @@ def info(node: Node) -> m.InfoReply:
 
 async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
     """The Overview."""
-    session, limit = request.session, request.limit
+    session, limit, last_event = request.session, bounded(request.limit), node.bus.last
     running = await jobs_in(node.store, ACTIVE, session=session)
     waiting = await jobs_in(node.store, ("queued", "held", "paused"), session=session, limit=limit)
     recent = await finished_jobs(node.store, session=session, limit=limit)
@@ -104,9 +103,14 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
         waiting=tuple([await views.job_view(node, job) for job in waiting]),
         recent=tuple([await views.job_view(node, job, with_score=True) for job in recent]),
         disk_free_bytes=node.disk_free_bytes(),
-        last_event=node.bus.last,
+        last_event=last_event,
         notes=tuple(notes),
     )
+
+
+def bounded(limit: int) -> int:
+    """A page is never empty and never huge."""
+    return max(1, min(limit, 1000))
 
 
 async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
@@ -159,19 +163,15 @@ async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
             await remember_reply(db, request.request_id, msgspec.json.encode(replies[0]))
 
         await planning.dispatch(node, request.selection, made, remember)
-        for pair in made.pairs:
-            if pair.row.action == "resume":
-                await resume_job(node, await find_job(node, pair.row.job))
     node.wake.set()
     return replies[0]
 
 
 async def jobs(node: Node, request: m.JobsRequest) -> m.JobsReply:
     """One page of jobs."""
-    limit = max(1, min(request.limit, 1000))
-    found = await newest_jobs(
-        node.store, state=request.state, session=request.session, before=request.before, limit=limit
-    )
+    limit = bounded(request.limit)
+    before = max(0, min(request.before, 2**62))
+    found = await newest_jobs(node.store, state=request.state, session=request.session, before=before, limit=limit)
     return m.JobsReply(
         items=tuple([await views.job_view(node, job, with_score=True) for job in found]),
         counts=await counts(node.store, request.session),
@@ -246,24 +246,21 @@ async def resume_one(node: Node, name: str) -> m.ChangedJob:
         job = await find_job(node, name)
     except RefusedError as error:
         return m.ChangedJob(job=name, state="", changed=False, error=str(error))
-    if job.state == "held" and not job.generation_key:
+    if job.state == "held" and (not job.generation_key or job.reason == "data-missing"):
         return m.ChangedJob(job=job.name, state=job.state, changed=False, error=f"{job.name} is held: {job.detail}")
     if not allows(job.state, "resume"):
         return m.ChangedJob(job=job.name, state=job.state, changed=False)
-    async with node.store.write() as db:
-        await forget_load_failures(db, job.weights_sha256)
-    node.back_off.clear()
     return m.ChangedJob(job=job.name, state=(await resume_job(node, job)).state, changed=True)
 
 
 async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:
     """One page of samples."""
     job = await find_job(node, request.job)
-    limit = max(1, min(request.limit, 1000))
+    limit = bounded(request.limit)
+    after = max(-1, min(request.after, 2**62))
     rows = await page(
-        node.store, job.id, job.grade_key,
-        wrong=request.wrong, latest=request.latest, after=request.after, limit=limit,
-    )  # fmt: skip
+        node.store, job.id, job.grade_key, wrong=request.wrong, latest=request.latest, after=after, limit=limit
+    )
     stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
     more = len(rows) == limit and not request.latest
     return m.SamplesReply(
@@ -276,6 +273,6 @@ async def list_scores(node: Node, request: m.ScoresRequest) -> m.ScoresReply:
     """Scores, newest first."""
     found = await scores(
         node.store, model=request.model, benchmark=request.benchmark, session=request.session,
-        all_versions=request.all_versions, limit=max(1, min(request.limit, 100_000)),
+        all_versions=request.all_versions, limit=bounded(request.limit),
     )  # fmt: skip
     return m.ScoresReply(items=tuple(views.score_decoder.decode(view) for view in found))

@@ -20,7 +20,7 @@ async def stream(node: Node, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """The log of a job (with its engine's life), an engine, or the daemon. Raises RefusedError."""
     target = request.target
     if target == "daemon":
-        kept = await events.stored(node.store, -1)
+        kept = await events.newest(node.store, min(request.tail, 10_000))
         for event in kept[max(len(kept) - max(request.tail, 0), 0) :]:
             yield LogChunk(source="daemon", text=f"{event.at} {event.text or event.kind}\n")
         return

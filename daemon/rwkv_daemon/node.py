@@ -29,7 +29,7 @@ from rwkv_daemon.store.jobs import update_job
 from rwkvctl.config import Config
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.protocol.messages import Event, LeaseView
-from rwkvctl.protocol.states import TERMINAL
+from rwkvctl.protocol.states import TERMINAL, Reason
 
 log = logging.getLogger("rwkvctl")
 
@@ -99,6 +99,8 @@ class Node:
     owner: asyncio.Lock = field(default_factory=asyncio.Lock)
     trouble: str = ""
     look_at_held: bool = False
+    bad_rows: dict[int, tuple[object, ...]] = field(default_factory=dict)
+    hold_when_ended: dict[int, tuple[Reason, str]] = field(default_factory=dict)
     stopping: bool = False
     started: str = field(default_factory=now)
     started_monotonic: float = field(default_factory=time.monotonic)

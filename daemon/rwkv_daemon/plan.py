@@ -300,12 +300,12 @@ def decide(
     selection: Selection, facts: Facts, model: ModelFact, kind: KindFact, graded: str
 ) -> tuple[Action, Reason, str, str]:
     """(action, reason, detail, job). The first rule that applies wins."""
-    if model.broken:
-        return "hold", "does-not-load", model.broken, ""
     found = facts.open_jobs(model.path, kind.benchmark, kind.kind, graded)
     if found is not None:
         job, action, reason, detail = found
         return action, reason, detail, job
+    if model.broken:
+        return "hold", "does-not-load", model.broken, ""
     if graded and not selection.overwrite and (job := facts.scored(graded)):
         return "skip", "done", f"{job} has the score; --overwrite runs it again", job
     if kind.rows is None:

@@ -11,18 +11,22 @@ import msgspec
 from rwkv_daemon import catalogue
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
-from rwkv_daemon.plan import Facts, Pair, Plan, SelectionError, make_plan, plan_pair
+from rwkv_daemon.placement import EngineKind
+from rwkv_daemon.plan import Facts, ModelFact, Pair, Plan, SelectionError, make_plan, plan_pair
+from rwkv_daemon.runners import resume_in
 from rwkv_daemon.store import JobRow, NewJob
 from rwkv_daemon.store.jobs import (
     OPEN,
     add_job,
     add_session,
     as_json,
+    get_job,
     jobs_in,
     known_work,
     remember_benchmark,
     update_job,
 )
+from rwkv_data.sets import Manifest
 from rwkvctl import __version__
 from rwkvctl.protocol.messages import Selection
 from rwkvctl.protocol.states import Action, Reason
@@ -36,10 +40,10 @@ async def plan(node: Node, selection: Selection) -> Plan:
     scored, unfinished = await known_work(node.store)
     models = [fact for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)]
 
-    by_key = {job.grade_key: job for job in unfinished.values() if job.grade_key}
+    by_key = {job.grade_key: job for job in unfinished if job.grade_key}
 
     def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:
-        job = by_key.get(key) or unfinished.get((model, benchmark, kind, ""))
+        job = by_key.get(key) or same_before_keys(node, selection, unfinished, (model, benchmark, kind))
         if job is None:
             return None
         if job.state in OPEN:
@@ -61,11 +65,31 @@ async def plan(node: Node, selection: Selection) -> Plan:
     )
 
 
+def same_before_keys(
+    node: Node, selection: Selection, unfinished: list[JobRow], identity: tuple[str, str, str]
+) -> JobRow | None:
+    """A job that has no key yet (its weights are being hashed) and was asked for with the same flags."""
+    asked = (selection.limit, node.numerics(selection.numerics), settings_of(selection, identity[1], identity[2]))
+    for job in unfinished:
+        if job.grade_key or (job.weights_path, job.benchmark, job.kind) != identity:
+            continue
+        if (job.row_limit, job.numerics, job.settings) == asked and selection.seed in {None, job.seed}:
+            return job
+    return None
+
+
+def settings_of(selection: Selection, benchmark: str, kind: str) -> str:
+    """What --set means for a kind, as the store spells it: nothing where nothing is sampled."""
+    found = catalogue.benchmarks()[benchmark].kinds[kind]
+    return as_json(selection.settings if found.settings() else {})
+
+
 async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remember) -> tuple[str, list[str]]:
     """Queue the plan's pairs as one session, in one transaction with the answer's idempotency key."""
     session = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
     new = [pair for pair in made.pairs if pair.row.action in {"run", "hold"}]
     resumed = [pair.row.job for pair in made.pairs if pair.row.action == "resume"]
+    goes_on = [job for name in resumed if (job := await get_job(node.store, int(name[1:]))) is not None]
     crash_point("before-dispatch-commit")
     async with node.change() as change:
         versions = (__version__, git_commit(Path(__file__)))
@@ -76,6 +100,9 @@ async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remem
             numbers.append(f"j{number}")
             if pair.kind.rows is not None:
                 await remember_benchmark(change.db, benchmark_values(pair))
+            node.back_off.pop(EngineKind(pair.model.sha256, pair.row.numerics), None)
+        for job in goes_on:
+            await resume_in(node, change, job)
         text = f"{len(new)} jobs queued, {len(resumed)} resumed"
         await change.note("session", session=session, text=text, data={"jobs": numbers, "resumed": resumed})
         await remember(change.db, session, numbers + resumed)
@@ -100,7 +127,7 @@ def new_job(selection: Selection, pair: Pair) -> NewJob:
         priority=selection.priority,
         generation_key=pair.generation_key,
         grade_key=pair.grade_key,
-        settings=as_json(selection.settings),
+        settings=settings_of(selection, pair.kind.benchmark, pair.kind.kind),
         configuration=as_json(pair.kind.configuration),
         grader=pair.kind.grader,
         grader_version=pair.kind.grader_version,
@@ -126,58 +153,63 @@ def benchmark_values(pair: Pair) -> tuple[object, ...]:
     )  # fmt: skip
 
 
+LOOKED_AT = {"weights-hashing", "data-missing", "weights-missing", "does-not-load", "held", "disk-low"}
+"""Reasons that may be gone by themselves."""
+
+
 async def release_held(node: Node) -> None:
-    """Let held jobs go whose reason is gone. What they need for their keys is known by now."""
-    for job in await jobs_in(node.store, ("held",)):
-        match job.reason:
-            case "weights-hashing" | "data-missing":
-                await release_planned(node, job)
-            case "disk-low" if not node.disk_low:
-                async with node.change() as change:
-                    await change.move(job, "release")
-
-
-async def release_planned(node: Node, job: JobRow) -> None:
-    """Plan the job again on its own: if the plan says run, fill in what was missing and queue it."""
-    try:
-        pair = await replan(node, job)
-    except SelectionError as error:
-        await change_reason(node, job, "held", str(error))
+    """Let held jobs go whose reason is gone. What they need for their keys is known by now. Everything that is asked of
+    the disk is asked once, however many jobs are held."""
+    held = [job for job in await jobs_in(node.store, ("held",), limit=1_000_000) if job.reason in LOOKED_AT]
+    if not held:
         return
-    if pair is None:
-        await change_reason(node, job, "weights-missing", f"{job.weights_path} is gone")
-    elif pair.row.action != "run":
-        await change_reason(node, job, pair.row.reason, pair.row.detail)
-    elif job.stages_done and pair.generation_key != job.generation_key:
-        await change_reason(node, job, "data-missing", "its rows were replaced by others; dispatch again for those")
-    else:
-        await queue_held(node, job, pair)
+    models = {fact.path: fact for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)}
+    names = {job.benchmark for job in held}
+    manifests = {name: catalogue.readable_manifest(node.config.data_dir, name) for name in names}
+    scored, unfinished = await known_work(node.store)
+    for job in held:
+        manifest = manifests[job.benchmark]
+        if job.id in node.bad_rows and node.bad_rows[job.id] == stamp(node, job):
+            continue
+        pair = replan(node, job, models.get(job.weights_path), manifest)
+        if isinstance(pair, str):
+            await change_reason(node, job, "weights-missing", pair)
+        elif pair.row.action != "run":
+            await change_reason(node, job, pair.row.reason, pair.row.detail)
+        elif job.stages_done and pair.generation_key != job.generation_key:
+            detail = "its rows or weights were replaced by others; dispatch again for those"
+            await change_reason(node, job, "data-missing", detail)
+        else:
+            await queue_held(node, job, pair, scored, unfinished)
 
 
-async def replan(node: Node, job: JobRow) -> Pair | None:
-    """The job's pair as the planner sees it now; None if its checkpoint is gone. Raises SelectionError."""
-    selection = Selection(
-        settings=msgspec.json.decode(job.settings.encode(), type=dict[str, str]),
-        only_datasets=(job.benchmark,),
-        only_jobs=(job.kind,),
-        limit=job.row_limit,
-        seed=job.seed,
-        overwrite=True,
-    )
-    models = [fact for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)]
-    model = next((fact for fact in models if fact.path == job.weights_path), None)
-    kinds = catalogue.kind_facts(selection, node.config.data_dir)
-    kind = next((fact for fact in kinds if (fact.benchmark, fact.kind) == (job.benchmark, job.kind)), None)
-    if model is None or kind is None:
-        return None
+def stamp(node: Node, job: JobRow) -> tuple[object, ...]:
+    """What a benchmark's files are now: damaged rows are looked at again when this has changed."""
+    folder = node.config.data_dir / job.benchmark
+    files = sorted(folder.glob("*")) if folder.is_dir() else []
+    return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
+
+
+def replan(node: Node, job: JobRow, model: ModelFact | None, manifest: Manifest | None) -> Pair | str:
+    """The job's pair as the planner sees it now, or why there is none."""
+    benchmark = catalogue.benchmarks().get(job.benchmark)
+    if model is None:
+        return f"{job.weights_path} is gone"
+    if benchmark is None or job.kind not in benchmark.kinds:
+        return f"this version has no {job.benchmark} {job.kind}"
+    settings = msgspec.json.decode(job.settings.encode(), type=dict[str, str])
+    try:
+        kind = catalogue.kind_fact(benchmark, catalogue.with_settings(benchmark.kinds[job.kind], settings), manifest)
+    except SelectionError as error:
+        return str(error)
+    selection = Selection(limit=job.row_limit, seed=job.seed, overwrite=True)
     facts = Facts(models=(model,), kinds=(kind,), numerics=job.numerics, disk_low=node.disk_low)
     return plan_pair(selection, facts, model, kind)
 
 
-async def queue_held(node: Node, job: JobRow, pair: Pair) -> None:
+async def queue_held(node: Node, job: JobRow, pair: Pair, scored: dict[str, str], unfinished: list[JobRow]) -> None:
     """Nothing is missing any more: queue it, unless its key shows by now that it is work that another job does."""
-    scored, unfinished = await known_work(node.store)
-    same = [o for o in unfinished.values() if o.grade_key == pair.grade_key and o.id != job.id and o.state in OPEN]
+    same = [o for o in unfinished if o.grade_key == pair.grade_key and o.id != job.id and o.state in OPEN]
     twin = next((o.name for o in same if o.state != "held" or o.id < job.id), "")
     other = scored.get(pair.grade_key) or twin
     columns = {

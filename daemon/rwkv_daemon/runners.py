@@ -14,7 +14,8 @@ from rwkv_daemon.clock import now
 from rwkv_daemon.engines import how, last_line
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.jobview import as_data
-from rwkv_daemon.node import Node, RunnerHandle, log
+from rwkv_daemon.node import Change, Node, RunnerHandle, log
+from rwkv_daemon.placement import EngineKind
 from rwkv_daemon.processes import NotStartedError, ShimRecord
 from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, decode_record, whole_lines
 from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL
@@ -24,6 +25,7 @@ from rwkv_daemon.store.jobs import (
     add_attempt,
     attempts_of,
     end_attempt,
+    forget_load_failures,
     get_job,
     running_attempts,
     update_job,
@@ -276,10 +278,22 @@ async def climb_stop_ladder(node: Node, handle: RunnerHandle) -> None:
 
 
 async def resume_job(node: Node, job: JobRow) -> JobRow:
-    """Let a stopped, failed or held job go on. Its restarts count afresh."""
-    node.retry_at.pop(job.id, None)
+    """Let a stopped, failed or held job go on."""
     async with node.change() as change:
-        return await change.move(job, "resume", restarts=0, finished="", engine=None)
+        return await resume_in(node, change, job)
+
+
+async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
+    """The same in a transaction of the caller's. Restarts, and failures of its engine, count afresh. A job that never
+    got its keys waits for them first."""
+    node.retry_at.pop(job.id, None)
+    node.back_off.pop(EngineKind(job.weights_sha256, job.numerics), None)
+    await forget_load_failures(change.db, job.weights_sha256)
+    moved = await change.move(job, "resume", restarts=0, finished="", engine=None)
+    if moved.generation_key:
+        return moved
+    reason: Reason = "data-missing" if moved.weights_sha256 else "weights-hashing"
+    return await change.move(moved, "hold", reason=reason, detail="waits for what it needs to be identified")
 
 
 async def set_engine(node: Node, job: JobRow, engine: EngineRow) -> None:

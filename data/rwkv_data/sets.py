@@ -63,7 +63,7 @@ def read_manifest(data_dir: Path, name: str) -> Manifest | None:
         manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
     except FileNotFoundError:
         return None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
         raise RowsDamagedError(f"{path} is no manifest ({error}); {_again(name)}") from None
     if manifest.format != FORMAT:
         raise RowsDamagedError(f"{path} has format {manifest.format}, this version reads {FORMAT}; {_again(name)}")

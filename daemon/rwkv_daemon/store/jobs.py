@@ -91,12 +91,11 @@ def session_clause(session: str) -> tuple[str, tuple[Any, ...]]:
     return (" AND session = ?", (session,)) if session else ("", ())
 
 
-async def known_work(store: Store) -> tuple[dict[str, str], dict[tuple[str, str, str, str], JobRow]]:
-    """(grade key -> job with its score), and the unfinished jobs by (path, benchmark, kind, grade key)."""
+async def known_work(store: Store) -> tuple[dict[str, str], list[JobRow]]:
+    """(grade key -> job with its score), and the unfinished jobs, oldest first."""
     scored = await store.all("SELECT grade_key, MAX(job) AS job FROM score GROUP BY grade_key")
     rows = await store.all("SELECT * FROM job WHERE state <> 'done' ORDER BY id")
-    unfinished = {(r["weights_path"], r["benchmark"], r["kind"], r["grade_key"]): JobRow.of(r) for r in rows}
-    return {row["grade_key"]: f"j{row['job']}" for row in scored}, unfinished
+    return {row["grade_key"]: f"j{row['job']}" for row in scored}, [JobRow.of(row) for row in rows]
 
 
 async def add_attempt(db: aiosqlite.Connection, job: int, number: int, uuid: str) -> None:

@@ -82,6 +82,7 @@ CREATE TABLE job (
 CREATE INDEX job_by_state ON job (state, priority DESC, id);
 CREATE INDEX job_by_key ON job (grade_key, state);
 CREATE INDEX job_by_session ON job (session);
+CREATE INDEX job_by_name ON job (model, benchmark, kind, id);
 CREATE INDEX job_by_identity ON job (weights_path, benchmark, kind);
 
 CREATE TABLE engine (
