@@ -37,6 +37,7 @@ class Settings:
     data_dir: str = setting("", "where prepared rows lie")
     idle_unload_s: float = setting(600.0, "an engine without work is unloaded after this time")
     engine_start_timeout_s: float = setting(600.0, "an engine that is not ready by then is stopped")
+    engine_hang_s: float = setting(120.0, "an engine whose step counter stands still for so long is killed")
     engine_slots: int = setting(0, "sequences an engine runs at once; 0: the engine decides")
     engine_threads: int = setting(0, "threads of an engine on the CPU; 0: all cores but one")
     numerics: str = setting("auto", "auto (fp32, as engines run on the CPU), fast, or fp32")

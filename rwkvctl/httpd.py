@@ -103,22 +103,22 @@ def remove_stale(path: Path) -> None:
 
 @dataclass(slots=True)
 class Server:
-    """Serves one handler. `connections` caps how many clients are served at once; the rest wait in the backlog."""
+    """Serves one handler. `at_once` caps how many requests are answered side by side; idle connections cost nothing."""
 
     handler: Handler
     max_body_bytes: int = 64 * 1024 * 1024
-    connections: int = 128
+    at_once: int = 128
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    _gate: asyncio.Semaphore | None = None
+    gate: asyncio.Semaphore | None = None
 
     async def start(self, listener: socket.socket) -> asyncio.Server:
         """Accept clients on a bound socket until the returned server is closed."""
-        self._gate = asyncio.Semaphore(self.connections)
+        self.gate = asyncio.Semaphore(self.at_once)
         return await asyncio.start_unix_server(self._accept, sock=listener, limit=READ_BYTES)
 
     async def start_tcp(self, host: str, port: int) -> asyncio.Server:
         """The same over TCP, for an engine that is asked to listen there."""
-        self._gate = asyncio.Semaphore(self.connections)
+        self.gate = asyncio.Semaphore(self.at_once)
         return await asyncio.start_server(self._accept, host, port, limit=READ_BYTES)
 
     async def close(self) -> None:
@@ -131,11 +131,9 @@ class Server:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        assert self._gate is not None
         self._tasks.add(task)
         try:
-            async with self._gate:
-                await _Connection(self, reader, writer).serve()
+            await _Connection(self, reader, writer).serve()
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
             writer.transport.abort()
         finally:
@@ -215,8 +213,11 @@ class _Connection:
     async def _answer(self, request: Request) -> None:
         """Run the handler while watching for the client to hang up."""
         watcher = asyncio.ensure_future(self._watch(request.gone))
+        gate = self.server.gate
+        assert gate is not None
         try:
-            await self._send(await self.server.handler(request), bare=request.method == "HEAD")
+            async with gate:
+                await self._send(await self.server.handler(request), bare=request.method == "HEAD")
         finally:
             request.gone.set()  # a stream that never began has no other way to hear of the end
             watcher.cancel()

@@ -3,6 +3,7 @@
 # ruff: noqa: RUF009 - `option` makes a dataclass field and nothing else
 
 import dataclasses
+import os
 import re
 from typing import Literal
 
@@ -39,7 +40,7 @@ class Filters:
     )
     set: list[str] = option([], "override a setting of the benchmark: name=value")
     seed: int | None = option(None, "seed of every random draw; else the benchmark's own")
-    numerics: Literal["fast", "exact", "fp32"] | None = option(None, "default: what the daemon is set to")
+    numerics: Literal["fast", "fp32"] | None = option(None, "default: what the daemon is set to")
     overwrite: bool = option(False, "measure again what has a score: a new version; history stays")
     skip_missing_dataset: bool = option(False, "leave out benchmarks whose rows are missing, rather than hold them")
     priority: int = option(0, "higher runs earlier")
@@ -51,9 +52,11 @@ def body(filters: Filters) -> Record:
     check(filters)
     given = {field.name: getattr(filters, field.name) for field in dataclasses.fields(filters)}
     given["settings"] = settings(given.pop("set"))
+    if filters.run_log_dir:
+        given["run_log_dir"] = os.path.abspath(filters.run_log_dir)  # noqa: PTH100 - links stay as they were typed
     defaults = Filters()
     return {name: value for name, value in given.items() if value and value != getattr(defaults, name, {})} | {
-        name: given[name] for name in ("min_param_b", "max_param_b", "limit") if given[name] is not None
+        name: given[name] for name in ("min_param_b", "max_param_b", "limit", "seed") if given[name] is not None
     }
 
 

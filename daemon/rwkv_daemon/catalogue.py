@@ -36,7 +36,7 @@ class Checkpoint:
 
 
 def checkpoints(weights_dir: Path) -> Iterator[Checkpoint]:
-    """Every .pth file under the weights folder, and the built-in one. What is no file, or has no UTF-8 name, is left out."""
+    """Every .pth file under the weights folder, and the built-in one. What has no UTF-8 name is left out."""
     for path in sorted(weights_dir.rglob("*.pth")) if weights_dir.is_dir() else []:
         try:
             str(path).encode()
@@ -139,6 +139,12 @@ def readable_manifest(data_dir: Path, name: str) -> sets.Manifest | None:
         return sets.read_manifest(data_dir, name)
     except DataError:
         return None
+
+
+def rows_stamp(folder: Path) -> tuple[object, ...]:
+    """What a benchmark's files are now: damaged rows are looked at again when this has changed."""
+    files = sorted(folder.glob("*")) if folder.is_dir() else []
+    return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
 
 
 def kind_fact(benchmark: Benchmark, kind: Kind, manifest: sets.Manifest | None) -> KindFact:

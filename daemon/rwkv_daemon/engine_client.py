@@ -13,7 +13,7 @@ import msgspec
 from rwkvctl.protocol.engine import EngineHealth, EngineStats
 
 T = TypeVar("T")
-DEADLINE_S = 2.0
+DEADLINE_S = 1.0
 
 
 class NoAnswerError(Exception):

@@ -10,13 +10,16 @@ from pathlib import Path
 import msgspec
 
 from rwkv_daemon import engine_client, events, processes, views
+from rwkv_daemon.catalogue import identity_of
 from rwkv_daemon.clock import now
+from rwkv_daemon.endings import how, last_line
 from rwkv_daemon.engine_client import NoAnswerError
 from rwkv_daemon.node import BackOff, Change, EngineHandle, Node, log
-from rwkv_daemon.processes import NotStartedError, ShimRecord
+from rwkv_daemon.placement import EngineKind
+from rwkv_daemon.processes import NotStartedError
 from rwkv_daemon.store import EngineRow, JobRow
 from rwkv_daemon.store.engines import add_engine, get_engine, live_engines, update_engine
-from rwkv_daemon.store.jobs import count_load_failure, forget_load_failures, jobs_in
+from rwkv_daemon.store.jobs import ACTIVE, count_load_failure, forget_load_failures, jobs_in, sha256_of
 from rwkvctl import config
 from rwkvctl.protocol.messages import EngineView
 from rwkvctl.protocol.states import EngineState
@@ -25,8 +28,8 @@ DOES_NOT_LOAD = 3
 """Exit code of an engine that refuses its checkpoint (rwkv_engine documents it)."""
 MAX_LOAD_FAILURES = 2
 STATS_EVERY_S = 1.0
+QUIET_S = 5.0
 STABLE_S = 60.0
-LOG_TAIL_BYTES = 4096
 
 
 async def start_engine(node: Node, job: JobRow, lease: str) -> None:
@@ -54,6 +57,7 @@ async def start_engine(node: Node, job: JobRow, lease: str) -> None:
     try:
         worker = await asyncio.to_thread(processes.start, launch_of(node, row))
     except (NotStartedError, OSError) as error:
+        push_back(node, EngineKind(row.weights_sha256, row.numerics))
         await engine_gone(node, row, f"it could not be started: {error}", failed=True)
         return
     node.engines[number] = EngineHandle(row, worker)
@@ -103,12 +107,12 @@ async def adopt_engines(node: Node) -> None:
 async def watch_engines(node: Node) -> None:
     """One look at every engine: has it ended, is it ready, what are its rates."""
     for handle in list(node.engines.values()):
-        if processes.has_ended(handle.worker):
+        if handle.exit is not None or processes.has_ended(handle.worker):
             await engine_ended(node, handle)
         elif handle.row.state in {"starting", "loading"}:
             await look_for_ready(node, handle)
         elif handle.row.state == "ready":
-            await refresh_stats(node, handle)
+            await watch_ready(node, handle)
         elif time.monotonic() - handle.last_seen > node.config.settings.stop_term_s:
             processes.kill(handle.worker)
 
@@ -119,10 +123,14 @@ async def look_for_ready(node: Node, handle: EngineHandle) -> None:
     try:
         found = await engine_client.health(Path(row.socket))
     except NoAnswerError:
+        found = None
+    if found is None or found.attempt not in {"", row.uuid}:
         if time.monotonic() - handle.started > node.config.settings.engine_start_timeout_s:
+            push_back(node, handle.serves)
             await unload(node, handle, "it was not ready in time")
         return
-    if found.attempt not in {"", row.uuid}:
+    if not await still_those_weights(node, row.weights_path, row.weights_sha256):
+        await unload(node, handle, "its file was replaced while it was loading")
         return
     async with node.change() as change:
         await update_engine(change.db, row.id, state="ready", health=msgspec.json.encode(found).decode())
@@ -130,7 +138,40 @@ async def look_for_ready(node: Node, handle: EngineHandle) -> None:
         await tell(change, row, "ready", f"is ready on {row.lease}")
     refreshed = await get_engine(node.store, row.id)
     assert refreshed is not None
-    handle.row, handle.idle_since = refreshed, time.monotonic()
+    handle.row, handle.idle_since, handle.beat_at = refreshed, time.monotonic(), time.monotonic()
+
+
+async def still_those_weights(node: Node, path: str, sha256: str) -> bool:
+    """Whether the file at a path is the one that has this hash. Its identity is asked, not its content."""
+    try:
+        identity = identity_of(Path(path))
+    except OSError:
+        return False
+    return (await sha256_of(node.store, identity))[0] == sha256
+
+
+async def watch_ready(node: Node, handle: EngineHandle) -> None:
+    """The step counter in the liveness file moves every second while the engine lives; one that stands still is hung,
+    and is treated as dead: its jobs go on with another."""
+    beat = await asyncio.to_thread(read_beat, node.engine_folder(handle.row.id) / "live")
+    clock = time.monotonic()
+    if beat != handle.beat:
+        handle.beat, handle.beat_at = beat, clock
+    if clock - handle.beat_at > node.config.settings.engine_hang_s:
+        log.error("%s stands still since %.0f s; it is killed", handle.row.name, clock - handle.beat_at)
+        handle.beat_at = clock
+        await asyncio.to_thread(processes.kill, handle.worker)
+    elif clock - handle.beat_at < QUIET_S:
+        await refresh_stats(node, handle)
+
+
+def read_beat(path: Path) -> int:
+    """The step counter; -1 before the engine has made the file."""
+    try:
+        data = path.read_bytes()[:8]
+    except FileNotFoundError:
+        return -1
+    return int.from_bytes(data, "little") if len(data) == 8 else -1
 
 
 async def refresh_stats(node: Node, handle: EngineHandle) -> None:
@@ -161,25 +202,27 @@ async def unload(node: Node, handle: EngineHandle, why: str) -> None:
 
 
 async def engine_ended(node: Node, handle: EngineHandle) -> None:
-    """An engine's processes are gone: wanted, refused its checkpoint, or crashed."""
-    record = await asyncio.to_thread(handle.worker.close)
-    await asyncio.to_thread(processes.sweep, handle.row.uuid)
-    node.engines.pop(handle.row.id)
-    Path(handle.row.socket).unlink(missing_ok=True)
+    """An engine's processes are gone: wanted, refused its checkpoint, or crashed. Stored first, then forgotten."""
+    if handle.exit is None:
+        handle.exit = (await asyncio.to_thread(handle.worker.close),)
+        await asyncio.to_thread(processes.sweep, handle.row.uuid)
+        Path(handle.row.socket).unlink(missing_ok=True)
+    record = handle.exit[0]
+    loading = handle.row.state in {"starting", "loading"}
     if handle.row.state == "unloading":
         await engine_gone(node, handle.row, handle.row.detail, failed=False)
-        return
-    loading = handle.row.state in {"starting", "loading"}
-    if loading and record is not None and record.code == DOES_NOT_LOAD:
+    elif loading and record is not None and record.code == DOES_NOT_LOAD:
+        push_back(node, handle.serves)
         await refused(node, handle.row)
-        return
-    push_back(node, handle)
-    await engine_gone(node, handle.row, f"it ended unasked ({how(record)}); see its log", failed=True)
+    else:
+        push_back(node, handle.serves)
+        await engine_gone(node, handle.row, f"it ended unasked ({how(record)}); see its log", failed=True)
+    node.engines.pop(handle.row.id, None)
 
 
-def push_back(node: Node, handle: EngineHandle) -> None:
+def push_back(node: Node, serves: EngineKind) -> None:
     """Wait longer before each further start of the same kind of engine."""
-    back_off = node.back_off.setdefault(handle.serves, BackOff())
+    back_off = node.back_off.setdefault(serves, BackOff())
     wait = node.config.settings.restart_backoff_s * 2 ** min(back_off.failures, 8)
     back_off.failures += 1
     back_off.not_before = time.monotonic() + wait
@@ -192,10 +235,20 @@ async def refused(node: Node, row: EngineRow) -> None:
         failures = await count_load_failure(change.db, row.weights_sha256, why)
     await engine_gone(node, row, why, failed=True)
     if failures >= MAX_LOAD_FAILURES:
-        for job in await jobs_in(node.store, ("queued",), limit=1_000_000):
-            if job.weights_sha256 == row.weights_sha256:
-                async with node.change() as change:
-                    await change.move(job, "hold", reason="does-not-load", detail=why)
+        await hold_all(node, row.weights_sha256, why)
+
+
+async def hold_all(node: Node, sha256: str, why: str) -> None:
+    """Hold every job of weights that do not load; running ones are stopped first."""
+    for job in await jobs_in(node.store, ("queued", *ACTIVE), limit=1_000_000):
+        if job.weights_sha256 != sha256:
+            continue
+        if job.id in node.runners:
+            node.hold_when_ended[job.id] = ("does-not-load", why)
+            node.folder(job.id).write_desired("stop")
+        elif job.state == "queued":
+            async with node.change() as change:
+                await change.move(job, "hold", reason="does-not-load", detail=why)
 
 
 async def engine_gone(node: Node, row: EngineRow, why: str, *, failed: bool) -> None:
@@ -213,20 +266,3 @@ async def tell(change: Change, row: EngineRow, state: EngineState, what: str) ->
     )
     data = msgspec.to_builtins(view)
     await change.note("engine.state", engine=row.name, text=f"{row.name} {row.model} {what}", data=data)
-
-
-def how(record: ShimRecord | None) -> str:
-    """An exit as an operator reads it."""
-    if record is None:
-        return "killed together with its shim"
-    return f"signal {record.signal}" if record.signal else f"exit code {record.code}"
-
-
-def last_line(path: Path) -> str:
-    """The last line of a log that says something."""
-    try:
-        data = path.read_bytes()[-LOG_TAIL_BYTES:]
-    except FileNotFoundError:
-        return ""
-    lines = [line for line in data.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1].strip() if lines else ""

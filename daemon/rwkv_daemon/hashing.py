@@ -3,12 +3,17 @@
 import asyncio
 import json
 import sys
+import time
 from pathlib import Path
 
 from rwkv_daemon import catalogue
 from rwkv_daemon.node import Node, log
+from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.jobs import remember_sha256, sha256_of
 from rwkvctl import config
+
+LOOK_S = 2.0
+RETRY_S = 30.0
 
 
 async def hash_wanted(node: Node, path: Path, name: str) -> None:
@@ -39,19 +44,24 @@ async def hash_wanted(node: Node, path: Path, name: str) -> None:
 
 async def hash_forever(node: Node) -> None:
     """Hash every checkpoint that is not in the cache, those that jobs wait for first; then look again now and then."""
-    failed: set[catalogue.IdentityKey] = set()
+    retry_at: dict[catalogue.IdentityKey, float] = {}
     while True:
-        wanted = {
-            row["weights_path"]
-            for row in await node.store.all(
-                "SELECT DISTINCT weights_path FROM job WHERE state = 'held' AND reason = 'weights-hashing'"
-            )
-        }
-        found = sorted(catalogue.checkpoints(node.config.weights_dir), key=lambda c: str(c.path) not in wanted)
-        for checkpoint in found:
-            if checkpoint.identity in failed or (await sha256_of(node.store, checkpoint.identity))[0]:
-                continue
-            await hash_wanted(node, checkpoint.path, checkpoint.label)
-            if not (await sha256_of(node.store, checkpoint.identity))[0]:
-                failed.add(checkpoint.identity)
-        await asyncio.sleep(2.0)
+        try:
+            await hash_round(node, retry_at)
+        except (OSError, ValueError, KeyError, StoreError):
+            log.exception("hashing stopped; it goes on in a moment")
+        await asyncio.sleep(LOOK_S)
+
+
+async def hash_round(node: Node, retry_at: dict[catalogue.IdentityKey, float]) -> None:
+    """One look at all files. One that cannot be hashed is tried again after a while."""
+    waiting = "SELECT DISTINCT weights_path FROM job WHERE state = 'held' AND reason = 'weights-hashing'"
+    wanted = {row["weights_path"] for row in await node.store.all(waiting)}
+    found = await asyncio.to_thread(lambda: list(catalogue.checkpoints(node.config.weights_dir)))
+    for checkpoint in sorted(found, key=lambda one: str(one.path) not in wanted):
+        if retry_at.get(checkpoint.identity, 0) > time.monotonic():
+            continue
+        if (await sha256_of(node.store, checkpoint.identity))[0]:
+            continue
+        retry_at[checkpoint.identity] = time.monotonic() + RETRY_S
+        await hash_wanted(node, checkpoint.path, checkpoint.label)

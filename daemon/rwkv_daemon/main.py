@@ -12,7 +12,8 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from rwkv_daemon import gpus, hashing, supervisor
+from rwkv_daemon import gpus, hashing, processes, supervisor
+from rwkv_daemon.clock import now
 from rwkv_daemon.node import Node
 from rwkv_daemon.server import server
 from rwkv_daemon.store import open_store
@@ -39,6 +40,7 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         settings = config.load({"home": given.home, "socket": given.socket})
+        os.umask(0o077)
         with only_one(settings):
             raise_file_limit()
             asyncio.run(run(settings))
@@ -89,6 +91,7 @@ def raise_file_limit() -> None:
 
 async def run(settings: Config) -> None:
     """Everything between the lock and the exit."""
+    set_aside_strange_runs(settings)
     node = Node(settings, await open_store(settings.store))
     try:
         async with serving(node):
@@ -96,6 +99,17 @@ async def run(settings: Config) -> None:
     finally:
         await node.store.close()
     log.info("stopped; engines and runners go on, the next daemon adopts them")
+
+
+def set_aside_strange_runs(settings: Config) -> None:
+    """A new store counts jobs from 1 again: run directories of an older one would be taken for its own."""
+    if settings.store.exists() or not any(settings.runs_dir.iterdir()):
+        return
+    aside = settings.runs_dir.with_name(f"runs.before-{now().replace(':', '')}")
+    processes.end_all(settings.runs_dir)
+    settings.runs_dir.rename(aside)
+    settings.runs_dir.mkdir()
+    log.warning("there is no store; the runs of an earlier one are kept in %s", aside)
 
 
 @contextlib.asynccontextmanager

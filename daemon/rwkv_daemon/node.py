@@ -22,7 +22,7 @@ from rwkv_daemon.clock import now
 from rwkv_daemon.events import Bus
 from rwkv_daemon.jobview import as_data
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.processes import Worker
+from rwkv_daemon.processes import ShimRecord, Worker
 from rwkv_daemon.rundir import RunDir
 from rwkv_daemon.store import EngineRow, JobRow, Store
 from rwkv_daemon.store.jobs import update_job
@@ -45,10 +45,13 @@ class EngineHandle:
     started: float = field(default_factory=time.monotonic)
     last_seen: float = field(default_factory=time.monotonic)
     asked: float = 0.0
+    exit: tuple[ShimRecord | None] | None = None
+    beat: int = -1
+    beat_at: float = field(default_factory=time.monotonic)
 
     @property
     def serves(self) -> EngineKind:
-        return EngineKind(self.row.weights_path, self.row.numerics)
+        return EngineKind(self.row.weights_sha256, self.row.numerics)
 
 
 @dataclass(slots=True)
@@ -64,6 +67,8 @@ class RunnerHandle:
     stop_asked: float | None = None
     stop_rung: int = 0
     engine: int | None = None
+    stages_before: int = 0
+    exit: tuple[ShimRecord | None] | None = None
 
     def rate(self, done: int) -> float | None:
         """Samples a second since this daemon began to watch."""

@@ -13,7 +13,7 @@ from rwkvctl.protocol.states import EngineState, Reason
 
 @dataclass(frozen=True, slots=True)
 class EngineKind:
-    """What an engine can serve: one set of weights in one numerics profile."""
+    """What an engine can serve: one set of weights (by sha256, never by path) in one numerics profile."""
 
     weights: str
     numerics: str

@@ -119,6 +119,8 @@ def check_numbers(selection: Selection) -> None:
         raise SelectionError(f"--seed must be from 0 to 2^63 - 1, not {selection.seed}.")
     if abs(selection.priority) > 1_000_000:
         raise SelectionError(f"--priority must be within a million, not {selection.priority}.")
+    if selection.run_log_dir and not selection.run_log_dir.startswith("/"):
+        raise SelectionError(f"--run-log-dir must be an absolute path, not {selection.run_log_dir!r}.")
     if selection.numerics not in {"", "auto", *NUMERICS}:
         raise SelectionError(f"--numerics must be one of auto, {', '.join(NUMERICS)}, not {selection.numerics!r}.")
 

@@ -1,6 +1,7 @@
 """Plans with the facts of this node, dispatch, and the release of held jobs. The planner itself is pure (`plan`)."""
 
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -169,7 +170,11 @@ async def release_held(node: Node) -> None:
     scored, unfinished = await known_work(node.store)
     for job in held:
         manifest = manifests[job.benchmark]
-        if job.id in node.bad_rows and node.bad_rows[job.id] == stamp(node, job):
+        if node.retry_at.get(job.id, 0) > time.monotonic():
+            continue
+        if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(
+            node.config.data_dir / job.benchmark
+        ):
             continue
         pair = replan(node, job, models.get(job.weights_path), manifest)
         if isinstance(pair, str):
@@ -181,13 +186,6 @@ async def release_held(node: Node) -> None:
             await change_reason(node, job, "data-missing", detail)
         else:
             await queue_held(node, job, pair, scored, unfinished)
-
-
-def stamp(node: Node, job: JobRow) -> tuple[object, ...]:
-    """What a benchmark's files are now: damaged rows are looked at again when this has changed."""
-    folder = node.config.data_dir / job.benchmark
-    files = sorted(folder.glob("*")) if folder.is_dir() else []
-    return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
 
 
 def replan(node: Node, job: JobRow, model: ModelFact | None, manifest: Manifest | None) -> Pair | str:

@@ -82,6 +82,7 @@ class Launch:
 
 def start(launch: Launch) -> Worker:
     """Start a worker behind a shim and wait for its record (about 50 ms). Raises NotStartedError."""
+    launch.record.unlink(missing_ok=True)
     options = ["--lock", str(launch.lock)] if launch.lock else []
     argv = [sys.executable, "-I", "-S", str(SHIM), str(launch.record), str(launch.log), *options, "--", *launch.argv]
     environment = launch.environment | {MARKER: launch.uuid, "SPT_NOENV": "1"}
@@ -182,6 +183,23 @@ def kill(worker: Worker) -> int:
     return sweep(worker.uuid, spare=worker.record.shim)
 
 
+def end_orphans(worker: Worker) -> None:
+    """Kill what a worker left behind when it ended: its shim waits for it, and so would the job."""
+    record = read_record(worker.record_path)
+    if record is not None and record.done:
+        sweep(worker.uuid, spare=worker.record.shim)
+
+
+def end_all(runs: Path) -> None:
+    """SIGKILL every worker that the records under a runs folder name and that still runs."""
+    for path in (*runs.glob("engines/*/record.json"), *runs.glob("j*/record-*.json")):
+        record = read_record(path)
+        if record is None or record.done or record.boot_id != boot_id() or not is_same(record.shim, record.shim_start):
+            continue
+        if uuid := marker_of(record.shim):
+            sweep(uuid)
+
+
 def sweep(uuid: str, *, spare: int = 0) -> int:
     """SIGKILL whatever carries the marker, each through a pidfd checked again; returns how many were hit."""
     hit = 0
@@ -210,7 +228,7 @@ def send(pidfd: int, number: signal.Signals) -> bool:
 
 
 def has_ended(worker: Worker) -> bool:
-    """Whether the shim's pidfd is readable."""
+    """Whether the shim's pidfd is readable: worker and all that came of it are gone."""
     poll = select.poll()
     poll.register(worker.pidfd, select.POLLIN)
     return bool(poll.poll(0))

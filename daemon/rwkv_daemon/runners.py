@@ -9,22 +9,19 @@ import uuid as uuids
 from dataclasses import replace
 from pathlib import Path
 
-from rwkv_daemon import events, lifecycle, processes
+from rwkv_daemon import endings, events, lifecycle, processes
 from rwkv_daemon.clock import now
-from rwkv_daemon.engines import how, last_line
+from rwkv_daemon.endings import Ending
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.jobview import as_data
 from rwkv_daemon.node import Change, Node, RunnerHandle, log
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.processes import NotStartedError, ShimRecord
+from rwkv_daemon.processes import NotStartedError
 from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, decode_record, whole_lines
-from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL
-from rwkv_daemon.scores import store_score
-from rwkv_daemon.store import AttemptRow, EngineRow, JobRow
+from rwkv_daemon.store import AttemptRow, EngineRow, JobRow, StoreError
 from rwkv_daemon.store.jobs import (
     add_attempt,
     attempts_of,
-    end_attempt,
     forget_load_failures,
     get_job,
     running_attempts,
@@ -35,7 +32,6 @@ from rwkvctl import config
 from rwkvctl.protocol.states import Reason
 
 SLICE_BYTES = 1024 * 1024
-LOST_EXIT = "its process vanished"
 
 
 async def start_runner(node: Node, job: JobRow, engine: EngineRow) -> None:
@@ -46,7 +42,6 @@ async def start_runner(node: Node, job: JobRow, engine: EngineRow) -> None:
         await add_attempt(change.db, job.id, number, uuid)
         await change.move(job, "place", attempt=number, engine=engine.id, started=job.started or now())
     crash_point("after-attempt-stored")
-    write_run_directory(node, job, number, earlier, engine)
     folder = node.folder(job.id)
     launch = processes.Launch(
         uuid=uuid,
@@ -56,12 +51,13 @@ async def start_runner(node: Node, job: JobRow, engine: EngineRow) -> None:
         environment=runner_environment(),
     )
     try:
+        write_run_directory(node, job, number, earlier, engine)
         worker = await asyncio.to_thread(processes.start, launch)
     except (NotStartedError, OSError) as error:
-        await attempt_ended(node, job.id, number, None, why=f"it could not be started: {error}")
+        await endings.attempt_ended(node, Ending(job.id, number, None, why=f"it could not be started: {error}"))
         return
     crash_point("after-worker-started")
-    node.runners[job.id] = RunnerHandle(job.id, number, worker, engine=engine.id)
+    node.runners[job.id] = RunnerHandle(job.id, number, worker, engine=engine.id, stages_before=job.stages_done)
     link_log(job, folder.log(number))
 
 
@@ -110,13 +106,17 @@ def assign_engine(node: Node, job: int, engine: EngineRow) -> None:
 
 
 def link_log(job: JobRow, path: Path) -> None:
-    """`--run-log-dir`: a link to the attempt's log under a name that says what it is of."""
-    if job.run_log_dir:
-        folder = Path(job.run_log_dir)
-        folder.mkdir(parents=True, exist_ok=True)
-        link = folder / f"{job.name}_{job.model}_{job.benchmark}_{job.kind}.log"
-        link.unlink(missing_ok=True)
+    """`--run-log-dir`: a link to the attempt's log under a name that says what it is of. Nice to have, never fatal."""
+    if not job.run_log_dir:
+        return
+    link = Path(job.run_log_dir) / f"{job.name}_{job.model}_{job.benchmark}_{job.kind}.log"
+    try:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if link.is_symlink():
+            link.unlink()
         link.symlink_to(path)
+    except (OSError, ValueError) as error:
+        log.warning("%s: no link in --run-log-dir: %s", job.name, error)
 
 
 async def adopt_runners(node: Node) -> None:
@@ -127,7 +127,12 @@ async def adopt_runners(node: Node) -> None:
         if worker is not None:
             job = await get_job(node.store, attempt.job)
             node.runners[attempt.job] = RunnerHandle(
-                attempt.job, attempt.number, worker, ingested=attempt.ingested, engine=job.engine if job else None
+                attempt.job,
+                attempt.number,
+                worker,
+                ingested=attempt.ingested,
+                engine=job.engine if job else None,
+                stages_before=job.stages_done if job else 0,
             )
             log.info("adopted the runner of j%d (pid %d)", attempt.job, worker.pid)
             continue
@@ -136,22 +141,37 @@ async def adopt_runners(node: Node) -> None:
         record = processes.read_record(folder.record(attempt.number))
         same_boot = record is not None and record.boot_id == processes.boot_id()
         exited = record if record is not None and record.done and same_boot else None
-        await attempt_ended(node, attempt.job, attempt.number, exited)
+        await endings.attempt_ended(node, Ending(attempt.job, attempt.number, exited))
 
 
 async def watch_runners(node: Node) -> None:
     """One look at every runner: store what it wrote; if it has ended, act on that."""
     for handle in list(node.runners.values()):
-        ended = processes.has_ended(handle.worker)
-        while await ingest_slice(node, handle):
-            await asyncio.sleep(0)
-        if ended:
-            record = await asyncio.to_thread(handle.worker.close)
-            await asyncio.to_thread(processes.sweep, handle.worker.uuid)
-            node.runners.pop(handle.job)
-            await attempt_ended(node, handle.job, handle.attempt, record)
-        else:
-            await climb_stop_ladder(node, handle)
+        try:
+            await watch_runner(node, handle)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one job fails with it instead of all
+            log.exception("j%d: what its runner did cannot be handled", handle.job)
+            await endings.give_up(node, handle.job, handle.attempt, f"{type(error).__name__}: {error}")
+            node.runners.pop(handle.job, None)
+
+
+async def watch_runner(node: Node, handle: RunnerHandle) -> None:
+    """A handle goes only when what follows from its end is stored: until then every round tries again."""
+    ended = handle.exit is not None or processes.has_ended(handle.worker)
+    while await ingest_slice(node, handle):
+        await asyncio.sleep(0)
+    if not ended:
+        await asyncio.to_thread(processes.end_orphans, handle.worker)
+        await climb_stop_ladder(node, handle)
+        return
+    if handle.exit is None:
+        handle.exit = (await asyncio.to_thread(handle.worker.close),)
+        await asyncio.to_thread(processes.sweep, handle.worker.uuid)
+    ending = Ending(handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before)
+    await endings.attempt_ended(node, ending)
+    node.runners.pop(handle.job, None)
 
 
 async def ingest_all(node: Node, attempt: AttemptRow) -> None:
@@ -200,51 +220,6 @@ def read_slice(path: Path, offset: int) -> bytes:
             return data
     except FileNotFoundError:
         return b""
-
-
-async def attempt_ended(
-    node: Node, number: int, attempt: int, record: ShimRecord | None, *, why: str = LOST_EXIT
-) -> None:
-    """What follows from the end of a runner depends on what is stored, then on how it ended."""
-    job = await get_job(node.store, number)
-    assert job is not None
-    async with node.change() as change:
-        code, signal = (record.code, record.signal) if record else (None, None)
-        await end_attempt(change.db, number, attempt, code=code, signal=signal, lost=record is None)
-    if job.total and job.done >= job.total:
-        await store_score(node, job)
-    elif job.state == "stopping":
-        async with node.change() as change:
-            await change.move(job, "ended")
-    elif record is not None and record.code == BAD_ROWS:
-        await hold(node, job, "data-missing", last_line(node.folder(number).log(attempt)))
-    elif record is not None and record.code == DISK_FULL:
-        await hold(node, job, "disk-low", last_line(node.folder(number).log(attempt)))
-    else:
-        final = record is not None and record.code == CANNOT_RUN
-        await crashed(node, job, how(record) if record else why, final=final)
-
-
-async def hold(node: Node, job: JobRow, reason: Reason, detail: str) -> None:
-    """Put a job aside until what it lacks is there."""
-    async with node.change() as change:
-        await change.move(job, "hold", reason=reason, detail=detail, engine=None)
-
-
-async def crashed(node: Node, job: JobRow, why: str, *, final: bool) -> None:
-    """Try again after a while, unless it has crashed too often without getting anywhere."""
-    settings = node.config.settings
-    detail = f"{why}; the log says: {last_line(node.folder(job.id).log(job.attempt)) or 'nothing'}"
-    async with node.change() as change:
-        if final or job.restarts >= settings.max_restarts:
-            await change.move(job, "fail", detail=detail, engine=None)
-            return
-        wait = settings.restart_backoff_s * 2**job.restarts
-        node.retry_at[job.id] = time.monotonic() + wait
-        await change.move(
-            job, "retry", reason="retry", detail=f"again in {wait:.0f} s: {detail}", restarts=job.restarts + 1,
-            engine=None,
-        )  # fmt: skip
 
 
 async def stop_job(node: Node, job: JobRow) -> JobRow:

@@ -1,6 +1,7 @@
 """The score of a finished job: statistics over its graded samples, and the provenance that makes it mean something."""
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 from rwkv_daemon.catalogue import benchmarks
 from rwkv_daemon.clock import now
 from rwkv_daemon.faults import crash_point
-from rwkv_daemon.node import Node
+from rwkv_daemon.node import Change, Node
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.engines import get_engine
 from rwkv_daemon.store.samples import GradedSample, add_score, graded, totals
@@ -21,11 +22,16 @@ from rwkvctl import __version__
 from rwkvctl.protocol.messages import MetricView, ScoreView
 
 
-async def store_score(node: Node, job: JobRow) -> None:
-    """Compute and store the score, and finish the job, in one transaction."""
+class OtherWeightsError(Exception):
+    """An engine of other weights than the job's answered: its score would be another model's."""
+
+
+async def store_score(node: Node, job: JobRow, end: Callable[[Change], Awaitable[None]]) -> None:
+    """Compute and store the score, and finish the job, in one transaction. Raises OtherWeightsError."""
     view = await score_view(node, job)
     crash_point("before-score-commit")
     async with node.change() as change:
+        await end(change)
         finished = await change.move(job, "finish", engine=None)
         view = msgspec.structs.replace(view, finished=finished.finished)
         await add_score(change.db, job.id, job.grade_key, finished.finished, msgspec.json.encode(view).decode())
@@ -95,6 +101,9 @@ async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: s
     session = await node.store.one("SELECT * FROM session WHERE id = ?", (job.session,))
     names = [name for name in (found["engines"] or "").split(",") if name]
     engines = [await get_engine(node.store, int(name[1:])) for name in names]
+    others = [engine.name for engine in engines if engine and engine.weights_sha256 != job.weights_sha256]
+    if others or not job.generation_key:
+        raise OtherWeightsError(f"{', '.join(others) or 'the job'} was not of the weights that were dispatched")
     extra: dict[str, object] = {name: result[name] for name in ("groups", "macro") if name in result}
     return {
         "weights_name": Path(job.weights_path).name,

@@ -58,6 +58,10 @@ class Api:
         except StoreError as error:
             trouble = RefusedError("store-trouble", f"The store cannot be used ({error}).", "See `rwkvctl doctor`.")
             return refusal(self.stamp, trouble, status=503)
+        except Exception as error:  # noqa: BLE001 - logged, and answered: a silent connection helps nobody
+            log.exception("%s %s cannot be answered", request.method, request.path)
+            mistake = RefusedError("internal", f"The daemon made a mistake ({type(error).__name__}).", "See its log.")
+            return refusal(self.stamp, mistake, status=500)
         return Response(200, msgspec.json.encode(self.stamp(reply)), headers=VERSION)
 
     def stamp(self, reply: m.AnyReply) -> m.AnyReply:
@@ -120,7 +124,7 @@ def typed(kind: type[msgspec.Struct], request: Request, path: dict[str, str]) ->
         hints = typing.get_type_hints(kind)
         values = {name: query_value(hints[name], text) for name, text in request.query.items() if name in hints}
         return msgspec.convert(values | path, kind, strict=False)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RefusedError("bad-request", f"{request.path}: {error}.", "", Exit.USAGE) from error
 
 

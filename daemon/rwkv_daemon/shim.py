@@ -32,14 +32,22 @@ def start_ticks(pid: int) -> int:
 def write_durably(path: str, record: dict[str, object]) -> None:
     """Replace the record so that after a power loss there is the old one or the new one, whole."""
     temporary = f"{path}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123
-        json.dump(record, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temporary, path)  # noqa: PTH104
+    text = json.dumps(record)
+    try:
+        write_file(temporary, text)
+        os.rename(temporary, path)  # noqa: PTH104
+    except OSError:  # no room for a second file: the first one's block has room for these few bytes
+        write_file(path, text)
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)  # noqa: PTH120
     os.fsync(folder)
     os.close(folder)
+
+
+def write_file(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def take_lock(path: str) -> int:

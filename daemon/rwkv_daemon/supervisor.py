@@ -7,7 +7,7 @@ take too when they change what the loop works on.
 import asyncio
 import time
 
-from rwkv_daemon import engines, planning, runners
+from rwkv_daemon import endings, engines, planning, runners
 from rwkv_daemon.engines import start_engine, unload
 from rwkv_daemon.gpus import takes_engines
 from rwkv_daemon.node import BackOff, Node, log
@@ -26,7 +26,7 @@ from rwkv_daemon.placement import Node as Situation
 from rwkv_daemon.runners import set_engine, start_runner
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.engines import live_engines
-from rwkv_daemon.store.jobs import get_job, jobs_in, update_job
+from rwkv_daemon.store.jobs import ACTIVE, get_job, jobs_in, update_job
 
 BUSY_S, IDLE_S = 0.1, 1.0
 SLOW_EVERY_S = 2.0
@@ -38,21 +38,17 @@ async def adopt(node: Node) -> None:
     """Find what an earlier daemon left running."""
     await engines.adopt_engines(node)
     await runners.adopt_runners(node)
-    for job in await jobs_in(node.store, ("starting", "generating", "grading", "stopping")):
+    await settle_strays(node)
+
+
+async def settle_strays(node: Node) -> None:
+    """Jobs and engines that the store says run, and that have no process here: take the step that was missed."""
+    for job in await jobs_in(node.store, ACTIVE):
         if job.id not in node.runners:
-            await settle(node, job)
-
-
-async def settle(node: Node, job: JobRow) -> None:
-    """A job that should be running and has no runner: the daemon died between two steps. Take the step."""
-    fresh = await get_job(node.store, job.id)
-    if fresh is None or fresh.state not in {"starting", "generating", "grading", "stopping"}:
-        return
-    async with node.change() as change:
-        if fresh.state == "stopping":
-            await change.move(fresh, "ended")
-        else:
-            await change.move(fresh, "retry", reason="retry", detail="the daemon was restarted", engine=None)
+            await endings.settle(node, job)
+    for row in await live_engines(node.store):
+        if row.id not in node.engines:
+            await engines.engine_gone(node, row, "it had no process", failed=True)
 
 
 async def supervise(node: Node) -> None:
@@ -65,12 +61,16 @@ async def supervise(node: Node) -> None:
                 await round_of(node)
                 if node.look_at_held or time.monotonic() - slow > SLOW_EVERY_S:
                     slow, node.look_at_held = time.monotonic(), False
+                    await settle_strays(node)
                     await planning.release_held(node)
             node.trouble = ""
         except StoreError as error:
             if node.trouble != str(error):
                 log.error("the store cannot be written: %s; nothing new is started, what runs goes on", error)
             node.trouble = str(error)
+            await asyncio.sleep(IDLE_S)
+        except Exception:  # noqa: BLE001 - logged; a daemon that ends here would recur at every start
+            log.exception("a round of the supervisor failed; it goes on with the next")
             await asyncio.sleep(IDLE_S)
         busy = node.runners or any(handle.row.state != "ready" for handle in node.engines.values())
         try:
@@ -108,7 +108,7 @@ async def waiting_jobs(node: Node) -> list[tuple[WaitingJob, JobRow]]:
     return [
         (
             WaitingJob(
-                job.id, EngineKind(job.weights_path, job.numerics), clock - node.waiting_since.get(job.id, clock)
+                job.id, EngineKind(job.weights_sha256, job.numerics), clock - node.waiting_since.get(job.id, clock)
             ),
             job,
         )
@@ -147,6 +147,8 @@ async def perform(node: Node, command: Command, jobs: dict[int, JobRow]) -> None
             row = node.engines[engine].row
             await (set_engine if job in node.runners else start_runner)(node, jobs[job], row)
         case StartEngine(serves, lease, job):
+            if not await weights_are_the_same(node, jobs[job]):
+                return
             back_off = node.back_off.get(serves, BackOff())
             if back_off.failures > node.config.settings.max_restarts:
                 await engine_keeps_failing(node, serves, jobs[job])
@@ -161,10 +163,25 @@ async def perform(node: Node, command: Command, jobs: dict[int, JobRow]) -> None
                     await update_job(db, job, reason=reason, detail=detail)
 
 
+async def weights_are_the_same(node: Node, job: JobRow) -> bool:
+    """Whether the file at the job's path is still the one that was hashed; a queued job is held if it is not."""
+    if await engines.still_those_weights(node, job.weights_path, job.weights_sha256):
+        return True
+    detail = f"{job.weights_path} is not the file the job was dispatched with; dispatch again"
+    if job.state == "queued":
+        async with node.change() as change:
+            await change.move(job, "hold", reason="weights-missing", detail=detail)
+    elif job.id in node.runners:
+        node.hold_when_ended[job.id] = ("weights-missing", detail)
+        node.folder(job.id).write_desired("stop")
+    return False
+
+
 async def engine_keeps_failing(node: Node, serves: EngineKind, job: JobRow) -> None:
     """Give up on a job whose engine does not stay up; other jobs go on."""
     detail = f"its engine ended {node.back_off[serves].failures} times in a row; see `rwkvctl logs` of the engine"
     if job.id in node.runners:
+        node.hold_when_ended[job.id] = ("does-not-load", detail)
         node.folder(job.id).write_desired("stop")
     elif job.state == "queued":
         async with node.change() as change:

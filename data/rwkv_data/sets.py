@@ -129,4 +129,4 @@ def _built_in(name: str) -> tuple[tuple[Row, ...], Manifest]:
 
 
 def _again(name: str) -> str:
-    return f"run `rwkvctl prepare {name}`"
+    return f"run `rwkvctl data prepare {name}`"

@@ -51,7 +51,7 @@ class EngineClient:
                 async for line in response.aiter_lines():
                     if line:
                         yield decoder.decode(line)
-        except httpx.ConnectError as error:
+        except (httpx.ConnectError, httpx.TimeoutException) as error:
             raise EngineAwayError(str(error)) from error
         except httpx.TransportError as error:
             raise EngineDiedError(str(error) or type(error).__name__) from error

@@ -161,10 +161,12 @@ class Run:
     def take_answer(self, client: EngineClient, batch: Batch, unit: Unit, answer: Generated | Scored) -> None:
         """Write a finished stage and send the unit on its way."""
         index = answer.index if isinstance(answer, Generated) else 0
+        del batch.waiting[answer.id, index]
         if answer.error == "gone":
             unit.kept = None
+            self.work.add(unit)
+            self.wake()
             return
-        del batch.waiting[answer.id, index]
         if answer.error:
             self.give_up(unit, answer.error)
             return

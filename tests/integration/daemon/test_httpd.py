@@ -103,7 +103,7 @@ async def node() -> Node:
 @pytest.fixture
 async def talk(tmp_path: Path, node: Node) -> AsyncIterator[Talk]:
     """A server of at most 3 clients and 100 kB a request; gives connections to it."""
-    server = Server(node, max_body_bytes=100_000, connections=3)
+    server = Server(node, max_body_bytes=100_000, at_once=3)
     accepting = await server.start(bind_unix(tmp_path / "run" / "d.sock"))
     clients: list[Client] = []
 

@@ -431,6 +431,5 @@ async def test_a_follower_who_does_not_read_is_told_to_go(node: Node) -> None:
             node.bus.publish([events.passing("job.progress", text=str(number))])
             assert quick.get_nowait() is not None
         kept = [slow.get_nowait() for _ in range(slow.qsize())]
-    assert len(kept) == events.QUEUE
-    assert kept[-1] is None
+    assert kept == [None], "half a stream would look whole to whoever comes back with the last number"
     assert not node.bus.followers

@@ -233,7 +233,8 @@ def stopped(*_of: str) -> Any:
 @pytest.mark.parametrize(
     ("fact", "of_kind", "more", "expected"),
     [
-        (BROKEN, READY, {"open_jobs": opened, "scored": scored, "disk_low": True}, ("hold", "does-not-load", "")),
+        (BROKEN, READY, {"open_jobs": opened, "scored": scored, "disk_low": True}, ("skip", "queued", "j8")),
+        (BROKEN, READY, {"scored": scored, "disk_low": True}, ("hold", "does-not-load", "")),
         (SMALL_B, READY, {"open_jobs": opened, "scored": scored, "disk_low": True}, ("skip", "queued", "j8")),
         (SMALL_B, READY, {"open_jobs": stopped, "scored": scored}, ("resume", "resume", "j9")),
         (SMALL_B, READY, {"scored": scored, "disk_low": True}, ("skip", "done", "j7")),

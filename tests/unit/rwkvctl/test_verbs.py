@@ -75,12 +75,12 @@ def test_queue_takes_every_filter_that_dispatch_takes() -> None:
 
 
 def test_filters_become_a_selection() -> None:
-    words = "--models a b --model-regex g1.* --max-samples 5 --set t=0 x=a=b --seed 7 --numerics exact --overwrite"
+    words = "--models a b --model-regex g1.* --max-samples 5 --set t=0 x=a=b --seed 7 --numerics fast --overwrite"
     words += " --min-param-b 0"
     values, _ = arguments(by_name("dispatch"), words.split())
     assert body(values["filters"]) == {
         "models": ["a", "b"], "model_regex": ["g1.*"], "limit": 5, "settings": {"t": "0", "x": "a=b"}, "seed": 7,
-        "numerics": "exact", "min_param_b": 0.0, "overwrite": True,
+        "numerics": "fast", "min_param_b": 0.0, "overwrite": True,
     }  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def test_summary_of_a_second_dispatch() -> None:
         (["data", ""], ["list", "prepare"]),
         (["benchmarks", "s"], ["show"]),
         (["jobs", "--state", "gen"], ["generating"]),
-        (["dispatch", "--numerics", ""], ["exact", "fast", "fp32"]),
+        (["dispatch", "--numerics", ""], ["fast", "fp32"]),
         (["samples", "j1", "--wr"], ["--wrong"]),
         (["completion", ""], ["bash", "fish", "words", "zsh"]),
         (["status", "-o", "t"], ["table", "tsv"]),

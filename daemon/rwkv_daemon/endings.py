@@ -1,0 +1,136 @@
+"""What follows from the end of a runner: a score, a stop, a hold, another try, or a failure. One transaction each.
+
+It depends first on what is stored, then on how the runner ended. Asking twice is harmless: a job that has moved on is
+left alone.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rwkv_daemon.catalogue import rows_stamp
+from rwkv_daemon.node import Change, Node
+from rwkv_daemon.processes import ShimRecord
+from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL
+from rwkv_daemon.scores import OtherWeightsError, store_score
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.jobs import ACTIVE, end_attempt, get_job
+from rwkvctl.protocol.states import Reason
+
+LOG_TAIL_BYTES = 4096
+DISK_RETRY_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """An attempt that is over: its exit, or None if it was lost; and what was stored when it began."""
+
+    job: int
+    attempt: int
+    record: ShimRecord | None
+    why: str = "its process vanished"
+    stages_before: int = 0
+
+    @property
+    def code(self) -> int | None:
+        return self.record.code if self.record else None
+
+    async def write(self, change: Change) -> None:
+        """Note the end of the attempt in the transaction that says what follows."""
+        signal = self.record.signal if self.record else None
+        lost = self.record is None
+        await end_attempt(change.db, self.job, self.attempt, code=self.code, signal=signal, lost=lost)
+
+
+async def attempt_ended(node: Node, ending: Ending) -> None:
+    """Take the step that follows."""
+    job = await get_job(node.store, ending.job)
+    if job is None or job.attempt != ending.attempt or job.state not in ACTIVE:
+        async with node.change() as change:
+            await ending.write(change)
+        return
+    log_says = last_line(node.folder(job.id).log(ending.attempt))
+    if job.total and job.done >= job.total:
+        try:
+            await store_score(node, job, ending.write)
+        except OtherWeightsError as error:
+            await fail(node, job, ending, str(error))
+    elif held := node.hold_when_ended.pop(job.id, None):
+        await hold(node, job, ending, *held)
+    elif job.state == "stopping":
+        async with node.change() as change:
+            await ending.write(change)
+            await change.move(job, "ended")
+    elif ending.code == BAD_ROWS:
+        node.bad_rows[job.id] = rows_stamp(node.config.data_dir / job.benchmark)
+        await hold(node, job, ending, "data-missing", log_says)
+    elif ending.code == DISK_FULL:
+        node.retry_at[job.id] = time.monotonic() + DISK_RETRY_S
+        await hold(node, job, ending, "disk-low", log_says)
+    else:
+        await crashed(node, job, ending, log_says)
+
+
+async def hold(node: Node, job: JobRow, ending: Ending, reason: Reason, detail: str) -> None:
+    """Put a job aside until what it lacks is there. One that is being stopped stops."""
+    async with node.change() as change:
+        await ending.write(change)
+        if job.state == "stopping":
+            await change.move(job, "ended", detail=detail)
+        else:
+            await change.move(job, "hold", reason=reason, detail=detail, engine=None)
+
+
+async def crashed(node: Node, job: JobRow, ending: Ending, log_says: str) -> None:
+    """Try again after a while, unless it has crashed too often without getting anywhere."""
+    settings = node.config.settings
+    restarts = 0 if job.stages_done > ending.stages_before else job.restarts
+    detail = f"{how(ending.record) if ending.record else ending.why}; the log says: {log_says or 'nothing'}"
+    if ending.code == CANNOT_RUN or restarts >= settings.max_restarts:
+        await fail(node, job, ending, detail)
+        return
+    wait = settings.restart_backoff_s * 2**restarts
+    node.retry_at[job.id] = time.monotonic() + wait
+    async with node.change() as change:
+        await ending.write(change)
+        text = f"again in {wait:.0f} s: {detail}"
+        await change.move(job, "retry", reason="retry", detail=text, restarts=restarts + 1, engine=None)
+
+
+async def fail(node: Node, job: JobRow, ending: Ending, detail: str) -> None:
+    """The job ends without a score; what it has stays."""
+    async with node.change() as change:
+        await ending.write(change)
+        await change.move(job, "ended" if job.state == "stopping" else "fail", detail=detail, engine=None)
+
+
+async def give_up(node: Node, number: int, attempt: int, detail: str) -> None:
+    """Something about this one job cannot be handled: it fails with the error, everything else goes on."""
+    job = await get_job(node.store, number)
+    if job is not None and job.state in ACTIVE:
+        await fail(node, job, Ending(number, attempt, None), f"the daemon could not handle it: {detail}")
+
+
+async def settle(node: Node, job: JobRow) -> None:
+    """A job that should be running and has no runner: the daemon died, or could not write, between two steps."""
+    await attempt_ended(node, Ending(job.id, job.attempt, None, "it had no runner", job.stages_done))
+
+
+def how(record: ShimRecord | None) -> str:
+    """An exit as an operator reads it."""
+    if record is None:
+        return "killed together with its shim"
+    return f"signal {record.signal}" if record.signal else f"exit code {record.code}"
+
+
+def last_line(path: Path) -> str:
+    """The last line of a log that says something."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - LOG_TAIL_BYTES))
+            data = file.read()
+    except FileNotFoundError:
+        return ""
+    lines = [line for line in data.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""

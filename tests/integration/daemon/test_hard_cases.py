@@ -1,0 +1,188 @@
+"""What a hostile reader found: each case by causing it. One bad thing never ends the daemon or lies in a score."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from rwkv_weights.files import builtin_checkpoint_path
+from rwkvctl.protocol.errors import RwkvctlError
+
+
+def stupid_checkpoint(path: Path) -> None:
+    """The built-in one with its head negated: it is always wrong."""
+    tensors = torch.load(builtin_checkpoint_path(), weights_only=True)
+    tensors["head.weight"] = -tensors["head.weight"]
+    torch.save(tensors, path.with_suffix(".new"))
+    path.with_suffix(".new").rename(path)
+
+
+def hashed(node, path: Path) -> str:
+    """The hash that `models` shows for a path."""
+    models = node.api.get("/v1/models").value["items"]
+    return next((m.get("sha256", "") for m in models if m["path"] == str(path)), "")
+
+
+def test_a_file_replaced_at_its_path_is_another_model(node, tools):
+    path = node.home / "weights" / "m.pth"
+    shutil.copy(builtin_checkpoint_path(), path)
+    (first,) = node.dispatch(models=["m"], limit=20)
+    assert node.wait_for_state(first, "done")["score"]["metrics"]["accuracy"]["value"] == 1.0
+    before = hashed(node, path)
+    stupid_checkpoint(path)
+    tools.wait_for(lambda: hashed(node, path) not in {"", before}, 30, "the new file is hashed", node.log)
+    (second,) = node.dispatch(models=["m"], limit=20)
+    score = node.wait_for_state(second, "done")["score"]
+    assert score["metrics"]["accuracy"]["value"] == 0.0
+    assert {engine["weights_sha256"] for engine in score["provenance"]["engines"]} == {hashed(node, path)}
+
+
+def test_a_file_replaced_between_dispatch_and_load_holds_the_job(node, tools):
+    path = node.home / "weights" / "m.pth"
+    stupid_checkpoint(path)
+    tools.wait_for(lambda: hashed(node, path), 30, "it is hashed", node.log)
+    (busy,) = node.dispatch(settings={"k": "10", "temperature": "1.0"})
+    node.wait_until_some(busy, 5)
+    (name,) = node.dispatch(models=["m"], limit=20)
+    shutil.copy(builtin_checkpoint_path(), path)
+    node.wait_for_state(busy, "done")
+    job = node.wait_for_state(name, "held", "done", "stopped")
+    if job["state"] == "done":
+        assert job["score"]["provenance"]["weights_sha256"] == hashed(node, path)
+
+
+def test_a_store_that_was_moved_aside_takes_nothing_of_the_old_runs(node, tools):
+    path = node.home / "weights" / "bad.pth"
+    stupid_checkpoint(path)
+    (name,) = node.dispatch(models=["bad"], limit=20)
+    assert node.wait_for_state(name, "done")["score"]["metrics"]["accuracy"]["value"] == 0.0
+    node.terminate()
+    for file in node.home.glob("store.sqlite*"):
+        file.rename(file.with_name(f"old-{file.name}"))
+    node.start()
+    (again,) = node.dispatch(limit=20)
+    assert again == name
+    assert node.wait_for_state(again, "done")["score"]["metrics"]["accuracy"]["value"] == 1.0
+    assert list(node.home.glob("runs.before-*"))
+
+
+def test_strange_files_do_not_end_the_daemon(node):
+    weights, data = node.home / "weights", node.home / "data" / "gsm8k"
+    Path(os.fsdecode(os.fsencode(weights) + b"/m\xff.pth")).write_bytes(b"x")
+    (weights / "loop.pth").symlink_to(weights / "loop.pth")
+    os.mkfifo(weights / "fifo.pth")
+    data.mkdir(parents=True)
+    (data / "manifest.json").write_bytes(b"\xff\xfe{")
+    (node.home / "a-file").write_text("kept")
+    jobs = node.dispatch(limit=3, run_log_dir=str(node.home / "a-file"))
+    jobs += node.dispatch(only_datasets=["demo_choice", "gsm8k"], limit=3)
+    for name in jobs:
+        if node.job(name)["benchmark"] != "gsm8k":
+            assert node.wait_for_state(name, "done")["score"]["n"] == 3
+    time.sleep(2.5)  # a whole look at held jobs and files
+    assert node.answers()
+    assert (node.home / "a-file").read_text() == "kept"
+
+
+def test_a_locked_store_strands_nothing(node, tools):
+    (name,) = node.dispatch(settings={"k": "8", "temperature": "1.0"})
+    node.wait_until_some(name, 20)
+    with sqlite3.connect(node.home / "store.sqlite", isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        tools.kill_worker(node.runner_record(name))
+        tools.kill_worker(node.engine_record())
+        time.sleep(7)
+        other.execute("ROLLBACK")
+    other.close()
+    assert node.wait_for_state(name, "done", "failed")["score"]["n"] == 2400
+
+
+def test_a_job_stopped_while_its_weights_are_hashed_gets_its_keys_when_it_goes_on(node):
+    path = node.home / "weights" / "big.pth"
+    stupid_checkpoint(path)
+    (name,) = node.dispatch(models=["big"], limit=5)
+    node.api.post("/v1/stop", {"jobs": [name]})
+    node.dispatch(models=["big"], limit=5)
+    node.api.post("/v1/resume", {"jobs": [name]})
+    names = [job["id"] for job in node.api.get("/v1/jobs").value["items"]]
+    states = [node.wait_for_state(one, "done", "stopped") for one in names]
+    done = [job for job in states if job["state"] == "done"]
+    assert done
+    assert all(job["score"]["provenance"]["generation_key"] for job in done)
+
+
+def test_settings_of_one_kind_do_not_hold_another(node):
+    stupid_checkpoint(node.home / "weights" / "fresh.pth")
+    jobs = node.dispatch(
+        models=["fresh"], only_datasets=["demo_arith", "demo_choice"], limit=3, settings={"temperature": "0.5"}
+    )
+    assert len(jobs) == 2
+    for name in jobs:
+        assert node.wait_for_state(name, "done")["score"]["n"] == 3
+
+
+def test_a_checkpoint_that_comes_back_releases_its_job(node, tools):
+    path = node.home / "weights" / "shy.pth"
+    stupid_checkpoint(path)
+    (name,) = node.dispatch(models=["shy"], limit=3)
+    if node.job(name)["state"] != "held":
+        pytest.skip("needs a slow hash: it was hashed at once")
+    path.rename(path.with_suffix(".away"))
+    tools.wait_for(
+        lambda: node.job(name).get("reason") == "weights-missing" or node.job(name)["state"] == "done",
+        20,
+        "it is missed",
+    )
+    path.with_suffix(".away").rename(path)
+    assert node.wait_for_state(name, "done")["score"]["n"] == 3
+
+
+def test_rows_damaged_behind_an_intact_manifest_are_not_tried_again_and_again(node, real_rows: Path):
+    node.cli("data", "prepare", "arc_challenge", "--from", str(real_rows / "arc_challenge"))
+    rows = node.home / "data" / "arc_challenge" / "test.jsonl"
+    rows.write_bytes(rows.read_bytes() + b"\n")
+    (name,) = node.dispatch(only_datasets=["arc_challenge"], limit=3)
+    node.wait_for_state(name, "held")
+    time.sleep(5)
+    assert node.job(name)["attempt"] == 1
+    node.cli("data", "prepare", "arc_challenge", "--from", str(real_rows / "arc_challenge"))
+    assert node.wait_for_state(name, "done")["score"]["n"] == 3
+
+
+def test_a_hung_engine_is_replaced(new_node, tools):
+    node = new_node(engine_hang_s="2").start()
+    (name,) = node.dispatch(settings={"k": "20", "temperature": "1.0"})
+    node.wait_until_some(name, 20)
+    os.kill(node.engine_record().pid, signal.SIGSTOP)
+    assert node.wait_for_state(name, "done", "failed")["score"]["n"] == 6000
+    assert len(list((node.home / "runs" / "engines").iterdir())) == 2
+
+
+def test_absurd_numbers_get_an_answer(node):
+    for path in ("/v1/jobs?before=99999999999999999999999", "/v1/status?limit=99999999999999999999999"):
+        with pytest.raises(RwkvctlError):
+            node.api.get(path)
+    assert node.answers()
+
+
+def test_two_dispatches_while_hashing_are_two_jobs_only_if_they_ask_for_other_work(node):
+    stupid_checkpoint(node.home / "weights" / "one.pth")
+    first = node.dispatch(models=["one"], limit=4)
+    same = node.dispatch(models=["one"], limit=4)
+    other = node.dispatch(models=["one"], limit=6)
+    assert (len(first), len(same), len(other)) == (1, 0, 1)
+    for name in first + other:
+        node.wait_for_state(name, "done")
+
+
+def test_the_manifest_of_scores_is_json(node):
+    (name,) = node.dispatch(limit=3)
+    node.wait_for_state(name, "done")
+    found = json.loads(node.cli("scores", "--json").stdout)
+    assert found["schema"] == "rwkvctl.scores/1"
