@@ -53,7 +53,7 @@ async def start_engine(node: Node, job: JobRow, lease: str) -> None:
     row = await get_engine(node.store, number)
     assert row is not None
     async with node.change() as change:
-        await tell(change, row, "starting", f"starts on {lease}")
+        await tell(node, change, row, "starting", f"starts on {lease}")
     try:
         worker = await asyncio.to_thread(processes.start, launch_of(node, row))
     except (NotStartedError, OSError) as error:
@@ -135,7 +135,7 @@ async def look_for_ready(node: Node, handle: EngineHandle) -> None:
     async with node.change() as change:
         await update_engine(change.db, row.id, state="ready", health=msgspec.json.encode(found).decode())
         await forget_load_failures(change.db, row.weights_sha256)
-        await tell(change, row, "ready", f"is ready on {row.lease}")
+        await tell(node, change, row, "ready", f"is ready on {row.lease}")
     refreshed = await get_engine(node.store, row.id)
     assert refreshed is not None
     handle.row, handle.idle_since, handle.beat_at = refreshed, time.monotonic(), time.monotonic()
@@ -194,7 +194,7 @@ async def unload(node: Node, handle: EngineHandle, why: str) -> None:
     """Stop an engine. Its lease is free when its process is gone, not before."""
     async with node.change() as change:
         await update_engine(change.db, handle.row.id, state="unloading", detail=why)
-        await tell(change, handle.row, "unloading", f"is unloaded: {why}")
+        await tell(node, change, handle.row, "unloading", f"is unloaded: {why}")
     refreshed = await get_engine(node.store, handle.row.id)
     assert refreshed is not None
     handle.row, handle.last_seen = refreshed, time.monotonic()
@@ -256,13 +256,18 @@ async def engine_gone(node: Node, row: EngineRow, why: str, *, failed: bool) -> 
     async with node.change() as change:
         state: EngineState = "failed" if failed else "gone"
         await update_engine(change.db, row.id, state=state, detail=why, ended=now())
-        await tell(change, row, state, f"is {state}: {why}")
+        await tell(node, change, row, state, f"is {state}: {why}")
 
 
-async def tell(change: Change, row: EngineRow, state: EngineState, what: str) -> None:
+async def tell(node: Node, change: Change, row: EngineRow, state: EngineState, what: str) -> None:
     """The event of an engine's new state, with the engine as it is then."""
     view = EngineView(
         id=row.name, model=row.model, numerics=row.numerics, lease=row.lease, state=state, detail=row.detail
     )
     data = msgspec.to_builtins(view)
     await change.note("engine.state", engine=row.name, text=f"{row.name} {row.model} {what}", data=data)
+    holds = state not in {"gone", "failed"}
+    for lease in node.leases or []:
+        if lease.id == row.lease:
+            now_held = msgspec.structs.replace(lease, use="leased", engine=row.name) if holds else lease
+            change.events.append(events.passing("lease", data=msgspec.to_builtins(now_held)))

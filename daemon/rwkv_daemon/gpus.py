@@ -11,6 +11,7 @@ import sys
 
 import msgspec
 
+from rwkv_daemon import events, views
 from rwkv_daemon.node import Node, log
 from rwkv_daemon.nvml_sampler import NO_NVML
 from rwkvctl import config
@@ -54,7 +55,9 @@ async def sample(node: Node) -> int | None:
                 return await process.wait()
             found = [msgspec.convert(gpu, LeaseView) for gpu in json.loads(line)]
             first = node.leases is None
-            node.leases = [*found, CPU]
+            before, node.leases = node.leases or [], [*found, CPU]
+            changed = [lease for lease in views.lease_views(node) if lease not in before]
+            node.bus.publish(events.passing("lease", data=msgspec.to_builtins(lease)) for lease in changed)
             if first:
                 node.wake.set()
     except TimeoutError:
