@@ -9,7 +9,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from rwkv_engine.serve import DOES_NOT_LOAD, NO_SERVICE, Options, ServeError, serve
+try:
+    from rwkv_engine.serve import DOES_NOT_LOAD, NO_SERVICE, Options, ServeError, serve
+except ModuleNotFoundError as error:
+    sys.exit(f"rwkvctl engine: {error.name} is not installed; pip install 'rwkvctl[engine]'")
 from rwkv_weights.files import builtin_checkpoint_path
 
 
