@@ -63,14 +63,14 @@ def test_preparing_again_gives_the_same_bytes_and_leaves_nothing_else(data_dir, 
 
 def test_never_prepared(tmp_path) -> None:
     assert sets.read_manifest(tmp_path, "gsm8k") is None
-    with pytest.raises(RowsMissingError, match="run `rwkvctl prepare gsm8k`"):
+    with pytest.raises(RowsMissingError, match="run `rwkvctl data prepare gsm8k`"):
         sets.load_rows(tmp_path, GSM8K)
 
 
 def damaged(data_dir) -> str:
     with pytest.raises(RowsDamagedError) as caught:
         sets.load_rows(data_dir, GSM8K)
-    assert "run `rwkvctl prepare gsm8k`" in str(caught.value)
+    assert "run `rwkvctl data prepare gsm8k`" in str(caught.value)
     return str(caught.value)
 
 
