@@ -116,11 +116,6 @@ class Server:
         self.gate = asyncio.Semaphore(self.at_once)
         return await asyncio.start_unix_server(self._accept, sock=listener, limit=READ_BYTES)
 
-    async def start_tcp(self, host: str, port: int) -> asyncio.Server:
-        """The same over TCP, for an engine that is asked to listen there."""
-        self.gate = asyncio.Semaphore(self.at_once)
-        return await asyncio.start_server(self._accept, host, port, limit=READ_BYTES)
-
     async def close(self) -> None:
         """Cancel the connections that are still open and wait for their handlers to end."""
         for task in self._tasks:

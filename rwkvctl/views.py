@@ -13,7 +13,6 @@ from rwkvctl.render import (
     Role,
     Table,
     bar,
-    clock,
     count,
     duration,
     percent,
@@ -329,9 +328,3 @@ def sample_rows(items: Iterable[Record], empty: str = "") -> Table:
             [*first, item.get("expected", ""), "" if extracted is None else extracted, item.get("detail", ""), *texts]
         )
     return Table([Column(title) for title in titles], rows, empty)
-
-
-def event_line(event: Record) -> str:
-    """An event on one line."""
-    about = event.get("job") or event.get("engine") or event.get("session") or ""
-    return f"{clock(event['at'])} {event['kind']:<12} {about:<6} {event.get('text', '')}"

@@ -41,7 +41,8 @@ async def plan(node: Node, selection: Selection) -> Plan:
     scored, unfinished = await known_work(node.store)
     models = [fact for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)]
 
-    by_key = {job.grade_key: job for job in unfinished if job.grade_key}
+    open_ones_last = sorted(unfinished, key=lambda job: job.state in OPEN)
+    by_key = {job.grade_key: job for job in open_ones_last if job.grade_key}
 
     def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:
         job = by_key.get(key) or same_before_keys(node, selection, unfinished, (model, benchmark, kind))
@@ -49,7 +50,7 @@ async def plan(node: Node, selection: Selection) -> Plan:
             return None
         if job.state in OPEN:
             return job.name, "skip", "queued", f"{job.name} is {job.state}"
-        if selection.overwrite:
+        if selection.overwrite or key in scored:
             return None
         return job.name, "resume", "resume", f"{job.name} has {job.done} of {job.total} samples"
 
@@ -181,9 +182,10 @@ async def release_held(node: Node) -> None:
             await change_reason(node, job, "weights-missing", pair)
         elif pair.row.action != "run":
             await change_reason(node, job, pair.row.reason, pair.row.detail)
-        elif job.stages_done and pair.generation_key != job.generation_key:
+        elif job.generation_key and pair.generation_key != job.generation_key:
+            missing: Reason = "data-missing" if pair.model.sha256 == job.weights_sha256 else "weights-missing"
             detail = "its rows or weights were replaced by others; dispatch again for those"
-            await change_reason(node, job, "data-missing", detail)
+            await change_reason(node, job, missing, detail)
         else:
             await queue_held(node, job, pair, scored, unfinished)
 
@@ -210,6 +212,7 @@ async def queue_held(node: Node, job: JobRow, pair: Pair, scored: dict[str, str]
     same = [o for o in unfinished if o.grade_key == pair.grade_key and o.id != job.id and o.state in OPEN]
     twin = next((o.name for o in same if o.state != "held" or o.id < job.id), "")
     other = scored.get(pair.grade_key) or twin
+    again = await was_overwrite(node, job)
     columns = {
         "weights_sha256": pair.model.sha256,
         "generation_key": pair.generation_key,
@@ -219,15 +222,16 @@ async def queue_held(node: Node, job: JobRow, pair: Pair, scored: dict[str, str]
         "total": pair.row.samples or 0,
     }
     async with node.change() as change:
-        if other and job.attempt == 0 and not is_overwrite(job):
+        if other and job.attempt == 0 and not again:
             await change.move(job, "stop", reason="done", detail=f"{other} is the same work", **columns)
         else:
             await change.move(job, "release", **columns)
 
 
-def is_overwrite(job: JobRow) -> bool:
-    """A later version of the same work was asked for on purpose."""
-    return job.version > 1
+async def was_overwrite(node: Node, job: JobRow) -> bool:
+    """Whether the dispatch asked for the same work again on purpose."""
+    row = await node.store.one("SELECT selection FROM session WHERE id = ?", (job.session,))
+    return row is not None and msgspec.json.decode(row["selection"], type=Selection).overwrite
 
 
 async def change_reason(node: Node, job: JobRow, reason: Reason, detail: str) -> None:

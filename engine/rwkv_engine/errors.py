@@ -2,7 +2,6 @@
 
 EngineError
 ├── ItemError               one item of a request cannot be done as asked (400, or the item's `error`)
-│   └── GoneError           the kept sample it continues from is no longer held (the item's `error` is "gone")
 ├── QueueFullError          the queue takes no more now (429)
 └── VocabularyError         no tokenizer belongs to this vocabulary size
 """
@@ -14,13 +13,6 @@ class EngineError(Exception):
 
 class ItemError(EngineError):
     """The item cannot be done as asked; the message names the item's fault."""
-
-
-class GoneError(ItemError):
-    """The kept sample is no longer held; the client sends the same thing as ids."""
-
-    def __init__(self) -> None:
-        super().__init__("gone")
 
 
 class QueueFullError(EngineError):

@@ -114,6 +114,8 @@ def test_a_copy_of_a_checkpoint_is_the_same_model(node):
     states = {node.wait_for_state(name, "done", "stopped")["state"] for name in jobs}
     assert "done" in states
     assert len(node.api.get("/v1/scores").value["items"]) == 1
+    assert node.dispatch(models=["builtin", "rwkv7-g1*"], limit=10) == []
+    assert len(node.api.get("/v1/scores").value["items"]) == 1, "a copy that was set aside is not taken up again"
 
 
 def test_a_second_daemon_on_the_home_is_refused_and_sigterm_is_clean(node):
