@@ -1,13 +1,13 @@
 """States worth keeping: prefixes of prompts, and finished samples that a later item continues. Torch-free.
 
-Both are bounded in bytes and drop the least recently used first. A prefix is found by a running hash over ids and then
-compared id by id, so a hash collision cannot lend a wrong state.
+A prefix is found by a running hash over ids and then compared id by id, so a hash collision cannot lend a wrong state.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rwkv_engine.snapshots import Tiers
 from rwkv_engine.strand import Snapshot
 from rwkv_engine.tasks import common_prefix
 
@@ -16,39 +16,41 @@ SHARED_MIN_TOKENS = 32  # a shared beginning shorter than this is not worth a ch
 
 @dataclass(slots=True)
 class PrefixCache:
-    """Snapshots by the ids that lead to them."""
+    """Snapshots by the ids that lead to them. `saved_tokens`: prompt tokens that needed no prefill."""
 
-    budget_bytes: int
+    tiers: Tiers
     hits: int = 0
     misses: int = 0
-    size_bytes: int = 0
-    _entries: OrderedDict[int, tuple[tuple[int, ...], Snapshot]] = field(default_factory=OrderedDict)
+    saved_tokens: int = 0
+    _entries: dict[int, tuple[tuple[int, ...], Snapshot]] = field(default_factory=dict)
     _recent: OrderedDict[str, tuple[int, ...]] = field(default_factory=OrderedDict)
 
     def find(self, ids: Sequence[int], limit: int) -> Snapshot | None:
         """The snapshot of the longest known prefix of at most `limit` ids; counts a hit or a miss."""
-        found: int | None = None
+        found: Snapshot | None = None
         for length, key in enumerate(prefix_keys(ids[:limit]), 1):
             entry = self._entries.get(key)
             if entry is not None and entry[1].length == length and entry[0] == tuple(ids[:length]):
-                found = key
+                found = entry[1]
         if found is None:
             self.misses += 1
             return None
         self.hits += 1
-        self._entries.move_to_end(found)
-        return self._entries[found][1]
+        self.saved_tokens += found.length
+        self.tiers.touch(found)
+        return found
 
     def put(self, ids: tuple[int, ...], snapshot: Snapshot) -> None:
         """Remember the state after `ids`."""
-        if snapshot.size_bytes > self.budget_bytes:
-            return
         key = last_key(ids)
-        old = self._entries.pop(key, None)
-        self.size_bytes += snapshot.size_bytes - (old[1].size_bytes if old else 0)
+        if key in self._entries:
+            self.tiers.release(self._entries.pop(key)[1])
         self._entries[key] = ids, snapshot
-        while self.size_bytes > self.budget_bytes:
-            self.size_bytes -= self._entries.popitem(last=False)[1][1].size_bytes
+        if not self.tiers.hold(snapshot, lambda: self._forget(key)):
+            self._forget(key)
+
+    def _forget(self, key: int) -> None:
+        del self._entries[key]
 
     def shared_with_last(self, group: str, ids: tuple[int, ...]) -> int:
         """How long a beginning this prompt shares with the one before it in its group; 0 if it is not worth saving."""
@@ -87,11 +89,10 @@ class Kept:
 
 @dataclass(slots=True)
 class KeptSamples:
-    """Finished samples by (id, index), for `ttl_s` and within a budget in bytes."""
+    """Finished samples by (id, index), for `ttl_s`; one whose state the tiers let go is forgotten."""
 
-    budget_bytes: int
+    tiers: Tiers
     ttl_s: float
-    size_bytes: int = 0
     _entries: OrderedDict[tuple[str, int], Kept] = field(default_factory=OrderedDict)
 
     def __len__(self) -> int:
@@ -102,9 +103,8 @@ class KeptSamples:
         self.expire(now_s)
         self._drop(key)
         self._entries[key] = Kept(ids, snapshot, now_s + self.ttl_s)
-        self.size_bytes += snapshot.size_bytes if snapshot else 0
-        while self.size_bytes > self.budget_bytes:
-            self._drop(next(iter(self._entries)))
+        if snapshot is not None and not self.tiers.hold(snapshot, lambda: self._forget(key)):
+            self._forget(key)
         return self.ttl_s if key in self._entries else 0.0
 
     def get(self, key: tuple[str, int], now_s: float) -> Kept | None:
@@ -114,6 +114,8 @@ class KeptSamples:
         if kept is not None:
             kept = Kept(kept.ids, kept.snapshot, now_s + self.ttl_s)
             self._entries[key] = kept
+            if kept.snapshot is not None:
+                self.tiers.touch(kept.snapshot)
         return kept
 
     def expire(self, now_s: float) -> None:
@@ -124,4 +126,7 @@ class KeptSamples:
     def _drop(self, key: tuple[str, int]) -> None:
         kept = self._entries.pop(key, None)
         if kept is not None and kept.snapshot is not None:
-            self.size_bytes -= kept.snapshot.size_bytes
+            self.tiers.release(kept.snapshot)
+
+    def _forget(self, key: tuple[str, int]) -> None:
+        del self._entries[key]

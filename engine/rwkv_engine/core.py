@@ -5,11 +5,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from rwkv_engine.errors import QueueFullError
+from rwkv_engine.errors import OutOfMemory, QueueFullError
 from rwkv_engine.gauges import Liveness, Rates
-from rwkv_engine.scheduler import Feed, Output, Scheduler
+from rwkv_engine.scheduler import NO_MEMORY, Feed, Output, Scheduler
 from rwkv_engine.tasks import AnyTask
 
 IDLE_BEAT_S = 1.0
@@ -25,11 +25,27 @@ class Cancel:
     error: str = ""
 
 
-class StepRunner(Protocol):
-    """What runs a plan."""
+class Outcome(Protocol):
+    """A step that was launched."""
 
-    def run(self, feeds: Sequence[Feed]) -> list[Output]:
-        """One output for each feed, in order."""
+    def collect(self) -> list[Output]:
+        """One output for each feed, in order; waits for the device."""
+
+
+class StepRunner(Protocol):
+    """What runs a plan. `lag`: how many steps are launched before the outcome of the first of them is read."""
+
+    lag: int
+
+    def launch(self, feeds: Sequence[Feed]) -> Outcome:
+        """Start a step. Raises OutOfMemory; the slots' states are then lost."""
+
+
+class Flight(NamedTuple):
+    """A step under way."""
+
+    feeds: list[Feed]
+    outcome: Outcome
 
 
 @dataclass(slots=True)
@@ -43,10 +59,12 @@ class Engine:
     rates: Rates = field(default_factory=Rates)
     steps: int = 0
     occupancy: float = 0.0
+    shrunk: int = 0
     on_exit: Callable[[], None] = lambda: None
     _inbox: deque[AnyTask | Cancel] = field(default_factory=deque)
     _wake: threading.Condition = field(default_factory=threading.Condition)
     _incoming: int = 0
+    _flights: deque[Flight] = field(default_factory=deque)
     _stopping: bool = False
     _thread: threading.Thread | None = None
 
@@ -118,12 +136,36 @@ class Engine:
                 task.sink(result)
 
     def _step(self) -> None:
-        """Schedule, run, update."""
+        """Schedule, launch, and update from the step before if the runner keeps one under way."""
         feeds = self.scheduler.plan()
         if feeds:
-            self.scheduler.apply(feeds, self.runner.run(feeds))
-            self.steps += 1
-            self.occupancy = len(feeds) / self.scheduler.limits.slots
+            self._launch(feeds)
+        while len(self._flights) > (self.runner.lag if feeds else 0):
+            self._land()
         self.liveness.beat()
         counters = self.scheduler.counters
         self.rates.note(time.monotonic(), counters.prefill_tokens, counters.decode_tokens)
+
+    def _launch(self, feeds: list[Feed]) -> None:
+        try:
+            outcome = self.runner.launch(feeds)
+        except OutOfMemory:
+            self._shrink(feeds)
+            return
+        self._flights.append(Flight(feeds, outcome))
+        self.scheduler.launched(feeds)
+        self.steps += 1
+        self.occupancy = len(feeds) / self.scheduler.limits.slots
+
+    def _land(self) -> None:
+        flight = self._flights.popleft()
+        self.scheduler.apply(flight.feeds, flight.outcome.collect())
+
+    def _shrink(self, feeds: Sequence[Feed]) -> None:
+        """Make the step that failed smaller and begin anew; what cannot be made smaller is answered with an error."""
+        while self._flights:
+            self._land()
+        self.shrunk += 1
+        if not self.scheduler.shrink():
+            tasks = {id(feed.strand.task) for feed in feeds}
+            self._cancel(Cancel(lambda task: id(task) in tasks, NO_MEMORY))

@@ -3,6 +3,7 @@
 EngineError
 ├── ItemError               one item of a request cannot be done as asked (400, or the item's `error`)
 ├── QueueFullError          the queue takes no more now (429)
+├── OutOfMemory             a step or a copy of a state did not fit the device's memory
 └── VocabularyError         no tokenizer belongs to this vocabulary size
 """
 
@@ -25,3 +26,7 @@ class QueueFullError(EngineError):
 
 class VocabularyError(EngineError):
     """No tokenizer belongs to this vocabulary size."""
+
+
+class OutOfMemory(EngineError):  # noqa: N818 - the field's word
+    """A step or a copy of a state did not fit the device's memory; nothing of it may be relied on."""

@@ -1,52 +1,66 @@
 """Which slot is fed what in the next step, and what follows from what came out. Torch-free.
 
-`plan()` gives a value, the runner turns it into `Output`s, `apply()` takes them. Every running sample is fed its one
-token in every step; prompts share `prefill_tokens` a step, oldest first, so the oldest always moves. A slot that
-becomes free is filled by the next plan.
+`plan()` gives a value, the runner launches it, `launched()` counts it, `apply()` takes its outcome: at once, or while
+the next step runs already. Every running sample is fed its one token in every step; prompts share `prefill_tokens` a
+step, oldest first, so the oldest always moves. A slot that becomes free is filled by the next plan.
 """
 
+import contextlib
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rwkv_engine.cache import KeptSamples, PrefixCache
+from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.sample import Sample
-from rwkv_engine.strand import Snapshot, States, Strand, Target
+from rwkv_engine.snapshots import Tiers
+from rwkv_engine.strand import Score, Snapshot, States, Strand, Target
 from rwkv_engine.tasks import AnyTask, GenerateTask
 from rwkv_engine.waiting import FairQueue
-from rwkv_kernels.draw import Draw
+
+LEAST_PREFILL_TOKENS = 16
+NO_MEMORY = "the engine's memory does not hold this beside what it runs; it has given up what it could"
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
     """One slot's part of a step. Target positions count within `tokens`; -1 is the token before them.
 
-    `draw`: draw a token after the last one (after none, if `tokens` is empty: from the state's own last output).
+    `decode`: feed the token that was drawn last for the slot, which the host may not know yet. `last`: nothing of the
+    strand's own tokens is left after it.
     """
 
     strand: Strand
     slot: int
     tokens: Sequence[int]
     targets: Sequence[Target]
-    draw: Draw | None
+    decode: bool
+    last: bool
+
+    @property
+    def draw(self) -> bool:
+        """Draw a token after the last one (after none, if nothing is fed: from the state's own last output)."""
+        return self.last and self.strand.sample is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a feed gave: (log-probability, was it the best) for each target, and the drawn token (-1: not finite)."""
+    """What a feed gave: a score for each target, the drawn token (-1: not finite) and, if asked for, its score."""
 
-    scores: Sequence[tuple[float, bool]] = ()
+    scores: Sequence[Score] = ()
     token: int | None = None
+    logprob: Score | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Sizes fixed when the engine starts."""
+    """Sizes fixed when the engine starts. `host_bytes`: of spilled states, for prefixes and kept samples each."""
 
     slots: int
     prefill_tokens: int = 256
     cache_bytes: int = 256 << 20
     kept_bytes: int = 512 << 20
+    host_bytes: int = 0
     kept_ttl_s: float = 600.0
 
 
@@ -68,6 +82,7 @@ class Scheduler:
     clock: Callable[[], float]
     cache: PrefixCache = field(init=False)
     kept: KeptSamples = field(init=False)
+    prefill_tokens: int = field(init=False)
     counters: Counters = field(default_factory=Counters)
     running: dict[int, Strand] = field(default_factory=dict)
     _waiting: FairQueue[AnyTask] = field(default_factory=FairQueue)
@@ -75,9 +90,11 @@ class Scheduler:
     _free: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.cache = PrefixCache(self.limits.cache_bytes)
-        self.kept = KeptSamples(self.limits.kept_bytes, self.limits.kept_ttl_s)
-        self._free = list(range(self.limits.slots))
+        limits = self.limits
+        self.cache = PrefixCache(Tiers(limits.cache_bytes, limits.host_bytes, self.states.spill))
+        self.kept = KeptSamples(Tiers(limits.kept_bytes, limits.host_bytes, self.states.spill), limits.kept_ttl_s)
+        self.prefill_tokens = limits.prefill_tokens
+        self._free = list(range(limits.slots))
 
     @property
     def waiting(self) -> int:
@@ -106,37 +123,65 @@ class Scheduler:
         return unique
 
     def plan(self) -> list[Feed]:
-        """Fill free slots, then say what every slot is fed. Empty if there is nothing to run."""
+        """Fill free slots, then say what every slot is fed; empty if an outcome must come first."""
         self._admit()
-        budget = self.limits.prefill_tokens
+        budget = self.prefill_tokens
         feeds: list[Feed] = []
         for slot, strand in self.running.items():
-            if strand.decoding:
-                feeds.append(_feed(strand, slot, len(strand.tokens)))
+            if strand.launched:
+                if strand.sample is not None and _goes_on(strand, strand.sample):
+                    feeds.append(Feed(strand, slot, (), (), decode=True, last=True))
             elif budget > 0 or not strand.tokens:
                 count = min(len(strand.tokens), strand.next_mark(), strand.fed + budget) - strand.fed
                 feeds.append(_feed(strand, slot, strand.fed + count))
                 budget -= count
         return feeds
 
+    def launched(self, feeds: Sequence[Feed]) -> None:
+        """The runner took the step: count it, and save states in its order, before anything else is launched."""
+        for feed in feeds:
+            strand = feed.strand
+            self._count(feed)
+            strand.launch(len(feed.tokens), draws=feed.draw)
+            if strand.root and not feed.decode:
+                self._save(strand, feed.slot)
+
     def apply(self, feeds: Sequence[Feed], outputs: Sequence[Output]) -> None:
         """Take a step's outcome; finished answers go to their tasks' sinks."""
         for feed, output in zip(feeds, outputs, strict=True):
             strand = feed.strand
-            self._count(strand, len(feed.tokens))
-            strand.fed += len(feed.tokens)
+            if self.running.get(feed.slot) is not strand:
+                continue  # it stopped, or was cancelled, after this step was launched
             for target, score in zip(feed.targets, output.scores, strict=True):
-                strand.task.add(target.part, *score)  # type: ignore[union-attr]
-            if strand.root and not strand.decoding:
-                self._save(strand, feed.slot)
-            if strand.fed == len(strand.tokens):
+                strand.task.add(target.part, score.logprob, score.best)  # type: ignore[union-attr]
+            if feed.last:
                 self._after(strand, feed.slot, output)
 
-    def _count(self, strand: Strand, tokens: int) -> None:
-        if strand.decoding:
-            self.counters.decode_tokens += tokens
+    def set_back(self) -> None:
+        """Give up all slots and begin their strands anew from what is known; every outcome must have been applied."""
+        strands = [strand for _, strand in sorted(self.running.items())]
+        for slot in list(self.running):
+            self._release(slot)
+        for strand in strands:
+            strand.set_back()
+        self._endings = strands + self._endings
+
+    def shrink(self) -> bool:
+        """After running out of memory: fewer slots, shorter chunks, no states on the device. False if none are left to
+        give up."""
+        self.set_back()
+        self._clear_device()
+        if len(self._free) == 1 and self.prefill_tokens <= LEAST_PREFILL_TOKENS:
+            return False
+        self._free = sorted(self._free)[: max(1, len(self._free) // 2)]
+        self.prefill_tokens = min(self.prefill_tokens, max(LEAST_PREFILL_TOKENS, self.prefill_tokens // 2))
+        return True
+
+    def _count(self, feed: Feed) -> None:
+        if feed.decode:
+            self.counters.decode_tokens += 1
         else:
-            self.counters.prefill_tokens += tokens
+            self.counters.prefill_tokens += len(feed.tokens)
 
     def _admit(self) -> None:
         while self._free and (self._endings or self._waiting):
@@ -178,43 +223,60 @@ class Scheduler:
     def _save(self, root: Strand, slot: int) -> None:
         """Save the state of a prompt where the cache or the task's endings want it."""
         task = root.task
-        ended = root.fed == len(root.tokens)
-        if root.fed not in root.marks and not (ended and task.forks):
+        forks = root.launched and task.forks
+        if root.fed not in root.marks and not forks:
             return
         snapshot = self._snapshot(slot, task.cached + root.fed)
+        if snapshot is None:
+            if forks:
+                self._release(slot)
+                self._answer_all(task, NO_MEMORY)
+            return
         if root.fed in root.marks:
             self.cache.put(task.prompt[: snapshot.length], snapshot)
-        if ended and task.forks:
+        if forks:
             endings = task.endings(snapshot)
             task.open_strands += len(endings)
             self._endings += endings
 
-    def _snapshot(self, slot: int, length: int) -> Snapshot:
-        return Snapshot(length, self.states.save(slot), self.states.size_bytes)
+    def _snapshot(self, slot: int, length: int) -> Snapshot | None:
+        """A copy of the slot's state, the cached ones giving way to it; None if there is no room even so."""
+        try:
+            return Snapshot(length, self.states.save(slot), self.states.size_bytes)
+        except OutOfMemory:
+            self._clear_device()
+        with contextlib.suppress(OutOfMemory):
+            return Snapshot(length, self.states.save(slot), self.states.size_bytes)
+        return None
+
+    def _clear_device(self) -> None:
+        self.cache.tiers.clear_device()
+        self.kept.tiers.clear_device()
 
     def _after(self, strand: Strand, slot: int, output: Output) -> None:
-        """The strand was fed all it had: take the drawn token, and end it or go on."""
+        """The strand was fed all it had: take the drawn token, and end it or let it go on."""
         if strand.sample is None:
             self._end(strand, slot)
             return
         assert output.token is not None
         strand.sample.add(output.token)
         if strand.sample.stop is None:
-            strand.tokens, strand.fed, strand.decoding = (output.token,), 0, True
             return
         assert isinstance(strand.task, GenerateTask)
-        ttl_s = self._keep(strand.task, strand.part, strand.sample, slot)
+        ttl_s = self._keep(strand.task, strand, strand.sample, slot)
         strand.task.sink(strand.task.answer(strand.part, strand.sample, ttl_s))
         self._end(strand, slot)
 
-    def _keep(self, task: GenerateTask, index: int, sample: Sample, slot: int) -> float:
+    def _keep(self, task: GenerateTask, strand: Strand, sample: Sample, slot: int) -> float:
         """Hold a finished sample if asked to. Where the state has run past the answer's end, its ids alone are held."""
         if not task.keep or sample.stop == "error":
             return 0.0
-        behind = len(task.prompt) + len(sample.ids) - 1  # the last drawn token was not fed
+        # a runner that is a step ahead halts by itself at a stop token; the last drawn token was not fed
+        ahead = 0 if sample.stop == "stop_token" else strand.drawn - len(sample.ids)
+        behind = len(task.prompt) + len(sample.ids) - 1 + ahead
         ids = task.prompt + sample.answer
         snapshot = self._snapshot(slot, behind) if behind <= len(ids) else None
-        return self.kept.put((task.id, index), ids, snapshot, self.clock())
+        return self.kept.put((task.id, strand.part), ids, snapshot, self.clock())
 
     def _end(self, strand: Strand, slot: int) -> None:
         self._release(slot)
@@ -239,11 +301,14 @@ class Scheduler:
         heapq.heappush(self._free, slot)
 
 
+def _goes_on(strand: Strand, sample: Sample) -> bool:
+    """Whether another token may be drawn, as far as is known: a sample's length is, before its outcome."""
+    return strand.drawn < sample.rule.sampling.max_tokens
+
+
 def _feed(strand: Strand, slot: int, end: int) -> Feed:
     """Feed a strand's tokens up to `end`; draw if they are its last and it is sampled."""
     start = strand.fed
-    low = -1 if start == 0 else start
-    targets = [Target(t.position - start, t.token, t.part) for t in strand.targets_in(low, end)]
-    last = end == len(strand.tokens)
-    draw = strand.sample.draw() if last and strand.sample is not None else None
-    return Feed(strand, slot, strand.tokens[start:end], targets, draw)
+    low = start if strand.begun else -1
+    targets = [Target(t.position - start, t.token, t.part, t.top) for t in strand.targets_in(low, end)]
+    return Feed(strand, slot, strand.tokens[start:end], targets, decode=False, last=end == len(strand.tokens))

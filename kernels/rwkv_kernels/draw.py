@@ -11,7 +11,11 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """How one row is drawn: `position` counts generated tokens from 0; `costs` are (ids, costs) or None."""
+    """How one row is drawn: `position` counts generated tokens from 0; `costs` and `bias` are (ids, values) or None.
+
+    `logprobs`: -1, or how many of the likeliest tokens are reported beside the drawn one. They are those of the model,
+    at temperature 1 and before costs, bias and bans.
+    """
 
     temperature: float = 0.0
     top_k: int = 0
@@ -20,6 +24,8 @@ class Draw:
     position: int = 0
     banned: Ids | None = None
     costs: tuple[Ids, NDArray[np.float32]] | None = None
+    bias: tuple[Ids, NDArray[np.float32]] | None = None
+    logprobs: int = -1
 
     @property
     def greedy(self) -> bool:

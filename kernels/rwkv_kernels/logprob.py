@@ -1,6 +1,7 @@
 """Softmax statistics of logits, row by row: the same bits for a row in any batch and with any number of threads."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -19,9 +20,29 @@ def weights(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 def target_logprobs(logits: Tensor, rows: Tensor, targets: Tensor) -> tuple[list[float], list[bool]]:
     """log p(target) in row `rows[i]` of logits [R, V] for each i, and whether it was the row's most likely id."""
-    _, total = weights(logits)
-    top, best = logits.max(-1)
-    logs = [math.log(value) for value in total.tolist()]  # torch's own log differs between vector body and rest
-    margins = (logits[rows, targets].double() - top[rows].double()).tolist()
-    logprobs = [margin - logs[row] for margin, row in zip(margins, rows.tolist(), strict=True)]
+    best = logits.max(-1).indices
+    tops, logs = normaliser(logits)
+    values = logits[rows, targets].tolist()
+    picked = rows.tolist()
+    logprobs = [value - tops[row] - logs[row] for value, row in zip(values, picked, strict=True)]
     return logprobs, (best[rows] == targets).tolist()
+
+
+def likeliest(logits: Tensor, rows: Tensor, counts: Sequence[int]) -> list[tuple[tuple[int, float], ...]]:
+    """The `counts[i]` most likely (id, log p) of row `rows[i]`, by the same floats as `target_logprobs`."""
+    if not any(counts):
+        return [()] * len(counts)
+    tops, logs = normaliser(logits)
+    found: list[tuple[tuple[int, float], ...]] = []
+    for row, count in zip(rows.tolist(), counts, strict=True):
+        values, ids = torch.topk(logits[row], min(count, logits.shape[1]))
+        logprobs = [value - tops[row] - logs[row] for value in values.tolist()]
+        found.append(tuple(zip(ids.tolist(), logprobs, strict=True)))
+    return found
+
+
+def normaliser(logits: Tensor) -> tuple[list[float], list[float]]:
+    """Each row's greatest logit, and the log of the sum of exp(logit - greatest)."""
+    _, total = weights(logits)
+    logs = [math.log(value) for value in total.tolist()]  # torch's own log differs between vector body and rest
+    return logits.amax(-1).tolist(), logs

@@ -13,6 +13,7 @@ from rwkv_engine.core import Cancel, Engine
 from rwkv_engine.errors import QueueFullError
 from rwkv_engine.gauges import Liveness, Rates, resident_bytes
 from rwkv_engine.requests import Compiler
+from rwkv_engine.runner import Landed
 from rwkv_engine.scheduler import Feed, Limits, Output, Scheduler
 from rwkv_engine.tasks import GenerateTask
 from rwkv_engine.tokenizer import for_vocabulary
@@ -29,18 +30,21 @@ class NoStates:
     def clear(self, slot: int) -> None: ...
     def save(self, slot: int) -> object: ...
     def load(self, slot: int, payload: object) -> None: ...
+    def spill(self, payload: object) -> object: ...
 
 
 class Letters:
     """A model that always says "a"; `gate` holds its steps back."""
 
+    lag = 0
+
     def __init__(self) -> None:
         self.gate = threading.Event()
         self.gate.set()
 
-    def run(self, feeds: Sequence[Feed]) -> list[Output]:
+    def launch(self, feeds: Sequence[Feed]) -> Landed:
         self.gate.wait(10)
-        return [Output((), None if feed.draw is None else ord("a") + 1) for feed in feeds]
+        return Landed([Output((), ord("a") + 1 if feed.draw else None) for feed in feeds])
 
 
 @pytest.fixture
@@ -89,7 +93,9 @@ def test_a_cancelled_task_hears_of_it_if_asked(engine: Engine) -> None:
 
 def test_it_tells_when_it_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
-        def run(self, feeds: Sequence[Feed]) -> list[Output]:
+        lag = 0
+
+        def launch(self, feeds: Sequence[Feed]) -> Landed:
             raise RuntimeError("no memory")
 
     died, reported = threading.Event(), []

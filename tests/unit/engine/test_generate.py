@@ -9,7 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rwkv_engine.core import Engine
 from rwkv_engine.errors import ItemError
+from rwkv_engine.gauges import Liveness
 from rwkv_engine.model import Model
 from rwkv_engine.requests import Compiler
 from rwkv_engine.runner import Runner
@@ -48,6 +50,7 @@ class Lab:
         pool = StatePool.allocate(it.dims, self.slots)
         self.scheduler = Scheduler(Limits(self.slots, self.prefill_tokens, self.cache_bytes), pool, lambda: 0.0)
         self.runner = Runner(it, pool)
+        self.engine = Engine(self.scheduler, self.runner, 1000, Liveness(None))
 
     def add(self, items: Sequence[GenerateItem | ScoreItem]) -> None:
         for item in items:
@@ -58,8 +61,7 @@ class Lab:
         self.results.clear()
         self.add(items)
         while not self.scheduler.idle:
-            feeds = self.scheduler.plan()
-            self.scheduler.apply(feeds, self.runner.run(feeds) if feeds else [])
+            self.engine._step()
         return sorted(self.results, key=lambda r: (r.id, getattr(r, "index", 0)))
 
 

@@ -8,9 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rwkv_engine import cache
+from rwkv_engine.core import Engine
+from rwkv_engine.errors import OutOfMemory
+from rwkv_engine.gauges import Liveness
 from rwkv_engine.requests import Compiler
-from rwkv_engine.scheduler import Feed, Limits, Output, Scheduler
-from rwkv_engine.strand import Snapshot
+from rwkv_engine.scheduler import NO_MEMORY, Feed, Limits, Output, Scheduler
+from rwkv_engine.snapshots import Tiers
+from rwkv_engine.strand import Score, Snapshot
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem, Stops
 
@@ -44,31 +48,65 @@ class FakeStates:
 
     def load(self, slot: int, payload: object) -> None:
         assert isinstance(payload, tuple)
-        self.held[slot] = payload
+        self.held[slot] = payload[1] if payload[:1] == ("host",) else payload
+
+    def spill(self, payload: object) -> object:
+        return ("host", payload)
+
+
+@dataclass
+class FakeOutcome:
+    outputs: list[Output]
+
+    def collect(self) -> list[Output]:
+        return self.outputs
 
 
 @dataclass
 class FakeRunner:
-    """Checks every plan and answers from the fake model."""
+    """Checks every plan and answers from the fake model. Steps in `fails` run out of memory and spoil their slots.
+
+    As on a device, drawn tokens stay with the slots, and a slot that drew a stop token halts until a new strand begins.
+    """
 
     states: FakeStates
     prefill_tokens: int
+    lag: int = 0
+    fails: frozenset[int] = frozenset()
     fed: int = 0
+    steps: int = 0
+    drawn: dict[int, int] = field(default_factory=dict)
+    halted: set[int] = field(default_factory=set)
 
-    def run(self, feeds: Sequence[Feed]) -> list[Output]:
+    def launch(self, feeds: Sequence[Feed]) -> FakeOutcome:
         assert len({feed.slot for feed in feeds}) == len(feeds), "one slot, two strands"
         assert all(0 <= feed.slot < self.states.slots for feed in feeds)
-        assert sum(len(f.tokens) for f in feeds if not f.strand.decoding) <= self.prefill_tokens
-        return [self._one(feed) for feed in feeds]
+        assert sum(len(f.tokens) for f in feeds) <= self.prefill_tokens
+        self.steps += 1
+        if self.steps in self.fails:
+            self.states.held = dict.fromkeys(self.states.held)
+            raise OutOfMemory
+        return FakeOutcome([self._one(feed) for feed in feeds])
 
     def _one(self, feed: Feed) -> Output:
+        if feed.decode and feed.slot in self.halted:
+            return Output((), 98)  # what nobody may look at
+        self.halted.discard(feed.slot)
         before = self.states.held[feed.slot]
         assert before is not None
-        self.fed += len(feed.tokens)
-        after = (*before, *feed.tokens)
+        tokens = (self.drawn[feed.slot],) if feed.decode else feed.tokens
+        self.fed += len(tokens)
+        after = (*before, *tokens)
         self.states.held[feed.slot] = after
-        scores = [(logprob(after[: len(before) + t.position + 1], t.token), True) for t in feed.targets]
-        return Output(scores, None if feed.draw is None else successor(after, feed.draw.key))
+        scores = [Score(logprob(after[: len(before) + t.position + 1], t.token), best=True) for t in feed.targets]
+        if not feed.draw:
+            return Output(scores)
+        sample = feed.strand.sample
+        assert sample is not None
+        self.drawn[feed.slot] = successor(after, sample.key)
+        if self.drawn[feed.slot] in sample.rule.stops.tokens:
+            self.halted.add(feed.slot)
+        return Output(scores, self.drawn[feed.slot])
 
 
 def expected_sample(prompt: State, key: int, count: int, stop: int | None) -> tuple[int, ...]:
@@ -82,20 +120,33 @@ def expected_sample(prompt: State, key: int, count: int, stop: int | None) -> tu
     return tuple(out)
 
 
+class Stubborn(Scheduler):
+    """Begins anew after each failure for as long as it takes; giving up is another test's matter."""
+
+    def shrink(self) -> bool:
+        super().shrink()
+        return True
+
+
 @dataclass
 class Bench:
     slots: int
     prefill_tokens: int
     cache_bytes: int = 1000
     kept_bytes: int = 10_000
+    host_bytes: int = 0
+    lag: int = 0
+    fails: frozenset[int] = frozenset()
+    stubborn: bool = False
     now: float = 0.0
     results: list[object] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.states = FakeStates(self.slots)
-        limits = Limits(self.slots, self.prefill_tokens, self.cache_bytes, self.kept_bytes)
-        self.scheduler = Scheduler(limits, self.states, lambda: self.now)
-        self.runner = FakeRunner(self.states, self.prefill_tokens)
+        limits = Limits(self.slots, self.prefill_tokens, self.cache_bytes, self.kept_bytes, self.host_bytes)
+        self.scheduler = (Stubborn if self.stubborn else Scheduler)(limits, self.states, lambda: self.now)
+        self.runner = FakeRunner(self.states, self.prefill_tokens, self.lag, self.fails)
+        self.engine = Engine(self.scheduler, self.runner, 1000, Liveness(None))
 
     def add(self, *items: GenerateItem | ScoreItem) -> None:
         for item in items:
@@ -103,8 +154,7 @@ class Bench:
             self.scheduler.submit(make(item, self.results.append))  # type: ignore[arg-type]
 
     def step(self) -> None:
-        feeds = self.scheduler.plan()
-        self.scheduler.apply(feeds, self.runner.run(feeds) if feeds else [])
+        self.engine._step()
 
     def drain(self, steps: int = 20_000) -> list[object]:
         while not self.scheduler.idle:
@@ -114,7 +164,9 @@ class Bench:
         return self.results
 
     def check_empty(self) -> None:
-        assert sorted(self.scheduler._free) == list(range(self.slots)), "a slot leaked"
+        free = self.scheduler._free
+        assert sorted(free) == list(range(len(free))), "a slot leaked"
+        assert self.fails or len(free) == self.slots
         assert not self.scheduler.running
         assert self.scheduler.waiting == 0
 
@@ -158,9 +210,15 @@ def check(item: GenerateItem | ScoreItem, answers: list) -> None:
     st.integers(1, 5),
     st.integers(1, 9),
     st.sampled_from([0, 300, 5000]),
+    st.sampled_from([0, 250]),
+    st.integers(0, 2),
+    st.frozensets(st.integers(1, 30), max_size=4),
 )
-def test_every_item_is_answered_once_and_rightly(items: list, slots: int, budget: int, cache_bytes: int) -> None:
-    bench = Bench(slots, budget, cache_bytes)
+def test_every_item_is_answered_once_and_rightly(
+    items: list, slots: int, budget: int, cache_bytes: int, host_bytes: int, lag: int, fails: frozenset[int]
+) -> None:
+    """In any number of slots, states cached, spilled or not, steps launched ahead, and memory running out."""
+    bench = Bench(slots, budget, cache_bytes, host_bytes=host_bytes, lag=lag, fails=fails, stubborn=True)
     items = [type(item)(**{**{f: getattr(item, f) for f in item.__struct_fields__}, "id": str(i)})
              for i, item in enumerate(items)]  # fmt: skip
     for i, item in enumerate(items):
@@ -172,15 +230,23 @@ def test_every_item_is_answered_once_and_rightly(items: list, slots: int, budget
         check(item, [a for a in answers if a.id == item.id])
     bench.check_empty()
     assert bench.scheduler.counters.finished == len(items)
-    assert bench.scheduler.cache.size_bytes <= cache_bytes
+    tiers = bench.scheduler.cache.tiers
+    assert tiers.on_device <= cache_bytes
+    assert tiers.on_host <= host_bytes
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.lists(st.one_of(generates, scores), min_size=2, max_size=10), st.integers(1, 3), st.integers(0, 12), st.data()
+    st.lists(st.one_of(generates, scores), min_size=2, max_size=10),
+    st.integers(1, 3),
+    st.integers(0, 12),
+    st.integers(0, 1),
+    st.data(),
 )
-def test_cancelled_items_leave_nothing_behind(items: list, slots: int, steps: int, data: st.DataObject) -> None:
-    bench = Bench(slots, 4)
+def test_cancelled_items_leave_nothing_behind(
+    items: list, slots: int, steps: int, lag: int, data: st.DataObject
+) -> None:
+    bench = Bench(slots, 4, lag=lag)
     gone = data.draw(st.sets(st.integers(0, len(items) - 1)))
     tasks = []
     for item in items:
@@ -226,8 +292,9 @@ def test_a_repeated_prompt_and_a_shared_beginning_come_from_the_cache() -> None:
     assert [r.usage.cached for r in bench.results[2:]] == [0, 0, 51]
 
 
-def test_continue_from_goes_on_where_the_sample_stopped() -> None:
-    bench = Bench(2, 100, cache_bytes=0)
+@pytest.mark.parametrize("lag", [0, 1])
+def test_continue_from_goes_on_where_the_sample_stopped(lag: int) -> None:
+    bench = Bench(2, 100, cache_bytes=0, lag=lag)
     for stops in (Stops(), Stops(tokens=("k",)), Stops(suffixes=("k",))):
         bench.results.clear()
         bench.add(GenerateItem(id="a", text="hello", keep=True, sampling=Sampling(max_tokens=6), stops=stops))
@@ -269,7 +336,7 @@ def test_a_kept_sample_goes_when_its_time_or_the_room_is_over() -> None:
     bench.add(GenerateItem(id="c3", continue_from=Continue(id="c"), n=2, sampling=Sampling(max_tokens=1)))
     bench.drain()
     assert [r.error for r in bench.results[5:]] == ["gone", "gone"]
-    assert bench.scheduler.kept.size_bytes == 0
+    assert bench.scheduler.kept.tiers.on_device == 0
 
 
 def test_groups_take_turns_and_priority_goes_first() -> None:
@@ -311,8 +378,47 @@ def test_scoring_again_uses_no_state_beyond_the_first_scored_token() -> None:
 
 def test_a_hash_collision_lends_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "prefix_keys", lambda ids: iter(range(1, len(ids) + 1)))
-    found = cache.PrefixCache(1000)
+    found = cache.PrefixCache(Tiers(1000, 0, lambda payload: payload))
     found.put((0, 1, 2), Snapshot(3, None, 10))
     assert found.find((0, 1, 3), 3) is None
     assert found.find((0, 1, 2, 4), 4) is not None
     assert (found.hits, found.misses) == (1, 1)
+
+
+def test_what_does_not_fit_even_alone_is_answered_with_an_error_and_others_go_on() -> None:
+    bench = Bench(4, 32, fails=frozenset(range(1, 4)))
+    bench.add(*(GenerateItem(id=str(i), text="hello", sampling=Sampling(max_tokens=2)) for i in range(3)))
+    results = bench.drain()
+    assert (bench.engine.shrunk, len(bench.scheduler._free), bench.scheduler.prefill_tokens) == (3, 1, 16)
+    assert [r.error for r in results] == [NO_MEMORY, "", ""]
+    assert [r.ids for r in results[1:]] == [expected_sample((0, *TOKENIZER.encode("hello")), 0, 2, None)] * 2
+
+
+def test_a_prefix_that_left_the_device_is_found_in_the_hosts_memory() -> None:
+    bench = Bench(1, 100, cache_bytes=100, host_bytes=300)
+    for name in ("aaa", "bbb", "ccc", "aaa", "bbb"):
+        bench.add(GenerateItem(id=name, text=name, sampling=Sampling(max_tokens=1)))
+    assert [r.usage.cached for r in bench.drain()] == [0, 0, 0, 4, 4]
+    tiers = bench.scheduler.cache.tiers
+    assert (tiers.on_device, tiers.on_host, tiers.spills) == (100, 200, 2)
+    assert bench.scheduler.cache.saved_tokens == 8
+
+
+def test_states_give_way_to_a_copy_that_finds_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(1, 100, cache_bytes=10_000)
+    bench.add(GenerateItem(id="a", text="aaa", sampling=Sampling(max_tokens=1)))
+    bench.drain()
+    save, full = FakeStates.save, [True]
+
+    def scarce(self: FakeStates, slot: int) -> object:
+        if bench.scheduler.cache.tiers.on_device or full[0] is None:
+            raise OutOfMemory
+        return save(self, slot)
+
+    monkeypatch.setattr(FakeStates, "save", scarce)
+    bench.add(GenerateItem(id="b", text="bbb", n=2, sampling=Sampling(max_tokens=1)))
+    assert [r.error for r in bench.drain()] == ["", "", ""]
+    full[0] = None
+    bench.add(GenerateItem(id="c", text="ccc", n=2, sampling=Sampling(max_tokens=1)))
+    assert [r.error for r in bench.drain()[3:]] == [NO_MEMORY] * 2
+    bench.check_empty()
