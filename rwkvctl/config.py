@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.protocol.numerics import NUMERICS
 
 MARKERS: Final = frozenset({"RWKVCTL_ATTEMPT", "RWKVCTL_CRASH_AT", "RWKVCTL_TEST_DATA"})
 """Variables with our prefix that are no settings: a worker's identity, and two switches of the tests."""
@@ -40,7 +41,7 @@ class Settings:
     engine_hang_s: float = setting(120.0, "an engine whose step counter stands still for so long is killed")
     engine_slots: int = setting(0, "sequences an engine runs at once; 0: the engine decides")
     engine_threads: int = setting(0, "threads of an engine on the CPU; 0: all cores but one")
-    numerics: str = setting("auto", "auto (fp32, as engines run on the CPU), fast, or fp32")
+    numerics: str = setting("auto", "auto (fp32, as engines run on the CPU), or a profile: " + ", ".join(NUMERICS))
     runners_per_engine: int = setting(4, "jobs that may feed one engine at the same time")
     max_restarts: int = setting(3, "starts again of a runner or engine before its job fails")
     restart_backoff_s: float = setting(1.0, "wait before the first restart; doubles each time")
@@ -190,8 +191,8 @@ def convert(name: str, raw: object, origin: str) -> object:
         value = None
     if value is None:
         raise ConfigError(f"{origin}: {name} must be {wanted.__name__}, not {raw!r}.")
-    if name == "numerics" and value not in {"auto", "fast", "fp32"}:
-        raise ConfigError(f"{origin}: numerics must be auto, fast or fp32, not {raw!r}.")
+    if name == "numerics" and value not in {"auto", *NUMERICS}:
+        raise ConfigError(f"{origin}: numerics must be auto or one of {', '.join(NUMERICS)}, not {raw!r}.")
     if isinstance(value, (int, float)) and not 0 <= value < float("inf"):
         raise ConfigError(f"{origin}: {name} must be a finite number and not negative, is {raw!r}.")
     return value

@@ -2,11 +2,13 @@
 
 It gives what both need and frameworks hide: the peer's credentials for each connection, bounded headers and bodies,
 back-pressure on streams, and notice of a client that hung up. One handler takes every request; routing is a table the
-caller owns.
+caller owns. Over TCP there are no credentials, so a handler that may be reached there asks `bearer_is`.
 """
 
 import asyncio
 import contextlib
+import hmac
+import json
 import os
 import socket
 import stat
@@ -88,6 +90,12 @@ def bind_unix(path: Path) -> socket.socket:
     return listener
 
 
+def bind_tcp(host: str, port: int) -> socket.socket:
+    """A listening TCP socket; port 0 takes a free one. Raises OSError for an address that is not ours or is taken."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    return socket.create_server(address, family=family, backlog=1024)
+
+
 def remove_stale(path: Path) -> None:
     """Remove a socket file that nobody answers on. Raises SocketInUseError if somebody does."""
     if not path.exists() or not stat.S_ISSOCK(path.stat().st_mode):
@@ -112,9 +120,13 @@ class Server:
     gate: asyncio.Semaphore | None = None
 
     async def start(self, listener: socket.socket) -> asyncio.Server:
-        """Accept clients on a bound socket until the returned server is closed."""
-        self.gate = asyncio.Semaphore(self.at_once)
-        return await asyncio.start_unix_server(self._accept, sock=listener, limit=READ_BYTES)
+        """Accept clients on a bound socket, Unix or TCP, until the returned server is closed. May be called for
+        several sockets."""
+        if self.gate is None:
+            self.gate = asyncio.Semaphore(self.at_once)
+        if listener.family == socket.AF_UNIX:
+            return await asyncio.start_unix_server(self._accept, sock=listener, limit=READ_BYTES)
+        return await asyncio.start_server(self._accept, sock=listener, limit=READ_BYTES)
 
     async def close(self) -> None:
         """Cancel the connections that are still open and wait for their handlers to end."""
@@ -150,14 +162,14 @@ class _Connection:
                 async with asyncio.timeout(REQUEST_TIMEOUT_S):
                     request = await self._read_request()
             except TimeoutError:
-                await self._send(Response(408, b'{"detail": "the request took too long to arrive"}'), close=True)
+                await self._send(refusal(408, "the request took too long to arrive", self.peer), close=True)
                 return
             except (h11.RemoteProtocolError, ValueError) as error:
                 status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
-                await self._send(Response(status, b'{"detail": "that is not HTTP/1.1"}'), close=True)
+                await self._send(refusal(status, "that is not HTTP/1.1", self.peer), close=True)
                 return
             except TooLargeError as error:
-                await self._send(Response(413, b'{"detail": "%s"}' % str(error).encode()), close=True)
+                await self._send(refusal(413, str(error), self.peer), close=True)
                 return
             if request is None:
                 return
@@ -255,6 +267,21 @@ class _Connection:
         self.writer.write(self.h11.send(event) or b"")
         async with asyncio.timeout(DRAIN_TIMEOUT_S):
             await self.writer.drain()
+
+
+def refusal(status: int, sentence: str, peer: Peer | None) -> Response:
+    """What the server itself answers; over TCP in the shape that clients of OpenAI's API expect."""
+    body: dict[str, object] = {"detail": sentence}
+    if peer is None:
+        body = {"error": {"message": sentence, "type": "invalid_request_error", "param": None, "code": None}}
+    return Response(status, json.dumps(body).encode())
+
+
+def bearer_is(request: Request, key: str) -> bool:
+    """Whether the request carries `Authorization: Bearer KEY`, compared in constant time."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    fits = hmac.compare_digest(given.strip().encode("latin-1"), key.encode())
+    return fits and scheme.lower() == "bearer"
 
 
 def peer_of(sock: socket.socket) -> Peer | None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from rwkvctl.client import Record
 from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.protocol.numerics import Numerics
 from rwkvctl.verbs import option
 
 
@@ -40,7 +41,7 @@ class Filters:
     )
     set: list[str] = option([], "override a setting of the benchmark: name=value")
     seed: int | None = option(None, "seed of every random draw; else the benchmark's own")
-    numerics: Literal["fast", "fp32"] | None = option(None, "default: what the daemon is set to")
+    numerics: Numerics | None = option(None, "default: what the daemon is set to")
     overwrite: bool = option(False, "measure again what has a score: a new version; history stays")
     skip_missing_dataset: bool = option(False, "leave out benchmarks whose rows are missing, rather than hold them")
     priority: int = option(0, "higher runs earlier")

@@ -12,9 +12,9 @@ from msgspec import structs
 
 from rwkv_daemon.keys import Work, digest, generation_key, grade_key
 from rwkvctl.protocol.messages import PlanRow, Selection
+from rwkvctl.protocol.numerics import NUMERICS
 from rwkvctl.protocol.states import REASONS, Action, Reason
 
-NUMERICS = ("fp32", "fast")
 """The profiles the engine has."""
 
 EARLY = {"mmlu", "mmlu_pro", "gsm8k", "math_500", "human_eval", "mbpp", "livecodebench", "ifeval", "ceval"}

@@ -1,4 +1,4 @@
-"""`python -m rwkv_engine serve MODEL --socket PATH`: the process a supervisor starts.
+"""`python -m rwkv_engine serve MODEL --socket PATH`: the process a supervisor starts; `--port` is for people.
 
 The socket appears once the model is loaded. Exit codes: 0 after SIGTERM or SIGINT, 1 for an environment that does not
 serve (the socket is taken, the device is missing, the engine's thread died), 2 for wrong flags, 3 for a checkpoint that
@@ -10,40 +10,74 @@ import sys
 from pathlib import Path
 
 try:
-    from rwkv_engine.serve import DOES_NOT_LOAD, NO_SERVICE, Options, ServeError, serve
+    from rwkv_engine.serve import DOES_NOT_LOAD, NO_SERVICE, Options, ServeError, default_numerics, device_of, serve
 except ModuleNotFoundError as error:
     sys.exit(f"rwkvctl engine: {error.name} is not installed; pip install 'rwkvctl[engine]'")
+from rwkv_engine.errors import OutOfMemory, VocabularyError
 from rwkv_weights.files import builtin_checkpoint_path
+from rwkvctl.protocol.numerics import NUMERICS, Numerics
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m rwkv_engine", description=__doc__)
-    verb = parser.add_subparsers(dest="verb", required=True).add_parser("serve", help="load a model and serve it")
-    _flags(verb)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    serving = verbs.add_parser("serve", help="load a model and serve it")
+    _flags(serving)
+    _verify_flags(verbs.add_parser("verify", help="check a model's arithmetic on this machine"))
     flags = vars(parser.parse_args(argv))
-    flags.pop("verb")
+    verb = flags.pop("verb")
+    if str(flags["model"]) == "builtin":
+        flags |= {"model": builtin_checkpoint_path()} | (
+            {"name": flags["name"] or "builtin"} if "name" in flags else {}
+        )
+    if verb == "serve" and flags["socket"] is None and flags["port"] is None:
+        serving.error("say where to listen: --socket, --port or both")
     try:
-        if str(flags["model"]) == "builtin":
-            flags["model"] = builtin_checkpoint_path()
-        serve(Options(**flags))
+        return _verify(**flags) if verb == "verify" else serve(Options(**flags))
     except ServeError as error:
         sys.stderr.write(f"{error}\n")
         return DOES_NOT_LOAD if error.checkpoint else NO_SERVICE
-    return 0
+
+
+def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, threads: int) -> int:
+    import torch
+
+    from rwkv_engine.verify.command import main as verify
+    from rwkv_weights.checkpoint import CheckpointError
+
+    torch.set_num_threads(threads)
+    where = device_of(device)
+    try:
+        return verify(model, numerics or default_numerics(where), where, largest)
+    except (CheckpointError, VocabularyError, OutOfMemory) as error:
+        raise ServeError(str(error), checkpoint=True) from error
+
+
+def _verify_flags(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("model", type=Path, help="a checkpoint, or `builtin`")
+    verb.add_argument("--numerics", choices=NUMERICS, help="profile (default: fast on a GPU, fp32 on the CPU)")
+    verb.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
+    verb.add_argument("--largest", type=int, default=128, help="largest batch that is tried (default: %(default)s)")
+    verb.add_argument("--threads", type=int, default=1, help="torch threads (default: %(default)s)")
 
 
 def _flags(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model", type=Path, help="a BlinkDL .pth, or `builtin`")
-    verb.add_argument("--socket", type=Path, required=True, help="Unix socket to listen on")
-    verb.add_argument("--numerics", choices=("fp32", "fast"), default="fp32", help="profile (default: %(default)s)")
-    verb.add_argument("--device", default="cpu", help="only cpu yet")
+    verb.add_argument("model", type=Path, help="a checkpoint, or `builtin`")
+    verb.add_argument("--socket", type=Path, help="Unix socket to listen on")
+    verb.add_argument("--port", type=int, help="TCP port to listen on, 0 for a free one")
+    verb.add_argument("--host", default="127.0.0.1", help="address of --port (default: %(default)s)")
+    verb.add_argument("--api-key-file", type=Path, help="file with the key that clients over TCP must send")
+    verb.add_argument("--name", default="", help="what clients call the model (default: the file's name)")
+    verb.add_argument("--numerics", choices=NUMERICS, help="profile (default: fast on a GPU, fp32 on the CPU)")
+    verb.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
+    verb.add_argument("--memory-bytes", type=int, default=0, help="of the GPU's memory (default: what is free)")
     verb.add_argument("--slots", type=int, default=0, help="sequences at once (default: by the model's size)")
     verb.add_argument("--queue", type=int, default=0, help="items that may wait (default: 1024 or 16 a slot)")
     verb.add_argument("--threads", type=int, default=1, help="torch threads (default: %(default)s)")
     verb.add_argument("--weights-sha256", default="", help="the file's hash as the supervisor knows it; not computed")
     verb.add_argument("--attempt", default="", help="marker echoed in /v1/health")
-    verb.add_argument("--liveness", type=Path, default=None, help="file in which a step counter is mapped")
+    verb.add_argument("--liveness", type=Path, help="file in which a step counter is mapped")
 
 
 if __name__ == "__main__":

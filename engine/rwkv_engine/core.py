@@ -41,7 +41,7 @@ class StepRunner(Protocol):
         """Start a step. Raises OutOfMemory; the slots' states are then lost."""
 
 
-class Flight(NamedTuple):
+class Launched(NamedTuple):
     """A step under way."""
 
     feeds: list[Feed]
@@ -64,7 +64,7 @@ class Engine:
     _inbox: deque[AnyTask | Cancel] = field(default_factory=deque)
     _wake: threading.Condition = field(default_factory=threading.Condition)
     _incoming: int = 0
-    _flights: deque[Flight] = field(default_factory=deque)
+    _under_way: deque[Launched] = field(default_factory=deque)
     _stopping: bool = False
     _thread: threading.Thread | None = None
 
@@ -111,7 +111,7 @@ class Engine:
     def _run(self) -> None:
         try:
             while self._take_in():
-                self._step()
+                self.step()
         finally:
             self.on_exit()
 
@@ -135,12 +135,12 @@ class Engine:
             for result in task.failure(cancel.error) if cancel.error else ():
                 task.sink(result)
 
-    def _step(self) -> None:
+    def step(self) -> None:
         """Schedule, launch, and update from the step before if the runner keeps one under way."""
         feeds = self.scheduler.plan()
         if feeds:
             self._launch(feeds)
-        while len(self._flights) > (self.runner.lag if feeds else 0):
+        while len(self._under_way) > (self.runner.lag if feeds else 0):
             self._land()
         self.liveness.beat()
         counters = self.scheduler.counters
@@ -152,18 +152,18 @@ class Engine:
         except OutOfMemory:
             self._shrink(feeds)
             return
-        self._flights.append(Flight(feeds, outcome))
+        self._under_way.append(Launched(feeds, outcome))
         self.scheduler.launched(feeds)
         self.steps += 1
         self.occupancy = len(feeds) / self.scheduler.limits.slots
 
     def _land(self) -> None:
-        flight = self._flights.popleft()
-        self.scheduler.apply(flight.feeds, flight.outcome.collect())
+        step = self._under_way.popleft()
+        self.scheduler.apply(step.feeds, step.outcome.collect())
 
     def _shrink(self, feeds: Sequence[Feed]) -> None:
         """Make the step that failed smaller and begin anew; what cannot be made smaller is answered with an error."""
-        while self._flights:
+        while self._under_way:
             self._land()
         self.shrunk += 1
         if not self.scheduler.shrink():

@@ -10,12 +10,13 @@ from rwkv_engine.layout import Layout
 from rwkv_engine.packing import Block, Weights
 from rwkv_engine.state_pool import StatePool
 from rwkv_kernels import arithmetic
-from rwkv_kernels.arithmetic import Arithmetic, Numerics
+from rwkv_kernels.arithmetic import Arithmetic
 from rwkv_kernels.channel_mix import channel_mix
 from rwkv_kernels.norm import layer_norm
 from rwkv_kernels.time_mix import time_mix
 from rwkv_weights.checkpoint import Checkpoint
 from rwkv_weights.schema import Dims
+from rwkvctl.protocol.numerics import Numerics
 
 
 @dataclass(frozen=True, slots=True)

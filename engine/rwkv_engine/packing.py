@@ -1,6 +1,6 @@
 """From a checkpoint's tensors to the packed weights the arithmetic takes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from rwkv_kernels.linear import Activation, Linear, pack
 from rwkv_kernels.norm import Norm
 from rwkv_kernels.time_mix import TimeMix
 from rwkv_weights.checkpoint import Checkpoint
+from rwkv_weights.finite import FiniteCheck
 from rwkv_weights.schema import MIXES
 
 
@@ -35,25 +36,34 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class Reader:
+    """Reads a checkpoint for the CPU, tensor by tensor."""
+
     checkpoint: Checkpoint
     pack_above: int
+    finite: FiniteCheck = field(default_factory=FiniteCheck)
+
+    def tensor(self, key: str) -> Tensor:
+        """As it lies in the file."""
+        found = self.checkpoint.tensors[key]
+        self.finite.add(key, found)
+        return found
 
     def vector(self, key: str) -> Tensor:
         """A copy: nothing of the running model lies in the mapped file, which somebody may truncate."""
-        return self.checkpoint.tensors[key].to(torch.float32, copy=True).contiguous()
+        return self.tensor(key).to(torch.float32, copy=True).contiguous()
 
     def norm(self, key: str) -> Norm:
         return Norm(self.vector(f"{key}.weight"), self.vector(f"{key}.bias"))
 
     def linear(self, key: str, activation: Activation = "none") -> Linear:
-        return pack(self.checkpoint.tensors[f"{key}.weight"], None, activation, self.pack_above)
+        return pack(self.tensor(f"{key}.weight"), None, activation, self.pack_above)
 
     def chain(
         self, key: str, *, bias: bool, inner: Activation = "none", outer: Activation = "none"
     ) -> tuple[Linear, Linear]:
         """A low-rank pair, stored [in, rank] and [rank, out]."""
-        down, up = (self.checkpoint.tensors[f"{key}{n}"].t() for n in (1, 2))
+        down, up = (self.tensor(f"{key}{n}").t() for n in (1, 2))
         offset = self.vector(f"{key}0") if bias else None
         return pack(down, None, inner, self.pack_above), pack(up, offset, outer, self.pack_above)
 
@@ -90,12 +100,16 @@ _ORDER = [MIXES.index(f"x_{name}") for name in "rwkvag"]
 
 
 def build(checkpoint: Checkpoint, pack_above: int) -> Weights:
-    """Take every weight of a validated checkpoint to fp32; `pack_above` as in rwkv_kernels.linear.pack."""
-    read = _Reader(checkpoint, pack_above)
-    return Weights(
-        embedding=checkpoint.tensors["emb.weight"].clone(),
+    """Take every weight of a validated checkpoint to fp32; `pack_above` as in rwkv_kernels.linear.pack.
+
+    Raises CheckpointValuesError for numbers that are not finite."""
+    read = Reader(checkpoint, pack_above)
+    weights = Weights(
+        embedding=read.tensor("emb.weight").clone(),
         norm0=read.norm("blocks.0.ln0"),
         blocks=tuple(read.block(layer) for layer in range(checkpoint.dims.layers)),
         norm_out=read.norm("ln_out"),
         head=read.linear("head"),
     )
+    read.finite.finish(checkpoint.path.name)
+    return weights

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rwkv_engine.errors import ItemError
 from rwkv_engine.sample import SampleRule
@@ -14,7 +15,14 @@ from rwkv_kernels.draw import Ids
 from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem
 
 MAX_SAMPLES = 4096
+MAX_PROMPT_TOKENS = 1 << 20
+MAX_TOP = 20
+MAX_BIAS = 100.0
 KEY_LIMIT = 1 << 64
+
+
+class PromptTooLongError(ItemError):
+    """The prompt has more tokens than the engine takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +40,7 @@ class Compiler:
             sink=sink,
             priority=item.priority,
             group=item.group,
-            prompt=() if item.continue_from else tuple(self._fresh(item.text, item.ids, item.tail)),
+            prompt=() if item.continue_from else tuple(self.fresh(item.text, item.ids, item.tail)),
             tail=self._tail(item.continue_from),
             rule=self._rule(item),
             keys=tuple(item.keys[i] if i < len(item.keys) else i for i in range(item.n)),
@@ -58,7 +66,16 @@ class Compiler:
             stops=resolve(item.stops, self.tokenizer),
             banned=_array(banned),
             unpenalised=frozenset(self._tokens(item.sampling.unpenalised, "unpenalised")),
+            bias=self._bias(item.sampling.logit_bias),
         )
+
+    def _bias(self, pairs: tuple[tuple[int, float], ...]) -> tuple[Ids, NDArray[np.float32]] | None:
+        bias = dict(pairs)
+        if not bias:
+            return None
+        if bad := next((i for i in bias if not 0 <= i < self.tokenizer.size), None):
+            raise ItemError(f"logit_bias: the id {bad} is not in a vocabulary of {self.tokenizer.size}")
+        return np.array(list(bias), np.int64), np.array(list(bias.values()), np.float32)
 
     def _tokens(self, texts: tuple[str, ...], what: str) -> list[int]:
         """Ids of single tokens. Bytes cannot form a longer token, so a byte vocabulary has nothing to ban or spare
@@ -75,16 +92,16 @@ class Compiler:
     def _tail(self, origin: Continue | None) -> Tail | None:
         return Tail(origin.id, origin.index, tuple(self.tokenizer.encode(origin.tail))) if origin else None
 
-    def _fresh(self, text: str | None, ids: tuple[int, ...] | None, tail: str = "") -> list[int]:
+    def fresh(self, text: str | None, ids: tuple[int, ...] | None, tail: str = "") -> list[int]:
         """A prompt from its beginning: token 0 first. A tail may follow ids, as it follows a kept sample."""
         if tail and ids is None:
             raise ItemError("a tail follows ids only; with text, put it there")
-        if ids is not None:
-            if bad := next((i for i in ids if not 0 <= i < self.tokenizer.size), None):
-                raise ItemError(f"the id {bad} is not in a vocabulary of {self.tokenizer.size}")
-            begin = [END_OF_TEXT] if not ids or ids[0] != END_OF_TEXT else []
-            return [*begin, *ids, *self.tokenizer.encode(tail)]
-        return [END_OF_TEXT, *self.tokenizer.encode(text or "")]
+        if ids is None:
+            return fitting([END_OF_TEXT, *self.tokenizer.encode(text or "")])
+        if (bad := next((i for i in ids if not 0 <= i < self.tokenizer.size), None)) is not None:
+            raise ItemError(f"the id {bad} is not in a vocabulary of {self.tokenizer.size}")
+        begin = [END_OF_TEXT] if not ids or ids[0] != END_OF_TEXT else []
+        return fitting([*begin, *ids, *self.tokenizer.encode(tail)])
 
     def _continuation(self, item: ScoreItem, text: str) -> Continuation:
         """Context and continuation in one, and where the scored part begins. After ids (or a kept sample) the
@@ -92,15 +109,22 @@ class Compiler:
         if item.continue_from is not None:
             return Continuation(tuple(self.tokenizer.encode(text)), 0)
         if item.context is None:
-            context = self._fresh(None, item.context_ids, item.tail)
-            return Continuation((*context, *self.tokenizer.encode(text)), len(context))
+            context = self.fresh(None, item.context_ids, item.tail)
+            return Continuation(tuple(fitting([*context, *self.tokenizer.encode(text)])), len(context))
         head, rest = item.context, text
         if item.split == "lm-eval":
             head = item.context.rstrip()
             rest = item.context[len(head) :] + text
-        context, full = self._fresh(head, None), self._fresh(head + rest, None)
+        context, full = self.fresh(head, None), self.fresh(head + rest, None)
         start = len(context) if item.split == "lm-eval" else common_prefix(context, full)
         return Continuation(tuple(full), min(start, len(full)))
+
+
+def fitting(ids: list[int]) -> list[int]:
+    """The ids, token 0 first. Raises PromptTooLongError."""
+    if len(ids) - 1 > MAX_PROMPT_TOKENS:
+        raise PromptTooLongError(f"the prompt has {len(ids) - 1} tokens; the engine takes {MAX_PROMPT_TOKENS} at most")
+    return ids
 
 
 def check_samples(item: GenerateItem) -> None:
@@ -125,6 +149,10 @@ def check_sampling(sampling: Sampling) -> None:
         raise ItemError(f"top_p is {sampling.top_p}; it must be between 0 and 1 (off)")
     if not all(map(math.isfinite, (sampling.presence, sampling.frequency, sampling.decay))):
         raise ItemError("a penalty is not a finite number")
+    if not -1 <= sampling.logprobs <= MAX_TOP:
+        raise ItemError(f"logprobs is {sampling.logprobs}; it must be between -1 (off) and {MAX_TOP}")
+    if not all(abs(bias) <= MAX_BIAS for _, bias in sampling.logit_bias):
+        raise ItemError(f"a logit_bias is not between -{MAX_BIAS:g} and {MAX_BIAS:g}")
 
 
 def _one_of(first: object, second: object, third: object, names: str) -> None:

@@ -1,11 +1,19 @@
 """One sample as it is generated: its ids, its penalties, and when it stops. Torch-free."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rwkv_engine.stops import StopRule, SuffixMatcher, aligned
 from rwkv_engine.tokenizer import Tokenizer
 from rwkv_kernels.draw import Costs, Draw, Ids
 from rwkvctl.protocol.engine import Sampling, StopKind
+
+if TYPE_CHECKING:
+    from rwkv_engine.strand import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +24,7 @@ class SampleRule:
     stops: StopRule
     banned: Ids | None
     unpenalised: frozenset[int]
+    bias: tuple[Ids, NDArray[np.float32]] | None = None
 
     @property
     def penalised(self) -> bool:
@@ -24,16 +33,20 @@ class SampleRule:
 
 @dataclass(eq=False, slots=True)
 class Sample:
-    """`ids` are all generated tokens, the stop included; `stop` is None while it goes on."""
+    """`ids` are all generated tokens, the stop included, and `scores` theirs where asked for; `stop` is None while it
+    goes on. `ring` is called after each token: whoever reads along on another thread sees whole tokens only."""
 
     rule: SampleRule
     key: int
     tokenizer: Tokenizer
     ids: list[int] = field(default_factory=list)
     stop: StopKind | None = None
+    scores: "list[Score]" = field(default_factory=list)
+    ring: Callable[[], None] | None = None
     _lengths: list[int] = field(default_factory=list)
     _matcher: SuffixMatcher = field(init=False)
     _costs: Costs | None = None
+    _costed: int = 0
     _cut: int | None = None
 
     def __post_init__(self) -> None:
@@ -45,11 +58,29 @@ class Sample:
     def draw(self) -> Draw:
         """How the next token is to be drawn."""
         s = self.rule.sampling
-        costs = self._costs.current() if self._costs is not None else None
-        return Draw(s.temperature, s.top_k, s.top_p, self.key, len(self.ids), self.rule.banned, costs)
+        return Draw(
+            s.temperature, s.top_k, s.top_p, self.key, len(self.ids), self.rule.banned, self._current_costs(),
+            bias=self.rule.bias, logprobs=s.logprobs,
+        )  # fmt: skip
 
-    def add(self, token: int) -> None:
+    def _current_costs(self) -> tuple[Ids, NDArray[np.float32]] | None:
+        """The costs of all tokens so far; a device that keeps its own ledger never asks."""
+        if self._costs is None:
+            return None
+        for token in self.ids[self._costed :]:
+            self._costs.add(token)
+        self._costed = len(self.ids)
+        return self._costs.current()
+
+    def add(self, token: int, logprob: "Score | None" = None) -> None:
         """Take a drawn token and decide whether it was the last; -1 stands for logits without a finite maximum."""
+        if logprob is not None:
+            self.scores.append(logprob)
+        self._take(token)
+        if self.ring is not None:
+            self.ring()
+
+    def _take(self, token: int) -> None:
         if token < 0:
             self.stop = "error"
             return
@@ -64,8 +95,6 @@ class Sample:
             self.stop = "stop_suffix"
         elif len(self.ids) >= self.rule.sampling.max_tokens:
             self.stop = "length"
-        if self._costs is not None:
-            self._costs.add(token)
 
     @property
     def answer(self) -> tuple[int, ...]:
@@ -75,6 +104,11 @@ class Sample:
         return tuple(self.ids[:-1] if self.stop == "stop_token" else self.ids)
 
     @property
+    def data(self) -> bytes:
+        """The bytes before the stop."""
+        return bytes(self._matcher.data[: self._cut])
+
+    @property
     def text(self) -> str:
         """The bytes before the stop; what is not UTF-8 there becomes U+FFFD."""
-        return bytes(self._matcher.data[: self._cut]).decode(errors="replace")
+        return self.data.decode(errors="replace")

@@ -153,7 +153,7 @@ class Scheduler:
             if self.running.get(feed.slot) is not strand:
                 continue  # it stopped, or was cancelled, after this step was launched
             for target, score in zip(feed.targets, output.scores, strict=True):
-                strand.task.add(target.part, score.logprob, score.best)  # type: ignore[union-attr]
+                strand.task.add(target, score)
             if feed.last:
                 self._after(strand, feed.slot, output)
 
@@ -259,7 +259,7 @@ class Scheduler:
             self._end(strand, slot)
             return
         assert output.token is not None
-        strand.sample.add(output.token)
+        strand.sample.add(output.token, output.logprob)
         if strand.sample.stop is None:
             return
         assert isinstance(strand.task, GenerateTask)

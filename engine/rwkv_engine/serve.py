@@ -5,31 +5,32 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 import torch
 
+from rwkv_engine.build import parts
 from rwkv_engine.core import Engine
-from rwkv_engine.errors import VocabularyError
+from rwkv_engine.door import DoorError, greeting, key_in, open_door
+from rwkv_engine.errors import OutOfMemory, VocabularyError
 from rwkv_engine.gauges import Liveness
-from rwkv_engine.model import Model
 from rwkv_engine.requests import Compiler
-from rwkv_engine.runner import Runner
-from rwkv_engine.scheduler import Limits, Scheduler
+from rwkv_engine.scheduler import Scheduler
 from rwkv_engine.server import Service
-from rwkv_engine.state_pool import StatePool
 from rwkv_engine.tokenizer import for_vocabulary
-from rwkv_kernels import arithmetic
 from rwkv_weights import checkpoint
 from rwkv_weights.schema import Dims
 from rwkvctl.httpd import Server, SocketInUseError, bind_unix
 from rwkvctl.protocol.engine import EngineHealth
+from rwkvctl.protocol.numerics import Numerics
 
 NO_SERVICE, DOES_NOT_LOAD = 1, 3
-POOL_BYTES = 256 << 20  # of states by default: what still fits a CPU's outer caches for small models
+REQUESTS_AT_ONCE = 128  # at least: clients that send one prompt a request must be able to fill every slot
 
 
 class ServeError(Exception):
@@ -42,12 +43,18 @@ class ServeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The flags of `serve`; 0 slots or queue leaves the choice to the engine."""
+    """The flags of `serve`; 0 slots, queue or memory leaves the choice to the engine, as does an empty device or
+    profile."""
 
     model: Path
-    socket: Path
-    numerics: arithmetic.Numerics = "fp32"
-    device: str = "cpu"
+    socket: Path | None = None
+    host: str = "127.0.0.1"
+    port: int | None = None
+    api_key_file: Path | None = None
+    name: str = ""
+    numerics: Numerics | None = None
+    device: str = ""
+    memory_bytes: int = 0
     slots: int = 0
     queue: int = 0
     threads: int = 1
@@ -56,57 +63,77 @@ class Options:
     liveness: Path | None = None
 
 
-def serve(options: Options) -> None:
-    """Load, then serve until SIGTERM or SIGINT. Raises ServeError."""
-    if options.device != "cpu":
-        raise ServeError(f"this build of the engine runs on cpu only, not on {options.device}")
+def serve(options: Options) -> int:
+    """Load, then serve until SIGTERM or SIGINT: 0. Raises ServeError."""
     torch.set_num_threads(options.threads)
-    service = load(options)
     try:
-        listener = bind_unix(options.socket)
+        api_key = key_in(options.api_key_file) if options.api_key_file else ""
+        door = [open_door(options.host, options.port, api_key)] if options.port is not None else []
+        service = load(options, api_key)
+        listeners = [*door, *([bind_unix(options.socket)] if options.socket else [])]
+    except DoorError as error:
+        raise ServeError(str(error)) from error
     except (OSError, SocketInUseError) as error:
         raise ServeError(f"cannot listen on {options.socket}: {error}") from error
     try:
-        whole = asyncio.run(_serve(service, listener))
+        whole = asyncio.run(_serve(service, listeners))
     finally:
-        options.socket.unlink(missing_ok=True)
+        if options.socket:
+            options.socket.unlink(missing_ok=True)
     if not whole:
         raise ServeError("the engine's thread ended by an error; see the log above")
+    return 0
 
 
-def load(options: Options) -> Service:
-    """Everything but the socket. Raises ServeError for a checkpoint that does not load."""
+def load(options: Options, api_key: str = "") -> Service:
+    """Everything but the sockets. Raises ServeError for a checkpoint that does not load."""
     began_s = time.monotonic()
+    device = device_of(options.device)
+    numerics = options.numerics or default_numerics(device)
     try:
         found = checkpoint.load(options.model)
         tokenizer = for_vocabulary(found.dims.vocabulary)
+        made = parts(found, numerics, device, slots=options.slots, lease_bytes=options.memory_bytes)
     except (checkpoint.CheckpointError, VocabularyError) as error:
         raise ServeError(str(error), checkpoint=True) from error
-    dims = found.dims
-    model = Model.of(found, options.numerics)
-    limits = limits_for(dims, options.slots)
-    pool = StatePool.allocate(dims, limits.slots)
-    queue = options.queue or max(1024, 16 * limits.slots)
-    engine = Engine(Scheduler(limits, pool, time.monotonic), Runner(model, pool), queue, Liveness(options.liveness))
-    notes = (f"loaded in {time.monotonic() - began_s:.2f} s",)
-    return Service(engine, Compiler(tokenizer), health_of(options, dims), notes)
+    except OutOfMemory as error:
+        raise ServeError(f"{options.model.name} does not fit {device}: {error}") from error
+    queue = options.queue or max(1024, 16 * made.limits.slots)
+    scheduler = Scheduler(made.limits, made.states, time.monotonic)
+    engine = Engine(scheduler, made.runner, queue, Liveness(options.liveness))
+    notes = (f"loaded in {time.monotonic() - began_s:.2f} s", *made.notes)
+    health = health_of(options, found.dims, numerics, device)
+    return Service(engine, Compiler(tokenizer), health, notes, api_key)
 
 
-def limits_for(dims: Dims, slots: int) -> Limits:
-    """Many slots for small models, so that a step's overhead is shared; 16 fill a GEMM tile of a large one."""
-    fitting = POOL_BYTES // dims.state_bytes
-    chosen = slots if slots > 0 else max(16, min(64, fitting // 16 * 16))
-    return Limits(chosen, prefill_tokens=2048 if dims.width <= 256 else 256)
+def default_numerics(device: torch.device) -> Numerics:
+    """The profile that a device runs in unless told otherwise."""
+    return "fp32" if device.type == "cpu" else "fast"
 
 
-def health_of(options: Options, dims: Dims) -> EngineHealth:
+def device_of(name: str) -> torch.device:
+    """The device of that name, or the best there is. Raises ServeError."""
+    if not name:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ServeError(f"{name!r} is no device; give cpu, cuda or cuda:N") from error
+    if device.type not in {"cpu", "cuda"}:
+        raise ServeError(f"this engine runs on cpu and cuda, not on {device.type}")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ServeError(f"there is no {device}: torch {torch.__version__} sees {torch.cuda.device_count()} GPUs here")
+    return device
+
+
+def health_of(options: Options, dims: Dims, numerics: Numerics, device: torch.device) -> EngineHealth:
     """What this process answers about itself."""
     return EngineHealth(
         ok=True,
-        model=options.model.stem,
+        model=options.name or options.model.stem,
         weights_sha256=options.weights_sha256,
-        numerics=options.numerics,
-        device=options.device,
+        numerics=numerics,
+        device=torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
         attempt=options.attempt,
         engine_version=version(),
         torch_version=str(torch.__version__),
@@ -122,7 +149,7 @@ def version() -> str:
     return ""
 
 
-async def _serve(service: Service, listener: socket.socket) -> bool:
+async def _serve(service: Service, listeners: Sequence[socket.socket]) -> bool:
     """Serve until a signal comes or the engine's thread ends; False in the second case."""
     loop, stop, died = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -136,11 +163,15 @@ async def _serve(service: Service, listener: socket.socket) -> bool:
         loop.call_soon_threadsafe(ended)
 
     service.engine.start(ended_elsewhere)
-    server = Server(service.handle)
-    listening = await server.start(listener)
+    server = Server(service.handle, at_once=max(REQUESTS_AT_ONCE, service.engine.queue_limit))
+    listening = [await server.start(listener) for listener in listeners]
+    for listener in listeners:
+        if listener.family != socket.AF_UNIX:
+            sys.stderr.write(greeting(listener, service.health.model, keyed=bool(service.api_key)))
     await stop.wait()
     whole = not died.is_set()
-    listening.close()
+    for accepting in listening:
+        accepting.close()
     await server.close()
     await asyncio.to_thread(service.engine.stop)
     return whole

@@ -1,22 +1,24 @@
-"""The engine's HTTP routes: generate, score, health, stats, cancel, tail. Answers are NDJSON, a line once known.
+"""The engine's own HTTP routes: generate, score, health, stats, cancel, tail. Answers are NDJSON, a line once known.
 
-Errors have one shape: {"code", "detail", "hint"}. A request is taken whole or not at all.
+Errors have one shape: {"code", "detail", "hint"}. A request is taken whole or not at all. What OpenAI's API has is
+served by `rwkv_engine.openai`.
 """
 
-import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 import msgspec
 
-from rwkv_engine.core import Cancel, Engine
+from rwkv_engine.core import Engine
 from rwkv_engine.errors import ItemError, QueueFullError
+from rwkv_engine.flights import Flight, Flights
 from rwkv_engine.gauges import resident_bytes
+from rwkv_engine.openai.routes import OpenAI
 from rwkv_engine.requests import Compiler
 from rwkv_engine.tail import follow
-from rwkv_engine.tasks import AnyTask, GenerateTask, Result
+from rwkv_engine.tasks import AnyTask, Sink
 from rwkvctl.httpd import NDJSON, Request, Response
 from rwkvctl.protocol.engine import EngineHealth, EngineStats, GenerateItem, ScoreItem
 
@@ -27,50 +29,35 @@ _generate_items = msgspec.json.Decoder(GenerateItem)
 _score_items = msgspec.json.Decoder(ScoreItem)
 
 
-@dataclass(eq=False, slots=True)
-class _Answers:
-    """Results of one HTTP request on their way from the engine's thread to its connection; `expected` are to come."""
-
-    loop: asyncio.AbstractEventLoop
-    expected: int = 0
-    queue: asyncio.Queue[Result | None] = field(default_factory=asyncio.Queue)
-
-    def sink(self, result: Result) -> None:
-        """Called on the engine's thread."""
-        self.loop.call_soon_threadsafe(self.queue.put_nowait, result)
-
-    def end(self) -> None:
-        self.queue.put_nowait(None)
-
-    async def lines(self) -> list[bytes]:
-        """The results that are there, at least one, as lines; none once the end has come."""
-        result = await self.queue.get()
-        lines: list[bytes] = []
-        while result is not None:
-            lines.append(_encode(result) + b"\n")
-            result = None if self.queue.empty() else self.queue.get_nowait()
-        self.expected -= len(lines)
-        return lines
-
-
 @dataclass(slots=True)
 class Service:
-    """Answers requests for one engine. `open` are the answer queues of requests in flight with their tasks."""
+    """Answers requests for one engine. Over TCP every one but `/health` needs the `api_key`, if there is one."""
 
     engine: Engine
     compiler: Compiler
     health: EngineHealth
     notes: tuple[str, ...] = ()
+    api_key: str = ""
     started_s: float = field(default_factory=time.monotonic)
-    open: dict[_Answers, list[AnyTask]] = field(default_factory=dict)
+    flights: Flights = field(init=False)
+    openai: OpenAI = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.flights = Flights(self.engine)
+        self.openai = OpenAI(self.flights, self.compiler, self.health, self.api_key)
 
     async def handle(self, request: Request) -> Response:
         """The handler of the HTTP server."""
+        return self.openai.unwelcome(request) or await self.openai.handle(request) or self._native(request)
+
+    def _native(self, request: Request) -> Response:
         match request.method, request.path:
             case "POST", "/v1/generate":
-                return self._take(request, lambda line, a: self.compiler.generate(_generate_items.decode(line), a.sink))
+                return self._take(
+                    request, lambda line, sink: self.compiler.generate(_generate_items.decode(line), sink)
+                )
             case "POST", "/v1/score":
-                return self._take(request, lambda line, a: self.compiler.score(_score_items.decode(line), a.sink))
+                return self._take(request, lambda line, sink: self.compiler.score(_score_items.decode(line), sink))
             case "GET", "/v1/health":
                 return Response(body=_encode(self.health))
             case "GET", "/v1/stats":
@@ -80,60 +67,44 @@ class Service:
             case "DELETE", path if path.startswith(ITEMS):
                 return self._delete(path.removeprefix(ITEMS))
             case _:
-                routes = "POST /v1/generate, /v1/score; GET /v1/health, /v1/stats, /v1/requests/ID/tail; "
-                routes += "DELETE /v1/requests/ID"
-                return refusal(404, "no_such_route", f"{request.method} {request.path} is not served here", routes)
+                return self._nowhere(request)
 
-    def _take(self, request: Request, compile_line: Callable[[bytes, _Answers], AnyTask]) -> Response:
-        answers = _Answers(asyncio.get_running_loop())
+    def _nowhere(self, request: Request) -> Response:
+        """No such route; over TCP clients of OpenAI's API ask, over the Unix socket our own."""
+        sentence = f"{request.method} {request.path} is not served here"
+        if request.peer is None:
+            return self.openai.nowhere(sentence)
+        routes = "POST /v1/generate, /v1/score, /v1/completions, /v1/chat/completions; GET /v1/health, /v1/stats, "
+        routes += "/v1/models, /v1/requests/ID/tail; DELETE /v1/requests/ID"
+        return refusal(404, "no_such_route", sentence, routes)
+
+    def _take(self, request: Request, compile_line: Callable[[bytes, Sink], AnyTask]) -> Response:
+        def compiled(sink: Sink, _: object) -> list[AnyTask]:
+            return compile_all(request.body, lambda line: compile_line(line, sink))
+
         try:
-            tasks = compile_all(request.body, lambda line: compile_line(line, answers))
-            self.engine.submit(tasks)
+            flight = self.flights.launch(request.gone, compiled)
         except ItemError as error:
             return refusal(400, "bad_item", str(error), "mend that item; nothing of the request was started")
         except QueueFullError as error:
             hint = f"wait for {RETRY_AFTER_S} s and send at most {error.limit} items at once; /v1/stats says the room"
             return refusal(429, "queue_full", str(error), hint, {"retry-after": str(RETRY_AFTER_S)})
-        answers.expected = sum(map(answers_of, tasks))
-        self.open[answers] = tasks
-        asyncio.ensure_future(request.gone.wait()).add_done_callback(lambda _: self._left(answers))
-        return Response(body=self._stream(answers), content_type=NDJSON)
-
-    async def _stream(self, answers: _Answers) -> AsyncIterator[bytes]:
-        """Lines as results come, until all are there or the client has gone."""
-        while answers.expected > 0 and (lines := await answers.lines()):
-            yield b"".join(lines)
-
-    def _left(self, answers: _Answers) -> None:
-        """The request has ended, well or not: cancel what is left of it."""
-        tasks = self.open.pop(answers)
-        if answers.expected > 0:
-            self._cancel(tasks)
-        answers.end()
-
-    def _cancel(self, tasks: Sequence[AnyTask], error: str = "") -> None:
-        ours = set(map(id, tasks))
-        self.engine.cancel(Cancel(lambda task: id(task) in ours, error))
+        return Response(body=lines(flight), content_type=NDJSON)
 
     def _delete(self, item_id: str) -> Response:
         """Cancel every item of that id, whatever request it came with; what it has not answered becomes an error."""
-        found = self._find(item_id)
+        found = self.flights.find(item_id)
         if not found:
             return refusal(404, "no_such_request", f"no item {item_id!r} is in flight", "it may have finished")
-        self._cancel(found, "cancelled")
+        self.flights.cancel(found, "cancelled")
         return Response(body=_encode({"cancelled": len(found)}))
 
     def _tail(self, request: Request, item_id: str) -> Response:
         """Stream what the item's samples generate, until they end."""
-        found = self._find(item_id)
+        found = self.flights.find(item_id)
         if not found:
             return refusal(404, "no_such_request", f"no item {item_id!r} is in flight", "it may have finished")
-        pieces = follow(found[0], lambda: list(self.engine.scheduler.running.values()), request.gone)
-        return Response(body=pieces, content_type=NDJSON)
-
-    def _find(self, item_id: str) -> list[AnyTask]:
-        """The tasks of that id in requests that are open."""
-        return [task for tasks in self.open.values() for task in tasks if task.id == item_id and not task.ended]
+        return Response(body=follow(found[0], request.gone), content_type=NDJSON)
 
     def stats(self) -> EngineStats:
         """The engine's figures now."""
@@ -157,13 +128,14 @@ class Service:
             finished=counters.finished,
             uptime_s=now_s - self.started_s,
             rss_bytes=resident_bytes(),
-            notes=self.notes,
+            notes=(*self.notes, *self.openai.notes()),
         )
 
 
-def answers_of(task: AnyTask) -> int:
-    """How many lines a task answers with."""
-    return len(task.keys) if isinstance(task, GenerateTask) else 1
+async def lines(flight: Flight) -> AsyncIterator[bytes]:
+    """Results as lines as they come, until all are there or the client has gone."""
+    while results := await flight.results():
+        yield b"".join(_encode(result) + b"\n" for result in results)
 
 
 def compile_all(body: bytes, compile_line: Callable[[bytes], AnyTask]) -> list[AnyTask]:

@@ -4,8 +4,10 @@ A task is done by strands. A root strand feeds the prompt; where the prompt has 
 state is saved once and each ending is a strand that starts from that snapshot.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from rwkv_engine.sample import Sample
@@ -26,7 +28,9 @@ class Snapshot:
 class States(Protocol):
     """The slots' states, as the scheduler sees them. Calls take effect in the order of the steps that are launched."""
 
-    size_bytes: int
+    @property
+    def size_bytes(self) -> int:
+        """Of one saved state."""
 
     def clear(self, slot: int) -> None:
         """Make the slot's state that of an empty sequence."""
@@ -88,6 +92,10 @@ class Strand:
     fed: int = 0
     drawn: int = 0
     replayed: int = 0
+    ordered: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ordered = all(a.position <= b.position for a, b in pairwise(self.targets))
 
     @property
     def launched(self) -> bool:
@@ -98,8 +106,11 @@ class Strand:
         """Where the present chunk must end at the latest."""
         return min((mark for mark in self.marks if mark > self.fed), default=len(self.tokens))
 
-    def targets_in(self, start: int, end: int) -> list[Target]:
-        """Targets of positions start <= p < end."""
+    def targets_in(self, start: int, end: int) -> Sequence[Target]:
+        """Targets of positions start <= p < end; only a root of many choices has them out of order, and few."""
+        if self.ordered:
+            low, high = (bisect_left(self.targets, place, key=lambda target: target.position) for place in (start, end))
+            return self.targets[low:high]
         return [target for target in self.targets if start <= target.position < end]
 
     def launch(self, tokens: int, *, draws: bool) -> None:

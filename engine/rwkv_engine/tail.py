@@ -4,14 +4,13 @@ The engine's thread is never asked or held up: a reader looks at the growing lis
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import msgspec
 
 from rwkv_engine.sample import Sample
-from rwkv_engine.strand import Strand
-from rwkv_engine.tasks import AnyTask
+from rwkv_engine.tasks import AnyTask, GenerateTask
 from rwkv_engine.tokenizer import IncrementalText
 
 LOOK_EVERY_S = 0.1
@@ -35,17 +34,14 @@ class _Reader:
         return "".join(map(self.text.feed, ids))
 
 
-async def follow(task: AnyTask, running: Callable[[], Sequence[Strand]], gone: asyncio.Event) -> AsyncIterator[bytes]:
+async def follow(task: AnyTask, gone: asyncio.Event) -> AsyncIterator[bytes]:
     """Lines until the task has ended or the client has gone. A stop suffix may show before it is recognised."""
     readers: dict[int, _Reader] = {}
     ended = False
     while not ended and not gone.is_set():
         ended = task.ended
-        for strand in running():
-            if strand.task is task and strand.sample is not None:
-                readers.setdefault(strand.part, _Reader(strand.sample))
-        for index, reader in readers.items():
-            if piece := reader.new():
+        for index, sample in list(task.samples.items()) if isinstance(task, GenerateTask) else ():
+            if piece := readers.setdefault(index, _Reader(sample)).new():
                 yield msgspec.json.encode({"id": task.id, "index": index, "text": piece}) + b"\n"
         if not ended:
             await asyncio.sleep(LOOK_EVERY_S)

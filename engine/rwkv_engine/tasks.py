@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rwkv_engine.sample import Sample, SampleRule
-from rwkv_engine.strand import Snapshot, Strand, Target
+from rwkv_engine.strand import Score, Snapshot, Strand, Target
 from rwkv_engine.tokenizer import Tokenizer
-from rwkvctl.protocol.engine import ContinuationScore, Generated, Scored, Usage
+from rwkvctl.protocol.engine import ContinuationScore, Generated, Scored, TokenLogprob, Usage
 
 Result = Generated | Scored
 Sink = Callable[[Result], None]
@@ -38,15 +38,30 @@ class TaskBase:
     ended: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """The tokens of a prompt are to be scored too, those from `start` on; `top`: with how many of the likeliest."""
+
+    start: int
+    top: int
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class GenerateTask(TaskBase):
-    """`keys` has one random key a sample; its length is the number of samples."""
+    """`keys` has one random key a sample; its length is the number of samples. `samples` are those that have begun.
+
+    With `echo`, `scores` are those of prompt tokens by their place. `ring` is called whenever a sample has grown.
+    """
 
     rule: SampleRule
     keys: tuple[int, ...]
     tokenizer: Tokenizer
     keep: bool = False
+    echo: Echo | None = None
+    ring: Callable[[], None] | None = None
     answered: set[int] = field(default_factory=set)
+    samples: dict[int, Sample] = field(default_factory=dict)
+    scores: dict[int, Score] = field(default_factory=dict)
 
     @property
     def forks(self) -> bool:
@@ -54,8 +69,8 @@ class GenerateTask(TaskBase):
 
     @property
     def reusable(self) -> int:
-        """How long a prefix of the prompt may come from a saved state."""
-        return len(self.prompt)
+        """How long a prefix of the prompt may come from a saved state: none of one that is to be scored whole."""
+        return 0 if self.echo is not None else len(self.prompt)
 
     def continue_after(self, ids: tuple[int, ...]) -> None:
         """Resolve the tail: the prompt is what was kept, then the tail's ids."""
@@ -64,13 +79,23 @@ class GenerateTask(TaskBase):
 
     def root(self, tokens: Sequence[int], origin: Snapshot | None) -> Strand:
         sample = None if self.forks else self._sample(0)
-        return Strand(self, 0, tokens, origin, sample=sample, root=True)
+        return Strand(self, 0, tokens, origin, targets=self._targets(), sample=sample, root=True)
+
+    def _targets(self) -> list[Target]:
+        """The prompt's tokens that are to be scored; `part` is a token's place."""
+        if self.echo is None:
+            return []
+        places = range(self.echo.start, len(self.prompt))
+        return [Target(place - 1, self.prompt[place], place, self.echo.top) for place in places]
+
+    def add(self, target: Target, score: Score) -> None:
+        self.scores[target.part] = score
 
     def endings(self, snapshot: Snapshot) -> list[Strand]:
         return [Strand(self, i, (), snapshot, sample=self._sample(i)) for i in range(len(self.keys))]
 
     def _sample(self, index: int) -> Sample:
-        return Sample(self.rule, self.keys[index], self.tokenizer)
+        return self.samples.setdefault(index, Sample(self.rule, self.keys[index], self.tokenizer, ring=self.ring))
 
     def answer(self, index: int, sample: Sample, ttl_s: float) -> Generated:
         """The finished sample as its client sees it."""
@@ -80,13 +105,19 @@ class GenerateTask(TaskBase):
             return Generated(id=self.id, index=index, stop="error", usage=usage, error=NOT_FINITE)
         return Generated(
             id=self.id, index=index, ids=sample.answer, text=sample.text, stop=sample.stop, usage=usage,
-            prompt_ids=self.prompt, ttl_s=ttl_s,
+            prompt_ids=self.prompt, logprobs=logprobs_of(sample), ttl_s=ttl_s,
         )  # fmt: skip
 
     def failure(self, error: str) -> list[Result]:
         """The same error for every sample that has no answer yet."""
         missing = [i for i in range(len(self.keys)) if i not in self.answered]
         return [Generated(id=self.id, index=i, stop="error", error=error) for i in missing]
+
+
+def logprobs_of(sample: Sample) -> tuple[TokenLogprob, ...]:
+    """Those of the tokens in the sample's answer; none where they were not asked for."""
+    pairs = zip(sample.answer, sample.scores, strict=False)
+    return tuple(TokenLogprob(token=token, logprob=score.logprob, top=score.top) for token, score in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +140,13 @@ class ScoreTask(TaskBase):
     """`fulls` are context and continuation in one, token 0 included; `prompt` is what they share and is fed once.
 
     A continuation's first token is scored from the prompt's last position, so single-token choices need no fork. With a
-    tail, `fulls` hold only what follows the kept sample until `continue_after` puts its ids before them.
+    tail, `fulls` hold only what follows the kept sample until `continue_after` puts its ids before them. With `top` of
+    0 or more, `scores` holds each token's score beside the sums, by its place (of a single continuation).
     """
 
     fulls: tuple[Continuation, ...]
+    top: int = -1
+    scores: dict[int, Score] = field(default_factory=dict)
     sums: list[_Sum] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -157,13 +191,15 @@ class ScoreTask(TaskBase):
         """Scored tokens whose predecessor's position p has low <= p < high, as positions less `shift`."""
         full = self.fulls[part]
         first, last = max(full.start, low + 1), min(len(full.ids), high + 1)
-        return [Target(j - 1 - shift, full.ids[j], part) for j in range(first, last)]
+        return [Target(j - 1 - shift, full.ids[j], part, max(0, self.top)) for j in range(first, last)]
 
-    def add(self, part: int, logprob: float, greedy: bool) -> None:
-        total = self.sums[part]
-        total.logprob += logprob
+    def add(self, target: Target, score: Score) -> None:
+        total = self.sums[target.part]
+        if self.top >= 0:
+            self.scores[self.fulls[target.part].start + total.tokens] = score
+        total.logprob += score.logprob
         total.tokens += 1
-        total.greedy &= greedy
+        total.greedy &= score.best
 
     def answer(self) -> Scored:
         usage = Usage(prompt=len(self.prompt), cached=self.cached)

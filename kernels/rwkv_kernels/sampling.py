@@ -1,9 +1,9 @@
 """Draw a token for each row of logits.
 
-The rule (rwkv-skills, on generated tokens only): z = (logit - cost) / temperature with banned tokens at -inf; a token
-stays if it is among the `top_k` best and the probability mass of the better ones is below `top_p`, both measured on the
-whole softmax, equal logits ordered by id; the kept ones are drawn by inverse CDF with one Philox uniform. Temperature 0
-and top_p 0 take the best (the lowest id among equals). Where nothing is cut the CDF runs in id order.
+The rule (rwkv-skills, on generated tokens only): logit - cost + bias, banned tokens at -inf; z = that / temperature; a
+token stays if it is among the `top_k` best and the probability mass of the better ones is below `top_p`, both measured
+on the whole softmax, equal logits ordered by id; the kept ones are drawn in id order, by inverse CDF with one Philox
+uniform. Temperature 0 and top_p 0 take the best (the lowest id among equals).
 """
 
 from collections.abc import Sequence
@@ -33,10 +33,13 @@ def sample(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
 
 
 def adjust(row: Tensor, draw: Draw) -> None:
-    """Subtract the costs and forbid the banned ids, in place. row: [V]."""
+    """Subtract the costs, add the biases and forbid the banned ids, in place. row: [V]."""
     if draw.costs is not None:
         ids, costs = draw.costs
         row[torch.from_numpy(ids)] -= torch.from_numpy(costs)
+    if draw.bias is not None:
+        ids, biases = draw.bias
+        row[torch.from_numpy(ids)] += torch.from_numpy(biases)
     if draw.banned is not None:
         row[torch.from_numpy(draw.banned)] = -torch.inf
 
@@ -51,7 +54,8 @@ def _draw(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
         if draw.top_p >= 1.0 and not 0 < draw.top_k < z.shape[1]:
             ids.append(_pick_whole(shares[row], point))
         else:
-            ids.append(_pick_cut(z[row], shares[row], draw, draw.top_p * total, point))
+            kept = _kept(logits[row], shares[row], draw, draw.top_p * total)
+            ids.append(int(kept[_pick(shares[row, kept], point)]))
     return ids
 
 
@@ -64,16 +68,16 @@ def _pick_whole(shares: Tensor, point: float) -> int:
     return lane * LANE + _invert(shares[lane * LANE : (lane + 1) * LANE].double().cumsum(0), goal - before)
 
 
-def _pick_cut(z: Tensor, shares: Tensor, draw: Draw, nucleus: float, point: float) -> int:
-    """Order the candidates, keep those before the cut, invert their CDF."""
-    limit = draw.top_k if 0 < draw.top_k < z.shape[0] else z.shape[0]
+def _kept(logits: Tensor, shares: Tensor, draw: Draw, nucleus: float) -> Tensor:
+    """The ids before the cut, in id order."""
+    limit = draw.top_k if 0 < draw.top_k < logits.shape[0] else logits.shape[0]
     look = min(limit, FIRST_LOOK)
     while True:
-        order = best_first(z, look)
+        order = best_first(logits, look)
         mass = shares[order].double().cumsum(0)
         kept = 1 + int(torch.searchsorted(mass[:-1], nucleus))
         if kept < look or look == limit:
-            return int(order[_invert(mass[:kept], point * float(mass[kept - 1]))])
+            return order[:kept].sort().values
         look = min(limit, 16 * look)
 
 
@@ -85,6 +89,12 @@ def best_first(z: Tensor, count: int) -> Tensor:
             ids = top.indices[:-1].sort().values
             return ids[torch.sort(z[ids], descending=True, stable=True).indices]
     return torch.sort(z, descending=True, stable=True).indices[:count]
+
+
+def _pick(shares: Tensor, point: float) -> int:
+    """Invert the CDF of a few shares: a place in them."""
+    mass = shares.double().cumsum(0)
+    return _invert(mass, point * float(mass[-1]))
 
 
 def _invert(mass: Tensor, goal: float) -> int:

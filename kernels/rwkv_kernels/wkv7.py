@@ -63,3 +63,13 @@ def fast_token(state: Tensor, x: Inputs, out: Tensor) -> None:
     s.mul_(x.w.reshape(column)).addcmul_(x.b.reshape(column), u, value=-1)
     s.addcmul_(x.k.reshape(column), x.v.reshape(row))
     torch.bmm(x.r.reshape(row), s, out=out.view(row))
+
+
+def rounding(token: Token) -> Token:
+    """The same with the state rounded to fp16 after every token, as a pool of fp16 states would hold it."""
+
+    def token_and_round(state: Tensor, x: Inputs, out: Tensor) -> None:
+        token(state, x, out)
+        state.copy_(state.half())
+
+    return token_and_round

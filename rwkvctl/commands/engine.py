@@ -1,4 +1,4 @@
-"""`rwkvctl engine serve`."""
+"""`rwkvctl engine serve` and `rwkvctl engine verify`."""
 
 from typing import NoReturn
 
@@ -18,3 +18,19 @@ def engine_serve(context: Context, rest: list[str]) -> NoReturn:
     $ rwkvctl engine serve model.pth --socket /tmp/engine.sock
     """
     become("rwkv_engine", "serve", *rest)
+
+
+@passed_verb
+def engine_verify(context: Context, rest: list[str]) -> NoReturn:
+    """Check a checkpoint's arithmetic on this machine: `rwkvctl engine verify MODEL [flags]`.
+
+    Weights, agreement with plain fp32 and with the package rwkv, and whether answers keep their bits in every batch,
+    slot, chunking and cache. Exits with 1 if a promise of the profile is broken. `rwkvctl engine verify --help` lists
+    the flags.
+
+    rest: the model, then flags of the check
+
+    $ rwkvctl engine verify builtin
+    $ rwkvctl engine verify model.pth --numerics exact --largest 1024
+    """
+    become("rwkv_engine", "verify", *rest)

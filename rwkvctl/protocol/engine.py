@@ -28,7 +28,11 @@ class Stops(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Sampling(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a token is drawn (the rule is in rwkv_kernels.sampling): temperature 0 is greedy, top_k 0 and
     top_p 1 switch those filters off; a generated token costs `presence` the first time and `frequency` each further
-    time, and all costs shrink by `decay` a step. `unpenalised` and `banned` name tokens by their text."""
+    time, and all costs shrink by `decay` a step. `unpenalised` and `banned` name tokens by their text.
+
+    `logit_bias`: (token id, number from -100 to 100 to add to its logit). `logprobs`: -1, or how many of the likeliest
+    tokens (at most 20) to report at each position beside the drawn one.
+    """
 
     max_tokens: int = 256
     temperature: float = 0.0
@@ -39,6 +43,8 @@ class Sampling(Struct, frozen=True, kw_only=True, omit_defaults=True):
     decay: float = 1.0
     unpenalised: tuple[str, ...] = ()
     banned: tuple[str, ...] = ()
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    logprobs: int = -1
 
 
 class Continue(Struct, frozen=True, kw_only=True):
@@ -56,8 +62,9 @@ class Continue(Struct, frozen=True, kw_only=True):
 class GenerateItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One prompt and how often to answer it. Exactly one of `text`, `ids`, `continue_from` is set.
 
-    A fresh prompt (`text` or `ids`) gets token 0 put before it by the engine, unless ids already begin with 0. `tail`
-    is encoded and put after `ids`: how a later stage is sent again when the engine no longer keeps the earlier one.
+    A prompt has at most 2**20 tokens. A fresh one (`text` or `ids`) gets token 0 put before it by the engine, unless
+    ids already begin with 0. `tail` is encoded and put after `ids`: how a later stage is sent again when the engine no
+    longer keeps the earlier one.
     `keys` holds one unsigned 64-bit random key for each of the `n` samples: token p of the answer is drawn from
     Philox(key, p), so neither slot nor batch nor worker matters. Missing keys count as 0, 1, 2 ...
     `keep`: hold the state of each finished sample for a later `continue_from` (the answer's `ttl_s` says how long).
@@ -85,10 +92,22 @@ class Usage(Struct, frozen=True, kw_only=True):
     generated: int = 0
 
 
+class TokenLogprob(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A token's log-probability as the model gives it, at temperature 1 and before penalties, biases and bans.
+
+    `top` are the likeliest (id, log-probability) pairs, best first; a token among them has there the same number.
+    """
+
+    token: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
+
+
 class Generated(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One finished sample. `ids` and `text` exclude the stop. `error` (with stop "error") says why there is none.
 
-    `prompt_ids` are the ids the sample started from, token 0 included, so that a later stage can be sent as ids.
+    `logprobs` has an entry for each of `ids` where the item asked for it. `prompt_ids` are the ids the sample started
+    from, token 0 included, so that a later stage can be sent as ids.
     """
 
     id: str
@@ -98,6 +117,7 @@ class Generated(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop: StopKind = "length"
     usage: Usage = Usage()
     prompt_ids: tuple[int, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
     ttl_s: float = 0.0
     error: str = ""
 

@@ -18,10 +18,10 @@ from rwkv_engine.runner import Runner
 from rwkv_engine.scheduler import Limits, Scheduler
 from rwkv_engine.state_pool import StatePool
 from rwkv_engine.tokenizer import for_vocabulary
-from rwkv_kernels import arithmetic
 from rwkv_weights import checkpoint
 from rwkv_weights.files import builtin_checkpoint_path
 from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
+from rwkvctl.protocol.numerics import Numerics
 
 TOKENIZER = for_vocabulary(257)
 WORLD = for_vocabulary(65536)
@@ -29,7 +29,7 @@ COMPILER = Compiler(TOKENIZER)
 
 
 @cache
-def model(numerics: arithmetic.Numerics) -> Model:
+def model(numerics: Numerics) -> Model:
     torch.set_num_threads(1)
     found = checkpoint.load(builtin_checkpoint_path())
     return Model.of(found, numerics)
@@ -41,7 +41,7 @@ class Lab:
 
     slots: int = 8
     prefill_tokens: int = 64
-    numerics: arithmetic.Numerics = "fp32"
+    numerics: Numerics = "fp32"
     cache_bytes: int = 0
     results: list = field(default_factory=list)
 
@@ -61,7 +61,7 @@ class Lab:
         self.results.clear()
         self.add(items)
         while not self.scheduler.idle:
-            self.engine._step()
+            self.engine.step()
         return sorted(self.results, key=lambda r: (r.id, getattr(r, "index", 0)))
 
 
@@ -149,7 +149,7 @@ def test_scores_are_those_of_the_whole_sequence() -> None:
 
 
 @pytest.mark.parametrize("numerics", ["fp32", "fast"])
-def test_scores_do_not_depend_on_how_the_context_is_given(numerics: arithmetic.Numerics) -> None:
+def test_scores_do_not_depend_on_how_the_context_is_given(numerics: Numerics) -> None:
     lab = Lab(numerics=numerics)
     ids = tuple(TOKENIZER.encode("12+34="))
     by_ids = ScoreItem(id="i", context_ids=ids, continuations=SCORED.continuations)
@@ -240,7 +240,7 @@ def test_token_0_comes_first_once() -> None:
 
 
 @pytest.mark.parametrize("numerics", ["fp32", "fast"])
-def test_a_tail_after_ids_is_a_tail_after_the_kept_sample(numerics: arithmetic.Numerics) -> None:
+def test_a_tail_after_ids_is_a_tail_after_the_kept_sample(numerics: Numerics) -> None:
     """What a runner sends when the engine that kept the first stage is gone."""
     lab = Lab(numerics=numerics)
     (first,) = lab.run(GenerateItem(id="a", text="12+34=", sampling=Sampling(max_tokens=4), keep=True))

@@ -11,9 +11,9 @@ import torch
 from rwkv_engine.layout import lay_out
 from rwkv_engine.model import Model
 from rwkv_engine.state_pool import StatePool
-from rwkv_kernels import arithmetic
 from rwkv_weights import checkpoint, synthetic
 from rwkv_weights.files import builtin_checkpoint_path
+from rwkvctl.protocol.numerics import Numerics
 
 pytest.importorskip("rwkv", reason="the oracle is the PyPI package rwkv")
 IDS = [(i * 1103515245 + 12345) % 65529 + 1 for i in range(32)]
@@ -39,7 +39,7 @@ def oracle(path: Path):
         return RWKV(model=str(path.with_suffix("")), strategy="cpu fp32")
 
 
-def engine(path: Path, numerics: arithmetic.Numerics, slots: int = 40) -> tuple[Model, StatePool]:
+def engine(path: Path, numerics: Numerics, slots: int = 40) -> tuple[Model, StatePool]:
     found = checkpoint.load(path)
     model = Model.of(found, numerics)
     return model, StatePool.allocate(found.dims, slots)

@@ -154,7 +154,7 @@ class Bench:
             self.scheduler.submit(make(item, self.results.append))  # type: ignore[arg-type]
 
     def step(self) -> None:
-        self.engine._step()
+        self.engine.step()
 
     def drain(self, steps: int = 20_000) -> list[object]:
         while not self.scheduler.idle:

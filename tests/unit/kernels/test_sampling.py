@@ -22,15 +22,14 @@ def restated(logits: list[float], draw: Draw) -> int:
     p = [math.exp(x - top) for x in z]
     total = sum(p)
     point = float(uniforms([draw.key], [draw.position])[0])
-    whole = draw.top_p >= 1.0 and not 0 < draw.top_k < len(z)
-    order = list(range(len(z))) if whole else sorted(range(len(z)), key=lambda i: (-z[i], i))
     kept, mass = [], 0.0
-    for rank, i in enumerate(order):
-        if not whole and ((0 < draw.top_k <= rank) or mass >= draw.top_p * total):
+    for rank, i in enumerate(sorted(range(len(z)), key=lambda i: (-logits[i], i))):
+        if (0 < draw.top_k <= rank) or (draw.top_p < 1.0 and mass >= draw.top_p * total):
             break
         kept.append(i)
         mass += p[i]
-    goal, seen = point * mass, 0.0
+    kept.sort()
+    goal, seen = point * sum(p[i] for i in kept), 0.0
     for i in kept:
         seen += p[i]
         if seen > goal:
@@ -139,11 +138,21 @@ def test_costs_follow_the_dense_rule(
         assert np.array_equal(found, dense.p)
 
 
-def test_costs_are_taken_off_the_logits() -> None:
+def test_the_kept_ones_are_drawn_in_id_order() -> None:
+    """As the uniform grows the ids grow, whichever of them is best; the rejected ones never appear."""
+    logits = torch.tensor([[1.0, 3.0, -9.0, 2.0]])
+    draws = [Draw(1.0, top_k=3, key=key) for key in range(200)]
+    ids = sampling.sample(logits.repeat(200, 1), draws)
+    points = uniforms([draw.key for draw in draws], [0] * 200)
+    assert [ids[i] for i in points.argsort()] == sorted(ids)
+    assert set(ids) == {0, 1, 3}
+
+
+def test_biases_are_added_and_costs_subtracted() -> None:
     costs = Costs(0.5, 0.25, 0.5, frozenset({3}))
     for token in (2, 2, 3, 1):
         costs.add(token)
     # 2: 0.5 -> 0.5*0.5+0.25 = 0.5 -> 0.25 -> 0.125; 3 is free; 1: 0.5
     logits = torch.ones(1, 4)
-    sampling.adjust(logits[0], Draw(costs=costs.current()))
-    assert logits.tolist() == [[1.0, 0.5, 0.875, 1.0]]
+    sampling.adjust(logits[0], Draw(costs=costs.current(), bias=(np.array([0, 1]), np.array([2, 1], np.float32))))
+    assert logits.tolist() == [[3.0, 1.5, 0.875, 1.0]]

@@ -162,7 +162,7 @@ def test_summary_of_a_second_dispatch() -> None:
         (["data", ""], ["list", "prepare"]),
         (["benchmarks", "s"], ["show"]),
         (["jobs", "--state", "gen"], ["generating"]),
-        (["dispatch", "--numerics", ""], ["fast", "fp32"]),
+        (["dispatch", "--numerics", ""], ["exact", "exact-fp16-state", "fast", "fast-fp16-state", "fp32"]),
         (["samples", "j1", "--wr"], ["--wrong"]),
         (["completion", ""], ["bash", "fish", "words", "zsh"]),
         (["status", "-o", "t"], ["table", "tsv"]),

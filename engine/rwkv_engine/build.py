@@ -1,0 +1,48 @@
+"""From a checkpoint to what an engine runs on a device: a runner, its slots' states, and sizes."""
+
+from dataclasses import dataclass
+
+import torch
+
+from rwkv_engine.core import StepRunner
+from rwkv_engine.model import Model
+from rwkv_engine.runner import Runner
+from rwkv_engine.scheduler import Limits
+from rwkv_engine.state_pool import StatePool
+from rwkv_engine.strand import States
+from rwkv_weights.checkpoint import Checkpoint
+from rwkv_weights.schema import Dims
+from rwkvctl.protocol.numerics import Numerics
+
+POOL_BYTES = 256 << 20  # of states by default: what still fits a CPU's outer caches for small models
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """`notes` say what was chosen."""
+
+    runner: StepRunner
+    states: States
+    limits: Limits
+    notes: tuple[str, ...] = ()
+
+
+def parts(
+    checkpoint: Checkpoint, numerics: Numerics, device: torch.device, *, slots: int = 0, lease_bytes: int = 0
+) -> Parts:
+    """Load a validated checkpoint and size everything beside it. Raises OutOfMemory."""
+    if device.type == "cpu":
+        model, limits = Model.of(checkpoint, numerics), limits_for(checkpoint.dims, slots)
+        pool = StatePool.allocate(checkpoint.dims, limits.slots)
+        return Parts(Runner(model, pool), pool, limits)
+    from rwkv_engine.gpu.assemble import assemble  # triton is imported on machines with a GPU only
+
+    made = assemble(checkpoint, numerics, device, slots=slots, lease_bytes=lease_bytes)
+    return Parts(made.runner, made.runner.pool, made.limits, made.notes)
+
+
+def limits_for(dims: Dims, slots: int) -> Limits:
+    """Many slots for small models, so that a step's overhead is shared; 16 fill a GEMM tile of a large one."""
+    fitting = POOL_BYTES // dims.state_bytes
+    chosen = slots if slots > 0 else max(16, min(64, fitting // 16 * 16))
+    return Limits(chosen, prefill_tokens=2048 if dims.width <= 256 else 256)

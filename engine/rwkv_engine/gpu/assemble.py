@@ -1,0 +1,100 @@
+"""Put a model, its slots and its caches into the memory that a GPU has free."""
+
+import gc
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from rwkv_engine.errors import OutOfMemory
+from rwkv_engine.gpu import memory
+from rwkv_engine.gpu.decode import Decode
+from rwkv_engine.gpu.memory import MemoryPlan
+from rwkv_engine.gpu.model import GpuModel
+from rwkv_engine.gpu.pool import GpuPool
+from rwkv_engine.gpu.runner import GpuRunner
+from rwkv_engine.gpu.workspace import Workspace
+from rwkv_engine.scheduler import Limits
+from rwkv_kernels.gpu.sampler import SlotDraws
+from rwkv_weights.checkpoint import Checkpoint
+from rwkvctl.protocol.numerics import PROFILES, Numerics
+
+FREE_SHARE = 0.95  # of what the driver says is free: its own figure is a little too good
+RETRIES = 4
+RETRY_SHARE = 0.85
+LEDGER = 8192  # generated tokens a slot's penalties remember; a longer sample's newest ones go unpenalised
+HOST_SHARE = 0.25  # of the host's free memory, for spilled states
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A runner ready to launch, and what was chosen for it."""
+
+    runner: GpuRunner
+    limits: Limits
+    notes: tuple[str, ...]
+
+
+def assemble(
+    checkpoint: Checkpoint, numerics: Numerics, device: torch.device, *, slots: int = 0, lease_bytes: int = 0
+) -> Assembled:
+    """Load the weights and fit everything else beside them: in `lease_bytes` if given, else in what is free.
+
+    Raises OutOfMemory with what it would take."""
+    available = lease_bytes or free_bytes(device)
+    memory.plan(checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots)  # before reading gigabytes
+    model = GpuModel.of(checkpoint, numerics, device)
+    for attempt in range(RETRIES + 1):
+        plan = memory.plan(checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots)
+        try:
+            return fill(model, plan)
+        except OutOfMemory:
+            if attempt == RETRIES:
+                raise
+        gc.collect()
+        torch.cuda.empty_cache()
+        available = int(available * RETRY_SHARE)
+    raise AssertionError("unreachable")
+
+
+def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> Assembled:
+    """Everything beside the weights, by a plan. Raises OutOfMemory."""
+    pool = GpuPool.allocate(model.dims, plan.slots, model.device, model.state_dtype)
+    space = Workspace.allocate(model.dims, max(plan.prefill_tokens, plan.slots), model.dtype, model.device)
+    try:
+        draws = SlotDraws.allocate(plan.slots + 1, model.device, LEDGER)
+        decode = Decode(model, pool, space, draws, plan.slots)
+        if graphs:
+            decode.capture()
+    except torch.OutOfMemoryError as error:
+        raise OutOfMemory(str(error)) from error
+    host_bytes = int(free_host_bytes() * HOST_SHARE) if model.device.type == "cuda" else 0
+    limits = Limits(
+        plan.slots,
+        plan.prefill_tokens,
+        cache_bytes=plan.cache_bytes // 3,
+        kept_bytes=plan.cache_bytes // 3,  # the last third is for the copies that forks are made of, and for scoring
+        host_bytes=host_bytes // 2,
+    )
+    return Assembled(GpuRunner(model, pool, space, draws, decode), limits, (str(plan),))
+
+
+def types_of(numerics: Numerics) -> tuple[torch.dtype, torch.dtype]:
+    """Of weights and of states."""
+    profile = PROFILES[numerics]
+    return (
+        torch.float16 if profile.half_weights else torch.float32,
+        torch.float16 if profile.half_state else torch.float32,
+    )
+
+
+def free_bytes(device: torch.device) -> int:
+    """What may be used of the device's memory."""
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_host_bytes() // 4
+    return int(free * FREE_SHARE)
+
+
+def free_host_bytes() -> int:
+    """What the kernel says programs may still take."""
+    with Path("/proc/meminfo").open() as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))

@@ -1,0 +1,125 @@
+"""RWKV-7 on a GPU: the kernels of one step in their order, over a slot-indexed state pool."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rwkv_engine.gpu.pool import GpuPool
+from rwkv_engine.gpu.products import Products
+from rwkv_engine.gpu.weights import Block, Weights, build
+from rwkv_engine.gpu.workspace import Workspace
+from rwkv_kernels.gpu import low_rank
+from rwkv_kernels.gpu.add_norm_mix import add_norm, add_norm_mix, embed_norm
+from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu.wkv7 import wkv7
+from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
+from rwkv_kernels.norm import HEAD_EPS, LAYER_EPS
+from rwkv_weights.checkpoint import Checkpoint
+from rwkv_weights.schema import Dims
+from rwkvctl.protocol.numerics import PROFILES, Numerics, Profile
+
+CHUNKED_MIN_TOKENS = 64  # tokens a sequence: below, cutting into chunks costs more than it saves
+BUSY_HEADS = 528  # sequences x heads: from here on the sequential recurrence keeps every multiprocessor busy
+
+
+@dataclass(frozen=True, slots=True)
+class GpuModel:
+    """A model on one device in one numerics profile."""
+
+    dims: Dims
+    weights: Weights
+    profile: Profile
+    dtype: torch.dtype
+    device: torch.device
+    products: Products
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, checkpoint: Checkpoint, numerics: Numerics, device: torch.device) -> "GpuModel":
+        """Take a validated checkpoint to the device."""
+        profile = PROFILES[numerics]
+        dtype = torch.float16 if profile.half_weights else torch.float32
+        weights = build(checkpoint, numerics, device)
+        return cls(checkpoint.dims, weights, profile, dtype, device, Products(profile.exact))
+
+    @property
+    def state_dtype(self) -> torch.dtype:
+        return torch.float16 if self.profile.half_state else torch.float32
+
+    def step(self, pool: GpuPool, space: Workspace, rows: Rows, ids: Tensor) -> Tensor:
+        """Feed ids [R] and leave the slots' states behind them. Returns the residual of each row [R, D] in fp32."""
+        count = ids.shape[0]
+        now, after = space.residual[0, :count], space.residual[1, :count]
+        norm0 = self.weights.norm0
+        embed_norm(ids, self.weights.embedding, norm0.weight, norm0.bias, LAYER_EPS, now)
+        delta: Tensor | None = None
+        for layer, block in enumerate(self.weights.blocks):
+            delta = self._time_mix(block, layer, pool, space, rows, now, delta, after)
+            delta = self._channel_mix(block, layer, pool, space, rows, after, delta, now)
+        assert delta is not None
+        for part in delta:
+            now += part
+        last = rows.starts[1:] - 1
+        pool.hidden.index_copy_(0, rows.slots.long(), now if rows.decode else now.index_select(0, last.long()))
+        return now
+
+    def _time_mix(
+        self, block: Block, layer: int, pool: GpuPool, space: Workspace, rows: Rows, x: Tensor, delta: Tensor | None,
+        x_out: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """x plus the increment before goes to `x_out`; returns this layer's increment, [S, R, D]."""
+        count, width = x.shape
+        mixed = space.mixed[: 6 * count * width].view(6, count, width)
+        add_norm_mix(
+            x, delta, block.norm1.weight, block.norm1.bias, LAYER_EPS, block.shares, pool.shift[:, layer, 0], rows,
+            x_out, mixed,
+        )  # fmt: skip
+        rkv = space.rkv[: 3 * count * width].view(3, count, width)
+        self.products.planes(mixed[:3], block.rkv, rkv)
+        ranks = space.ranks[: count * block.down.ranks].view(count, -1)
+        low_rank.down(mixed, block.down, ranks, space.scratch)
+        decay, rate, gate, read = (t[:count] for t in (space.decay, space.rate, space.gate, space.read))
+        v_first = space.v_first[:count]
+        low_rank.up(ranks, block.up, rkv[2], v_first if layer else None, decay, rate, gate)
+        if not layer:
+            v_first.copy_(rkv[2])
+        recurrence = wkv7_chunked if self._long(rows, count) else wkv7
+        recurrence(
+            rkv[0], rkv[1], rkv[2], rate, gate, decay, block.k_k, block.k_a, block.r_k, block.head_norm.weight,
+            block.head_norm.bias, HEAD_EPS, pool.wkv[:, layer], rows, read,
+        )  # fmt: skip
+        return self.products.parts(read, block.output, space.parts)
+
+    def _channel_mix(
+        self, block: Block, layer: int, pool: GpuPool, space: Workspace, rows: Rows, x: Tensor, delta: Tensor,
+        x_out: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """Likewise for the feed-forward."""
+        count, width = x.shape
+        mixed = space.mixed[: count * width].view(1, count, width)
+        add_norm_mix(
+            x, delta, block.norm2.weight, block.norm2.bias, LAYER_EPS, block.share, pool.shift[:, layer, 1], rows,
+            x_out, mixed,
+        )  # fmt: skip
+        hidden = space.hidden[:count]
+        self.products.relu_squared(mixed[0], block.key, hidden)
+        return self.products.parts(hidden, block.value.t(), space.parts, sparse=True)
+
+    def _long(self, rows: Rows, count: int) -> bool:
+        """Whether a few long prompts would leave most of the GPU idle in the token-sequential recurrence."""
+        sequences = rows.slots.shape[0]
+        few = sequences * self.dims.heads < BUSY_HEADS and count >= CHUNKED_MIN_TOKENS * sequences
+        return few and not self.profile.exact and not self.profile.half_state
+
+    def normed(self, hidden: Tensor) -> Tensor:
+        """[Q, D] residuals -> what the head takes, [Q, D] of the profile's type."""
+        norm = self.weights.norm_out
+        out = torch.empty(hidden.shape, dtype=self.dtype, device=self.device)
+        add_norm(hidden, None, norm.weight, norm.bias, LAYER_EPS, None, out)
+        return out
+
+    def logits(self, hidden: Tensor, out: Tensor) -> Tensor:
+        """[Q, D] residuals -> out [Q, V] in fp32."""
+        self.products.planes(self.normed(hidden)[None], self.weights.head[None], out[None])
+        return out

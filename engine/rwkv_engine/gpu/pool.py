@@ -1,0 +1,86 @@
+"""The states of all slots on a GPU, in one allocation that is made when the engine starts: graphs hold its addresses.
+
+Slot first, so that saving, forking or spilling a state is one copy. The last slot is the scratch slot, which padding
+rows and halted samples write to.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from rwkv_engine.errors import OutOfMemory
+from rwkv_weights.schema import HEAD_SIZE, Dims
+
+
+class Saved(NamedTuple):
+    """A copy of one slot's state: [L, H, N, N], [L, 2, D], [D]."""
+
+    wkv: Tensor
+    shift: Tensor
+    hidden: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPool:
+    """`wkv` [S, L, H, N, N] (fp32 or fp16), `shift` [S, L, 2, D] and `hidden` [S, D] in fp32; S counts the scratch."""
+
+    wkv: Tensor
+    shift: Tensor
+    hidden: Tensor
+
+    @classmethod
+    def allocate(cls, dims: Dims, slots: int, device: torch.device, state: torch.dtype) -> "GpuPool":
+        """Zero states for `slots` sequences and the scratch slot. Raises OutOfMemory."""
+        rows = slots + 1
+        try:
+            return cls(
+                torch.zeros(rows, dims.layers, dims.heads, HEAD_SIZE, HEAD_SIZE, device=device, dtype=state),
+                torch.zeros(rows, dims.layers, 2, dims.width, device=device),
+                torch.zeros(rows, dims.width, device=device),
+            )
+        except torch.OutOfMemoryError as error:
+            raise OutOfMemory from error
+
+    @property
+    def scratch(self) -> int:
+        return self.wkv.shape[0] - 1
+
+    @property
+    def size_bytes(self) -> int:
+        """Of one saved state."""
+        return sum(tensor[0].numel() * tensor.element_size() for tensor in (self.wkv, self.shift, self.hidden))
+
+    def clear(self, slot: int) -> None:
+        """Make the slot's state that of an empty sequence."""
+        self.wkv[slot].zero_()
+        self.shift[slot].zero_()
+
+    def save(self, slot: int) -> Saved:
+        """A copy of the slot's state. Raises OutOfMemory."""
+        try:
+            return Saved(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
+        except torch.OutOfMemoryError as error:
+            raise OutOfMemory from error
+
+    def load(self, slot: int, payload: object) -> None:
+        """Put a saved state into the slot, bit for bit, from the device or from pinned memory."""
+        assert isinstance(payload, Saved)
+        self.wkv[slot].copy_(payload.wkv, non_blocking=True)
+        self.shift[slot].copy_(payload.shift, non_blocking=True)
+        self.hidden[slot].copy_(payload.hidden, non_blocking=True)
+
+    def spill(self, payload: object) -> Saved:
+        """The same state in pinned memory of the host. Raises OutOfMemory."""
+        assert isinstance(payload, Saved)
+        try:
+            return Saved(*(to_host(tensor) for tensor in payload))
+        except (torch.OutOfMemoryError, RuntimeError) as error:  # pinning fails with the latter
+            raise OutOfMemory from error
+
+
+def to_host(tensor: Tensor) -> Tensor:
+    """A copy in the host's memory, in the order of the stream; pinned where there is a GPU."""
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
+    return host.copy_(tensor, non_blocking=True)

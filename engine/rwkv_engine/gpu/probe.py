@@ -1,0 +1,19 @@
+"""Logits of one sequence straight from the kernels, for checks against other arithmetic."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rwkv_engine.gpu.rows import of_sequences
+from rwkv_engine.gpu.runner import GpuRunner
+from rwkv_engine.verify.trial import Loaded, Setting
+
+
+def sequence_logits(loaded: Loaded, ids: Sequence[int]) -> Tensor:
+    """[T, V] from the empty state."""
+    runner = loaded(Setting(1, len(ids), graphs=False)).runner
+    assert isinstance(runner, GpuRunner)
+    rows, fed = of_sequences([(0, ids)], runner.model.device)
+    residual = runner.model.step(runner.pool, runner.space, rows, fed)
+    return runner.model.logits(residual, torch.empty(len(ids), runner.model.dims.vocabulary, device=residual.device))

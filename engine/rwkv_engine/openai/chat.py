@@ -1,0 +1,130 @@
+"""`POST /v1/chat/completions`."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from rwkv_engine.openai import logprobs
+from rwkv_engine.openai.desk import Desk, Head
+from rwkv_engine.openai.generation import Choice, Generation
+from rwkv_engine.openai.messages import DEFAULT_CHAT_TOKENS, ChatRequest
+from rwkv_engine.openai.orders import Order, check_stream, sampling_of, stops_of
+from rwkv_engine.openai.pieces import Piece
+from rwkv_engine.openai.prompts import of_text
+from rwkv_engine.openai.refusals import bad
+from rwkv_engine.openai.stream import streamed
+from rwkv_engine.openai.templates import DEFAULT, Rendered, render, template_named
+from rwkv_engine.openai.thinking import Said, Splitter
+from rwkvctl.httpd import Request, Response
+
+EVENT = "chat.completion.chunk"
+
+
+async def chat(desk: Desk, request: Request) -> Response:
+    """Raises Refusal."""
+    asked = desk.reader.read(request.body, ChatRequest)
+    suffix = desk.template_asked(asked.model)
+    name = asked.chat_template_kwargs.template or asked.chat_template or suffix or DEFAULT
+    check_stream(asked)
+    if asked.top_logprobs is not None and not asked.logprobs:
+        raise bad("top_logprobs", "it needs logprobs to be true")
+    rendered = render(asked.messages, template_named(name))
+    head = desk.head("chat.completion", "chatcmpl")
+    prompt = of_text(rendered.text, desk.tokens)
+    generation = desk.launcher.launch(request.gone, head.id, [prompt], order_of(asked, rendered))
+    answer = Chat(desk, head, asked, rendered, generation)
+    if asked.stream:
+        return streamed(answer.chunks())
+    await generation.finish()
+    return Response(body=msgspec.json.encode(answer.whole()))
+
+
+def order_of(asked: ChatRequest, rendered: Rendered) -> Order:
+    """Raises Refusal."""
+    max_tokens = asked.max_completion_tokens or asked.max_tokens or DEFAULT_CHAT_TOKENS
+    top = (asked.top_logprobs or 0) if asked.logprobs else -1
+    sampling = sampling_of(asked, max_tokens, top)
+    return Order(
+        n=asked.n, sampling=sampling, stops=stops_of(asked, rendered.stops), seed=asked.seed, rings=asked.stream
+    )
+
+
+@dataclass(slots=True)
+class Voice:
+    """One choice of a stream: how its text is split, and how many of its tokens were told."""
+
+    splitter: Splitter
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """The answer to one request."""
+
+    desk: Desk
+    head: Head
+    asked: ChatRequest
+    rendered: Rendered
+    generation: Generation
+    voices: dict[int, Voice] = field(default_factory=dict)
+
+    def whole(self) -> Mapping[str, Any]:
+        """All of it at once."""
+        choices = [self._choice(choice) for choice in self.generation.choices]
+        return self.head.reply(choices=choices, usage=self.generation.usage.told())
+
+    async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
+        """It as a stream: who speaks, what they say, why they ended. Raises Refusal."""
+        usage: dict[str, Any] = {"usage": None} if self.asked.with_usage else {}
+        for choice in self.generation.choices:
+            role = {"role": "assistant", "content": ""}
+            yield self.head.reply(EVENT, choices=[told(choice.index, role)], **usage)
+        async for choice, piece in self.generation.pieces():
+            for shown in self._said(choice, piece):
+                yield self.head.reply(EVENT, choices=[shown], **usage)
+        if self.asked.with_usage:
+            yield self.head.reply(EVENT, choices=[], usage=self.generation.usage.told())
+
+    def _choice(self, choice: Choice) -> dict[str, Any]:
+        said = Splitter.after(self.rendered).feed(choice.data.decode(errors="replace"), end=True)
+        message: dict[str, Any] = {"role": "assistant", "content": said.answer, "refusal": None}
+        if self.rendered.phase == "thinking":
+            message["reasoning_content"] = said.thought
+        return {
+            "index": choice.index,
+            "message": message,
+            "logprobs": self._logprobs(choice, 0, len(choice.entries)),
+            "finish_reason": choice.finish_reason,
+        }
+
+    def _said(self, choice: Choice, piece: Piece) -> list[dict[str, Any]]:
+        """A piece as events; an end has an event of its own."""
+        voice = self.voices.setdefault(choice.index, Voice(Splitter.after(self.rendered)))
+        delta = delta_of(voice.splitter.feed(piece.text, end=piece.last))
+        scores = self._logprobs(choice, voice.tokens, piece.tokens)
+        voice.tokens = piece.tokens
+        events = [told(choice.index, delta, scores)] if delta or (scores and scores["content"]) else []
+        return [*events, told(choice.index, {}, None, choice.finish_reason)] if piece.last else events
+
+    def _logprobs(self, choice: Choice, start: int, end: int) -> dict[str, Any] | None:
+        """Those of the answer's tokens from `start` on; a stop is not part of a message."""
+        if not self.asked.logprobs:
+            return None
+        sample = choice.sample
+        kept = len(sample.answer) if sample is not None and sample.stop is not None else end
+        return logprobs.of_chat(self.desk.tokens, choice.entries[start : min(end, kept)], self.asked.top_logprobs or 0)
+
+
+def delta_of(said: Said) -> dict[str, str]:
+    """What was said, as far as anything was."""
+    both = {"reasoning_content": said.thought, "content": said.answer}
+    return {name: text for name, text in both.items() if text}
+
+
+def told(
+    index: int, delta: dict[str, str], scores: dict[str, Any] | None = None, finish_reason: str | None = None
+) -> dict[str, Any]:
+    """One choice of an event."""
+    return {"index": index, "delta": delta, "logprobs": scores, "finish_reason": finish_reason}

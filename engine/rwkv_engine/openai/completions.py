@@ -1,0 +1,123 @@
+"""`POST /v1/completions`."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from rwkv_engine.openai import logprobs
+from rwkv_engine.openai.desk import Desk, Head
+from rwkv_engine.openai.generation import Choice, Generation
+from rwkv_engine.openai.messages import CompletionRequest
+from rwkv_engine.openai.orders import Order, check_stream, sampling_of, stops_of
+from rwkv_engine.openai.pieces import Piece
+from rwkv_engine.openai.prompts import prompts_of
+from rwkv_engine.openai.refusals import bad
+from rwkv_engine.openai.stream import streamed
+from rwkv_engine.openai.tokens import Offsets
+from rwkvctl.httpd import Request, Response
+
+OFF = -1
+
+
+async def complete(desk: Desk, request: Request) -> Response:
+    """Raises Refusal."""
+    asked = desk.reader.read(request.body, CompletionRequest)
+    check(desk, asked)
+    head = desk.head("text_completion", "cmpl")
+    generation = desk.launcher.launch(request.gone, head.id, prompts_of(asked.prompt, desk.tokens), order_of(asked))
+    answer = Completion(desk, head, asked, generation)
+    if asked.stream:
+        return streamed(answer.chunks())
+    await generation.finish()
+    return Response(body=msgspec.json.encode(answer.whole()))
+
+
+def check(desk: Desk, asked: CompletionRequest) -> None:
+    """What goes together and what does not. Raises Refusal."""
+    if desk.template_asked(asked.model):
+        raise bad("model", "a template belongs to chats; completions take the prompt as it is")
+    check_stream(asked)
+    if asked.suffix:
+        raise bad("suffix", "inserting before a suffix is not supported")
+    if asked.best_of is not None and asked.best_of != asked.n:
+        raise bad("best_of", f"it is {asked.best_of}, but n is {asked.n}; choosing among samples is not supported")
+    if asked.max_tokens == 0 and not asked.echo and asked.prompt_logprobs is None:
+        raise bad("max_tokens", "0 gives something only with echo or prompt_logprobs")
+    if asked.prompt_logprobs is not None and asked.stream:
+        raise bad("prompt_logprobs", "it is not given in streams")
+
+
+def order_of(asked: CompletionRequest) -> Order:
+    """Raises Refusal."""
+    top = OFF if asked.logprobs is None else asked.logprobs
+    prompt_top = max(top if asked.echo else OFF, OFF if asked.prompt_logprobs is None else asked.prompt_logprobs)
+    return Order(
+        n=asked.n,
+        sampling=sampling_of(asked, asked.max_tokens, top),
+        stops=stops_of(asked),
+        seed=asked.seed,
+        prompt_top=prompt_top,
+        echo=asked.echo,
+        rings=asked.stream,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The answer to one request."""
+
+    desk: Desk
+    head: Head
+    asked: CompletionRequest
+    generation: Generation
+    offsets: dict[int, Offsets] = field(default_factory=dict)
+
+    def whole(self) -> Mapping[str, Any]:
+        """All of it at once."""
+        choices = [self._choice(choice) for choice in self.generation.choices]
+        return self.head.reply(choices=choices, usage=self.generation.usage.told())
+
+    async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
+        """It as a stream. Raises Refusal."""
+        usage: dict[str, Any] = {"usage": None} if self.asked.with_usage else {}
+        seen: dict[int, int] = {}
+        async for choice, piece in self.generation.pieces():
+            yield self.head.reply(choices=[self._chunk(choice, piece, seen)], **usage)
+        if self.asked.with_usage:
+            yield self.head.reply(choices=[], usage=self.generation.usage.told())
+
+    def _choice(self, choice: Choice) -> dict[str, Any]:
+        text = ((choice.prompt.data if self.asked.echo else b"") + choice.data).decode(errors="replace")
+        shown = self._shown(choice, text, self._echoed(choice), choice.entries, choice.finish_reason)
+        if self.asked.prompt_logprobs is not None:
+            own = choice.prompt_entries
+            shown["prompt_logprobs"] = logprobs.of_prompt(self.desk.tokens, own, self.asked.prompt_logprobs)
+        return shown
+
+    def _chunk(self, choice: Choice, piece: Piece, seen: dict[int, int]) -> dict[str, Any]:
+        """A piece with the tokens that are new in it; with the first one comes the prompt, if it is echoed."""
+        echoed = self._echoed(choice) if choice.index not in seen else ()
+        entries = choice.entries[seen.get(choice.index, 0) : piece.tokens]
+        seen[choice.index] = piece.tokens
+        return self._shown(choice, piece.text, echoed, entries, choice.finish_reason if piece.last else None)
+
+    def _echoed(self, choice: Choice) -> Sequence[logprobs.Entry]:
+        return choice.prompt_entries if self.asked.echo and self.asked.logprobs is not None else ()
+
+    def _shown(
+        self,
+        choice: Choice,
+        text: str,
+        echoed: Sequence[logprobs.Entry],
+        entries: Sequence[logprobs.Entry],
+        finish_reason: str | None,
+    ) -> dict[str, Any]:
+        scores: dict[str, Any] | None = None
+        if self.asked.logprobs is not None:
+            tokens = self.desk.tokens
+            pieces = [*(tokens.bytes_of(i) for i, _ in echoed), *(tokens.tokenizer.token_bytes(i) for i, _ in entries)]
+            places = self.offsets.setdefault(choice.index, Offsets()).of(pieces, text)
+            scores = logprobs.of_completion(tokens, [*echoed, *entries], self.asked.logprobs, places)
+        return {"index": choice.index, "text": text, "logprobs": scores, "finish_reason": finish_reason}

@@ -1,0 +1,138 @@
+"""The bodies of OpenAI requests as far as they are understood. Defaults are neutral: what is not asked for is off.
+
+Ranges are part of the types, so a bad value is refused by name while the body is read. A field that is not here has no
+effect; the engine counts it (`rwkv_engine.openai.reading`).
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from rwkv_engine.requests import MAX_BIAS, MAX_PROMPT_TOKENS, MAX_SAMPLES, MAX_TOP
+
+DEFAULT_CHAT_TOKENS = 8192
+LONGEST_STOP = 1000
+
+Count = Annotated[int, Meta(ge=0, le=MAX_PROMPT_TOKENS)]
+Positive = Annotated[int, Meta(ge=1, le=MAX_PROMPT_TOKENS)]
+Samples = Annotated[int, Meta(ge=1, le=MAX_SAMPLES)]
+Top = Annotated[int, Meta(ge=0, le=MAX_TOP)]
+Bias = Annotated[float, Meta(ge=-MAX_BIAS, le=MAX_BIAS)]
+Penalty = Annotated[float, Meta(ge=-2.0, le=2.0)]
+Alpha = Annotated[float, Meta(ge=-100.0, le=100.0)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Seed = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Stop = Annotated[str, Meta(min_length=1, max_length=LONGEST_STOP)]
+Id = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
+
+
+class StreamOptions(Struct, frozen=True, kw_only=True):
+    """`include_usage`: a last event with the usage of the whole request."""
+
+    include_usage: bool = False
+
+
+class Drawing(Struct, frozen=True, kw_only=True):
+    """What completions and chats share.
+
+    `presence_penalty` and `frequency_penalty` are OpenAI's rule on generated tokens; `alpha_*` is RWKV's own, in their
+    place. `top_k` 0 or -1 is off. `ignore_eos`: token 0 does not end a sample. `user` is not looked at.
+    """
+
+    model: str = ""
+    n: Samples = 1
+    temperature: Annotated[float, Meta(ge=0.0, le=100.0)] = 1.0
+    top_p: Share = 1.0
+    top_k: Annotated[int, Meta(ge=-1, le=1 << 20)] = 0
+    stop: Stop | Annotated[list[Stop], Meta(max_length=16)] = []
+    seed: Seed | None = None
+    logit_bias: dict[Id, Bias] = {}
+    presence_penalty: Penalty = 0.0
+    frequency_penalty: Penalty = 0.0
+    alpha_presence: Alpha = 0.0
+    alpha_frequency: Alpha = 0.0
+    alpha_decay: Share = 1.0
+    ignore_eos: bool = False
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    user: Any = None
+
+    @property
+    def stops(self) -> list[str]:
+        return [self.stop] if isinstance(self.stop, str) else list(self.stop)
+
+    @property
+    def with_usage(self) -> bool:
+        return self.stream_options is not None and self.stream_options.include_usage
+
+
+class CompletionRequest(Drawing, frozen=True, kw_only=True):
+    """`POST /v1/completions`. `prompt`: text, ids, or a list of either; `prompt_logprobs` is vLLM's extension."""
+
+    prompt: Any
+    max_tokens: Count = 16
+    echo: bool = False
+    logprobs: Top | None = None
+    prompt_logprobs: Top | None = None
+    best_of: Samples | None = None
+    suffix: str = ""
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """A piece of a message's content."""
+
+    type: str
+    text: str = ""
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """A turn of a chat."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[Part] | None = None
+
+
+class ResponseFormat(Struct, frozen=True, kw_only=True):
+    """Only text is given."""
+
+    type: Literal["text"] = "text"
+
+
+class TemplateChoice(Struct, frozen=True, kw_only=True):
+    """`chat_template_kwargs`: which template, by name."""
+
+    template: str = ""
+
+
+class ChatRequest(Drawing, frozen=True, kw_only=True):
+    """`POST /v1/chat/completions`. `max_completion_tokens` wins over `max_tokens`."""
+
+    messages: Annotated[list[Message], Meta(min_length=1)]
+    max_tokens: Positive | None = None
+    max_completion_tokens: Positive | None = None
+    logprobs: bool = False
+    top_logprobs: Top | None = None
+    chat_template: str = ""
+    chat_template_kwargs: TemplateChoice = TemplateChoice()
+    response_format: ResponseFormat = ResponseFormat()
+    tools: Annotated[list[Any], Meta(max_length=0)] = []
+    functions: Annotated[list[Any], Meta(max_length=0)] = []
+
+
+class TokenizeRequest(Struct, frozen=True, kw_only=True):
+    """`POST /tokenize`: a text, or messages in either field. There is no special token to add."""
+
+    prompt: str | list[Message] | None = None
+    messages: list[Message] | None = None
+    model: str = ""
+    add_special_tokens: bool = True
+    return_token_strs: bool = False
+    chat_template: str = ""
+    chat_template_kwargs: TemplateChoice = TemplateChoice()
+
+
+class DetokenizeRequest(Struct, frozen=True, kw_only=True):
+    """`POST /detokenize`."""
+
+    tokens: list[Id]
+    model: str = ""

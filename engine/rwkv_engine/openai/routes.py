@@ -1,0 +1,109 @@
+"""OpenAI's routes, and those of vLLM that harnesses ask for: which path is whose, who may ask, what errors become."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import unquote
+
+import msgspec
+
+from rwkv_engine.flights import Flights
+from rwkv_engine.openai.chat import chat
+from rwkv_engine.openai.completions import complete
+from rwkv_engine.openai.desk import Desk
+from rwkv_engine.openai.launch import Launcher
+from rwkv_engine.openai.refusals import Refusal, no_route, unknown_model, wrong_key, wrong_method
+from rwkv_engine.openai.templates import TEMPLATES
+from rwkv_engine.openai.tokenizing import detokenize, tokenize, tokenizer_info
+from rwkv_engine.openai.tokens import Tokens
+from rwkv_engine.requests import MAX_PROMPT_TOKENS, Compiler
+from rwkvctl.httpd import Request, Response, bearer_is
+from rwkvctl.protocol.engine import EngineHealth
+
+Route = Callable[[Desk, Request], Awaitable[Response]]
+MODELS: Final = "/v1/models"
+
+
+async def models(desk: Desk, _: Request) -> Response:
+    """`GET /v1/models`."""
+    return Response(body=msgspec.json.encode({"object": "list", "data": [card(desk)]}))
+
+
+async def model(desk: Desk, request: Request) -> Response:
+    """`GET /v1/models/NAME`. Raises Refusal."""
+    asked = unquote(request.path.removeprefix(f"{MODELS}/"))
+    if asked not in desk.names:
+        raise unknown_model(asked, desk.name)
+    return Response(body=msgspec.json.encode(card(desk)))
+
+
+def card(desk: Desk) -> dict[str, object]:
+    """What is told of the model. `NAME:TEMPLATE` names it with one of `templates`."""
+    return {
+        "id": desk.name,
+        "object": "model",
+        "created": desk.since,
+        "owned_by": "rwkvctl",
+        "max_model_len": MAX_PROMPT_TOKENS,
+        "templates": list(TEMPLATES),
+    }
+
+
+async def health(_: Desk, __: Request) -> Response:
+    """`GET /health`: whoever gets an answer knows enough."""
+    return Response(body=b'{"status":"ok"}')
+
+
+async def version(desk: Desk, _: Request) -> Response:
+    """`GET /version`."""
+    return Response(body=msgspec.json.encode({"version": desk.version}))
+
+
+ROUTES: Final[dict[str, tuple[str, Route]]] = {
+    "/v1/completions": ("POST", complete),
+    "/v1/chat/completions": ("POST", chat),
+    MODELS: ("GET", models),
+    "/health": ("GET", health),
+    "/version": ("GET", version),
+    "/tokenize": ("POST", tokenize),
+    "/detokenize": ("POST", detokenize),
+    "/tokenizer_info": ("GET", tokenizer_info),
+    "/v1/tokenize": ("POST", tokenize),
+    "/v1/detokenize": ("POST", detokenize),
+    "/v1/tokenizer_info": ("GET", tokenizer_info),
+}
+
+
+class OpenAI:
+    """Answers OpenAI's clients for one engine."""
+
+    def __init__(self, flights: Flights, compiler: Compiler, health: EngineHealth, api_key: str) -> None:
+        fingerprint = f"{health.numerics}-{health.device}-{health.engine_version}"
+        launcher = Launcher(flights, compiler)
+        self.desk = Desk(health.model, launcher, Tokens(compiler.tokenizer), fingerprint, health.engine_version)
+        self.api_key = api_key
+
+    def unwelcome(self, request: Request) -> Response | None:
+        """A refusal for a request over TCP without the key; the Unix socket belongs to its owner anyway."""
+        if not self.api_key or request.peer is not None or request.path == "/health":
+            return None
+        return None if bearer_is(request, self.api_key) else wrong_key().response()
+
+    async def handle(self, request: Request) -> Response | None:
+        """The answer, or None for a path that is not one of these."""
+        method, route = ROUTES.get(request.path, ("GET", model if request.path.startswith(f"{MODELS}/") else None))
+        if route is None:
+            return None
+        try:
+            if request.method != method:
+                raise wrong_method(request.method, request.path, method)
+            return await route(self.desk, request)
+        except Refusal as refusal:
+            return refusal.response()
+
+    def nowhere(self, sentence: str) -> Response:
+        """A path that nobody serves."""
+        return no_route(sentence).response()
+
+    def notes(self) -> tuple[str, ...]:
+        """Lines for /v1/stats."""
+        return self.desk.reader.notes()

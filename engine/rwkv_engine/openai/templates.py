@@ -1,0 +1,97 @@
+"""The prompt formats that RWKV-7 checkpoints were trained on, as data, and how messages become a prompt.
+
+After RWKV7-G1x-templates.txt of RWKV-LM: a blank line ends a turn, so in what users and systems say blank lines become
+line breaks. Messages that end with the assistant's are continued where they end.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rwkv_engine.openai.messages import Message
+from rwkv_engine.openai.refusals import bad
+
+Phase = Literal["verbatim", "answering", "thinking"]
+_BLANK_LINES = re.compile(r"\n{2,}")
+NAMES: Final = {"system": "System", "developer": "System", "user": "User", "assistant": "Assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """`opening` is put after `Assistant:` for a new answer; `stops` end it; `turns`: whether turns are named at all.
+
+    `phase` is what the model writes first: an answer, a thought, or text that is not to be looked at.
+    """
+
+    opening: str = ""
+    stops: tuple[str, ...] = ("\n\nUser", "\n\nSystem:", "\n\nAssistant:")
+    turns: bool = True
+    phase: Phase = "answering"
+
+
+TEMPLATES: Final = {
+    "base": Template(stops=(), turns=False, phase="verbatim"),
+    "chat": Template(),
+    "think": Template(opening=" <think", phase="thinking"),
+    "fake-think": Template(opening=" <think>\n</think"),
+}
+DEFAULT: Final = "chat"
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A prompt, the stops that belong to it, and what the model goes on with."""
+
+    text: str
+    stops: tuple[str, ...]
+    phase: Phase
+
+
+def template_named(name: str) -> Template:
+    """Raises Refusal."""
+    if name not in TEMPLATES:
+        raise bad("chat_template", f"there is no template {name!r}; there are {', '.join(TEMPLATES)}")
+    return TEMPLATES[name]
+
+
+def render(messages: Sequence[Message], template: Template) -> Rendered:
+    """Raises Refusal for content that is not text."""
+    *before, last = messages
+    going_on = last.role == "assistant"
+    turns = [turn(message, template) for message in (before if going_on else messages)]
+    if going_on:
+        told = text_of(last)
+        turns.append(f"Assistant: {told}" if template.turns else told)
+        return Rendered("\n\n".join(turns), template.stops, phase_after(told, template))
+    if template.turns:
+        turns.append(f"Assistant:{template.opening}")
+    return Rendered("\n\n".join(turns), template.stops, template.phase)
+
+
+def turn(message: Message, template: Template) -> str:
+    """A finished turn."""
+    text = text_of(message)
+    if not template.turns:
+        return text
+    return f"{NAMES[message.role]}: {text.strip() if message.role == 'assistant' else cleaned(text)}"
+
+
+def cleaned(text: str) -> str:
+    """What a user or system says, without blank lines."""
+    return _BLANK_LINES.sub("\n", text.replace("\r\n", "\n")).strip()
+
+
+def phase_after(told: str, template: Template) -> Phase:
+    """Where an answer stands that was begun by the client: inside a thought, or in text that goes on as it is."""
+    return "thinking" if template.phase == "thinking" and "<think" in told and "</think>" not in told else "verbatim"
+
+
+def text_of(message: Message) -> str:
+    """The text of a message. Raises Refusal for images and the like."""
+    if message.content is None or isinstance(message.content, str):
+        return message.content or ""
+    other = next((part.type for part in message.content if part.type != "text"), None)
+    if other is not None:
+        raise bad("messages", f"a content part is of type {other!r}; only text is understood")
+    return "".join(part.text for part in message.content)

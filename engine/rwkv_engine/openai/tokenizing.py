@@ -1,0 +1,62 @@
+"""`/tokenize`, `/detokenize`, `/tokenizer_info` in vLLM's shapes: a harness uses the vocabulary without having it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rwkv_engine.errors import ItemError
+from rwkv_engine.openai.desk import Desk
+from rwkv_engine.openai.messages import DetokenizeRequest, Message, TokenizeRequest
+from rwkv_engine.openai.prompts import of_ids
+from rwkv_engine.openai.refusals import bad, of_item
+from rwkv_engine.openai.templates import DEFAULT, render, template_named
+from rwkv_engine.openai.tokens import END
+from rwkv_engine.requests import MAX_PROMPT_TOKENS
+from rwkvctl.httpd import Request, Response
+
+
+async def tokenize(desk: Desk, request: Request) -> Response:
+    """Raises Refusal."""
+    asked = desk.reader.read(request.body, TokenizeRequest)
+    try:
+        ids = desk.tokens.encode(text_of(desk, asked))
+    except ItemError as error:
+        raise of_item(error, "prompt") from error
+    names = [desk.tokens.name(token) for token in ids] if asked.return_token_strs else None
+    body = {"count": len(ids), "max_model_len": MAX_PROMPT_TOKENS, "tokens": ids, "token_strs": names}
+    return Response(body=msgspec.json.encode(body))
+
+
+def text_of(desk: Desk, asked: TokenizeRequest) -> str:
+    """The text, or the prompt that the messages become. Raises Refusal."""
+    suffix = desk.template_asked(asked.model)
+    if isinstance(asked.prompt, str):
+        return asked.prompt
+    messages: Sequence[Message] | None = asked.prompt if asked.prompt is not None else asked.messages
+    if not messages:
+        raise bad("prompt", "the request must have a prompt or messages")
+    name = asked.chat_template_kwargs.template or asked.chat_template or suffix or DEFAULT
+    return render(messages, template_named(name)).text
+
+
+async def detokenize(desk: Desk, request: Request) -> Response:
+    """Raises Refusal."""
+    asked = desk.reader.read(request.body, DetokenizeRequest)
+    desk.template_asked(asked.model)
+    data = of_ids(asked.tokens, desk.tokens, "tokens").data
+    return Response(body=msgspec.json.encode({"prompt": data.decode(errors="replace")}))
+
+
+async def tokenizer_info(desk: Desk, _: Request) -> Response:
+    """What lm-eval's remote tokenizer wants to know: the end of text is also the beginning of an empty context."""
+    info = {
+        "tokenizer_class": "RWKVByteTokenizer" if desk.tokens.tokenizer.is_bytes else "RWKVWorldTokenizer",
+        "eos_token": END,
+        "bos_token": None,
+        "pad_token": None,
+        "chat_template": None,
+        "vocab_size": desk.tokens.tokenizer.size,
+        "model_max_length": MAX_PROMPT_TOKENS,
+        "add_bos_token": False,
+    }
+    return Response(body=msgspec.json.encode(info))

@@ -1,0 +1,77 @@
+"""How clients see tokens: token 0 by name, a name for each token, and bytes where a text is put together.
+
+The engine puts token 0 before every prompt and hides it: what a client sends is what it is told of. Ids that begin with
+0, or a text that begins with `<|endoftext|>`, have that token as theirs: it is the same beginning, but shown.
+"""
+
+import codecs
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer
+
+END = "<|endoftext|>"
+
+
+@dataclass(slots=True)
+class Tokens:
+    """A vocabulary as clients see it."""
+
+    tokenizer: Tokenizer
+    _names: dict[int, str] = field(default_factory=dict)
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Ids of a text; the end of text at its beginning is token 0. Raises ItemError."""
+        begin = (END_OF_TEXT,) if text.startswith(END) else ()
+        return (*begin, *self.tokenizer.encode(text.removeprefix(END)))
+
+    def shown(self, ids: Iterable[int]) -> bytes:
+        """The bytes of ids, token 0 by its name."""
+        return b"".join(map(self.bytes_of, ids))
+
+    def bytes_of(self, token: int) -> bytes:
+        return END.encode() if token == END_OF_TEXT else self.tokenizer.token_bytes(token)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids; what is not UTF-8 becomes U+FFFD."""
+        return self.shown(ids).decode(errors="replace")
+
+    def name(self, token: int) -> str:
+        """A text that no other token has: its own, or OpenAI's notation for bytes that are no text."""
+        found = self._names.get(token)
+        if found is None:
+            found = self._names[token] = name_of(token, self.bytes_of(token))
+        return found
+
+
+def name_of(token: int, data: bytes) -> str:
+    """See Tokens.name. A token of an id without bytes is called by its id."""
+    if not data:
+        return f"<|{token}|>"
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in data)
+
+
+@dataclass(slots=True)
+class Offsets:
+    """Where tokens begin in the text of a choice, in characters; a token that begins inside one, where that begins.
+
+    The tokens of a stop lie beyond the text: they are put at its end.
+    """
+
+    _decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")(errors="replace")
+    )
+    _place: int = 0
+    _given: int = 0
+
+    def of(self, pieces: Iterable[bytes], text: str) -> list[int]:
+        """For the bytes of the tokens that go with the next piece of text."""
+        self._given += len(text)
+        places: list[int] = []
+        for piece in pieces:
+            places.append(min(self._place, self._given))
+            self._place += len(self._decoder.decode(piece))
+        return places

@@ -1,0 +1,166 @@
+"""`rwkvctl engine verify`: is this checkpoint, on this device, in this profile, computed as promised?"""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from rwkv_engine.errors import OutOfMemory
+from rwkv_engine.layout import lay_out
+from rwkv_engine.model import Model
+from rwkv_engine.requests import Compiler
+from rwkv_engine.state_pool import StatePool
+from rwkv_engine.tokenizer import for_vocabulary
+from rwkv_engine.verify import invariance, precision, trial
+from rwkv_engine.verify.oracle import Agreement, agreement, reference_logits
+from rwkv_engine.verify.package import package_logits
+from rwkv_weights import checkpoint
+from rwkv_weights.checkpoint import Checkpoint
+from rwkv_weights.finite import FiniteCheck, listed
+from rwkvctl.protocol.numerics import PROFILES, Numerics
+
+ORACLE_TOKENS = 48
+TEXT_TOKENS = 512
+MOST_KL = {True: 1e-4, False: 1e-6}  # nats a token; by whether weights and activations are in fp16
+MOST_STATE_LOSS = 1e-3  # nats a token that a state in fp16 may cost, in the last positions too
+PACKAGE_BYTES = 12  # a parameter, while the package converts its file
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check's result. `good` is None where there is nothing to promise."""
+
+    name: str
+    detail: str
+    good: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is verified."""
+
+    found: Checkpoint
+    numerics: Numerics
+    device: torch.device
+    compiler: Compiler
+    loaded: trial.Loaded
+
+    @classmethod
+    def of(cls, path: Path, numerics: Numerics, device: torch.device) -> "Subject":
+        """Load a checkpoint. Raises CheckpointError, VocabularyError or OutOfMemory."""
+        found = checkpoint.load(path)
+        compiler = Compiler(for_vocabulary(found.dims.vocabulary))
+        return cls(found, numerics, device, compiler, loaded(found, numerics, device))
+
+    @property
+    def halves(self) -> bool:
+        return PROFILES[self.numerics].half_weights and self.device.type != "cpu"
+
+
+def loaded(found: Checkpoint, numerics: Numerics, device: torch.device) -> trial.Loaded:
+    """Engines of a checkpoint in any setting."""
+    if device.type == "cpu":
+        return trial.on_cpu(Model.of(found, numerics))
+    from rwkv_engine.gpu.model import GpuModel
+
+    return trial.on_gpu(GpuModel.of(found, numerics, device))
+
+
+def verify(subject: Subject, largest: int) -> Iterator[Finding]:
+    """Run every check, each finding as it comes."""
+    yield _finite(subject)
+    yield from _oracle(subject)
+    yield from _invariance(subject, largest)
+    if PROFILES[subject.numerics].half_state:
+        yield _state(subject)
+
+
+def _finite(subject: Subject) -> Finding:
+    check = FiniteCheck()
+    for name, tensor in subject.found.tensors.items():
+        check.add(name, tensor)
+    damaged = check.damaged()
+    detail = f"NaN or infinities in {listed(damaged)}" if damaged else "every number of every tensor is finite"
+    return Finding("weights", detail, good=not damaged)
+
+
+def _oracle(subject: Subject) -> Iterator[Finding]:
+    vocabulary = subject.compiler.tokenizer.size
+    ids = [0, *((i * 1103515245 + 12345) % (vocabulary - 7) + 1 for i in range(ORACLE_TOKENS - 1))]
+    reference = reference_logits(subject.found, ids)
+    peer = package_logits(subject.found.path, ids) if _fits_package(subject.found) else None
+    if peer is None:
+        yield Finding("reference", "the package rwkv is not installed, or this machine too small for it", good=None)
+    else:
+        yield _agrees("reference against rwkv", agreement(reference, peer), MOST_KL[False])
+    found = agreement(sequence_logits(subject, ids), reference)
+    yield _agrees(f"{subject.numerics} against fp32", found, MOST_KL[subject.halves])
+
+
+def _agrees(name: str, found: Agreement, most_kl: float) -> Finding:
+    detail = f"KL {found.kl:.1e} nats a token (at most {most_kl:.0e}), relative {found.relative:.1e}"
+    return Finding(name, f"{detail}, same best token {found.greedy:.1%}", good=found.kl <= most_kl)
+
+
+def _fits_package(found: Checkpoint) -> bool:
+    numbers = sum(tensor.numel() for tensor in found.tensors.values())
+    return numbers * PACKAGE_BYTES < os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+@torch.inference_mode()
+def sequence_logits(subject: Subject, ids: Sequence[int]) -> Tensor:
+    """[T, V] of one sequence, from the subject's own arithmetic."""
+    if subject.device.type == "cpu":
+        model = Model.of(subject.found, subject.numerics)
+        layout = lay_out([ids], [0], model.do.row_multiple)
+        return model.logits(model.step(StatePool.allocate(model.dims, 1), layout)[: len(ids)])
+    from rwkv_engine.gpu.probe import sequence_logits as on_gpu
+
+    return on_gpu(subject.loaded, ids).cpu()
+
+
+def _invariance(subject: Subject, largest: int) -> Iterator[Finding]:
+    exact = PROFILES[subject.numerics].exact
+    tried = invariance.settings(largest, gpu=subject.device.type != "cpu")
+    for found in invariance.comparisons(subject.loaded, subject.compiler, tried):
+        if not found.differing:
+            detail = "the same bits as alone"
+        else:
+            names = sorted(set(found.differing))
+            detail = f"{len(names)} of {2 * invariance.PROBES} probes differ: {', '.join(names[:3])}"
+        yield Finding(str(found.setting), detail, good=not found.differing if exact else None)
+
+
+def _state(subject: Subject) -> Finding:
+    whole_name: Numerics = "exact" if PROFILES[subject.numerics].exact else "fast"
+    whole = loaded(subject.found, whole_name, subject.device)
+    written = precision.texts(whole, subject.compiler, TEXT_TOKENS)
+    curves = [precision.losses(engines, subject.compiler, written) for engines in (whole, subject.loaded)]
+    bins = precision.by_position(*curves)
+    shown = " ".join(f"{gap:+.1e}" for gap in bins)
+    good = abs(sum(bins) / len(bins)) <= MOST_STATE_LOSS and abs(bins[-1]) <= MOST_STATE_LOSS
+    return Finding("state in fp16", f"loss by {precision.BIN_TOKENS} positions: {shown} nats a token", good=good)
+
+
+def main(path: Path, numerics: Numerics, device: torch.device, largest: int) -> int:
+    """Print the findings and a verdict. Returns 0 if every promise is kept, 1 if not."""
+    marks = {True: "ok  ", False: "FAIL", None: "-   "}
+    failed = 0
+    subject = Subject.of(path, numerics, device)
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    sys.stdout.write(f"{path.name}: {numerics} on {where}, torch {torch.__version__}\n")
+    try:
+        for finding in verify(subject, largest):
+            failed += finding.good is False
+            sys.stdout.write(f"{marks[finding.good]} {finding.name}: {finding.detail}\n")
+            sys.stdout.flush()
+    except OutOfMemory as error:
+        sys.stdout.write(f"FAIL memory: {error}; try a smaller --largest\n")
+        failed += 1
+    promise = "" if PROFILES[numerics].exact else f" ({numerics} promises no equal bits)"
+    sys.stdout.write(f"{'verified' if not failed else f'{failed} checks failed'}{promise}\n")
+    return 1 if failed else 0

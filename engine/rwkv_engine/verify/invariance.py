@@ -1,0 +1,108 @@
+"""Does an answer keep its bits whatever the batch, the slot, the chunking, the cache and the engine that gives it?"""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rwkv_engine.requests import Compiler
+from rwkv_engine.tasks import Result
+from rwkv_engine.verify.trial import Item, Loaded, Setting, run
+from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
+
+BATCHES = (1, 2, 3, 7, 16, 33, 128, 512, 1024)
+CHUNKS = (64, 16, 7, 33, 128)
+LENGTHS = (1, 2, 15, 16, 17, 40, 65, 130)
+PROBES = len(LENGTHS)  # of generation, and as many of choices
+NEW_TOKENS = 6
+MEAN_PROMPT = 9
+SAMPLED = Sampling(max_tokens=NEW_TOKENS, temperature=1.0, top_p=0.9, presence=0.4, frequency=0.2, decay=0.99)
+GREEDY = Sampling(max_tokens=NEW_TOKENS, logprobs=2)
+OPEN = Stops(end_of_text=False)
+
+Essence = dict[tuple[str, int], object]
+
+
+def settings(largest: int, *, gpu: bool) -> Iterator[Setting]:
+    """Every batch size up to `largest`, the other choices going through their values meanwhile."""
+    for place, batch in enumerate(size for size in BATCHES if size <= largest):
+        chunk = max(CHUNKS[place % len(CHUNKS)], MEAN_PROMPT * batch)  # or a large batch would never be full
+        yield Setting(batch, chunk, cached=bool(place % 2), backwards=bool(place % 3))
+    yield Setting(16, 16, engines=4)
+    yield Setting(16, 9, cached=True)
+    if gpu:
+        yield Setting(16, 64, graphs=False)
+
+
+def probes(vocabulary: int) -> list[Item]:
+    """Items whose answers are compared: prompts of many lengths; greedy, sampled and forked samples; choices."""
+    draw = random.Random(7)
+    found: list[Item] = []
+    for place, length in enumerate(LENGTHS):
+        ids = tuple(draw.randrange(1, vocabulary - 1) for _ in range(length))
+        forks = 3 if place % 4 == 2 else 1
+        sampling = SAMPLED if place % 2 else GREEDY
+        keys = tuple(place * 100 + fork for fork in range(forks))
+        found.append(GenerateItem(id=f"probe {place}", ids=ids, n=forks, keys=keys, sampling=sampling, stops=OPEN))
+        choices = (" A", " B", " the answer")
+        found.append(ScoreItem(id=f"choices {place}", context_ids=ids, continuations=choices))
+    return found
+
+
+def companions(count: int, vocabulary: int, seed: int) -> list[Item]:
+    """What fills the rest of a batch."""
+    draw = random.Random(seed)
+    return [
+        GenerateItem(
+            id=f"other {number}",
+            ids=tuple(draw.randrange(1, vocabulary - 1) for _ in range(draw.randrange(1, 12))),
+            sampling=SAMPLED,
+            stops=OPEN,
+        )
+        for number in range(count)
+    ]
+
+
+def essence(answers: Sequence[Result]) -> Essence:
+    """What of the probes' answers must not change."""
+    return {
+        (answer.id, getattr(answer, "index", 0)): told(answer)
+        for answer in answers
+        if not answer.id.startswith("other")
+    }
+
+
+def told(answer: Result) -> object:
+    if isinstance(answer, Generated):
+        return answer.ids, answer.logprobs, answer.stop, answer.error
+    assert isinstance(answer, Scored)
+    return answer.scores, answer.error
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A setting, the most sequences it had in one step, and the probes that have other answers there than alone."""
+
+    setting: Setting
+    peak: int
+    differing: list[str]
+
+
+def answers_in(setting: Setting, loaded: Loaded, compiler: Compiler) -> tuple[Essence, int]:
+    """The probes' answers in a setting, companions all around them; twice where they can come from the cache."""
+    vocabulary = compiler.tokenizer.size
+    asked = probes(vocabulary) * (2 if setting.cached else 1)
+    others = companions(max(0, setting.batch * setting.engines * 5 // 4 - len(asked)), vocabulary, setting.batch)
+    items = others[: len(others) // 2] + asked + others[len(others) // 2 :]
+    found = run(loaded, compiler, setting, list(reversed(items)) if setting.backwards else items)
+    return essence(found.answers), found.peak
+
+
+def comparisons(loaded: Loaded, compiler: Compiler, tried: Iterable[Setting]) -> Iterator[Comparison]:
+    """Compare the probes' answers in each setting with those they have alone."""
+    alone, _ = answers_in(Setting(), loaded, compiler)
+    for setting in tried:
+        there, peak = answers_in(setting, loaded, compiler)
+        assert there.keys() == alone.keys()
+        yield Comparison(
+            setting, peak, [probe for (probe, index), answer in there.items() if answer != alone[probe, index]]
+        )

@@ -1,0 +1,107 @@
+"""A loaded model run on a list of items in one setting, without a thread or a server around it."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from rwkv_engine.build import Parts
+from rwkv_engine.core import Engine
+from rwkv_engine.gauges import Liveness
+from rwkv_engine.model import Model
+from rwkv_engine.requests import Compiler
+from rwkv_engine.runner import Runner
+from rwkv_engine.scheduler import Limits, Scheduler
+from rwkv_engine.state_pool import StatePool
+from rwkv_engine.tasks import AnyTask, Result, Sink
+from rwkvctl.protocol.engine import GenerateItem, ScoreItem
+
+if TYPE_CHECKING:
+    from rwkv_engine.gpu.model import GpuModel
+
+Item = GenerateItem | ScoreItem
+CACHE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How an engine is set up. `engines`: the items are dealt out to so many of them. `graphs` matter on a GPU only."""
+
+    batch: int = 1
+    prefill_tokens: int = 64
+    cached: bool = False
+    graphs: bool = True
+    engines: int = 1
+    backwards: bool = False
+
+    def __str__(self) -> str:
+        words = [f"batch {self.batch}", f"chunks of {self.prefill_tokens}", "cache" if self.cached else "no cache"]
+        words += ["backwards"] * self.backwards + [f"{self.engines} engines"] * (self.engines > 1)
+        return ", ".join(words + ["no graphs"] * (not self.graphs))
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.batch, self.prefill_tokens, cache_bytes=CACHE_BYTES if self.cached else 0)
+
+
+Loaded = Callable[[Setting], Parts]
+
+
+def on_cpu(model: Model) -> Loaded:
+    """Engines of this model in any setting."""
+
+    def parts(setting: Setting) -> Parts:
+        pool = StatePool.allocate(model.dims, setting.batch)
+        return Parts(Runner(model, pool), pool, setting.limits)
+
+    return parts
+
+
+class Outcome(NamedTuple):
+    """Answers in any order, and the most sequences that were in one step."""
+
+    answers: list[Result]
+    peak: int
+
+
+def run(loaded: Loaded, compiler: Compiler, setting: Setting, items: Sequence[Item]) -> Outcome:
+    """Answer all items."""
+    answers: list[Result] = []
+    tasks = [compiled(compiler, item, answers.append) for item in items]
+    return Outcome(answers, run_tasks(loaded, setting, tasks))
+
+
+def compiled(compiler: Compiler, item: Item, sink: Sink) -> AnyTask:
+    """An item as a task."""
+    return compiler.generate(item, sink) if isinstance(item, GenerateItem) else compiler.score(item, sink)
+
+
+def run_tasks(loaded: Loaded, setting: Setting, tasks: Sequence[AnyTask]) -> int:
+    """Run tasks to their ends, dealt out to the setting's engines. Returns the most sequences there were in a step."""
+    peak = 0
+    for number in range(setting.engines):
+        parts = loaded(setting)
+        scheduler = Scheduler(parts.limits, parts.states, time.monotonic)
+        engine = Engine(scheduler, parts.runner, len(tasks), Liveness(None))
+        for task in tasks[number :: setting.engines]:
+            scheduler.submit(task)
+        while not scheduler.idle:
+            engine.step()
+            peak = max(peak, round(engine.occupancy * setting.batch))
+    return peak
+
+
+def on_gpu(model: "GpuModel") -> Loaded:
+    """Likewise on a GPU."""
+    from rwkv_engine.gpu.assemble import fill
+    from rwkv_engine.gpu.memory import MemoryPlan
+
+    def parts(setting: Setting) -> Parts:
+        plan = MemoryPlan(setting.batch, setting.prefill_tokens, 0, 0, 0, CACHE_BYTES * 3 * setting.cached)
+        torch.cuda.empty_cache()
+        made = fill(model, plan, graphs=setting.graphs)
+        return Parts(made.runner, made.runner.pool, made.limits)
+
+    return parts

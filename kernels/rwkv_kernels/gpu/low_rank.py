@@ -1,0 +1,304 @@
+"""The four low-rank chains of the time mix: decay w, rate a, value gate v and output gate g, two launches a layer.
+
+    down:  h = x_w w1, x_a a1, x_v v1, x_g g1, side by side; tanh on w's, sigmoid on g's
+    up:    w = exp(-exp(-0.5) * sigmoid(w0 + h w2));  a = sigmoid(a0 + h a2);  g = h g2
+           v <- v + (v_first - v) * sigmoid(v0 + h v2)                                   (not in the first layer)
+
+Source of the formulas: BlinkDL/RWKV-LM, RWKV-v7/rwkv_v7_numpy.py.
+
+As in gemm, the weights' rows are the M of the matrix instruction and only the tile's width follows R. The ranks alone
+make too few tiles for a GPU, so `down` cuts D into as many sums as the shape wants. Few rows: the sums run side by
+side, and the last program to arrive at a tile adds them from left to right. Many rows: one program takes them in turn
+and adds them in the same order, for the same bits.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu.variant import Variant
+
+CHAINS = "wavg"
+DECAY = -math.exp(-0.5)
+SIZES = {"count": "i32", "width": "i32:16"}
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """First matrices of the chains, [all ranks, D]; `chains`: the rank of each of w a v g, 0 for a missing v."""
+
+    weight: Tensor
+    chains: tuple[int, int, int, int]
+
+    @property
+    def ranks(self) -> int:
+        return sum(self.chains)
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """Second matrices, [D, all ranks], and the biases [3, D] of w a v in fp32."""
+
+    weight: Tensor
+    bias: Tensor
+    chains: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Where the programs of `down` meet: partial sums, and how many have arrived at each tile (0 between launches).
+
+    Launches that may overlap need one each.
+    """
+
+    parts: Tensor
+    arrivals: Tensor
+
+    @classmethod
+    def allocate(cls, ranks: int, device: torch.device | str) -> "Scratch":
+        """Room for chains of so many ranks together."""
+        sums = launch.SIDE_BY_SIDE_ROWS * ranks
+        parts = torch.empty(launch.MOST_SPLITS * sums, dtype=torch.float32, device=device)
+        return cls(parts, torch.zeros(sums, dtype=torch.int32, device=device))
+
+
+def pack_down(weights: Mapping[str, Tensor]) -> Down:
+    """From x_w @ w1 and so on: "w", "a", "g" and, but for the first layer, "v", each [D, rank] of one type."""
+    return Down(
+        torch.cat([weights[name].t() for name in CHAINS if name in weights]).contiguous(), _chains(weights, axis=1)
+    )
+
+
+def pack_up(weights: Mapping[str, Tensor], biases: Mapping[str, Tensor]) -> Up:
+    """The same chains' second matrices, each [rank, D], and the vectors w0, a0 and v0 as "w", "a", "v"."""
+    weight = torch.cat([weights[name] for name in CHAINS if name in weights]).t().contiguous()
+    bias = torch.stack([biases.get(name, torch.zeros_like(biases["w"])) for name in "wav"])
+    return Up(weight, bias.float(), _chains(weights, axis=0))
+
+
+def _chains(weights: Mapping[str, Tensor], axis: int) -> tuple[int, int, int, int]:
+    w, a, v, g = (weights[name].shape[axis] if name in weights else 0 for name in CHAINS)
+    return w, a, v, g
+
+
+def down(mixed: Tensor, weights: Down, out: Tensor, scratch: Scratch) -> None:
+    """mixed: [6, R, D], planes r k v w a g; out: [R, all ranks] of the same type."""
+    _, count, width = mixed.shape
+    constants, options = _down_build(weights.chains, width, count, mixed.dtype)
+    tiles = sum(triton.cdiv(rank, launch.MATRIX_ROWS) for rank in weights.chains)
+    grid = (tiles * triton.cdiv(count, constants["BLOCK_R"]), 1 if constants["SERIAL"] else constants["SPLITS"])
+    _down[grid](mixed, weights.weight, out, scratch.parts, scratch.arrivals, count, width, **constants, **options)
+
+
+def up(
+    hidden: Tensor, weights: Up, v: Tensor, v_first: Tensor | None, w_out: Tensor, a_out: Tensor, g_out: Tensor
+) -> None:
+    """hidden: [R, all ranks] from `down`; v: [R, D], changed in place where there is a v chain; v_first: [R, D], or
+    None where there is none; w_out: [R, D] fp32; a_out, g_out: [R, D]. All but w_out are of hidden's type.
+    """
+    count, width = a_out.shape
+    assert (v_first is None) == (weights.chains[2] == 0)
+    constants, options = _up_build(weights.chains, count, hidden.dtype)
+    tiles = triton.cdiv(width, launch.MATRIX_ROWS) * triton.cdiv(count, constants["BLOCK_R"])
+    _up[tiles, 3 if v_first is None else 4](
+        hidden, weights.weight, weights.bias, v, v if v_first is None else v_first, w_out, a_out, g_out, count, width,
+        **constants, **options,
+    )  # fmt: skip
+
+
+def _down_build(
+    chains: tuple[int, int, int, int], width: int, rows: int, dtype: torch.dtype
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """The kernel's constants, and the launch options, for one shape."""
+    block_r, options = launch.low_rank_tile(rows, dtype)
+    tiles = sum(-(-rank // launch.MATRIX_ROWS) for rank in chains)
+    plan = launch.plan(tiles * launch.MATRIX_ROWS, width, dtype)
+    constants = _ranks(chains) | {
+        "SPLITS": plan.splits, "SERIAL": plan.splits == 1 or rows > launch.SIDE_BY_SIDE_ROWS,
+        "BLOCK_N": launch.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": plan.block_k,
+    }  # fmt: skip
+    return constants, options
+
+
+def _up_build(
+    chains: tuple[int, int, int, int], rows: int, dtype: torch.dtype
+) -> tuple[dict[str, Any], dict[str, int]]:
+    block_r, options = launch.low_rank_tile(rows, dtype)
+    blocks = {"BLOCK_N": launch.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": launch.block_k(dtype)}
+    return _ranks(chains) | blocks | {"DECAY": DECAY}, options
+
+
+def _ranks(chains: tuple[int, int, int, int]) -> dict[str, Any]:
+    return {f"RANK_{name.upper()}": rank for name, rank in zip(CHAINS, chains, strict=True)}
+
+
+def variants() -> list[Variant]:
+    """Both launches at 1.5B and 7.2B: few rows, as many as have sums side by side, more; the first layer; fp32."""
+    half, full = torch.float16, torch.float32
+    small, large = (96, 96, 64, 256), (128, 128, 96, 480)
+    shapes = [(small, 2048, 1, half), (large, 4096, 1, half), (large, 4096, 64, half), (large, 4096, 128, half),
+              (large, 4096, 1024, half), ((128, 128, 0, 480), 4096, 1024, half), (small, 2048, 64, full)]  # fmt: skip
+    return [make(*shape) for shape in shapes for make in (_down_variant, _up_variant)]
+
+
+def _down_variant(chains: tuple[int, int, int, int], width: int, rows: int, dtype: torch.dtype) -> Variant:
+    constants, options = _down_build(chains, width, rows, dtype)
+    kind = "*fp16:16" if dtype == torch.float16 else "*fp32:16"
+    signature = dict.fromkeys(("mixed", "weight", "out"), kind) | {"parts": "*fp32:16", "arrivals": "*i32:16"}
+    name = f"low_rank down {kind[1:5]} [{rows}, {width}] {chains}"
+    return Variant(name, _down, signature | SIZES, constants, options, wgmma=dtype == torch.float16)
+
+
+def _up_variant(chains: tuple[int, int, int, int], width: int, rows: int, dtype: torch.dtype) -> Variant:
+    constants, options = _up_build(chains, rows, dtype)
+    kind = "*fp16:16" if dtype == torch.float16 else "*fp32:16"
+    signature = dict.fromkeys(("hidden", "weight", "v", "v_first", "a_out", "g_out"), kind)
+    signature |= {"bias": "*fp32:16", "w_out": "*fp32:16"}
+    name = f"low_rank up {kind[1:5]} [{rows}, {width}] {chains}"
+    return Variant(name, _up, signature | SIZES, constants, options, wgmma=dtype == torch.float16)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _pick(chain, w: tl.constexpr, a: tl.constexpr, v: tl.constexpr, g: tl.constexpr):  # type: ignore[no-untyped-def]
+    return tl.where(chain == 0, w, tl.where(chain == 1, a, tl.where(chain == 2, v, g)))
+
+
+@triton.jit
+def _sigmoid(x):  # type: ignore[no-untyped-def]
+    return 1.0 / (1.0 + tl.exp(-x))
+
+
+@triton.jit
+def _finish(sums, chain, out, cell, live):  # type: ignore[no-untyped-def]
+    """Apply the chain's activation between its matrices and write."""
+    if chain == 0:
+        sums = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * sums))
+    if chain == 3:
+        sums = _sigmoid(sums)
+    tl.store(out + cell, sums.to(out.dtype.element_ty), mask=live)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _dot_blocks(  # type: ignore[no-untyped-def]
+    w, x, first, last, live_n, live_r, BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    """Blocks `first` to `last` of D, in order: [BLOCK_N, BLOCK_R]. w, x: pointers to block 0 of each tile."""
+    sums = tl.zeros((BLOCK_N, BLOCK_R), tl.float32)
+    for block in range(first, last):
+        w_tile = tl.load(w + block * BLOCK_K, mask=live_n[:, None], other=0.0)
+        x_tile = tl.load(x + block * BLOCK_K, mask=live_r[None, :], other=0.0)
+        sums = tl.dot(w_tile, x_tile, sums, input_precision="ieee")
+    return sums
+
+
+@triton.jit(do_not_specialize=["count"])  # type: ignore[untyped-decorator]
+def _down(  # type: ignore[no-untyped-def]
+    mixed, weight, out, parts, arrivals, count, width,
+    RANK_W: tl.constexpr, RANK_A: tl.constexpr, RANK_V: tl.constexpr, RANK_G: tl.constexpr, SPLITS: tl.constexpr,
+    SERIAL: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """One tile of one chain and, unless SERIAL, of one split."""
+    A: tl.constexpr = (RANK_W + BLOCK_N - 1) // BLOCK_N
+    V: tl.constexpr = A + (RANK_A + BLOCK_N - 1) // BLOCK_N
+    G: tl.constexpr = V + (RANK_V + BLOCK_N - 1) // BLOCK_N
+    TILES: tl.constexpr = G + (RANK_G + BLOCK_N - 1) // BLOCK_N
+    RANKS: tl.constexpr = RANK_W + RANK_A + RANK_V + RANK_G
+    place = tl.program_id(0)
+    tile = place % TILES
+    chain = (tile >= A).to(tl.int32) + (tile >= V).to(tl.int32) + (tile >= G).to(tl.int32)
+    plane = _pick(chain, 3, 4, 2, 5)
+
+    in_chain = (tile - _pick(chain, 0, A, V, G)) * BLOCK_N + tl.arange(0, BLOCK_N)
+    live_n = in_chain < _pick(chain, RANK_W, RANK_A, RANK_V, RANK_G)
+    n = _pick(chain, 0, RANK_W, RANK_W + RANK_A, RANK_W + RANK_A + RANK_V) + in_chain
+    r = place // TILES * BLOCK_R + tl.arange(0, BLOCK_R)
+    live_r = r < count
+    in_k = tl.arange(0, BLOCK_K)
+    w = weight + n[:, None] * width + in_k[None, :]
+    x = mixed + plane * (width.to(tl.int64) * count) + (r[None, :] * width.to(tl.int64) + in_k[:, None])
+    cell = r[None, :].to(tl.int64) * RANKS + n[:, None]
+    live = live_n[:, None] & live_r[None, :]
+    blocks = width // BLOCK_K
+
+    sums = tl.zeros((BLOCK_N, BLOCK_R), tl.float32)
+    if SERIAL:
+        for part in range(SPLITS):
+            sums += _dot_blocks(w, x, part * blocks // SPLITS, (part + 1) * blocks // SPLITS, live_n, live_r,
+                                BLOCK_N, BLOCK_R, BLOCK_K)  # fmt: skip
+        _finish(sums, chain, out, cell, live)
+    else:
+        part = tl.program_id(1)
+        mine = _dot_blocks(w, x, part * blocks // SPLITS, (part + 1) * blocks // SPLITS, live_n, live_r,
+                           BLOCK_N, BLOCK_R, BLOCK_K)  # fmt: skip
+        tl.store(parts + part * count * RANKS + cell, mine, mask=live)
+        tl.debug_barrier()  # every thread's sums are written before one of them says so
+        if tl.atomic_add(arrivals + place, 1, sem="acq_rel", scope="gpu") == SPLITS - 1:
+            tl.store(arrivals + place, 0)
+            for part in range(SPLITS):
+                sums += tl.load(parts + part * count * RANKS + cell, mask=live, other=0.0)
+            _finish(sums, chain, out, cell, live)
+
+
+@triton.jit(do_not_specialize=["count"])  # type: ignore[untyped-decorator]
+def _up(  # type: ignore[no-untyped-def]
+    hidden, weight, bias, v, v_first, w_out, a_out, g_out, count, width,
+    RANK_W: tl.constexpr, RANK_A: tl.constexpr, RANK_V: tl.constexpr, RANK_G: tl.constexpr, DECAY: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """One tile of one chain; the longest chain, g, starts first."""
+    RANKS: tl.constexpr = RANK_W + RANK_A + RANK_V + RANK_G
+    chain = (tl.program_id(1) + 3) % 4
+    rank = _pick(chain, RANK_W, RANK_A, RANK_V, RANK_G)
+    start = _pick(chain, 0, RANK_W, RANK_W + RANK_A, RANK_W + RANK_A + RANK_V)
+    tiles = tl.cdiv(width, BLOCK_N)
+    n = tl.program_id(0) % tiles * BLOCK_N + tl.arange(0, BLOCK_N)
+    r = tl.program_id(0) // tiles * BLOCK_R + tl.arange(0, BLOCK_R)
+    live = r[None, :] < count
+    in_k = tl.arange(0, BLOCK_K)
+    w = weight + start + n[:, None] * RANKS + in_k[None, :]
+    h = hidden + start + (r[None, :].to(tl.int64) * RANKS + in_k[:, None])
+    sums = tl.zeros((BLOCK_N, BLOCK_R), tl.float32)
+    for k in range(0, rank, BLOCK_K):
+        live_k = in_k < rank - k
+        w_tile = tl.load(w + k, mask=live_k[None, :], other=0.0)
+        h_tile = tl.load(h + k, mask=live_k[:, None] & live, other=0.0)
+        sums = tl.dot(w_tile, h_tile, sums, input_precision="ieee")
+
+    at = r[None, :] * width.to(tl.int64) + n[:, None]
+    live = live & (n[:, None] < width)
+    if chain == 3:
+        tl.store(g_out + at, sums.to(g_out.dtype.element_ty), mask=live)
+    else:
+        share = _sigmoid(sums + tl.load(bias + chain * width + n)[:, None])
+        if chain == 0:
+            tl.store(w_out + at, tl.exp(share * DECAY), mask=live)
+        elif chain == 1:
+            tl.store(a_out + at, share.to(a_out.dtype.element_ty), mask=live)
+        elif RANK_V > 0:
+            own = tl.load(v + at, mask=live, other=0.0).to(tl.float32)
+            first = tl.load(v_first + at, mask=live, other=0.0).to(tl.float32)
+            tl.store(v + at, (own + (first - own) * share).to(v.dtype.element_ty), mask=live)
+
+
+def reference(
+    mixed: Tensor, down: Down, up: Up, v: Tensor, v_first: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(w, a, v, g) in float64: both launches' formulas, without rounding between them."""
+    w1, a1, v1, g1 = down.weight.double().split(down.chains)  # type: ignore[no-untyped-call]
+    w2, a2, v2, g2 = up.weight.double().split(up.chains, 1)  # type: ignore[no-untyped-call]
+    w0, a0, v0 = up.bias.double()
+    _, _, x_v, x_w, x_a, x_g = mixed.double()
+    w = torch.exp(DECAY * torch.sigmoid(w0 + torch.tanh(x_w @ w1.t()) @ w2.t()))
+    a = torch.sigmoid(a0 + x_a @ a1.t() @ a2.t())
+    g = torch.sigmoid(x_g @ g1.t()) @ g2.t()
+    mine = v.double()
+    if v_first is not None:
+        mine = mine + (v_first.double() - mine) * torch.sigmoid(v0 + x_v @ v1.t() @ v2.t())
+    return w, a, mine, g

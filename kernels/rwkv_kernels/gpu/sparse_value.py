@@ -1,0 +1,84 @@
+"""The value product of channel mixing for one token, which reads only the weights that matter.
+
+After relu-squared most of the hidden numbers are 0 (80 to 90 % in trained checkpoints), and a row of the transposed
+weight [F, D] whose hidden number is 0 adds nothing: its loads are masked, so they move no bytes. Nothing is lost, but
+the sums are ordered otherwise than the matrix unit's, so a profile that promises bits does not use it; nor does it pay
+for more than one token, whose non-zeros together leave few rows out.
+"""
+
+from itertools import pairwise
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu.variant import Variant
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def sparse_value_kernel(  # type: ignore[no-untyped-def]
+    hidden, w_t, out, F, D, stride_f, SPLITS: tl.constexpr, LOADS: tl.constexpr, BLOCK_F: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    """BLOCK_D outputs over one split of the hidden, LOADS times BLOCK_F rows at a time. Grid: (tiles of D, splits).
+
+    Few of the loads are live, so each thread has LOADS of them in flight, and the next hidden numbers besides.
+    """
+    split = tl.program_id(1)
+    blocks = tl.cdiv(F, LOADS * BLOCK_F)
+    d = tl.program_id(0) * BLOCK_D + tl.arange(0, BLOCK_D)
+    in_f = tl.arange(0, LOADS)[:, None] * BLOCK_F + tl.arange(0, BLOCK_F)[None, :]
+    first = split * blocks // SPLITS * (LOADS * BLOCK_F)
+    end = min((split + 1) * blocks // SPLITS * (LOADS * BLOCK_F), F)
+    share = tl.load(hidden + first + in_f, mask=first + in_f < end, other=0.0)
+    sums = tl.zeros((BLOCK_F, BLOCK_D), tl.float32)
+    for start in range(first, end, LOADS * BLOCK_F):
+        f = start + in_f
+        wanted = (share != 0.0)[:, :, None] & (d < D)[None, None, :]
+        rows = tl.load(w_t + f[:, :, None].to(tl.int64) * stride_f + d[None, None, :], mask=wanted, other=0.0)
+        after = f + LOADS * BLOCK_F
+        later = tl.load(hidden + after, mask=after < end, other=0.0)
+        sums += tl.sum(share.to(tl.float32)[:, :, None] * rows.to(tl.float32), 0)
+        share = later
+    tl.store(out + split * D + d, tl.sum(sums, 0), mask=d < D)
+
+
+def sparse_value(hidden: Tensor, w_t: Tensor, out: Tensor) -> None:
+    """hidden [1, F] after relu-squared times w_t [F, D], the same type: out [splits, 1, D] fp32, partial sums.
+
+    The number of splits is the caller's (`launch.plan(D, F).splits` fills the GPU); each covers its share of F.
+    """
+    splits, _, width = out.shape
+    assert hidden.shape == (1, w_t.shape[0])
+    assert w_t.shape[1] == width
+    assert hidden.stride(1) == w_t.stride(1) == 1
+    assert out.is_contiguous()
+    sparse_value_kernel[(triton.cdiv(width, launch.SPARSE_D), splits)](
+        hidden, w_t, out, w_t.shape[0], width, w_t.stride(0), SPLITS=splits, LOADS=launch.SPARSE_LOADS,
+        BLOCK_F=launch.SPARSE_F, BLOCK_D=launch.SPARSE_D, num_warps=launch.SPARSE_WARPS,
+    )  # fmt: skip
+
+
+def reference(hidden: Tensor, w_t: Tensor, splits: int) -> Tensor:
+    """The same in plain torch: [splits, 1, D]."""
+    step = launch.SPARSE_LOADS * launch.SPARSE_F
+    blocks = -(-w_t.shape[0] // step)
+    edges = [part * blocks // splits * step for part in range(splits + 1)]
+    cuts = [slice(first, end) for first, end in pairwise(edges)]
+    return torch.stack([hidden[:, cut].float() @ w_t[cut].float() for cut in cuts])
+
+
+def variants() -> list[Variant]:
+    """The value of 1.5B and 7.2B, fp16."""
+    signature = {"hidden": "*fp16:16", "w_t": "*fp16:16", "out": "*fp32:16", "F": "i32:16", "D": "i32:16"}
+    signature |= {"stride_f": "i32:16"}
+    blocks = {"LOADS": launch.SPARSE_LOADS, "BLOCK_F": launch.SPARSE_F, "BLOCK_D": launch.SPARSE_D}
+    return [
+        Variant(
+            f"sparse_value fp16 [1, {4 * width}] x [{4 * width}, {width}] splits {splits}", sparse_value_kernel,
+            signature, {"SPLITS": splits} | blocks, {"num_warps": launch.SPARSE_WARPS},
+        )
+        for width in (2048, 4096) for splits in (launch.plan(width, 4 * width).splits,)
+    ]  # fmt: skip

@@ -1,0 +1,87 @@
+"""A real engine process that serves OpenAI's API on a TCP port."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+START_TIMEOUT_S = 60.0
+KEY = "k" * 32
+
+
+class Served:
+    """The process, where it listens, and a client of it that has the key."""
+
+    def __init__(self, folder: Path, *flags: str, model: str = "builtin") -> None:
+        self.log = folder / "engine.log"
+        argv = [sys.executable, "-m", "rwkv_engine", "serve", model, "--port", "0", "--device", "cpu", *flags]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(argv, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        self.base = self._base()
+        self.root = self.base.removesuffix("/v1")
+        self.client = httpx.Client(base_url=self.root, timeout=60, headers={"authorization": f"Bearer {KEY}"})
+
+    def _base(self) -> str:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not (found := re.search(r"http://\S+/v1", self.log.read_text())):
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, "the engine does not come up"
+            time.sleep(0.02)
+        return found[0]
+
+    def post(self, path: str, **body: Any) -> httpx.Response:
+        return self.client.post(path, json=body)
+
+    def complete(self, **body: Any) -> dict[str, Any]:
+        response = self.post("/v1/completions", **body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def chat(self, **body: Any) -> dict[str, Any]:
+        response = self.post("/v1/chat/completions", **body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def stats(self) -> dict[str, Any]:
+        return self.client.get("/v1/stats").json()
+
+    def settle(self) -> dict[str, Any]:
+        """The figures once nothing runs or waits."""
+        deadline = time.monotonic() + 20
+        while (stats := self.stats())["running"] or stats["waiting"]:
+            assert time.monotonic() < deadline, f"still busy: {stats}"
+            time.sleep(0.01)
+        return stats
+
+    def close(self) -> None:
+        self.client.close()
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        finally:
+            self.process.kill()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """An engine that wants a key, with few places in its queue."""
+    folder = tmp_path_factory.mktemp("served")
+    key_file = folder / "key"
+    key_file.touch(0o600)
+    key_file.write_text(KEY + "\n")
+    running = Served(folder, "--api-key-file", str(key_file), "--slots", "8", "--queue", "40", "--name", "tiny")
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def start_served() -> type[Served]:
+    """Starts further engines; whoever does closes them."""
+    return Served

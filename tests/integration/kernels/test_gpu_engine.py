@@ -1,0 +1,167 @@
+"""The whole GPU path (kernels, pool, sampler, a step ahead of the host): on a GPU, or in Triton's interpreter."""
+
+import pytest
+import torch
+
+from rwkv_engine.errors import OutOfMemory
+from rwkv_engine.gpu import memory
+from rwkv_engine.gpu import model as gpu_model
+from rwkv_engine.gpu.model import GpuModel
+from rwkv_engine.gpu.pool import GpuPool
+from rwkv_engine.gpu.probe import sequence_logits
+from rwkv_engine.model import Model
+from rwkv_engine.requests import Compiler
+from rwkv_engine.tasks import Result
+from rwkv_engine.tokenizer import for_vocabulary
+from rwkv_engine.verify import trial
+from rwkv_engine.verify.oracle import agreement, reference_logits
+from rwkv_engine.verify.trial import Setting
+from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
+from rwkv_weights import checkpoint, synthetic
+from rwkv_weights.checkpoint import Checkpoint
+from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
+from rwkvctl.protocol.numerics import NUMERICS, PROFILES, Numerics
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+COMPILER = Compiler(for_vocabulary(257))
+OPEN = Stops(end_of_text=False)
+PENALISED = Sampling(
+    max_tokens=3, temperature=1.0, top_p=0.9, presence=0.4, frequency=0.2, decay=0.9, banned=("a",), unpenalised=("b",)
+)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    dims = synthetic.dims_of(2, 64, vocabulary=257, ranks=(16, 8, 16, 24))
+    return checkpoint.load(synthetic.write(tmp_path_factory.mktemp("w") / "tiny.pth", dims))
+
+
+def engines(found: Checkpoint, numerics: Numerics) -> trial.Loaded:
+    return trial.on_gpu(GpuModel.of(found, numerics, DEVICE))
+
+
+def answers(loaded: trial.Loaded, setting: Setting, *items: trial.Item) -> list[Result]:
+    found = trial.run(loaded, COMPILER, setting, items).answers
+    return sorted(found, key=lambda answer: (answer.id, getattr(answer, "index", 0)))
+
+
+@pytest.mark.parametrize("numerics", NUMERICS)
+def test_its_logits_are_those_of_plain_fp32(tiny: Checkpoint, numerics: Numerics) -> None:
+    ids = [0, 5, 250, 17, 99, 3, 3, 128, 64]
+    found = agreement(sequence_logits(engines(tiny, numerics), ids).cpu(), reference_logits(tiny, ids))
+    assert found.relative < (5e-3 if PROFILES[numerics].half_weights else 1e-5)
+    assert found.kl < (1e-4 if PROFILES[numerics].half_weights else 1e-9)
+
+
+def test_long_prompts_are_cut_into_chunks_where_that_is_faster(
+    tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_model, "CHUNKED_MIN_TOKENS", 4)
+    ids = [0, *(1 + i * 37 % 250 for i in range(21))]
+    used = []
+    monkeypatch.setattr(gpu_model, "wkv7_chunked", lambda *args: (used.append(1), wkv7_chunked(*args)))
+    found = agreement(sequence_logits(engines(tiny, "fast"), ids).cpu(), reference_logits(tiny, ids))
+    assert len(used) == tiny.dims.layers
+    assert found.relative < 5e-3
+
+
+def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
+    """Greedy, forked with penalties, bans and biases, log-probabilities asked for, choices; a step ahead of the host."""
+    items = (
+        GenerateItem(id="greedy", text="12+3", sampling=Sampling(max_tokens=4)),
+        GenerateItem(id="forked", text="x", n=2, keys=(5, 2**63 + 7), sampling=PENALISED, stops=OPEN),
+        GenerateItem(id="shown", text="yz", sampling=Sampling(max_tokens=2, logprobs=2, logit_bias=((55, 3.0),))),
+        ScoreItem(id="choices", context="12+", continuations=("46", "47", "4", "5", "")),
+    )
+    ours = answers(engines(tiny, "fp32"), Setting(4, 6), *items)
+    theirs = answers(trial.on_cpu(Model.of(tiny, "fp32")), Setting(4, 6), *items)
+    for mine, other in zip(ours, theirs, strict=True):
+        if isinstance(mine, Generated) and isinstance(other, Generated):
+            assert (mine.id, mine.index, mine.ids, mine.stop) == (other.id, other.index, other.ids, other.stop)
+            for a, b in zip(mine.logprobs, other.logprobs, strict=True):
+                assert a.logprob == pytest.approx(b.logprob, abs=1e-4)
+                assert [token for token, _ in a.top] == [token for token, _ in b.top]
+                assert (a.token, a.logprob) in a.top or a.logprob < a.top[-1][1]
+        else:
+            assert isinstance(mine, Scored)
+            assert isinstance(other, Scored)
+            for x, y in zip(mine.scores, other.scores, strict=True):
+                assert (x.tokens, x.greedy) == (y.tokens, y.greedy)
+                assert x.logprob == pytest.approx(y.logprob, abs=1e-3)
+
+
+def test_a_kept_sample_goes_on_after_its_stop_token(tiny: Checkpoint) -> None:
+    """The device halts a slot that drew a stop token, though the next step was launched by then."""
+    loaded = engines(tiny, "fp32")
+    (free,) = answers(
+        loaded, Setting(1, 8), GenerateItem(id="a", text="q", sampling=Sampling(max_tokens=4), stops=OPEN)
+    )
+    assert isinstance(free, Generated)
+    stop = COMPILER.tokenizer.token_bytes(free.ids[2]).decode("latin-1")
+    if free.ids[2] in free.ids[:2] or not stop.isascii():
+        pytest.skip("the drawn tokens do not suit this test")
+    first = GenerateItem(id="b", text="q", sampling=Sampling(max_tokens=9), stops=Stops(tokens=(stop,)), keep=True)
+    then = GenerateItem(id="c", continue_from=Continue(id="b", tail="r"), sampling=Sampling(max_tokens=2), stops=OPEN)
+    again = GenerateItem(id="d", ids=(0, *COMPILER.tokenizer.encode("q"), *free.ids[:2]), tail="r",
+                         sampling=Sampling(max_tokens=2), stops=OPEN)  # fmt: skip
+    kept, gone_on, whole = answers(loaded, Setting(1, 8, cached=True), first, then, again)
+    assert isinstance(kept, Generated)
+    assert isinstance(gone_on, Generated)
+    assert isinstance(whole, Generated)
+    assert (kept.ids, kept.stop) == (free.ids[:2], "stop_token")
+    assert gone_on.usage.cached == len(kept.prompt_ids) + 2
+    assert gone_on.ids == whole.ids
+
+
+@pytest.mark.usefixtures("ordered_dot")
+@pytest.mark.parametrize("numerics", ["exact", "exact-fp16-state"])
+def test_bits_do_not_depend_on_batch_or_chunking(tiny: Checkpoint, numerics: Numerics) -> None:
+    """A few settings on tiny shapes; tests/integration/engine/test_exact.py goes through all of them on a GPU."""
+    loaded = engines(tiny, numerics)
+    asked = (
+        ScoreItem(id="scored", context="abcdefg", continuations=("hi", "j")),
+        GenerateItem(id="shown", text="uvw", sampling=Sampling(max_tokens=2, logprobs=1)),
+    )
+    other = GenerateItem(id="other", text="rst", n=2, sampling=PENALISED, stops=OPEN)
+    alone = answers(loaded, Setting(1, 64), *asked)
+    among = answers(loaded, Setting(4, 3), other, *asked)
+    assert [answer for answer in among if answer.id != "other"] == alone
+
+
+def test_a_state_spilled_to_the_host_comes_back_bit_for_bit() -> None:
+    pool = GpuPool.allocate(synthetic.dims_of(2, 64, vocabulary=257), 2, DEVICE, torch.float16)
+    for tensor in (pool.wkv, pool.shift, pool.hidden):
+        tensor.normal_()
+    before = [tensor[0].clone() for tensor in (pool.wkv, pool.shift, pool.hidden)]
+    spilled = pool.spill(pool.save(0))
+    pool.clear(0)
+    assert not pool.wkv[0].any()
+    pool.load(1, spilled)
+    assert all(
+        torch.equal(tensor[1], old) for tensor, old in zip((pool.wkv, pool.shift, pool.hidden), before, strict=True)
+    )
+    assert pool.size_bytes == sum(tensor.nbytes for tensor in before)
+
+
+@pytest.mark.parametrize(
+    ("layers", "width", "gib", "slots"), [(12, 768, 8, 1024), (32, 4096, 24, 128), (32, 4096, 141, 1024)]
+)
+def test_memory_is_planned_within_what_there_is(layers: int, width: int, gib: int, slots: int) -> None:
+    dims, available = synthetic.dims_of(layers, width), gib * memory.GIB
+    plan = memory.plan(dims, torch.float16, torch.float32, available, ledger=8192)
+    assert plan.slots == slots
+    parts = (plan.weights_bytes, plan.pool_bytes, plan.workspace_bytes, plan.cache_bytes, memory.RUNTIME_BYTES)
+    assert min(parts) > 0
+    assert sum(parts) <= available
+    half = memory.plan(dims, torch.float16, torch.float16, available, ledger=8192)
+    assert half.slots >= plan.slots
+    assert half.cache_bytes > plan.cache_bytes or half.slots > plan.slots
+
+
+def test_a_model_that_does_not_fit_is_refused_with_what_it_takes() -> None:
+    dims = synthetic.dims_of(32, 4096)
+    with pytest.raises(OutOfMemory, match=r"needs at least 14\.\d GiB for 1 slots, and 8\.0 GiB are free"):
+        memory.plan(dims, torch.float16, torch.float32, 8 * memory.GIB, ledger=8192)
+    asked = memory.plan(dims, torch.float16, torch.float32, 24 * memory.GIB, ledger=8192, slots=5)
+    assert asked.slots == 5
+    assert memory.buckets(5) == [1, 2, 4, 5]
