@@ -37,6 +37,7 @@ def parts(
         return Parts(Runner(model, pool), pool, limits)
     from rwkv_engine.gpu.assemble import assemble  # triton is imported on machines with a GPU only
 
+    torch.cuda.set_device(device)
     made = assemble(checkpoint, numerics, device, slots=slots, lease_bytes=lease_bytes)
     return Parts(made.runner, made.runner.pool, made.limits, made.notes)
 

@@ -4,7 +4,7 @@ A prefix is found by a running hash over ids and then compared id by id, so a ha
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rwkv_engine.snapshots import Tiers
@@ -25,12 +25,12 @@ class PrefixCache:
     _entries: dict[int, tuple[tuple[int, ...], Snapshot]] = field(default_factory=dict)
     _recent: OrderedDict[str, tuple[int, ...]] = field(default_factory=OrderedDict)
 
-    def find(self, ids: Sequence[int], limit: int) -> Snapshot | None:
-        """The snapshot of the longest known prefix of at most `limit` ids; counts a hit or a miss."""
+    def find(self, ids: Sequence[int], limit: int, fits: Callable[[Snapshot], bool]) -> Snapshot | None:
+        """The snapshot of the longest known prefix of at most `limit` ids that fits; counts a hit or a miss."""
         found: Snapshot | None = None
         for length, key in enumerate(prefix_keys(ids[:limit]), 1):
             entry = self._entries.get(key)
-            if entry is not None and entry[1].length == length and entry[0] == tuple(ids[:length]):
+            if entry is not None and entry[1].length == length and entry[0] == tuple(ids[:length]) and fits(entry[1]):
                 found = entry[1]
         if found is None:
             self.misses += 1
@@ -41,10 +41,14 @@ class PrefixCache:
         return found
 
     def put(self, ids: tuple[int, ...], snapshot: Snapshot) -> None:
-        """Remember the state after `ids`."""
+        """Remember the state after `ids`; one that is known with scores is not given up for one without."""
         key = last_key(ids)
         if key in self._entries:
-            self.tiers.release(self._entries.pop(key)[1])
+            old = self._entries[key][1]
+            if old.scores is not None and snapshot.scores is None:
+                self.tiers.touch(old)
+                return
+            self.tiers.release(old)
         self._entries[key] = ids, snapshot
         if not self.tiers.hold(snapshot, lambda: self._forget(key)):
             self._forget(key)

@@ -11,7 +11,7 @@ from rwkv_engine.sample import SampleRule
 from rwkv_engine.stops import resolve
 from rwkv_engine.tasks import Continuation, GenerateTask, ScoreTask, Sink, Tail, common_prefix
 from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer
-from rwkv_kernels.draw import Ids
+from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS, Ids
 from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem
 
 MAX_SAMPLES = 4096
@@ -61,13 +61,17 @@ class Compiler:
 
     def _rule(self, item: GenerateItem) -> SampleRule:
         banned = self._tokens(item.sampling.banned, "banned")
-        return SampleRule(
+        rule = SampleRule(
             sampling=item.sampling,
             stops=resolve(item.stops, self.tokenizer),
             banned=_array(banned),
             unpenalised=frozenset(self._tokens(item.sampling.unpenalised, "unpenalised")),
             bias=self._bias(item.sampling.logit_bias),
         )
+        check_room("banned and logit_bias", len(banned) + len(item.sampling.logit_bias), MAX_BIASES)
+        check_room("unpenalised", len(rule.unpenalised), MAX_SPARED)
+        check_room("stop", len(rule.stops.tokens), MAX_STOPS)
+        return rule
 
     def _bias(self, pairs: tuple[tuple[int, float], ...]) -> tuple[Ids, NDArray[np.float32]] | None:
         bias = dict(pairs)
@@ -153,6 +157,12 @@ def check_sampling(sampling: Sampling) -> None:
         raise ItemError(f"logprobs is {sampling.logprobs}; it must be between -1 (off) and {MAX_TOP}")
     if not all(abs(bias) <= MAX_BIAS for _, bias in sampling.logit_bias):
         raise ItemError(f"a logit_bias is not between -{MAX_BIAS:g} and {MAX_BIAS:g}")
+
+
+def check_room(what: str, count: int, most: int) -> None:
+    """How many tokens a sample names: a GPU holds a table of them for every slot."""
+    if count > most:
+        raise ItemError(f"{what}: {count} tokens are more than {most}")
 
 
 def _one_of(first: object, second: object, third: object, names: str) -> None:

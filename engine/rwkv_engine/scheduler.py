@@ -5,7 +5,6 @@ the next step runs already. Every running sample is fed its one token in every s
 step, oldest first, so the oldest always moves. A slot that becomes free is filled by the next plan.
 """
 
-import contextlib
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -204,11 +203,11 @@ class Scheduler:
             self._finish(task)
             return
         if origin is None:
-            origin = self.cache.find(task.prompt, task.reusable)
+            origin = self.cache.find(task.prompt, task.reusable, task.fits)
         task.cached = origin.length if origin else 0
         root = task.root(task.prompt[task.cached :], origin)
         shared = self.cache.shared_with_last(task.group, task.prompt)
-        root.marks = [mark - task.cached for mark in (shared, task.reusable) if mark > task.cached]
+        root.marks = [mark - task.cached for mark in (shared, task.saves) if mark > task.cached]
         task.open_strands = 1
         self._start(root)
 
@@ -233,6 +232,7 @@ class Scheduler:
                 self._answer_all(task, NO_MEMORY)
             return
         if root.fed in root.marks:
+            snapshot.scores = task.scores if isinstance(task, GenerateTask) and task.echo else None
             self.cache.put(task.prompt[: snapshot.length], snapshot)
         if forks:
             endings = task.endings(snapshot)
@@ -241,17 +241,22 @@ class Scheduler:
 
     def _snapshot(self, slot: int, length: int) -> Snapshot | None:
         """A copy of the slot's state, the cached ones giving way to it; None if there is no room even so."""
-        try:
-            return Snapshot(length, self.states.save(slot), self.states.size_bytes)
-        except OutOfMemory:
-            self._clear_device()
-        with contextlib.suppress(OutOfMemory):
-            return Snapshot(length, self.states.save(slot), self.states.size_bytes)
+        for last_try in (False, True):
+            try:
+                return Snapshot(length, self.states.save(slot), self.states.size_bytes)
+            except OutOfMemory:
+                if not last_try:
+                    self._clear_device()
         return None
 
+    @property
+    def tiers(self) -> tuple[Tiers, Tiers]:
+        """Of prefixes and of kept samples."""
+        return self.cache.tiers, self.kept.tiers
+
     def _clear_device(self) -> None:
-        self.cache.tiers.clear_device()
-        self.kept.tiers.clear_device()
+        for tiers in self.tiers:
+            tiers.clear_device()
 
     def _after(self, strand: Strand, slot: int, output: Output) -> None:
         """The strand was fed all it had: take the drawn token, and end it or let it go on."""

@@ -128,6 +128,11 @@ class Service:
             finished=counters.finished,
             uptime_s=now_s - self.started_s,
             rss_bytes=resident_bytes(),
+            cached_tokens=scheduler.cache.saved_tokens,
+            cache_bytes=sum(tiers.on_device for tiers in scheduler.tiers),
+            cache_host_bytes=sum(tiers.on_host for tiers in scheduler.tiers),
+            spills=sum(tiers.spills for tiers in scheduler.tiers),
+            shrunk=self.engine.shrunk,
             notes=(*self.notes, *self.openai.notes()),
         )
 

@@ -5,7 +5,7 @@ state is saved once and each ending is a strand that starts from that snapshot.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class Snapshot:
-    """A state outside the pool, with the hidden vector of its last token; `length` tokens lie behind it."""
+    """A state outside the pool, with the hidden vector of its last token; `length` tokens lie behind it.
+
+    `scores`: those of the tokens behind it by their place, if they were asked for; they fill up as outcomes come.
+    """
 
     length: int
     payload: object
     size_bytes: int
+    scores: "Mapping[int, Score] | None" = None
 
 
 class States(Protocol):

@@ -69,8 +69,22 @@ class GenerateTask(TaskBase):
 
     @property
     def reusable(self) -> int:
-        """How long a prefix of the prompt may come from a saved state: none of one that is to be scored whole."""
+        """How long a prefix of the prompt may come from a saved state."""
+        return len(self.prompt)
+
+    @property
+    def saves(self) -> int:
+        """Where the prompt's state is worth saving: not at the end of one that somebody only wants scored."""
         return 0 if self.echo is not None else len(self.prompt)
+
+    def fits(self, snapshot: Snapshot) -> bool:
+        """Whether the prompt may go on from there: the scores of what lies behind it must be known, if wanted."""
+        if self.echo is None:
+            return True
+        if snapshot.scores is None:
+            return False
+        behind = [snapshot.scores.get(place) for place in range(self.echo.start, snapshot.length)]
+        return all(score is not None and len(score.top) >= self.echo.top for score in behind)
 
     def continue_after(self, ids: tuple[int, ...]) -> None:
         """Resolve the tail: the prompt is what was kept, then the tail's ids."""
@@ -79,14 +93,18 @@ class GenerateTask(TaskBase):
 
     def root(self, tokens: Sequence[int], origin: Snapshot | None) -> Strand:
         sample = None if self.forks else self._sample(0)
-        return Strand(self, 0, tokens, origin, targets=self._targets(), sample=sample, root=True)
+        behind = len(self.prompt) - len(tokens)
+        if self.echo is not None and origin is not None and origin.scores is not None:
+            known = range(self.echo.start, behind)
+            self.scores |= {p: trimmed(origin.scores[p], self.echo.top) for p in known}
+        return Strand(self, 0, tokens, origin, targets=self._targets(behind), sample=sample, root=True)
 
-    def _targets(self) -> list[Target]:
-        """The prompt's tokens that are to be scored; `part` is a token's place."""
+    def _targets(self, behind: int) -> list[Target]:
+        """The prompt's tokens that are still to be scored; `part` is a token's place."""
         if self.echo is None:
             return []
-        places = range(self.echo.start, len(self.prompt))
-        return [Target(place - 1, self.prompt[place], place, self.echo.top) for place in places]
+        places = range(max(self.echo.start, behind), len(self.prompt))
+        return [Target(place - 1 - behind, self.prompt[place], place, self.echo.top) for place in places]
 
     def add(self, target: Target, score: Score) -> None:
         self.scores[target.part] = score
@@ -112,6 +130,11 @@ class GenerateTask(TaskBase):
         """The same error for every sample that has no answer yet."""
         missing = [i for i in range(len(self.keys)) if i not in self.answered]
         return [Generated(id=self.id, index=i, stop="error", error=error) for i in missing]
+
+
+def trimmed(score: Score, top: int) -> Score:
+    """With no more of the likeliest tokens than asked for."""
+    return Score(score.logprob, score.best, score.top[:top])
 
 
 def logprobs_of(sample: Sample) -> tuple[TokenLogprob, ...]:
@@ -165,6 +188,15 @@ class ScoreTask(TaskBase):
         """A saved prefix must end where the first scored token begins: it has its last position's output only."""
         starts = [full.start for full in self.fulls if full.start < len(full.ids)]
         return min(len(self.prompt), *starts) if starts else 0
+
+    @property
+    def saves(self) -> int:
+        """Where the prompt's state is worth saving."""
+        return self.reusable
+
+    def fits(self, snapshot: Snapshot) -> bool:
+        """Whether the prompt may go on from there: from anywhere before the first scored token."""
+        return snapshot.length <= self.reusable
 
     @property
     def forks(self) -> bool:

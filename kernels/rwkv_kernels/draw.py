@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
+MAX_BIASES, MAX_SPARED, MAX_STOPS = 1024, 256, 64  # tokens a sample may name: tables of these sizes lie on a GPU
 
 
 @dataclass(frozen=True, slots=True)

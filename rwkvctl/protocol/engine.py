@@ -175,7 +175,12 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
 
 
 class EngineStats(Struct, frozen=True, kw_only=True):
-    """`GET /v1/stats`. Rates are over the last seconds; `room` says how many more items the queue wants now."""
+    """`GET /v1/stats`. Rates are over the last seconds; `room` says how many more items the queue wants now.
+
+    `cached_tokens`: prompt tokens that needed no prefill. `cache_bytes`, `cache_host_bytes`: saved states on the device
+    and in the host's memory, to which `spills` of them have moved. `shrunk`: times the engine ran out of memory and
+    made itself smaller.
+    """
 
     slots: int
     running: int
@@ -193,4 +198,9 @@ class EngineStats(Struct, frozen=True, kw_only=True):
     finished: int
     uptime_s: float
     rss_bytes: int
+    cached_tokens: int = 0
+    cache_bytes: int = 0
+    cache_host_bytes: int = 0
+    spills: int = 0
+    shrunk: int = 0
     notes: tuple[str, ...] = field(default=())

@@ -1,7 +1,7 @@
 """Put a model, its slots and its caches into the memory that a GPU has free."""
 
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -13,10 +13,14 @@ from rwkv_engine.gpu.memory import MemoryPlan
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.runner import GpuRunner
+from rwkv_engine.gpu.warm_up import warm_up
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.scheduler import Limits
+from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS
 from rwkv_kernels.gpu.sampler import SlotDraws
+from rwkv_weights import index
 from rwkv_weights.checkpoint import Checkpoint
+from rwkv_weights.stream import Tensors
 from rwkvctl.protocol.numerics import PROFILES, Numerics
 
 FREE_SHARE = 0.95  # of what the driver says is free: its own figure is a little too good
@@ -43,7 +47,8 @@ def assemble(
     Raises OutOfMemory with what it would take."""
     available = lease_bytes or free_bytes(device)
     memory.plan(checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots)  # before reading gigabytes
-    model = GpuModel.of(checkpoint, numerics, device)
+    with Tensors(index.read(checkpoint.path), device) as tensors:  # read through pinned buffers, not mapped
+        model = GpuModel.of(replace(checkpoint, tensors=tensors), numerics, device)
     for attempt in range(RETRIES + 1):
         plan = memory.plan(checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots)
         try:
@@ -62,10 +67,15 @@ def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> Assembled
     pool = GpuPool.allocate(model.dims, plan.slots, model.device, model.state_dtype)
     space = Workspace.allocate(model.dims, max(plan.prefill_tokens, plan.slots), model.dtype, model.device)
     try:
-        draws = SlotDraws.allocate(plan.slots + 1, model.device, LEDGER)
+        draws = SlotDraws.allocate(
+            plan.slots + 1, model.device, LEDGER,
+            bias_capacity=MAX_BIASES, spared_capacity=MAX_SPARED, stop_capacity=MAX_STOPS,
+        )  # fmt: skip
         decode = Decode(model, pool, space, draws, plan.slots)
-        if graphs:
+        runner = GpuRunner(model, pool, space, draws, decode)
+        if graphs and model.device.type == "cuda":
             decode.capture()
+            warm_up(runner, plan.prefill_tokens)
     except torch.OutOfMemoryError as error:
         raise OutOfMemory(str(error)) from error
     host_bytes = int(free_host_bytes() * HOST_SHARE) if model.device.type == "cuda" else 0
@@ -76,7 +86,7 @@ def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> Assembled
         kept_bytes=plan.cache_bytes // 3,  # the last third is for the copies that forks are made of, and for scoring
         host_bytes=host_bytes // 2,
     )
-    return Assembled(GpuRunner(model, pool, space, draws, decode), limits, (str(plan),))
+    return Assembled(runner, limits, (str(plan),))
 
 
 def types_of(numerics: Numerics) -> tuple[torch.dtype, torch.dtype]:

@@ -18,8 +18,10 @@ from rwkv_kernels.gpu.sampler import SlotDraws, sample
 
 @dataclass(slots=True)
 class Decode:
-    """Buffers for up to `largest` samples: `slots` int32 [B], `logits` fp32 [B, V], `drawn` int64 [B] and
-    `logprobs` fp32 [B] (of what was drawn, after penalties); `tokens` are those of the last step. Rows beyond the samples, and samples that drew a stop token, go to the scratch slot.
+    """Buffers for up to `largest` samples: `slots` int32 [B], `logits` fp32 [B, V], `drawn` int64 [B] and `logprobs`
+    fp32 [B] of what was drawn; `tokens` are those of the last step.
+
+    Rows beyond the samples, and samples that drew a stop token, go to the scratch slot.
     """
 
     model: GpuModel

@@ -5,28 +5,35 @@ from itertools import accumulate
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from rwkv_kernels.gpu.rows import FIRST, LAST, Rows
+
+ALIGNED = 4  # int32 numbers
 
 
 def of_sequences(sequences: Sequence[tuple[int, Sequence[int]]], device: torch.device) -> tuple[Rows, Tensor]:
     """(slot, tokens) of each sequence -> the rows, and their ids [R]. One copy carries them to the device."""
     lengths = [len(tokens) for _, tokens in sequences]
-    starts = [0, *accumulate(lengths)]
-    count, batch = starts[-1], len(sequences)
+    starts = np.array([0, *accumulate(lengths)], np.int32)
     slots = np.array([slot for slot, _ in sequences], np.int32)
-    host = np.empty(2 * count + 2 * batch + 1, np.int32)
-    row_slot, edge, ids = host[:count], np.zeros(count, np.int8), host[count : 2 * count]
-    row_slot[:] = np.repeat(slots, lengths)
-    ids[:] = np.concatenate([np.asarray(tokens, np.int32) for _, tokens in sequences])
+    edge = np.zeros(starts[-1], np.int32)
     edge[starts[:-1]] |= FIRST
-    edge[[end - 1 for end in starts[1:]]] |= LAST
-    host[2 * count : 2 * count + batch] = slots
-    host[2 * count + batch :] = starts
-    packed, edges = to_device(torch.from_numpy(host), device), to_device(torch.from_numpy(edge), device)
-    row_slots, id_part, slot_part, start_part = packed.split([count, count, batch, batch + 1])  # type: ignore[no-untyped-call]
-    return Rows(row_slots, edges, start_part, slot_part, decode=False), id_part.long()
+    edge[starts[1:] - 1] |= LAST
+    ids = np.concatenate([np.asarray(tokens, np.int32) for _, tokens in sequences])
+    row_slot, edges, fed, first, slot = _packed((np.repeat(slots, lengths), edge, ids, starts, slots), device)
+    return Rows(row_slot, edges.to(torch.int8), first, slot, decode=False), fed.long()
+
+
+def _packed(arrays: Sequence[NDArray[np.int32]], device: torch.device) -> list[Tensor]:
+    """The arrays on the device, each at an address of a multiple of 16 bytes."""
+    places = [0, *accumulate(-(-len(array) // ALIGNED) * ALIGNED for array in arrays)]
+    host = np.zeros(places[-1], np.int32)
+    for place, array in zip(places, arrays, strict=False):
+        host[place : place + len(array)] = array
+    packed = to_device(torch.from_numpy(host), device)
+    return [packed[place : place + len(array)] for place, array in zip(places, arrays, strict=False)]
 
 
 def decode_rows(bucket: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,7 @@ and the first draws of prompts that have just ended. The outcome travels to pinn
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -69,7 +70,8 @@ class GpuRunner:
     def launch(self, feeds: Sequence[Feed]) -> GpuStep:
         """One step. Raises OutOfMemory; the slots' states are then lost."""
         try:
-            return self._launch(feeds)
+            with torch.cuda.device(self.model.device) if self.model.device.type == "cuda" else nullcontext():
+                return self._launch(feeds)
         except torch.OutOfMemoryError as error:
             raise OutOfMemory from error
 

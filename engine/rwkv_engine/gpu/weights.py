@@ -63,8 +63,8 @@ class _Reader:
     finite: FiniteCheck = field(default_factory=FiniteCheck)
 
     def moved(self, key: str) -> Tensor:
-        """A copy in the file's type, checked and converted there: half the bytes cross the bus."""
-        found = self.checkpoint.tensors[key].to(self.device, copy=True)
+        """In the file's type, to be checked and converted on the device: half the bytes cross the bus."""
+        found = self.checkpoint.tensors[key].to(self.device)
         self.finite.add(key, found)
         return found
 

@@ -95,7 +95,7 @@ class Chat:
         return {
             "index": choice.index,
             "message": message,
-            "logprobs": self._logprobs(choice, 0, len(choice.entries)),
+            "logprobs": self._logprobs(choice, 0, len(choice.entries())),
             "finish_reason": choice.finish_reason,
         }
 
@@ -114,7 +114,7 @@ class Chat:
             return None
         sample = choice.sample
         kept = len(sample.answer) if sample is not None and sample.stop is not None else end
-        return logprobs.of_chat(self.desk.tokens, choice.entries[start : min(end, kept)], self.asked.top_logprobs or 0)
+        return logprobs.of_chat(self.desk.tokens, choice.entries(start, min(end, kept)), self.asked.top_logprobs or 0)
 
 
 def delta_of(said: Said) -> dict[str, str]:

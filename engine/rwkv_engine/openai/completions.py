@@ -90,7 +90,7 @@ class Completion:
 
     def _choice(self, choice: Choice) -> dict[str, Any]:
         text = ((choice.prompt.data if self.asked.echo else b"") + choice.data).decode(errors="replace")
-        shown = self._shown(choice, text, self._echoed(choice), choice.entries, choice.finish_reason)
+        shown = self._shown(choice, text, self._echoed(choice), choice.entries(), choice.finish_reason)
         if self.asked.prompt_logprobs is not None:
             own = choice.prompt_entries
             shown["prompt_logprobs"] = logprobs.of_prompt(self.desk.tokens, own, self.asked.prompt_logprobs)
@@ -99,7 +99,7 @@ class Completion:
     def _chunk(self, choice: Choice, piece: Piece, seen: dict[int, int]) -> dict[str, Any]:
         """A piece with the tokens that are new in it; with the first one comes the prompt, if it is echoed."""
         echoed = self._echoed(choice) if choice.index not in seen else ()
-        entries = choice.entries[seen.get(choice.index, 0) : piece.tokens]
+        entries = choice.entries(seen.get(choice.index, 0), piece.tokens)
         seen[choice.index] = piece.tokens
         return self._shown(choice, piece.text, echoed, entries, choice.finish_reason if piece.last else None)
 

@@ -4,7 +4,6 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any
 
 from rwkv_engine.openai.launch import Launcher
@@ -38,7 +37,8 @@ class Desk:
     @property
     def names(self) -> set[str]:
         """What the model is known as."""
-        return {"", self.name, PurePath(self.name).stem}
+        base = self.name.rpartition("/")[2]
+        return {"", self.name, base, base.removesuffix(".pth").removesuffix(".safetensors")}
 
     def head(self, kind: str, prefix: str) -> "Head":
         """The beginning of an answer."""

@@ -41,11 +41,10 @@ class Choice:
         sample = self.sample
         return sample.data if sample is not None else b""
 
-    @property
-    def entries(self) -> list[tuple[int, Score | None]]:
-        """Every generated token with its score, the stop among them."""
+    def entries(self, start: int = 0, end: int | None = None) -> list[tuple[int, Score | None]]:
+        """Generated tokens with their scores, the stop among them."""
         sample = self.sample
-        return list(zip(sample.ids, sample.scores, strict=False)) if sample is not None else []
+        return list(zip(sample.ids[start:end], sample.scores[start:end], strict=False)) if sample is not None else []
 
     @property
     def prompt_entries(self) -> list[tuple[int, Score | None]]:

@@ -22,8 +22,8 @@ from rwkv_weights.schema import HEAD_SIZE
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """`relative`: |logits - reference| / |reference| over all; `kl`: mean divergence in nats a token; `greedy`: share of
-    positions with the same likeliest token."""
+    """`relative`: |logits - reference| / |reference| over all; `kl`: mean divergence in nats a token; `greedy`: share
+    of positions with the same likeliest token."""
 
     relative: float
     kl: float

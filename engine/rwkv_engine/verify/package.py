@@ -1,4 +1,4 @@
-"""The PyPI package `rwkv` as an independent oracle, in a process of its own: it takes its switches from the environment."""
+"""The PyPI package `rwkv` as an independent oracle, in its own process: its switches come from the environment."""
 
 import json
 import subprocess

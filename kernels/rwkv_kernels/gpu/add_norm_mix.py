@@ -9,6 +9,8 @@ A row's program walks the row before it first, through the same code, so it wait
 of rows shares that detour. Decode is the walk of one row: a row's bits do not depend on how a prompt is cut.
 """
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -37,15 +39,14 @@ def add_norm_mix(
     out: [M, R, D] fp16 or fp32.
     """
     count, width = x.shape
-    block, warps = launch.row(width)
+    constants, options = _build(width, eps)
     stretch = launch.stretch(count)
 
     def walk(programs: int, *, mixes: bool, leaves: bool) -> None:
         _add_norm_mix[(programs,)](
             x, x if delta is None else delta, norm_w, norm_b, shares, shift, rows.row_slot, rows.edge, rows.starts,
-            x_out, out, count, width, shift.stride(0), stretch, int(mixes), int(leaves), EPS=eps, BLOCK=block,
-            PARTS=0 if delta is None else delta.shape[0], PLANES=out.shape[0], FIRST=FIRST, LAST=LAST,
-            num_warps=warps, enable_fp_fusion=False,
+            x_out, out, count, width, shift.stride(0), stretch, int(mixes), int(leaves), **constants,
+            PARTS=0 if delta is None else delta.shape[0], PLANES=out.shape[0], FIRST=FIRST, LAST=LAST, **options,
         )  # fmt: skip
 
     if rows.decode:
@@ -61,21 +62,30 @@ def add_norm(
 ) -> None:
     """LayerNorm of y = x + (delta[0] + ...) in the rows of `index` (int32 [Q]; None: all). out: [Q, D] fp16 or fp32."""
     count, width = x.shape
-    block, warps = launch.row(width)
+    constants, options = _build(width, eps)
     _add_norm[(out.shape[0],)](
         x, x if delta is None else delta, norm_w, norm_b, x if index is None else index, out, count, width,
-        EPS=eps, BLOCK=block, PARTS=0 if delta is None else delta.shape[0], INDEXED=index is not None,
-        num_warps=warps, enable_fp_fusion=False,
+        **constants, PARTS=0 if delta is None else delta.shape[0], INDEXED=index is not None, **options,
     )  # fmt: skip
 
 
 def embed_norm(ids: Tensor, embedding: Tensor, norm_w: Tensor, norm_b: Tensor, eps: float, x_out: Tensor) -> None:
     """LayerNorm of the embeddings of ids (int64 [R]). embedding: [V, D] of any float type; x_out: [R, D] fp32."""
     width = x_out.shape[1]
+    constants, options = _build(width, eps)
+    _embed_norm[(ids.shape[0],)](ids, embedding, norm_w, norm_b, x_out, width, **constants, **options)
+
+
+def _build(width: int, eps: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the three kernels are compiled for. Nothing is fused, so that every variant rounds in the same places."""
     block, warps = launch.row(width)
-    _embed_norm[(ids.shape[0],)](
-        ids, embedding, norm_w, norm_b, x_out, width, EPS=eps, BLOCK=block, num_warps=warps, enable_fp_fusion=False
-    )
+    return {"EPS": eps, "BLOCK": block, "EVEN": block == width}, {"num_warps": warps, "enable_fp_fusion": False}
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _live(column, width, EVEN: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Which columns there are; a mask that is known to be all true costs nothing."""
+    return tl.full(column.shape, True, tl.int1) if EVEN else column < width
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -104,14 +114,14 @@ def _norm(y, norm_w, norm_b, column, live, width, EPS: tl.constexpr):  # type: i
 )  # type: ignore[untyped-decorator]
 def _add_norm_mix(  # type: ignore[no-untyped-def]
     x, delta, norm_w, norm_b, shares, shift, row_slot, edge, starts, x_out, out, count, width, slot_stride, stretch,
-    mixes, leaves, EPS: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr, PLANES: tl.constexpr,
-    FIRST: tl.constexpr, LAST: tl.constexpr,
+    mixes, leaves, EPS: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr, PARTS: tl.constexpr,
+    PLANES: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     """`mixes`: write x_out and out for a stretch of rows; `leaves`: write the shift for last rows. Without `mixes` a
     program takes the last row of one sequence.
     """
     column = tl.arange(0, BLOCK)
-    live = column < width
+    live = _live(column, width, EVEN)
     width = width.to(tl.int64)
     part_stride = width * count
     if mixes != 0:
@@ -144,10 +154,10 @@ def _add_norm_mix(  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=["count"])  # type: ignore[untyped-decorator]
 def _add_norm(  # type: ignore[no-untyped-def]
     x, delta, norm_w, norm_b, index, out, count, width,
-    EPS: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr, INDEXED: tl.constexpr,
+    EPS: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr, PARTS: tl.constexpr, INDEXED: tl.constexpr,
 ):  # fmt: skip
     column = tl.arange(0, BLOCK)
-    live = column < width
+    live = _live(column, width, EVEN)
     row = tl.load(index + tl.program_id(0)) if INDEXED else tl.program_id(0)
     y = _sum(x, delta, row.to(tl.int64) * width + column, live, count.to(tl.int64) * width, PARTS)
     n = _norm(y, norm_w, norm_b, column, live, width, EPS)
@@ -156,10 +166,10 @@ def _add_norm(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _embed_norm(  # type: ignore[no-untyped-def]
-    ids, embedding, norm_w, norm_b, x_out, width, EPS: tl.constexpr, BLOCK: tl.constexpr
+    ids, embedding, norm_w, norm_b, x_out, width, EPS: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr
 ):
     column = tl.arange(0, BLOCK)
-    live = column < width
+    live = _live(column, width, EVEN)
     token = tl.load(ids + tl.program_id(0))
     y = tl.load(embedding + token * width + column, mask=live, other=0.0).to(tl.float32)
     n = _norm(y, norm_w, norm_b, column, live, width, EPS)
@@ -191,8 +201,7 @@ def variants() -> list[Variant]:
     """Both mixes of 1.5B and 7.2B, with and without split increments; the two lone norms."""
     mixes = [_mix_variant(2048, 8, 6, "fp16"), _mix_variant(2048, 1, 1, "fp16"), _mix_variant(4096, 4, 6, "fp16"),
              _mix_variant(4096, 0, 6, "fp16"), _mix_variant(4096, 1, 6, "fp32")]  # fmt: skip
-    block, warps = launch.row(4096)
-    constants, options = {"EPS": 1e-5, "BLOCK": block}, {"num_warps": warps, "enable_fp_fusion": False}
+    constants, options = _build(4096, 1e-5)
     vectors = {"norm_w": "*fp32:16", "norm_b": "*fp32:16", "width": "i32:16"}
     head = {"x": "*fp32:16", "delta": "*fp32:16", "index": "*i32:16", "out": "*fp16:16", "count": "i32"}
     embed = {"ids": "*i64:16", "embedding": "*bf16:16", "x_out": "*fp32:16"}
@@ -205,12 +214,11 @@ def variants() -> list[Variant]:
 
 
 def _mix_variant(width: int, parts: int, planes: int, kind: str) -> Variant:
-    block, warps = launch.row(width)
+    constants, options = _build(width, 1e-5)
+    constants |= {"PARTS": parts, "PLANES": planes, "FIRST": FIRST, "LAST": LAST}
     signature = dict.fromkeys(("x", "delta", "norm_w", "norm_b", "shares", "shift", "x_out"), "*fp32:16")
     signature |= {"out": f"*{kind}:16", "row_slot": "*i32", "edge": "*i8", "starts": "*i32"}
     signature |= dict.fromkeys(("count", "stretch", "mixes", "leaves"), "i32")
     signature |= {"width": "i32:16", "slot_stride": "i32:16"}
-    constants = {"EPS": 1e-5, "BLOCK": block, "PARTS": parts, "PLANES": planes, "FIRST": FIRST, "LAST": LAST}
-    options = {"num_warps": warps, "enable_fp_fusion": False}
-    return Variant(f"add_norm_mix {kind} {width}, {parts} parts, {planes} planes", _add_norm_mix, signature, constants,
-                   options)  # fmt: skip
+    name = f"add_norm_mix {kind} {width}, {parts} parts, {planes} planes"
+    return Variant(name, _add_norm_mix, signature, constants, options)

@@ -4,6 +4,7 @@ What must give the same bits in any batch is keyed by the shape of the weights, 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import triton
@@ -26,25 +27,24 @@ def stretch(rows: int) -> int:
 # The recurrence (wkv7).
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """How a head's 64 x 64 state is spread over a program: the `warps` share the values; in a warp `keys` lanes share
-    the keys and the others the values, `values` neighbours to a thread.
+    """How a head's 64 x 64 state is spread over a program: `warps` share the values; in a warp `keys` lanes share the
+    keys and `lanes` the warp's values.
     """
 
     warps: int
     keys: int
-    values: int
+    lanes: int
 
 
 def recurrence(dtype: torch.dtype) -> Recurrence:
     """For activations of that type: a thread's keys are one 16-byte load, its share of the state fits its registers."""
-    return Recurrence(4, 8, 4) if dtype == torch.float16 else Recurrence(8, 16, 4)
+    return Recurrence(4, 8, 4) if dtype == torch.float16 else Recurrence(8, 16, 2)
 
 
 # The recurrence in chunks (wkv7_chunked).
 PREPARE_WARPS = 4
 SCAN_VALUES = 16  # columns of a state that one program carries through a prompt
 SCAN_WARPS = 4
-SCAN_STAGES = 3
 FINISH_WARPS = 4
 
 
@@ -115,7 +115,7 @@ def logprob_tile(rows: int, dtype: torch.dtype) -> Tile:
     no such layout, so there the tile is fixed.
     """
     if dtype != torch.float16:
-        return Tile(64, 16, 4, 2)
+        return Tile(64, 16, 4, 3)
     for block_r, stages in ((16, 4), (32, 4), (64, 4)):
         if rows <= block_r:
             return Tile(128, block_r, 8, stages)
@@ -126,11 +126,12 @@ def logprob_tile(rows: int, dtype: torch.dtype) -> Tile:
 SIDE_BY_SIDE_ROWS = 128  # up to so many, the sums over one product's splits are taken side by side
 
 
-def low_rank_tile(rows: int, dtype: torch.dtype) -> tuple[int, dict[str, int]]:
+def low_rank_tile(rows: int, dtype: torch.dtype, most: int) -> tuple[int, dict[str, Any]]:
     """Rows of the batch in one tile, and the launch options. It does not enter the bits."""
     if dtype != torch.float16:
-        return (16 if rows <= 16 else 32), {"num_warps": 4, "num_stages": 2}
-    return min(128, max(16, triton.next_power_of_2(rows))), {"num_warps": 4, "num_stages": 4}
+        return (16 if rows <= 16 else 32), {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": True}
+    block = min(most, max(16, triton.next_power_of_2(rows)))
+    return block, {"num_warps": 4, "num_stages": 4, "enable_fp_fusion": True}
 
 
 def serial_pays(n: int, rows: int) -> bool:
@@ -153,8 +154,9 @@ def sampler_blocks(vocabulary: int) -> dict[str, int]:
     return {"BLOCK": min(SAMPLER_BLOCK, least), "WIDE": min(SAMPLER_WIDE, least), "SHORT": SAMPLER_SHORT}
 
 
-# The sparse value product: 16 x 32 rows of the weight at a time and 128 bytes of each, 16 loads a thread.
-SPARSE_LOADS = 16
-SPARSE_F = 32
+# The sparse value product: 256 rows of the weight at a time and 128 bytes of each, three such tiles in flight.
+SPARSE_F = 256
+SPARSE_FOLD = 32
+SPARSE_STAGES = 4
 SPARSE_D = 64
 SPARSE_WARPS = 8

@@ -62,20 +62,18 @@ def tiles_kernel(  # type: ignore[no-untyped-def]
     if not EVEN_N:
         sums = tl.where(live_v[:, None], sums, float("-inf"))
 
-    for j in range(J):
-        target = tl.load(targets + (q + in_q) * J + j, mask=live_q, other=-1) - first
-        mine = (target >= 0) & (target < BLOCK_N)
-        if tl.max(mine.to(tl.int32), 0) > 0:
-            logit = tl.sum(tl.where(in_v[:, None] == target[None, :], sums, 0.0), 0)
-            tl.store(logits + (q + in_q) * J + j, logit, mask=mine)
-
-    top = tl.max(sums, 0)
-    best = tl.min(tl.where(sums == top[None, :], in_v[:, None], NO_ID), 0) + first
+    top, best = tl.max(sums, 0, return_indices=True)  # of equals the first
     total = tl.sum(tl.exp(sums - top[None, :]), 0)
     at = (q + in_q) * tiles_v + tile
     tl.store(tops + at, top, mask=live_q)
     tl.store(totals + at, total, mask=live_q)
-    tl.store(bests + at, best, mask=live_q)
+    tl.store(bests + at, first + best, mask=live_q)
+
+    for j in range(J):
+        target = tl.load(targets + (q + in_q) * J + j, mask=live_q, other=-1).to(tl.int32) - first
+        mine = (target >= 0) & (target < BLOCK_N)
+        logit = tl.sum(tl.where(in_v[:, None] == target[None, :], sums, 0.0), 0)
+        tl.store(logits + (q + in_q) * J + j, logit, mask=mine)
 
 
 @triton.jit(do_not_specialize=["J"])  # type: ignore[untyped-decorator]

@@ -115,9 +115,9 @@ def up(
 
 def _down_build(
     chains: tuple[int, int, int, int], width: int, rows: int, dtype: torch.dtype
-) -> tuple[dict[str, Any], dict[str, int]]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The kernel's constants, and the launch options, for one shape."""
-    block_r, options = launch.low_rank_tile(rows, dtype)
+    block_r, options = launch.low_rank_tile(rows, dtype, 128)
     tiles = sum(-(-rank // launch.MATRIX_ROWS) for rank in chains)
     plan = launch.plan(tiles * launch.MATRIX_ROWS, width, dtype)
     constants = _ranks(chains) | {
@@ -129,8 +129,8 @@ def _down_build(
 
 def _up_build(
     chains: tuple[int, int, int, int], rows: int, dtype: torch.dtype
-) -> tuple[dict[str, Any], dict[str, int]]:
-    block_r, options = launch.low_rank_tile(rows, dtype)
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    block_r, options = launch.low_rank_tile(rows, dtype, 64)  # four endings need registers
     blocks = {"BLOCK_N": launch.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": launch.block_k(dtype)}
     return _ranks(chains) | blocks | {"DECAY": DECAY}, options
 

@@ -143,13 +143,13 @@ def _threshold(  # type: ignore[no-untyped-def]
     while high - low > 1:
         pivot = low + (high - low) * (tl.arange(0, PIVOTS) + 1) // (PIVOTS + 1)
         image_pivot = pivot.to(tl.int32)[:, None]
-        number = tl.zeros((PIVOTS, BLOCK), tl.int32)
+        number = tl.zeros((PIVOTS, BLOCK), tl.float32)  # exact: a vocabulary is below 2^24
         mass = tl.zeros((PIVOTS, BLOCK), tl.float32)
         for start in range(0, count, BLOCK):
-            logit = _load(source, start + tl.arange(0, BLOCK), count)
-            above = _image(logit)[None, :] > image_pivot
-            number += above.to(tl.int32)
-            mass += tl.where(above, tl.exp2((logit - top) * scale)[None, :], 0.0)
+            logit = _load(source, start + tl.arange(0, BLOCK)[None, :], count)
+            above = _image(logit) > image_pivot
+            number += tl.where(above, 1.0, 0.0)
+            mass += tl.where(above, tl.exp2((logit - top) * scale), 0.0)
         fits = (tl.sum(number, 1) < limit) & (tl.sum(mass, 1).to(tl.float64) < nucleus)
         high, low = (
             tl.min(tl.where(fits, pivot, high), 0),

@@ -19,30 +19,26 @@ from rwkv_kernels.gpu.variant import Variant
 
 @triton.jit  # type: ignore[untyped-decorator]
 def sparse_value_kernel(  # type: ignore[no-untyped-def]
-    hidden, w_t, out, F, D, stride_f, SPLITS: tl.constexpr, LOADS: tl.constexpr, BLOCK_F: tl.constexpr,
+    hidden, w_t, out, F, D, stride_f, SPLITS: tl.constexpr, FOLD: tl.constexpr, STAGES: tl.constexpr, BLOCK_F: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """BLOCK_D outputs over one split of the hidden, LOADS times BLOCK_F rows at a time. Grid: (tiles of D, splits).
+    """BLOCK_D outputs over one split of the hidden. Grid: (tiles of D, splits).
 
-    Few of the loads are live, so each thread has LOADS of them in flight, and the next hidden numbers besides.
+    Few of the loads are live, so many must be in flight: STAGES - 1 tiles of rows. FOLD rows are summed at the end.
     """
     split = tl.program_id(1)
-    blocks = tl.cdiv(F, LOADS * BLOCK_F)
+    blocks = tl.cdiv(F, BLOCK_F)
     d = tl.program_id(0) * BLOCK_D + tl.arange(0, BLOCK_D)
-    in_f = tl.arange(0, LOADS)[:, None] * BLOCK_F + tl.arange(0, BLOCK_F)[None, :]
-    first = split * blocks // SPLITS * (LOADS * BLOCK_F)
-    end = min((split + 1) * blocks // SPLITS * (LOADS * BLOCK_F), F)
-    share = tl.load(hidden + first + in_f, mask=first + in_f < end, other=0.0)
-    sums = tl.zeros((BLOCK_F, BLOCK_D), tl.float32)
-    for start in range(first, end, LOADS * BLOCK_F):
-        f = start + in_f
-        wanted = (share != 0.0)[:, :, None] & (d < D)[None, None, :]
-        rows = tl.load(w_t + f[:, :, None].to(tl.int64) * stride_f + d[None, None, :], mask=wanted, other=0.0)
-        after = f + LOADS * BLOCK_F
-        later = tl.load(hidden + after, mask=after < end, other=0.0)
-        sums += tl.sum(share.to(tl.float32)[:, :, None] * rows.to(tl.float32), 0)
-        share = later
-    tl.store(out + split * D + d, tl.sum(sums, 0), mask=d < D)
+    sums = tl.zeros((FOLD, BLOCK_D), tl.float32)
+    for block in tl.range(split * blocks // SPLITS, (split + 1) * blocks // SPLITS, num_stages=STAGES):
+        f = block * BLOCK_F + tl.arange(0, BLOCK_F)
+        share = tl.load(hidden + f, mask=f < F, other=0.0)
+        wanted = (share != 0.0)[:, None] & (d < D)[None, :]
+        rows = tl.load(w_t + f[:, None].to(tl.int64) * stride_f + d[None, :], mask=wanted, other=0.0)
+        products = share.to(tl.float32)[:, None] * rows.to(tl.float32)
+        sums += tl.sum(tl.reshape(products, (BLOCK_F // FOLD, FOLD, BLOCK_D)), 0)  # a thread's own rows
+    sums = tl.sum(sums, 0)
+    tl.store(out + split * D + d, sums, mask=d < D)
 
 
 def sparse_value(hidden: Tensor, w_t: Tensor, out: Tensor) -> None:
@@ -56,16 +52,15 @@ def sparse_value(hidden: Tensor, w_t: Tensor, out: Tensor) -> None:
     assert hidden.stride(1) == w_t.stride(1) == 1
     assert out.is_contiguous()
     sparse_value_kernel[(triton.cdiv(width, launch.SPARSE_D), splits)](
-        hidden, w_t, out, w_t.shape[0], width, w_t.stride(0), SPLITS=splits, LOADS=launch.SPARSE_LOADS,
+        hidden, w_t, out, w_t.shape[0], width, w_t.stride(0), SPLITS=splits, FOLD=launch.SPARSE_FOLD, STAGES=launch.SPARSE_STAGES,
         BLOCK_F=launch.SPARSE_F, BLOCK_D=launch.SPARSE_D, num_warps=launch.SPARSE_WARPS,
     )  # fmt: skip
 
 
 def reference(hidden: Tensor, w_t: Tensor, splits: int) -> Tensor:
     """The same in plain torch: [splits, 1, D]."""
-    step = launch.SPARSE_LOADS * launch.SPARSE_F
-    blocks = -(-w_t.shape[0] // step)
-    edges = [part * blocks // splits * step for part in range(splits + 1)]
+    blocks = -(-w_t.shape[0] // launch.SPARSE_F)
+    edges = [part * blocks // splits * launch.SPARSE_F for part in range(splits + 1)]
     cuts = [slice(first, end) for first, end in pairwise(edges)]
     return torch.stack([hidden[:, cut].float() @ w_t[cut].float() for cut in cuts])
 
@@ -74,7 +69,12 @@ def variants() -> list[Variant]:
     """The value of 1.5B and 7.2B, fp16."""
     signature = {"hidden": "*fp16:16", "w_t": "*fp16:16", "out": "*fp32:16", "F": "i32:16", "D": "i32:16"}
     signature |= {"stride_f": "i32:16"}
-    blocks = {"LOADS": launch.SPARSE_LOADS, "BLOCK_F": launch.SPARSE_F, "BLOCK_D": launch.SPARSE_D}
+    blocks = {
+        "FOLD": launch.SPARSE_FOLD,
+        "STAGES": launch.SPARSE_STAGES,
+        "BLOCK_F": launch.SPARSE_F,
+        "BLOCK_D": launch.SPARSE_D,
+    }
     return [
         Variant(
             f"sparse_value fp16 [1, {4 * width}] x [{4 * width}, {width}] splits {splits}", sparse_value_kernel,

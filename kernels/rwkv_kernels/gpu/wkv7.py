@@ -15,6 +15,8 @@ its values, so that both sums over keys are shuffles inside a warp and a token p
 every key lane can take one token of a block, and then crosses the warps once for all of them.
 """
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -53,16 +55,19 @@ def wkv7(
     place. An fp16 state is rounded after every token.
     """
     assert state.stride()[1:] == (HEAD * HEAD, HEAD, 1)
-    shape = launch.recurrence(r.dtype)
+    constants, options = _build(r.dtype, eps)
     _wkv7[r.shape[1] // HEAD, rows.slots.shape[0]](
         r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, rows.starts, rows.slots, out,
         r.shape[1], state.stride(0),
-        EPS=eps, FLOOR=NORM_FLOOR, **_axes(shape), num_warps=shape.warps,
+        **constants, **options,
     )  # fmt: skip
 
 
-def _axes(shape: launch.Recurrence) -> dict[str, int]:
-    return {"WARPS": shape.warps, "KEYS": shape.keys, "VALUES": shape.values}
+def _build(dtype: torch.dtype, eps: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The kernel's constants, and the launch options."""
+    shape = launch.recurrence(dtype)
+    constants = {"EPS": eps, "FLOOR": NORM_FLOOR, "WARPS": shape.warps, "KEYS": shape.keys, "LANES": shape.lanes}
+    return constants, {"num_warps": shape.warps, "enable_fp_fusion": True}
 
 
 @triton.jit
@@ -79,6 +84,25 @@ def _token(r, k, a, w, v, row, end, width, key, value):  # type: ignore[no-untyp
     )
 
 
+@triton.jit  # type: ignore[untyped-decorator]
+def _keys(x, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """[threads, a thread's keys] -> the five axes, in fp32."""
+    x = tl.permute(tl.reshape(x, [WARPS, KEYS, LANES, 64 // KEYS]), [3, 0, 1, 2])
+    return tl.reshape(x, [64 // KEYS, WARPS, KEYS, LANES, 1]).to(tl.float32)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _values(x, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """[threads, a thread's values] -> the five axes, in fp32."""
+    return tl.reshape(x, [1, WARPS, KEYS, LANES, 64 // (WARPS * LANES)]).to(tl.float32)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _value(thread, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The first of a thread's values."""
+    return (thread // (KEYS * LANES) * LANES + thread % LANES) * (64 // (WARPS * LANES))
+
+
 @triton.jit
 def _over_keys(x):  # type: ignore[no-untyped-def]
     return tl.sum(tl.sum(x, axis=0, keep_dims=True), axis=2, keep_dims=True)
@@ -89,15 +113,35 @@ def _over_values(x):  # type: ignore[no-untyped-def]
     return tl.sum(tl.sum(tl.sum(x, axis=4, keep_dims=True), axis=3, keep_dims=True), axis=1, keep_dims=True)
 
 
+@triton.jit  # type: ignore[untyped-decorator]
+def _finish(  # type: ignore[no-untyped-def]
+    y, r, k, v, a, gate, k_a, r_k, norm_w, norm_b, live,
+    EPS: tl.constexpr, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Group norm, bonus and gate of a block: a token for each lane over keys. Its rows are in the first cache by now."""
+    r = _values(tl.load(r, mask=live, other=0.0), WARPS, KEYS, LANES)
+    k = _values(tl.load(k, mask=live, other=0.0), WARPS, KEYS, LANES)
+    v = _values(tl.load(v, mask=live, other=0.0), WARPS, KEYS, LANES)
+    a = _values(tl.load(a, mask=live, other=0.0), WARPS, KEYS, LANES)
+    weight = _values(tl.load(norm_w), WARPS, KEYS, LANES)
+    bias = _values(tl.load(norm_b), WARPS, KEYS, LANES)
+    k *= 1.0 + (a - 1.0) * _values(tl.load(k_a), WARPS, KEYS, LANES)
+    bonus = _over_values(r * k * _values(tl.load(r_k), WARPS, KEYS, LANES))
+    y -= _over_values(y) / 64
+    y = y * tl.rsqrt(_over_values(y * y) / 64 + EPS) * weight + bias
+    return (y + bonus * v) * _values(gate, WARPS, KEYS, LANES)
+
+
 @triton.jit(do_not_specialize_on_alignment=["starts", "slots"])  # type: ignore[untyped-decorator]
 def _wkv7(  # type: ignore[no-untyped-def]
     r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, starts, slots, out, width, slot_stride,
-    EPS: tl.constexpr, FLOOR: tl.constexpr, WARPS: tl.constexpr, KEYS: tl.constexpr, VALUES: tl.constexpr,
+    EPS: tl.constexpr, FLOOR: tl.constexpr, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Five axes, by who holds them: a thread's keys, warps, lanes over keys, lanes over values, a thread's values.
 
-    They stand so that the layout triton picks for the state's wide loads puts each axis there. Vectors over keys are
-    spread over warps and value lanes by hand: every thread loads its own copy, and none passes through shared memory.
+    Tensors are loaded with two axes, the second contiguous, so that a wide load has one natural layout: rows go to
+    lanes, then warps, then a thread's registers. Each thread thus loads its own copy of what it needs, and nothing
+    passes through shared memory; reshaping moves no data.
     """
     head = tl.program_id(0)
     sequence = tl.program_id(1)
@@ -106,58 +150,48 @@ def _wkv7(  # type: ignore[no-untyped-def]
     slot = tl.load(slots + sequence).to(tl.int64)
     width = width.to(tl.int64)
 
+    THREADS: tl.constexpr = WARPS * KEYS * LANES
     PER: tl.constexpr = 64 // KEYS
-    LANES: tl.constexpr = 64 // WARPS // VALUES
-    lane = tl.arange(0, KEYS)[None, None, :, None, None]
-    key = tl.arange(0, PER)[:, None, None, None, None] + lane * PER
-    value = (
-        tl.arange(0, WARPS)[None, :, None, None, None] * (64 // WARPS)
-        + tl.arange(0, LANES)[None, None, None, :, None] * VALUES
-        + tl.arange(0, VALUES)[None, None, None, None, :]
-    )
-    cells = state + slot * slot_stride + head * 4096 + key * 64 + value
-    key = head * 64 + tl.broadcast_to(key, [PER, WARPS, KEYS, LANES, 1])
-    value = head * 64 + tl.broadcast_to(value, [1, WARPS, KEYS, LANES, VALUES])
+    VALUES: tl.constexpr = 64 // (WARPS * LANES)
+    thread = tl.arange(0, THREADS)[:, None]
+    lane = thread // LANES % KEYS
+    key = head * 64 + lane * PER + tl.arange(0, PER)[None, :]
+    value = head * 64 + _value(thread, WARPS, KEYS, LANES) + tl.arange(0, VALUES)[None, :]
+    cell = tl.arange(0, PER * THREADS)[:, None]
+    cell = (cell // LANES % KEYS * PER + cell // THREADS) * 64 + _value(cell % THREADS, WARPS, KEYS, LANES)
+    cells = state + slot * slot_stride + head * 4096 + cell + tl.arange(0, VALUES)[None, :]
 
-    S = tl.load(cells).to(tl.float32)
-    kk_share = tl.load(k_k + key)
-    rate_share = tl.load(k_a + key)
+    S = tl.reshape(tl.load(cells), [PER, WARPS, KEYS, LANES, VALUES]).to(tl.float32)
+    kk_share = _keys(tl.load(k_k + key), WARPS, KEYS, LANES)
+    rate_share = _keys(tl.load(k_a + key), WARPS, KEYS, LANES)
     # The next token's vectors are always on their way while the present one is worked on.
     r_next, k_next, a_next, w_next, v_next = _token(r, k, a, w, v, first, end, width, key, value)
     for block in range(first, end, KEYS):
-        rows = block + lane
-        live = rows < end
-        at = rows * width + value
+        live = block + lane < end
+        at = (block + lane) * width + value
         gate = tl.load(g + at, mask=live, other=0.0)
         y = tl.zeros([1, WARPS, KEYS, LANES, VALUES], tl.float32)
         for row in range(block, min(block + KEYS, end)):
-            r_t = r_next.to(tl.float32)
-            k_t = k_next.to(tl.float32)
-            a_t = a_next.to(tl.float32)
-            w_t = w_next
-            v_t = v_next.to(tl.float32)
+            r_t = _keys(r_next, WARPS, KEYS, LANES)
+            k_t = _keys(k_next, WARPS, KEYS, LANES)
+            a_t = _keys(a_next, WARPS, KEYS, LANES)
+            w_t = _keys(w_next, WARPS, KEYS, LANES)
+            v_t = _values(v_next, WARPS, KEYS, LANES)
             r_next, k_next, a_next, w_next, v_next = _token(r, k, a, w, v, row + 1, end, width, key, value)
             kk = k_t * kk_share
             scale = 1.0 / tl.maximum(tl.sqrt(_over_keys(kk * kk)), FLOOR)
             u = _over_keys(S * kk) * scale * scale
             k_t = k_t * (1.0 + (a_t - 1.0) * rate_share)
             S = S * w_t + (k_t * v_t - kk * a_t * u)
-            y = tl.where(lane == row - block, _over_keys(S * r_t), y)
+            here = tl.arange(0, KEYS)[None, None, :, None, None] == row - block
+            y = tl.where(here, _over_keys(S * r_t), y)
             S = S.to(state.dtype.element_ty).to(tl.float32)
-        # Each key lane now holds the reading of one token; these rows are in the first cache already.
-        r_b = tl.load(r + at, mask=live, other=0.0).to(tl.float32)
-        k_b = tl.load(k + at, mask=live, other=0.0).to(tl.float32)
-        a_b = tl.load(a + at, mask=live, other=0.0).to(tl.float32)
-        v_b = tl.load(v + at, mask=live, other=0.0).to(tl.float32)
-        weight = tl.load(norm_w + value)
-        bias = tl.load(norm_b + value)
-        k_b *= 1.0 + (a_b - 1.0) * tl.load(k_a + value)
-        bonus = _over_values(r_b * k_b * tl.load(r_k + value))
-        y -= _over_values(y) / 64
-        y = y * tl.rsqrt(_over_values(y * y) / 64 + EPS) * weight + bias
-        y = (y + bonus * v_b) * gate.to(tl.float32)
-        tl.store(out + at, y.to(out.dtype.element_ty), mask=live)
-    tl.store(cells, S.to(state.dtype.element_ty))
+        y = _finish(
+            y, r + at, k + at, v + at, a + at, gate, k_a + value, r_k + value, norm_w + value, norm_b + value, live,
+            EPS, WARPS, KEYS, LANES,
+        )  # fmt: skip
+        tl.store(out + at, tl.reshape(y, [THREADS, VALUES]).to(out.dtype.element_ty), mask=live)
+    tl.store(cells, tl.reshape(S, [PER * THREADS, VALUES]).to(state.dtype.element_ty))
 
 
 def reference(
@@ -203,9 +237,8 @@ def variants() -> list[Variant]:
 
 def _variant(dtype: torch.dtype, state: str) -> Variant:
     kind = "fp16" if dtype == torch.float16 else "fp32"
-    shape = launch.recurrence(dtype)
     signature = dict.fromkeys(("r", "k", "v", "a", "g", "out"), f"*{kind}:16") | {"state": f"*{state}:16"}
     signature |= dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b"), "*fp32:16")
     signature |= {"starts": "*i32", "slots": "*i32", "width": "i32:16", "slot_stride": "i32:16"}
-    constants = {"EPS": 64e-5, "FLOOR": NORM_FLOOR} | _axes(shape)
-    return Variant(f"wkv7 {kind} state {state}", _wkv7, signature, constants, {"num_warps": shape.warps})
+    constants, options = _build(dtype, 64e-5)
+    return Variant(f"wkv7 {kind} state {state}", _wkv7, signature, constants, options)

@@ -55,7 +55,7 @@ def wkv7_chunked(
     assert state.stride()[1:] == (HEAD * HEAD, HEAD, 1)
     chunks = count // CHUNK + sequences  # at least: every sequence may end in a chunk of its own
     plans = torch.empty(chunks * heads * PLAN, dtype=torch.float32, device=r.device)
-    constants = {"CHUNK": CHUNK, "PRECISION": launch.fp32_products()}
+    constants = {"CHUNK": CHUNK, "PRECISION": launch.fp32_products(), "enable_fp_fusion": True}
     search = {"SEQUENCES": triton.next_power_of_2(sequences)}
     _prepare[chunks, heads](
         r, k, v, a, w, k_k, k_a, plans, rows.starts, sequences, width, heads,
@@ -63,8 +63,7 @@ def wkv7_chunked(
     )  # fmt: skip
     _scan[heads, sequences, HEAD // launch.SCAN_VALUES](
         plans, state, rows.starts, rows.slots, state.stride(0), heads,
-        VALUES=launch.SCAN_VALUES, **constants, num_warps=launch.SCAN_WARPS,
-        num_stages=launch.SCAN_STAGES,
+        VALUES=launch.SCAN_VALUES, **constants, num_warps=launch.SCAN_WARPS, num_stages=1,
     )  # fmt: skip
     _finish[chunks, heads](
         r, k, v, a, g, k_a, r_k, norm_w, norm_b, plans, rows.starts, sequences, out, width, heads,
@@ -163,14 +162,20 @@ def _scan(  # type: ignore[no-untyped-def]
     step = heads.to(tl.int64) * (2 * 4096 + 2 * CHUNK * 64)
     plan = plans + (begin // CHUNK + sequence) * step + head * (2 * 4096 + 2 * CHUNK * 64)
 
+    move = plan + row * 64 + tl.arange(0, 64)[None, :]
+    gain = plan + 4096 + row * 64 + column
+
     S = tl.load(cells).to(tl.float32)
+    M_next = tl.load(move, mask=chunks > 0, other=0.0)
+    G_next = tl.load(gain, mask=chunks > 0, other=0.0)
     for chunk in range(chunks):
-        M = tl.load(plan + chunk * step + row * 64 + tl.arange(0, 64)[None, :])
-        G = plan + chunk * step + 4096 + row * 64 + column
-        after = tl.load(G)
-        tl.debug_barrier()  # all threads have read what each of them now overwrites
-        tl.store(G, S)
-        S = tl.dot(M, S, after, input_precision=PRECISION)
+        M = M_next
+        G = G_next
+        tl.debug_barrier()  # all threads have read what each of them overwrites below
+        M_next = tl.load(move + (chunk + 1) * step, mask=chunk + 1 < chunks, other=0.0)
+        G_next = tl.load(gain + (chunk + 1) * step, mask=chunk + 1 < chunks, other=0.0)
+        tl.store(gain + chunk * step, S)
+        S = tl.dot(M, S, G, input_precision=PRECISION)
     tl.store(cells, S.to(state.dtype.element_ty))
 
 
@@ -211,14 +216,14 @@ def variants() -> list[Variant]:
     every |= {"slot_stride": "i32:16"}
     constants = {"CHUNK": CHUNK, "PRECISION": "tf32x3", "SEQUENCES": 4, "EPS": 64e-5, "FLOOR": NORM_FLOOR}
     constants["VALUES"] = launch.SCAN_VALUES
-    launches = [(_prepare, launch.PREPARE_WARPS, 1), (_scan, launch.SCAN_WARPS, launch.SCAN_STAGES),
-                (_finish, launch.FINISH_WARPS, 1)]  # fmt: skip
+    launches = [(_prepare, launch.PREPARE_WARPS), (_scan, launch.SCAN_WARPS),
+                (_finish, launch.FINISH_WARPS)]  # fmt: skip
     return [
         Variant(
             f"wkv7_chunked {kernel.__name__}", kernel,
             {name: kind for name, kind in every.items() if name in kernel.arg_names},
             {name: value for name, value in constants.items() if name in kernel.arg_names},
-            {"num_warps": warps, "num_stages": stages},
+            {"num_warps": warps, "num_stages": 1},
         )
-        for kernel, warps, stages in launches
+        for kernel, warps in launches
     ]  # fmt: skip

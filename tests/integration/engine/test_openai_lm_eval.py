@@ -20,7 +20,7 @@ import pytest
 from rwkv_weights import synthetic
 
 for package in ("lm_eval", "tenacity", "aiohttp", "requests"):
-    pytest.importorskip(package, reason="needs lm-eval[api]")
+    pytest.importorskip(package, reason=f"needs {package}: not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 KEY = "k" * 32

@@ -1,7 +1,8 @@
 """The recurrence: against its formulas, against the CPU's arithmetic, and a row's bits in any company and any cut."""
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
@@ -13,7 +14,7 @@ from torch import Tensor
 from rwkv_kernels import time_mix
 from rwkv_kernels import wkv7 as on_cpu
 from rwkv_kernels.arithmetic import EXACT
-from rwkv_kernels.gpu import wkv7
+from rwkv_kernels.gpu import wkv7, wkv7_chunked
 from rwkv_kernels.gpu.rows import Rows
 from rwkv_kernels.linear import Linear
 from rwkv_kernels.norm import HEAD_EPS, Norm
@@ -61,8 +62,9 @@ def rows_of(lengths: Sequence[int], slots: Sequence[int], device: str) -> Rows:
     starts = torch.tensor([0, *lengths]).cumsum(0)
     row_slot = torch.tensor(slots).repeat_interleave(torch.tensor(lengths))
     edge = torch.zeros(int(starts[-1]), dtype=torch.int8)
-    edge[starts[:-1]] |= 1
-    edge[starts[1:] - 1] |= 2
+    occupied = starts[1:] > starts[:-1]
+    edge[starts[:-1][occupied]] |= 1
+    edge[starts[1:][occupied] - 1] |= 2
     return Rows(
         row_slot.to(device, torch.int32), edge.to(device), starts.to(device, torch.int32),
         torch.tensor(slots, dtype=torch.int32, device=device), decode=all(length == 1 for length in lengths),
@@ -123,7 +125,7 @@ def test_the_formulas_are_those_of_the_cpu() -> None:
 
 
 @pytest.mark.parametrize(("dtype", "kept", "tolerance"), KINDS, ids=IDS)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(cuts=st.sets(st.integers(1, 9)), slot=st.integers(0, 3))
 def test_a_prompt_has_the_same_bits_however_it_is_cut(
     cuts: set[int], slot: int, dtype: torch.dtype, kept: torch.dtype, tolerance: float, device: str
@@ -157,12 +159,11 @@ def test_a_sequence_has_the_same_bits_in_any_company(
 
 
 def test_an_empty_sequence_keeps_its_state(device: str) -> None:
-    x, state = layer(2, 1, torch.float16, device), pool(2, 1, torch.float32, device)
-
-    def ints(*numbers: int) -> Tensor:
-        return torch.tensor(numbers, dtype=torch.int32, device=device)
-
-    rows = replace(rows_of([2], [1], device), starts=ints(0, 0, 2), slots=ints(0, 1))
+    x, state, rows = (
+        layer(2, 1, torch.float16, device),
+        pool(2, 1, torch.float32, device),
+        rows_of([0, 2], [0, 1], device),
+    )
     out, after = run(wkv7.wkv7, x, state, rows)
     assert torch.equal(after[0], state[0])
     assert out.isfinite().all()
@@ -174,6 +175,35 @@ def test_a_key_of_zero_removes_nothing(device: str) -> None:
     x.tokens[1].zero_()
     _, after = run(wkv7.wkv7, x, state, rows)
     assert distance(after, state * x.tokens[5].view(1, 1, 64, 1)) < 1e-6
+
+
+def repeated(x: Layer) -> None:
+    """The same token again and again, kept and removed whole: the powers of what a chunk inverts grow largest."""
+    for tokens in x.tokens:
+        tokens[:] = tokens[0]
+    x.tokens[3].fill_(1)
+    x.tokens[5].fill_(0.9999)
+
+
+def fading(x: Layer) -> None:
+    """The fastest decay there is: the products of a chunk shrink most."""
+    x.tokens[5].fill_(math.exp(time_mix.DECAY))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float16, 2e-3), (torch.float32, 1e-5)])
+@pytest.mark.parametrize("change", [lambda _: None, repeated, fading], ids=["any", "repeated", "fading"])
+def test_chunks_compute_the_same_formulas(
+    change: Callable[[Layer], None], dtype: torch.dtype, tolerance: float, device: str
+) -> None:
+    """Full chunks, a rest, sequences shorter than a chunk, and one without a row."""
+    lengths, slots = [35, 1, 0, 16], [3, 1, 4, 0]
+    x, rows, state = layer(52, 1, dtype, device), rows_of(lengths, slots, device), pool(5, 1, torch.float32, device)
+    change(x)
+    out, after = run(wkv7_chunked.wkv7_chunked, x, state, rows)
+    wanted, wanted_after = run(wkv7.reference, x, state, rows)
+    assert distance(out, wanted) < tolerance
+    assert distance(after[[0, 1, 3]], wanted_after[[0, 1, 3]]) < 1e-5
+    assert torch.equal(after[[2, 4]], state[[2, 4]])
 
 
 @pytest.mark.gpu
@@ -189,3 +219,6 @@ def test_the_sizes_of_a_model(device: str) -> None:
         wanted, wanted_after = run(wkv7.reference, x, state, rows)
         assert distance(out, wanted) < 2e-3
         assert distance(after, wanted_after) < 1e-5
+        in_chunks, after_chunks = run(wkv7_chunked.wkv7_chunked, x, state, rows)
+        assert distance(in_chunks, wanted) < 2e-3
+        assert distance(after_chunks, wanted_after) < 1e-5

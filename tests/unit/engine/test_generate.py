@@ -258,3 +258,16 @@ def test_a_tail_after_ids_is_a_tail_after_the_kept_sample(numerics: Numerics) ->
 def test_a_tail_without_ids_is_refused() -> None:
     with pytest.raises(ItemError, match="tail follows ids"):
         COMPILER.generate(GenerateItem(id="a", text="1+1=", tail="2"), lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "stops", "sentence"),
+    [
+        (Sampling(logit_bias=tuple((i, 1.0) for i in range(2000))), Stops(), "2000 tokens are more than 1024"),
+        (Sampling(unpenalised=tuple(map(chr, range(1000, 1300)))), Stops(), "unpenalised: .* more than 256"),
+        (Sampling(), Stops(tokens=tuple(map(chr, range(32, 110)))), "stop: 79 tokens are more than 64"),
+    ],
+)
+def test_more_named_tokens_than_a_gpu_has_room_for_are_refused(sampling: Sampling, stops: Stops, sentence: str) -> None:
+    with pytest.raises(ItemError, match=sentence):
+        Compiler(WORLD).generate(GenerateItem(id="a", text="x", sampling=sampling, stops=stops), lambda _: None)

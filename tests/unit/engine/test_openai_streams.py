@@ -142,6 +142,45 @@ async def test_one_token_is_the_likeliest_by_its_very_number(service: Service) -
     assert scores["token_logprobs"][6:] == [max(top.values()) for top in scores["top_logprobs"][6:]]
 
 
+async def native(service: Service, **item: Any) -> list[dict[str, Any]]:
+    asked = request(item, "/v1/generate")
+    answer = await service.handle(asked)
+    assert not isinstance(answer.body, bytes), answer.body
+    found = [json.loads(line) async for lines in answer.body for line in lines.splitlines()]
+    asked.gone.set()
+    return sorted(found, key=lambda one: one.get("index", 0))
+
+
+async def test_the_native_route_has_the_same_numbers(service: Service) -> None:
+    sampling = {"max_tokens": 6, "logprobs": 3, "logit_bias": [[58, 1.5]]}
+    one, two = await native(service, id="a", text="12+34=", n=2, sampling=sampling, stops={"suffixes": ["\n\n"]})
+    body = {"prompt": "12+34=", "max_tokens": 6, "temperature": 0, "logprobs": 3, "logit_bias": {"58": 1.5}}
+    theirs = (await ask(service, **body, stop="\n\n"))["choices"][0]
+    assert one["logprobs"] == two["logprobs"]
+    assert [entry["token"] for entry in one["logprobs"]] == one["ids"]
+    assert [entry["logprob"] for entry in one["logprobs"]] == theirs["logprobs"]["token_logprobs"][: len(one["ids"])]
+    assert all(len(entry["top"]) == 3 for entry in one["logprobs"])
+    assert "logprobs" not in (await native(service, id="a", text="a", sampling={"max_tokens": 1}))[0]
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({"text": "a", "sampling": {"max_tokens": 0}}, "max_tokens is 0"),
+        ({"text": "a", "sampling": {"logprobs": 21}}, "logprobs is 21"),
+        ({"text": "a", "sampling": {"logprobs": -2}}, "logprobs is -2"),
+        ({"text": "a", "sampling": {"logit_bias": [[257, 1.0]]}}, "the id 257"),
+        ({"text": "a", "sampling": {"logit_bias": [[5, 101.0]]}}, "logit_bias"),
+        ({"ids": [5] * (2**20 + 1)}, "1048577 tokens"),
+    ],
+)
+async def test_the_native_route_refuses_by_name(service: Service, item: dict[str, Any], words: str) -> None:
+    answer = await service.handle(request({"id": "a"} | item, "/v1/generate"))
+    assert answer.status == 400
+    assert isinstance(answer.body, bytes)
+    assert words in json.loads(answer.body)["detail"]
+
+
 @pytest.mark.parametrize(("header", "status"), [("", 401), ("Bearer no", 401), ("Basic key", 401), ("bearer key", 200)])
 async def test_the_key_is_asked_for_over_tcp_only(service: Service, header: str, status: int) -> None:
     service.openai.api_key = "key"

@@ -15,6 +15,7 @@ from rwkv_engine.requests import Compiler
 from rwkv_engine.scheduler import NO_MEMORY, Feed, Limits, Output, Scheduler
 from rwkv_engine.snapshots import Tiers
 from rwkv_engine.strand import Score, Snapshot
+from rwkv_engine.tasks import Echo, GenerateTask
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem, Stops
 
@@ -380,8 +381,8 @@ def test_a_hash_collision_lends_no_state(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(cache, "prefix_keys", lambda ids: iter(range(1, len(ids) + 1)))
     found = cache.PrefixCache(Tiers(1000, 0, lambda payload: payload))
     found.put((0, 1, 2), Snapshot(3, None, 10))
-    assert found.find((0, 1, 3), 3) is None
-    assert found.find((0, 1, 2, 4), 4) is not None
+    assert found.find((0, 1, 3), 3, lambda _: True) is None
+    assert found.find((0, 1, 2, 4), 4, lambda _: True) is not None
     assert (found.hits, found.misses) == (1, 1)
 
 
@@ -422,3 +423,43 @@ def test_states_give_way_to_a_copy_that_finds_no_memory(monkeypatch: pytest.Monk
     bench.add(GenerateItem(id="c", text="ccc", n=2, sampling=Sampling(max_tokens=1)))
     assert [r.error for r in bench.drain()[3:]] == [NO_MEMORY] * 2
     bench.check_empty()
+
+
+def echoing(text: str, top: int = 0) -> GenerateTask:
+    task = COMPILER.generate(GenerateItem(id="", text=text, sampling=Sampling(max_tokens=1)), lambda _: None)
+    task.echo = Echo(1, top)
+    return task
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([40, 50]), st.text(alphabet="ab", max_size=3), st.booleans()), max_size=12),
+    st.integers(1, 3),
+    st.integers(0, 1),
+)
+def test_a_scored_prompt_takes_the_scores_of_what_it_shares_from_the_cache(asked: list, slots: int, lag: int) -> None:
+    bench = Bench(slots, 16, cache_bytes=100_000, lag=lag)
+    tasks = [echoing("x" * length + text) for length, text, _ in asked]
+    for task, (length, text, scored) in zip(tasks, asked, strict=True):
+        if not scored:
+            task.echo = None
+        bench.scheduler.submit(task)
+        assert task.prompt == (0, *TOKENIZER.encode("x" * length + text))
+    bench.drain()
+    for task in tasks:
+        places = range(1, len(task.prompt)) if task.echo else ()
+        assert {place: score.logprob for place, score in task.scores.items()} == {
+            place: logprob(task.prompt[:place], task.prompt[place]) for place in places
+        }
+
+
+def test_choices_that_share_a_context_are_scored_at_the_price_of_one() -> None:
+    bench = Bench(1, 1000, cache_bytes=100_000)
+    for choice in "abcd":
+        bench.scheduler.submit(echoing("x" * 99 + choice))
+    bench.drain()
+    assert bench.runner.fed == 101 + 101 + 1 + 1  # the second learns what is shared
+    again = echoing("x" * 99 + "e", top=1)
+    bench.scheduler.submit(again)
+    bench.drain()
+    assert again.cached == 0  # more is asked for than was kept
