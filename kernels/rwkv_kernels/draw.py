@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
+Mask = NDArray[np.uint32]  # a bit a token, the lowest bit of a word first
 MAX_BIASES, MAX_SPARED, MAX_STOPS = 1024, 256, 64  # tokens a sample may name: tables of these sizes lie on a GPU
 
 
@@ -15,7 +16,7 @@ class Draw:
     """How one row is drawn: `position` counts generated tokens from 0; `costs` and `bias` are (ids, values) or None.
 
     `logprobs`: -1, or how many of the likeliest tokens are reported beside the drawn one. They are those of the model,
-    at temperature 1 and before costs, bias and bans.
+    at temperature 1 and before costs, bias, bans and what is `allowed` (None: everything).
     """
 
     temperature: float = 0.0
@@ -27,6 +28,7 @@ class Draw:
     costs: tuple[Ids, NDArray[np.float32]] | None = None
     bias: tuple[Ids, NDArray[np.float32]] | None = None
     logprobs: int = -1
+    allowed: Mask | None = None
 
     @property
     def greedy(self) -> bool:

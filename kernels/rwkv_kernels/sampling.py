@@ -1,13 +1,14 @@
 """Draw a token for each row of logits.
 
-The rule (rwkv-skills, on generated tokens only): logit - cost + bias, banned tokens at -inf; z = that / temperature; a
-token stays if it is among the `top_k` best and the probability mass of the better ones is below `top_p`, both measured
-on the whole softmax, equal logits ordered by id; the kept ones are drawn in id order, by inverse CDF with one Philox
-uniform. Temperature 0 and top_p 0 take the best (the lowest id among equals).
+The rule (rwkv-skills, on generated tokens only): logit - cost + bias, banned and disallowed tokens at -inf; z = that /
+temperature; a token stays if it is among the `top_k` best and the probability mass of the better ones is below `top_p`,
+both measured on the whole softmax, equal logits ordered by id; the kept ones are drawn in id order, by inverse CDF with
+one Philox uniform. Temperature 0 and top_p 0 take the best (the lowest id among equals).
 """
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,7 +34,7 @@ def sample(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
 
 
 def adjust(row: Tensor, draw: Draw) -> None:
-    """Subtract the costs, add the biases and forbid the banned ids, in place. row: [V]."""
+    """Subtract the costs, add the biases and forbid what is banned or not allowed, in place. row: [V]."""
     if draw.costs is not None:
         ids, costs = draw.costs
         row[torch.from_numpy(ids)] -= torch.from_numpy(costs)
@@ -42,6 +43,9 @@ def adjust(row: Tensor, draw: Draw) -> None:
         row[torch.from_numpy(ids)] += torch.from_numpy(biases)
     if draw.banned is not None:
         row[torch.from_numpy(draw.banned)] = -torch.inf
+    if draw.allowed is not None:
+        bits = np.unpackbits(draw.allowed.view(np.uint8), bitorder="little", count=row.shape[0])
+        row.masked_fill_(torch.from_numpy(bits) == 0, -torch.inf)
 
 
 def _draw(logits: Tensor, draws: Sequence[Draw]) -> list[int]:

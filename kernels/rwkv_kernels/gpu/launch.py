@@ -115,7 +115,7 @@ def logprob_tile(rows: int, dtype: torch.dtype) -> Tile:
     no such layout, so there the tile is fixed.
     """
     if dtype != torch.float16:
-        return Tile(64, 16, 4, 3)
+        return Tile(64, 32, 4, 2)
     for block_r, stages in ((16, 4), (32, 4), (64, 4)):
         if rows <= block_r:
             return Tile(128, block_r, 8, stages)

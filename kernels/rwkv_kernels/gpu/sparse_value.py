@@ -19,8 +19,8 @@ from rwkv_kernels.gpu.variant import Variant
 
 @triton.jit  # type: ignore[untyped-decorator]
 def sparse_value_kernel(  # type: ignore[no-untyped-def]
-    hidden, w_t, out, F, D, stride_f, SPLITS: tl.constexpr, FOLD: tl.constexpr, STAGES: tl.constexpr, BLOCK_F: tl.constexpr,
-    BLOCK_D: tl.constexpr,
+    hidden, w_t, out, F, D, stride_f, SPLITS: tl.constexpr, FOLD: tl.constexpr, STAGES: tl.constexpr,
+    BLOCK_F: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """BLOCK_D outputs over one split of the hidden. Grid: (tiles of D, splits).
 
@@ -52,8 +52,8 @@ def sparse_value(hidden: Tensor, w_t: Tensor, out: Tensor) -> None:
     assert hidden.stride(1) == w_t.stride(1) == 1
     assert out.is_contiguous()
     sparse_value_kernel[(triton.cdiv(width, launch.SPARSE_D), splits)](
-        hidden, w_t, out, w_t.shape[0], width, w_t.stride(0), SPLITS=splits, FOLD=launch.SPARSE_FOLD, STAGES=launch.SPARSE_STAGES,
-        BLOCK_F=launch.SPARSE_F, BLOCK_D=launch.SPARSE_D, num_warps=launch.SPARSE_WARPS,
+        hidden, w_t, out, w_t.shape[0], width, w_t.stride(0), SPLITS=splits, FOLD=launch.SPARSE_FOLD,
+        STAGES=launch.SPARSE_STAGES, BLOCK_F=launch.SPARSE_F, BLOCK_D=launch.SPARSE_D, num_warps=launch.SPARSE_WARPS,
     )  # fmt: skip
 
 

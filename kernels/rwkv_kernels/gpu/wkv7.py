@@ -118,7 +118,7 @@ def _finish(  # type: ignore[no-untyped-def]
     y, r, k, v, a, gate, k_a, r_k, norm_w, norm_b, live,
     EPS: tl.constexpr, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """Group norm, bonus and gate of a block: a token for each lane over keys. Its rows are in the first cache by now."""
+    """Group norm, bonus and gate of a block, a token for each lane over keys; its rows are in the first cache."""
     r = _values(tl.load(r, mask=live, other=0.0), WARPS, KEYS, LANES)
     k = _values(tl.load(k, mask=live, other=0.0), WARPS, KEYS, LANES)
     v = _values(tl.load(v, mask=live, other=0.0), WARPS, KEYS, LANES)

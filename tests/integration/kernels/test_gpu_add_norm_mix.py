@@ -1,4 +1,4 @@
-"""Residual sum, LayerNorm and token shift: the formulas, the CPU's arithmetic, and the bits in any company and any cut."""
+"""Residual sum, LayerNorm and token shift: formulas, the CPU's arithmetic, and bits in any company and any cut."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -68,7 +68,7 @@ def distance(got: Tensor, wanted: Tensor) -> float:
 @pytest.mark.parametrize("rows", [1, 19, 150])
 def test_it_computes_its_formulas(rows: int, dtype: torch.dtype, tolerance: float, device: str) -> None:
     """With sums side by side and in turn, tiles that overhang, ranks of any size."""
-    width = 192 if rows == 150 else 448
+    width = 192 if rows == 150 else 384
     c, (mixed, v, v_first) = chains(width, dtype, device), planes(rows, width, dtype, device)
     got = run(c, mixed, v, v_first)
     wanted = low_rank.reference(mixed, low_rank.pack_down(c.first), low_rank.pack_up(c.second, c.bias), v, v_first)
@@ -110,7 +110,7 @@ def test_the_formulas_are_those_of_the_cpu() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_a_row_has_the_same_bits_in_any_batch(dtype: torch.dtype, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every width of tile, at another place, with sums side by side and in turn."""
-    width, ranks = (448, {"w": 32, "a": 24, "v": 32, "g": 72}) if device == "cpu" else (2048, RANKS)
+    width, ranks = (384, {"w": 32, "a": 24, "v": 32, "g": 72}) if device == "cpu" else (2048, RANKS)
     monkeypatch.setattr(launch, "SIDE_BY_SIDE_ROWS", 33)
     c, (mixed, v, v_first) = chains(width, dtype, device, ranks), planes(70, width, dtype, device)
     alone = run(c, mixed[:, :1], v[:1], v_first[:1])
@@ -126,7 +126,7 @@ def test_a_scratch_serves_many_layers(device: str) -> None:
     scratch = low_rank.Scratch.allocate(sum(RANKS.values()), device)
     scratch.parts.fill_(torch.nan)
     for rows, ranks in ((5, RANKS), (1, {"w": 32, "a": 16, "g": 64}), (5, RANKS)):
-        c, (mixed, v, v_first) = chains(448, torch.float16, device, ranks), planes(rows, 448, torch.float16, device)
+        c, (mixed, v, v_first) = chains(384, torch.float16, device, ranks), planes(rows, 384, torch.float16, device)
         first = v_first if "v" in ranks else None
         fresh, shared = run(c, mixed, v, first), run(c, mixed, v, first, scratch)
         for mine, other in zip(fresh, shared, strict=True):
