@@ -1,20 +1,90 @@
-"""`python -m rwkv_weights hash PATH`: a chore of the daemon. One JSON line on stdout; 1 and a sentence on failure."""
+"""`python -m rwkv_weights list | show MODEL | verify MODEL | download`: what `rwkvctl weights` runs, each with
+[--home DIR] [--weights-dir DIR] [--output table|tsv|json]; and `hash PATH`, a chore of the daemon that prints one JSON
+line. Exit codes are those of `rwkvctl.protocol.errors.Exit`; one line on standard error says what went wrong.
+"""
 
 import argparse
 import json
+import os
+import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Final
 
 from rwkv_weights.files import hash_file
+from rwkv_weights.verbs import places
+from rwkv_weights.verbs.output import Output
+from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.safe import safe_line
+
+VERBS: Final = {
+    "list": ("listing", "the checkpoints of this node"),
+    "show": ("show", "what a checkpoint is, from its names and shapes"),
+    "verify": ("verify", "read a checkpoint whole, and check everything"),
+    "download": ("download", "fetch checkpoints from the Hugging Face hub"),
+}
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run one chore and return its exit code."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and return its exit code."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _run(words)
+    except RwkvctlError as error:
+        return _report(error, as_json="json" in words)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.CLOSED_PIPE
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+
+
+def _run(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m rwkv_weights", description=__doc__)
-    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     verbs.add_parser("hash", help="print a file's sha256 and identity").add_argument("path", type=Path)
-    return _hash(parser.parse_args(argv).path)
+    chosen: Any = None
+    for name, (module, summary) in VERBS.items():
+        one = verbs.add_parser(name, help=summary, parents=[_common()])
+        if name in words[:1]:  # one verb's imports only: `list` must not wait for torch
+            chosen = _load(module)
+            chosen.add_flags(one)
+    flags = parser.parse_args(words)
+    if flags.verb == "hash":
+        return _hash(flags.path)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # parts stay resumable, as with Ctrl-C
+    return int(chosen.run(flags, places.of(flags), Output(flags.output)))
+
+
+def _load(module: str) -> Any:
+    try:
+        return import_module(f"rwkv_weights.verbs.{module}")
+    except ModuleNotFoundError as error:
+        sys.exit(f"rwkvctl weights: {error.name} is not installed; pip install 'rwkvctl[engine]'")
+
+
+def _common() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--home", type=Path, help="holds weights/ and cache/ (default: the configured home)")
+    common.add_argument("--weights-dir", type=Path, help="where checkpoints lie (default: as configured)")
+    common.add_argument(
+        "--output", choices=("table", "tsv", "json"), default="", help="default: a table, or tsv in a pipe"
+    )
+    return common
+
+
+def _report(error: RwkvctlError, *, as_json: bool) -> int:
+    print(f"rwkvctl weights: {safe_line(str(error))}", file=sys.stderr)
+    if as_json:
+        fields = {"code": "failed", "detail": str(error), "hint": "", "exit_code": int(error.exit_code)}
+        Output("json").json("rwkvctl.error/1", fields)
+    return int(error.exit_code)
 
 
 def _hash(path: Path) -> int:

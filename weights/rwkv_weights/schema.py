@@ -83,6 +83,6 @@ _FOREIGN = (
     (".disha", "it is an adapter, not a whole model"),
     ("time_state", "it is a tuned initial state, not a whole model"),
     ("att.time_", "it is an RWKV-4, 5 or 6 model"),
-    ("model.layers.", "it is in the Hugging Face layout, not BlinkDL's"),
     ("self_attn", "it is a transformer"),
+    ("model.layers.", "it is another model in the Hugging Face layout, or mixes that layout with BlinkDL's"),
 )

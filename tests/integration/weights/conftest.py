@@ -1,0 +1,224 @@
+"""A Hugging Face hub on loopback that can misbehave, and a process that downloads from it."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+
+class Hub(ThreadingHTTPServer):
+    """Serves ROOT/OWNER/NAME/... as the hub serves models. `seen` lists the requests with their Range."""
+
+    daemon_threads = True
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.root, self.lock = root, threading.Lock()
+        self.seen: list[tuple[str, str]] = []
+        self.cuts: dict[str, list[int]] = defaultdict(list)
+        """Bytes of a body after which the connection is cut, for the next requests of a file."""
+        self.spoiled: dict[str, int] = defaultdict(int)
+        """How often a file is still sent with a wrong byte."""
+        self.refusals: list[tuple[str, int, dict[str, str], int]] = []
+        """(pattern of the path, status, headers, how often)."""
+        self.tokens: set[str | None] = set()
+        self.ranges = True
+        self.pause_s = 0.0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def put(self, repo: str, path: str, body: bytes) -> str:
+        """Publish a file; its sha256."""
+        place = self.root / repo / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(body)
+        return hashlib.sha256(body).hexdigest()
+
+    def files(self, repo: str) -> dict[str, bytes]:
+        folder = self.root / repo
+        found = sorted(path for path in folder.rglob("*") if path.is_file())
+        return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+    def commit(self, repo: str) -> str:
+        return hashlib.sha1(repr(sorted(self.files(repo))).encode()).hexdigest()
+
+    def bodies(self, name: str) -> list[str]:
+        """The Range of every request for a file's bytes."""
+        return [
+            asked for line, asked in self.seen if line.startswith("GET") and line.endswith(name) and "resolve" in line
+        ]
+
+    def refusal(self, path: str) -> tuple[int, dict[str, str]] | None:
+        with self.lock:
+            for number, (pattern, status, headers, count) in enumerate(self.refusals):
+                if count and re.search(pattern, path):
+                    self.refusals[number] = (pattern, status, headers, count - 1)
+                    return status, headers
+        return None
+
+
+class Handler(BaseHTTPRequestHandler):
+    """The endpoints that listing and fetching ask for."""
+
+    server: Hub
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _answer(self) -> None:
+        path = unquote(urlsplit(self.path).path)
+        self.server.seen.append((f"{self.command} {path}", self.headers.get("Range") or ""))
+        self.server.tokens.add(self.headers.get("Authorization"))
+        if refused := self.server.refusal(path):
+            return self._send(refused[0], b"{}", refused[1])
+        if match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
+            return self._resolve(match[1], match[3])
+        if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/revision/([^/]+))?", path):
+            return self._repository(match[1], match[2])
+        if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)", path):
+            return self._tree(match[1])
+        return self._missing("EntryNotFound")
+
+    def _repository(self, repo: str, revision: str | None) -> None:
+        files, commit = self.server.files(repo), self.server.commit(repo)
+        if not files:
+            return self._missing("RepoNotFound")
+        if revision not in {None, "main", commit}:
+            return self._missing("RevisionNotFound")
+        facts = {"id": repo, "modelId": repo, "_id": "0" * 24, "sha": commit, "private": False, "gated": False}
+        facts |= dict.fromkeys(("lastModified", "createdAt"), "2026-01-01T00:00:00.000Z")
+        facts |= {"disabled": False, "tags": [], "downloads": 0, "likes": 0}
+        return self._json(facts | {"siblings": [{"rfilename": path} for path in files]})
+
+    def _tree(self, repo: str) -> None:
+        entries = []
+        for path, body in self.server.files(repo).items():
+            sha1 = hashlib.sha1(b"blob %d\0" % len(body) + body).hexdigest()
+            entry = {"type": "file", "oid": sha1, "size": len(body), "path": path}
+            if path.endswith((".pth", ".safetensors")):
+                entry["lfs"] = {"oid": hashlib.sha256(body).hexdigest(), "size": len(body), "pointerSize": 134}
+            entries.append(entry)
+        self._json(entries)
+
+    def _resolve(self, repo: str, path: str) -> None:
+        files = self.server.files(repo)
+        if path not in files:
+            return self._missing("EntryNotFound" if files else "RepoNotFound", self.server.commit(repo))
+        body, status, headers = files[path], 200, {"X-Repo-Commit": self.server.commit(repo), "Accept-Ranges": "bytes"}
+        with self.server.lock:
+            if self.server.spoiled[path]:
+                self.server.spoiled[path] -= 1
+                body = body[:-1] + bytes([body[-1] ^ 1])
+        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or "")
+        if asked and self.server.ranges:
+            first, size = int(asked[1]), len(body)
+            if first >= size:
+                return self._send(416, b"", {"Content-Range": f"bytes */{size}"})
+            headers["Content-Range"] = f"bytes {first}-{size - 1}/{size}"
+            body, status = body[first:], 206
+        return self._body(status, body, headers, path)
+
+    def _body(self, status: int, body: bytes, headers: dict[str, str], path: str) -> None:
+        with self.server.lock:
+            cut = self.server.cuts[path].pop(0) if self.server.cuts[path] else len(body)
+        self._head(status, headers, len(body))
+        for start in range(0, min(cut, len(body)), 1 << 20):
+            self.wfile.write(body[start : min(start + (1 << 20), cut)])
+            time.sleep(self.server.pause_s)
+        if cut < len(body):
+            self.wfile.flush()
+            self.close_connection = True
+            self.connection.shutdown(2)
+
+    def _json(self, value: object) -> None:
+        self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+    def _missing(self, code: str, commit: str = "") -> None:
+        self._send(404, json.dumps({"error": code}).encode(), {"X-Error-Code": code, "X-Repo-Commit": commit})
+
+    def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self._head(status, headers, len(body))
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _head(self, status: int, headers: dict[str, str], length: int) -> None:
+        self.send_response(status)
+        for name, value in ({"Content-Length": str(length)} | headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+
+@pytest.fixture
+def hub(tmp_path):
+    """A running hub with an empty root."""
+    server = Hub(tmp_path / "hub")
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def home(tmp_path):
+    """The home that the verbs work in."""
+    (tmp_path / "home" / "weights").mkdir(parents=True)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def environment(hub, tmp_path):
+    """Variables of a process that asks that hub, with a fresh cache."""
+    found = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "RWKVCTL_"))}
+    return found | {
+        "HF_ENDPOINT": hub.url,
+        "HF_HOME": str(tmp_path / "hf"),
+        "HF_TOKEN": "hf_test",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
+@pytest.fixture
+def start(environment, home):
+    """Start `python -m rwkv_weights ...`."""
+
+    def begin(*words: str, **more: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "rwkv_weights", *words, "--home", str(home)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(command, text=True, env=environment | more, **pipes)
+
+    return begin
+
+
+@pytest.fixture
+def weights(start):
+    """Run it to its end."""
+
+    def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        process = start(*words, **more)
+        out, err = process.communicate(timeout=120)
+        assert "Traceback" not in err, err
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    return run

@@ -1,0 +1,84 @@
+"""sha256 remembered by file identity: by several processes at once, and through damage."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rwkv_weights import shelf
+from rwkv_weights.files import FileIdentity, hash_file
+from rwkv_weights.sums import NAME, Sums
+
+SHA = "ab" * 32
+
+
+def file(path: Path, content: bytes = b"abc") -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def test_a_sum_is_known_until_the_file_changes(tmp_path: Path) -> None:
+    sums, path = Sums(tmp_path / "cache"), file(tmp_path / "x.pth")
+    assert sums.of(path) == ""
+    sums.remember(path, FileIdentity.of(path), SHA)
+    assert Sums(tmp_path / "cache").of(path) == SHA
+    path.rename(tmp_path / "y.pth")
+    assert sums.of(tmp_path / "y.pth") == SHA, "the same file under another name"
+    os.utime(tmp_path / "y.pth", ns=(1, 1))
+    assert sums.of(tmp_path / "y.pth") == ""
+
+
+def test_records_of_changed_files_are_dropped_and_of_absent_ones_kept(tmp_path: Path) -> None:
+    sums = Sums(tmp_path)
+    changed, absent, third = (file(tmp_path / name, name.encode()) for name in ("changed", "absent", "third"))
+    for path in (changed, absent):
+        sums.remember(path, FileIdentity.of(path), SHA)
+    changed.write_bytes(b"something else")
+    gone = FileIdentity.of(absent)
+    absent.rename(tmp_path / "elsewhere")
+    sums.remember(third, FileIdentity.of(third), SHA)
+    assert set(sums.known()) == {gone, FileIdentity.of(third)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"format": 2, "files": []}', '{"format": 1, "files": [{"device": "x"}]}', '{"files": 3}', "\x00"],
+)
+def test_a_damaged_cache_is_an_empty_one(tmp_path: Path, text: str) -> None:
+    (tmp_path / NAME).write_text(text)
+    path = file(tmp_path / "x.pth")
+    assert Sums(tmp_path).known() == {}
+    Sums(tmp_path).remember(path, FileIdentity.of(path), SHA)
+    assert Sums(tmp_path).of(path) == SHA
+    assert json.loads((tmp_path / NAME).read_text())["format"] == 1
+
+
+def test_writers_do_not_lose_each_others_sums(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from rwkv_weights.sums import Sums; from rwkv_weights.files import *\n"
+        "for i in range(15):\n"
+        " p = Path(sys.argv[1]) / f'{sys.argv[2]}-{i}'; p.write_bytes(b'x')\n"
+        " h = hash_file(p); Sums(Path(sys.argv[1]) / 'cache').remember(p, h.identity, h.sha256)\n"
+    )
+    several = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(n)]) for n in range(4)]
+    assert [process.wait(timeout=60) for process in several] == [0] * 4
+    assert len(Sums(tmp_path / "cache").known()) == 60
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == [
+        "weights-sha256.json",
+        "weights-sha256.lock",
+    ]
+
+
+def test_several_files_have_the_sum_that_sha256sum_gives(tmp_path: Path) -> None:
+    for name in ("model-1.safetensors", "model-2.safetensors"):
+        file(tmp_path / name, name.encode())
+    found = shelf.at(tmp_path)
+    shell = "sha256sum *.safetensors | sha256sum"
+    wanted = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=True).stdout[:64]
+    known = {FileIdentity.of(one): hash_file(one).sha256 for one in found.files}
+    assert shelf.sha256_of(found, known) == wanted
+    known.popitem()
+    assert shelf.sha256_of(found, known) == ""

@@ -1,0 +1,1 @@
+"""The verbs of `python -m rwkv_weights`, a file for each."""

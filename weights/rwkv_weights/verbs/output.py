@@ -1,0 +1,113 @@
+"""How the verbs speak: a table on a terminal, tab-separated lines in a pipe, or one JSON document.
+
+`rwkvctl.render` draws for the console's side of the socket; this room does not import it.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from rwkvctl.safe import cell_width, fit, safe_json, safe_line
+
+GAP = "  "
+
+
+class Column(NamedTuple):
+    """`right` aligned; `cut` in the middle where the terminal is too narrow; a `wide` one is dropped before that."""
+
+    title: str
+    right: bool = False
+    cut: bool = False
+    wide: bool = False
+
+
+class Output:
+    """`mode` is table, tsv, json, or empty for: a table on a terminal, else tsv."""
+
+    def __init__(self, mode: str = "") -> None:
+        self.is_tty = sys.stdout.isatty()
+        self.mode = mode or ("table" if self.is_tty else "tsv")
+
+    @property
+    def as_json(self) -> bool:
+        return self.mode == "json"
+
+    def line(self, text: str = "") -> None:
+        """A line of data."""
+        sys.stdout.write(safe_line(text) + "\n")
+
+    def note(self, text: str) -> None:
+        """A sentence for the operator, on standard error."""
+        sys.stdout.flush()
+        sys.stderr.write(safe_line(text) + "\n")
+        sys.stderr.flush()
+
+    def json(self, schema: str, fields: dict[str, Any]) -> None:
+        """The envelope that every document of rwkvctl has."""
+        as_of = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        text = json.dumps({"schema": schema, "as_of": as_of, "node": os.uname().nodename, **fields}, ensure_ascii=False)
+        sys.stdout.write((safe_json(text) if self.is_tty else text) + "\n")
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]], empty: str = "") -> None:
+        """Rows under titles, or in a pipe whole and separated by tabs."""
+        cells = [[safe_line(cell) for cell in row] for row in rows]
+        if self.mode == "tsv":
+            titles = [column.title.lower() for column in columns]
+            sys.stdout.write("".join("\t".join(row) + "\n" for row in [titles, *cells]))
+        elif cells:
+            sys.stdout.write("".join(f"{line}\n" for line in aligned(columns, cells, self._width())))
+        elif empty:
+            self.line(empty)
+
+    def _width(self) -> int:
+        """0: as wide as it needs."""
+        return shutil.get_terminal_size().columns if self.is_tty else 0
+
+
+def aligned(columns: Sequence[Column], rows: list[list[str]], width: int) -> list[str]:
+    """Titles and rows in columns within `width` cells (0: as wide as they need)."""
+    shown = [[column.title for column in columns], *rows]
+    widths = [max(cell_width(row[i]) for row in shown) for i in range(len(columns))]
+    kept = list(range(len(columns)))
+
+    def over() -> int:
+        return sum(widths[i] for i in kept) + len(GAP) * (len(kept) - 1) - width if width else 0
+
+    for i in [i for i in reversed(kept) if columns[i].wide]:
+        if over() > 0:
+            kept.remove(i)
+    for i in [i for i in reversed(kept) if columns[i].cut]:
+        widths[i] = max(12, widths[i] - max(0, over()))
+    return [GAP.join(_cell(row[i], columns[i], widths[i]) for i in kept).rstrip() for row in shown]
+
+
+def _cell(text: str, column: Column, width: int) -> str:
+    text = fit(text, width, "middle")
+    space = " " * (width - cell_width(text))
+    return space + text if column.right else text + space
+
+
+def size(count: float) -> str:
+    """Bytes as people say them."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit in {"B", "KiB"} else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def duration(seconds: float) -> str:
+    """`8s`, `4m24s`, `2h41m`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    return f"{whole // 60}m{whole % 60:02d}s" if whole < 3600 else f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+def billions(value: float | None) -> str:
+    """`1.5`, `0.001`; a dash where the name does not say."""
+    return "–" if value is None else f"{value:g}"
