@@ -29,6 +29,10 @@ LOCAL: Final = {
     "rwkvctl.config/1": "`config show`: `items` of `name`, `value`, `origin`, `help`.",
     "rwkvctl.doctor/1": "`doctor`: `items` of `name`, `verdict` (ok, missing, optional), `what`, `remedy`.",
     "rwkvctl.help/1": "`help`: `items` of `verb`, `summary`, `flags`; `exit_codes`.",
+    "rwkvctl.weights/1": "`weights list`: `items` of what each name says, `path`, `size_bytes`, `sha256`, `builtin`.",
+    "rwkvctl.weights-show/1": "`weights show`: dimensions, ranks, parameters and memory of one checkpoint.",
+    "rwkvctl.weights-verify/1": "`weights verify`: `ok`, `sha256`, and `checks` of `name`, `ok`, `what`.",
+    "rwkvctl.weights-download/1": "`weights download`: `items` of `file`, `size_bytes`, `sha256`, and what was done.",
     "rwkvctl.completion/1": "`completion`: `shell`, `script`.",
 }
 """Envelopes that the command line writes without the daemon."""

@@ -3,8 +3,9 @@
 Nothing here reads a file's contents: a checkpoint is known by its identity, its sha256 comes from the store's cache.
 """
 
+import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -14,8 +15,7 @@ from rwkv_daemon.store.jobs import sha256_of
 from rwkv_data import registry, sets
 from rwkv_data.benchmark import Benchmark, Kind
 from rwkv_data.errors import DataError
-from rwkv_weights import names
-from rwkv_weights.files import FileIdentity, builtin_checkpoint_path
+from rwkv_weights import names, shelf
 from rwkvctl.protocol.messages import BenchmarkView, ModelView, Selection
 
 IdentityKey = tuple[int, int, int, int]
@@ -23,38 +23,25 @@ IdentityKey = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint file: where it is, which file it is, what its name says."""
+    """A checkpoint: where it is, which file or files it is, what its name says."""
 
     path: Path
     identity: IdentityKey
     name: names.ModelName
+    label: str
     builtin: bool
-
-    @property
-    def label(self) -> str:
-        return "builtin" if self.builtin else self.name.text
 
 
 def checkpoints(weights_dir: Path) -> Iterator[Checkpoint]:
-    """Every .pth file under the weights folder, and the built-in one. What has no UTF-8 name is left out."""
-    for path in sorted(weights_dir.rglob("*.pth")) if weights_dir.is_dir() else []:
-        try:
-            str(path).encode()
-            if path.is_file():
-                yield Checkpoint(path, identity_of(path), names.parse(path.name), builtin=False)
-        except (OSError, UnicodeEncodeError):
-            continue
-    try:
-        path = builtin_checkpoint_path()
-    except FileNotFoundError:
-        return
-    yield Checkpoint(path, identity_of(path), names.parse(path.name), builtin=True)
+    """Every checkpoint under the weights folder, and the built-in one."""
+    for found in shelf.checkpoints(weights_dir):
+        with contextlib.suppress(OSError):
+            yield Checkpoint(found.path, astuple(found.identity), found.name, found.label, found.builtin)
 
 
 def identity_of(path: Path) -> IdentityKey:
-    """The key of the sha256 cache."""
-    found = FileIdentity.of(path)
-    return found.device, found.inode, found.size, found.mtime_ns
+    """The key of the sha256 cache. Raises OSError."""
+    return astuple(shelf.at(path).identity)
 
 
 async def model_facts(store: Store, weights_dir: Path) -> list[tuple[Checkpoint, ModelFact]]:

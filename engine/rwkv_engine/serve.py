@@ -23,7 +23,7 @@ from rwkv_engine.requests import Compiler
 from rwkv_engine.scheduler import Scheduler
 from rwkv_engine.server import Service
 from rwkv_engine.tokenizer import for_vocabulary
-from rwkv_weights import checkpoint
+from rwkv_weights import checkpoint, shelf
 from rwkv_weights.schema import Dims
 from rwkvctl.httpd import Server, SocketInUseError, bind_unix
 from rwkvctl.protocol.engine import EngineHealth
@@ -130,7 +130,7 @@ def health_of(options: Options, dims: Dims, numerics: Numerics, device: torch.de
     """What this process answers about itself."""
     return EngineHealth(
         ok=True,
-        model=options.name or options.model.stem,
+        model=options.name or shelf.at(options.model).name.text,
         weights_sha256=options.weights_sha256,
         numerics=numerics,
         device=torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),

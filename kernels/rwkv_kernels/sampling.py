@@ -45,7 +45,7 @@ def adjust(row: Tensor, draw: Draw) -> None:
         row[torch.from_numpy(draw.banned)] = -torch.inf
     if draw.allowed is not None:
         bits = np.unpackbits(draw.allowed.view(np.uint8), bitorder="little", count=row.shape[0])
-        row.masked_fill_(torch.from_numpy(bits) == 0, -torch.inf)
+        row.copy_(torch.where(torch.from_numpy(bits.view(np.bool_)), row, -torch.inf))
 
 
 def _draw(logits: Tensor, draws: Sequence[Draw]) -> list[int]:

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from rwkv_weights.files import hash_file
+from rwkv_weights import shelf
 from rwkv_weights.verbs import places
 from rwkv_weights.verbs.output import Output
 from rwkvctl.protocol.errors import Exit, RwkvctlError
@@ -89,7 +89,7 @@ def _report(error: RwkvctlError, *, as_json: bool) -> int:
 
 def _hash(path: Path) -> int:
     try:
-        hashed = hash_file(path)
+        hashed = shelf.hashed(shelf.at(path))
     except OSError as error:
         print(f"cannot read {path}: {error.strerror}", file=sys.stderr)
         return 1

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +47,16 @@ def hash_file(path: Path) -> HashedFile:
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
     return HashedFile(path, digest.hexdigest(), before, changed=FileIdentity.of(path) != before)
+
+
+def identity_of(files: Sequence[Path]) -> FileIdentity:
+    """Of one file its own; of several, one that changes as soon as any of them does. Raises OSError."""
+    each = [FileIdentity.of(file) for file in files]
+    if len(each) == 1:
+        return each[0]
+    digest = hashlib.sha256(repr([(file.name, one) for file, one in zip(files, each, strict=True)]).encode()).digest()
+    stands_for_inode = int.from_bytes(digest[:8]) >> 1
+    return FileIdentity(each[0].device, stands_for_inode, sum(i.size for i in each), max(i.mtime_ns for i in each))
 
 
 def builtin_checkpoint_path() -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rwkv_weights import names, shards
 from rwkv_weights.errors import UnknownCheckpointError
-from rwkv_weights.files import FileIdentity, builtin_checkpoint_path
+from rwkv_weights.files import FileIdentity, HashedFile, builtin_checkpoint_path, hash_file, identity_of
 from rwkv_weights.index import some
 
 
@@ -23,6 +23,11 @@ class Found:
     @property
     def label(self) -> str:
         return "builtin" if self.builtin else self.name.text
+
+    @property
+    def identity(self) -> FileIdentity:
+        """The key of its sha256 in a cache. Raises OSError."""
+        return identity_of(self.files)
 
     @property
     def size(self) -> int:
@@ -62,6 +67,14 @@ def choose(word: str, weights_dir: Path) -> Found:
     raise UnknownCheckpointError(
         f"no checkpoint is called {word!r} in {weights_dir}, and no file; see `rwkvctl weights list`."
     )
+
+
+def hashed(found: Found) -> HashedFile:
+    """Read the whole checkpoint. Raises OSError."""
+    before = found.identity
+    each = [hash_file(file) for file in found.files]
+    sha256 = combined([file.name for file in found.files], [one.sha256 for one in each])
+    return HashedFile(found.path, sha256, before, changed=found.identity != before or any(one.changed for one in each))
 
 
 def sha256_of(found: Found, known: Mapping[FileIdentity, str]) -> str:

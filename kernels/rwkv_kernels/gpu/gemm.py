@@ -17,6 +17,7 @@ from rwkv_kernels.gpu import launch
 from rwkv_kernels.gpu.variant import Variant
 
 Epilogue = Literal["none", "relu2"]
+MOST_FP16 = tl.constexpr(65504.0)
 GROUP = 8  # tiles of weights that share a batch tile while it is in L2
 
 
@@ -79,6 +80,8 @@ def gemm_kernel(  # type: ignore[no-untyped-def]
     if RELU2:
         sums = tl.maximum(sums, 0.0)
         sums *= sums
+        if out.dtype.element_ty == tl.float16:
+            sums = tl.minimum(sums, MOST_FP16)  # an infinity would be a NaN in the next product
     out += (plane + split) * stride_os + r * stride_or + n
     tl.store(out + in_r[None, :].to(tl.int64) * stride_or + in_n[:, None], sums.to(out.dtype.element_ty),
              mask=live_n[:, None] & live_r[None, :])  # fmt: skip

@@ -66,7 +66,7 @@ def test_long_prompts_are_cut_into_chunks_where_that_is_faster(
 
 
 def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
-    """Greedy, forked with penalties, bans and biases, log-probabilities asked for, choices; a step ahead of the host."""
+    """Greedy, forked with penalties, bans and biases, log-probabilities shown, choices; a step ahead of the host."""
     items = (
         GenerateItem(id="greedy", text="12+3", sampling=Sampling(max_tokens=4)),
         GenerateItem(id="forked", text="x", n=2, keys=(5, 2**63 + 7), sampling=PENALISED, stops=OPEN),
