@@ -26,6 +26,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 
+from rwkv_engine.core import Engine
+from rwkv_engine.gauges import Liveness
 from rwkv_engine.model import Model
 from rwkv_engine.requests import Compiler
 from rwkv_engine.runner import Runner
@@ -138,36 +140,33 @@ def our_decode(model: Model, tokenizer, batch: int, tokens: int) -> float:
     items = [
         GenerateItem(id=str(i), text=PROMPT, sampling=sampling, stops=Stops(end_of_text=False)) for i in range(batch)
     ]
-    scheduler, runner = engine(model, batch)
+    made = engine(model, batch)
     for item in items:
-        scheduler.submit(Compiler(tokenizer).generate(item, answers.append))
-    step(scheduler, runner)
+        made.scheduler.submit(Compiler(tokenizer).generate(item, answers.append))
+    made.step()
     began = time.perf_counter()
-    while not scheduler.idle:
-        step(scheduler, runner)
+    while not made.scheduler.idle:
+        made.step()
     span = time.perf_counter() - began
     assert len(answers) == batch
     return batch * tokens / span
 
 
 def our_prefill(model: Model, tokenizer, ids: list[int]) -> float:
-    scheduler, runner = engine(model, 1)
+    made = engine(model, 1)
     item = GenerateItem(id="x", ids=tuple(ids), sampling=Sampling(max_tokens=1))
-    scheduler.submit(Compiler(tokenizer).generate(item, lambda _: None))
+    made.scheduler.submit(Compiler(tokenizer).generate(item, lambda _: None))
     began = time.perf_counter()
-    while not scheduler.idle:
-        step(scheduler, runner)
+    while not made.scheduler.idle:
+        made.step()
     return len(ids) / (time.perf_counter() - began)
 
 
-def engine(model: Model, slots: int) -> tuple[Scheduler, Runner]:
+def engine(model: Model, slots: int) -> Engine:
+    """As it is served, without its thread."""
     pool = StatePool.allocate(model.dims, slots)
-    return Scheduler(Limits(slots, prefill_tokens=4096), pool, time.monotonic), Runner(model, pool)
-
-
-def step(scheduler: Scheduler, runner: Runner) -> None:
-    feeds = scheduler.plan()
-    scheduler.apply(feeds, runner.run(feeds))
+    scheduler = Scheduler(Limits(slots, prefill_tokens=4096), pool, time.monotonic)
+    return Engine(scheduler, Runner(model, pool), 1 << 20, Liveness(None))
 
 
 if __name__ == "__main__":

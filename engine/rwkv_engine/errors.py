@@ -2,6 +2,7 @@
 
 EngineError
 ├── ItemError               one item of a request cannot be done as asked (400, or the item's `error`)
+│   └── ConstraintError     what a sample is to be cannot be followed
 ├── QueueFullError          the queue takes no more now (429)
 ├── OutOfMemory             a step or a copy of a state did not fit the device's memory
 └── VocabularyError         no tokenizer belongs to this vocabulary size
@@ -14,6 +15,14 @@ class EngineError(Exception):
 
 class ItemError(EngineError):
     """The item cannot be done as asked; the message names the item's fault."""
+
+
+class ConstraintError(ItemError):
+    """What a sample is to be cannot be followed. `reason` says why without naming the field."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"constraint: {reason}")
+        self.reason = reason
 
 
 class QueueFullError(EngineError):

@@ -1,18 +1,20 @@
 """Items as they arrive, checked and resolved for a vocabulary, become tasks. Raises ItemError for the first fault."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from rwkv_engine.errors import ItemError
+from rwkv_engine.grammars import Grammars
 from rwkv_engine.sample import SampleRule
 from rwkv_engine.stops import resolve
 from rwkv_engine.tasks import Continuation, GenerateTask, ScoreTask, Sink, Tail, common_prefix
 from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer
 from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS, Ids
-from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem
+from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem, Stops
 
 MAX_SAMPLES = 4096
 MAX_PROMPT_TOKENS = 1 << 20
@@ -25,11 +27,15 @@ class PromptTooLongError(ItemError):
     """The prompt has more tokens than the engine takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Compiler:
     """Makes tasks of items for one vocabulary."""
 
     tokenizer: Tokenizer
+    grammars: Grammars = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.grammars = Grammars(self.tokenizer)
 
     def generate(self, item: GenerateItem, sink: Sink) -> GenerateTask:
         check_samples(item)
@@ -63,7 +69,7 @@ class Compiler:
         banned = self._tokens(item.sampling.banned, "banned")
         rule = SampleRule(
             sampling=item.sampling,
-            stops=resolve(item.stops, self.tokenizer),
+            stops=resolve(self._stops(item), self.tokenizer),
             banned=_array(banned),
             unpenalised=frozenset(self._tokens(item.sampling.unpenalised, "unpenalised")),
             bias=self._bias(item.sampling.logit_bias),
@@ -71,7 +77,13 @@ class Compiler:
         check_room("banned and logit_bias", len(banned) + len(item.sampling.logit_bias), MAX_BIASES)
         check_room("unpenalised", len(rule.unpenalised), MAX_SPARED)
         check_room("stop", len(rule.stops.tokens), MAX_STOPS)
+        if item.constraint is not None:
+            return replace(rule, grammar=self.grammars.compiled(item.constraint))
         return rule
+
+    def _stops(self, item: GenerateItem) -> Stops:
+        """A constraint that is fulfilled lets nothing follow but token 0."""
+        return item.stops if item.constraint is None else structs.replace(item.stops, end_of_text=True)
 
     def _bias(self, pairs: tuple[tuple[int, float], ...]) -> tuple[Ids, NDArray[np.float32]] | None:
         bias = dict(pairs)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rwkv_engine.guide import Grammar, Guide, leaves_nothing
 from rwkv_engine.stops import StopRule, SuffixMatcher, aligned
 from rwkv_engine.tokenizer import Tokenizer
-from rwkv_kernels.draw import Costs, Draw, Ids
+from rwkv_kernels.draw import Costs, Draw, Ids, Mask
 from rwkvctl.protocol.engine import Sampling, StopKind
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class SampleRule:
     banned: Ids | None
     unpenalised: frozenset[int]
     bias: tuple[Ids, NDArray[np.float32]] | None = None
+    grammar: Grammar | None = None
 
     @property
     def penalised(self) -> bool:
@@ -34,13 +36,15 @@ class SampleRule:
 @dataclass(eq=False, slots=True)
 class Sample:
     """`ids` are all generated tokens, the stop included, and `scores` theirs where asked for; `stop` is None while it
-    goes on. `ring` is called after each token: whoever reads along on another thread sees whole tokens only."""
+    goes on. `fault` says more of the stop "error" where more is known. `ring` is called after each token: whoever reads
+    along on another thread sees whole tokens only."""
 
     rule: SampleRule
     key: int
     tokenizer: Tokenizer
     ids: list[int] = field(default_factory=list)
     stop: StopKind | None = None
+    fault: str = ""
     scores: "list[Score]" = field(default_factory=list)
     ring: Callable[[], None] | None = None
     _lengths: list[int] = field(default_factory=list)
@@ -48,6 +52,7 @@ class Sample:
     _costs: Costs | None = None
     _costed: int = 0
     _cut: int | None = None
+    _guide: Guide | None = None
 
     def __post_init__(self) -> None:
         self._matcher = SuffixMatcher(self.rule.stops.suffixes)
@@ -60,8 +65,16 @@ class Sample:
         s = self.rule.sampling
         return Draw(
             s.temperature, s.top_k, s.top_p, self.key, len(self.ids), self.rule.banned, self._current_costs(),
-            bias=self.rule.bias, logprobs=s.logprobs,
+            bias=self.rule.bias, logprobs=s.logprobs, allowed=self.allowed(),
         )  # fmt: skip
+
+    def allowed(self) -> Mask | None:
+        """Which tokens may come next, None for all. A function of the tokens so far, so the last must be among them."""
+        if self.rule.grammar is None:
+            return None
+        if self._guide is None:
+            self._guide = self.rule.grammar.begin()
+        return self._guide.allowed(self.ids)
 
     def _current_costs(self) -> tuple[Ids, NDArray[np.float32]] | None:
         """The costs of all tokens so far; a device that keeps its own ledger never asks."""
@@ -77,12 +90,14 @@ class Sample:
         if logprob is not None:
             self.scores.append(logprob)
         self._take(token)
+        if self.stop is not None:
+            self._guide = None  # the sample may be looked at for long
         if self.ring is not None:
             self.ring()
 
     def _take(self, token: int) -> None:
         if token < 0:
-            self.stop = "error"
+            self.stop, self.fault = "error", self._why_none()
             return
         self.ids.append(token)
         if token in self.rule.stops.tokens:
@@ -95,6 +110,16 @@ class Sample:
             self.stop = "stop_suffix"
         elif len(self.ids) >= self.rule.sampling.max_tokens:
             self.stop = "length"
+
+    def _why_none(self) -> str:
+        """Why there was no token to draw, as far as the constraint knows."""
+        if self._guide is None:
+            return ""
+        if self._guide.fault:
+            return f"the constraint cannot be followed any further: {self._guide.fault}"
+        if leaves_nothing(self._guide.allowed(self.ids), self.rule.banned):
+            return "the constraint allows only tokens that are banned"
+        return ""
 
     @property
     def answer(self) -> tuple[int, ...]:

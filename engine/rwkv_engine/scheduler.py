@@ -307,7 +307,10 @@ class Scheduler:
 
 
 def _goes_on(strand: Strand, sample: Sample) -> bool:
-    """Whether another token may be drawn, as far as is known: a sample's length is, before its outcome."""
+    """Whether another token may be drawn, as far as is known: a sample's length is, before its outcome. What may follow
+    in a grammar is not: such a sample waits for the token before."""
+    if sample.rule.grammar is not None and strand.drawn > len(sample.ids):
+        return False
     return strand.drawn < sample.rule.sampling.max_tokens
 
 

@@ -4,9 +4,10 @@ Errors have one shape: {"code", "detail", "hint"}. A request is taken whole or n
 served by `rwkv_engine.openai`.
 """
 
+import contextlib
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -20,13 +21,20 @@ from rwkv_engine.requests import Compiler
 from rwkv_engine.tail import follow
 from rwkv_engine.tasks import AnyTask, Sink
 from rwkvctl.httpd import NDJSON, Request, Response
-from rwkvctl.protocol.engine import EngineHealth, EngineStats, GenerateItem, ScoreItem
+from rwkvctl.protocol.engine import Constraint, EngineHealth, EngineStats, GenerateItem, ScoreItem
 
 RETRY_AFTER_S = 1
 ITEMS, TAIL = "/v1/requests/", "/tail"
 _encode = msgspec.json.Encoder().encode
 _generate_items = msgspec.json.Decoder(GenerateItem)
 _score_items = msgspec.json.Decoder(ScoreItem)
+
+
+class _Constrained(msgspec.Struct):
+    constraint: Constraint | None = None
+
+
+_constrained = msgspec.json.Decoder(_Constrained)
 
 
 @dataclass(slots=True)
@@ -48,7 +56,11 @@ class Service:
 
     async def handle(self, request: Request) -> Response:
         """The handler of the HTTP server."""
-        return self.openai.unwelcome(request) or await self.openai.handle(request) or self._native(request)
+        if response := self.openai.unwelcome(request) or await self.openai.handle(request):
+            return response
+        if request.path == "/v1/generate":
+            await self.compiler.grammars.prepare(constraints_in(request.body))
+        return self._native(request)
 
     def _native(self, request: Request) -> Response:
         match request.method, request.path:
@@ -143,6 +155,13 @@ async def lines(flight: Flight) -> AsyncIterator[bytes]:
         yield b"".join(_encode(result) + b"\n" for result in results)
 
 
+def constraints_in(body: bytes) -> Iterator[Constraint | None]:
+    """The constraints of a request's items. What is wrong with a line is said when the line is taken."""
+    for line in body.split(b"\n") if b'"constraint"' in body else ():
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            yield _constrained.decode(line).constraint
+
+
 def compile_all(body: bytes, compile_line: Callable[[bytes], AnyTask]) -> list[AnyTask]:
     """One task a line. Raises ItemError that names the line."""
     tasks: list[AnyTask] = []
@@ -151,7 +170,7 @@ def compile_all(body: bytes, compile_line: Callable[[bytes], AnyTask]) -> list[A
             continue
         try:
             tasks.append(compile_line(line))
-        except (ItemError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (ItemError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ItemError(f"line {number}: {error}") from error
     if not tasks:
         raise ItemError("the body holds no item")

@@ -120,7 +120,7 @@ class GenerateTask(TaskBase):
         self.answered.add(index)
         usage = Usage(prompt=len(self.prompt), cached=self.cached, generated=len(sample.ids))
         if sample.stop is None or sample.stop == "error":
-            return Generated(id=self.id, index=index, stop="error", usage=usage, error=NOT_FINITE)
+            return Generated(id=self.id, index=index, stop="error", usage=usage, error=sample.fault or NOT_FINITE)
         return Generated(
             id=self.id, index=index, ids=sample.answer, text=sample.text, stop=sample.stop, usage=usage,
             prompt_ids=self.prompt, logprobs=logprobs_of(sample), ttl_s=ttl_s,

@@ -4,7 +4,7 @@ Bodies are newline-delimited JSON, one item a line; answers stream back one line
 The engine knows requests and tokens; nothing here names a job, a benchmark or a row.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -47,6 +47,22 @@ class Sampling(Struct, frozen=True, kw_only=True, omit_defaults=True):
     logprobs: int = -1
 
 
+class Constraint(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a sample must be, whole: one of `choices`, JSON by a `json_schema`, any `json` object, or a match of a
+    `regex` (Rust's syntax). Exactly one of them is set.
+
+    The sample ends with token 0 once it is that, and token 0 ends it whatever its stops are; other stops and
+    `max_tokens` may end it before. `lead` is what it begins with, before the constrained part. JSON has at most one
+    blank, or a line break with an indent, between two of its tokens, unless the schema's `x-guidance` says otherwise.
+    """
+
+    choices: tuple[str, ...] | None = None
+    json_schema: dict[str, Any] | None = None
+    json: bool = False
+    regex: str | None = None
+    lead: str = ""
+
+
 class Continue(Struct, frozen=True, kw_only=True):
     """Go on from a finished sample that was asked to be kept: its ids without the stop, then encode(tail).
 
@@ -79,6 +95,7 @@ class GenerateItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     keys: tuple[int, ...] = ()
     sampling: Sampling = Sampling()
     stops: Stops = Stops()
+    constraint: Constraint | None = None
     priority: int = 0
     group: str = ""
     keep: bool = False

@@ -1,6 +1,7 @@
 """Put a model, its slots and its caches into the memory that a GPU has free."""
 
 import gc
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,6 +65,14 @@ def assemble(
 
 def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> Assembled:
     """Everything beside the weights, by a plan. Raises OutOfMemory."""
+    gc.collect()  # an engine that was let go keeps its memory until then: its graphs and its buffers know each other
+    with (
+        torch.cuda.device(model.device) if model.device.type == "cuda" else nullcontext()
+    ):  # kernels are launched there
+        return _fill(model, plan, graphs=graphs)
+
+
+def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> Assembled:
     pool = GpuPool.allocate(model.dims, plan.slots, model.device, model.state_dtype)
     space = Workspace.allocate(model.dims, max(plan.prefill_tokens, plan.slots), model.dtype, model.device)
     try:

@@ -58,10 +58,12 @@ class GpuModel:
             delta = self._time_mix(block, layer, pool, space, rows, now, delta, after)
             delta = self._channel_mix(block, layer, pool, space, rows, after, delta, now)
         assert delta is not None
-        for part in delta:
-            now += part
-        last = rows.starts[1:] - 1
-        pool.hidden.index_copy_(0, rows.slots.long(), now if rows.decode else now.index_select(0, last.long()))
+        increment = delta[0]  # the parts first, then the residual: the order of add_norm_mix and of serial products
+        for part in delta[1:]:
+            increment += part
+        now += increment
+        ends = now if rows.decode else now.index_select(0, rows.starts[1:].long() - 1)
+        pool.hidden.index_copy_(0, rows.slots.long(), ends)
         return now
 
     def _time_mix(

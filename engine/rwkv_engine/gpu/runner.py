@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.gpu.decode import Decode
+from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool, to_host
 from rwkv_engine.gpu.rows import of_sequences
@@ -21,6 +22,7 @@ from rwkv_engine.gpu.start import start
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.scheduler import Feed, Output
 from rwkv_engine.strand import Score
+from rwkv_kernels.draw import Mask
 from rwkv_kernels.gpu.sampler import SlotDraws
 
 
@@ -89,7 +91,7 @@ class GpuRunner:
         return GpuStep(feeds, drawn, scores, self._behind())
 
     def _decode(self, feeds: Sequence[Feed]) -> Drawn:
-        """Feed and draw one token of each: as a graph, or openly where a sample wants to see its logits."""
+        """Feed and draw one token of each: as a graph, or openly where the logits of a sample are wanted."""
         slots = [feed.slot for feed in feeds]
         open_draws = any(_wants_logits(feed) for feed in feeds)
         logits = self.decode.step(slots, keep_logits=open_draws)
@@ -108,8 +110,9 @@ class GpuRunner:
 
     def _sampled(self, feeds: Sequence[Feed], logits: Tensor) -> Drawn:
         """Draw from logits [Q, V] of these feeds."""
-        asking = [(row, feed) for row, feed in enumerate(feeds) if _wants_logits(feed)]
+        asking = [(row, feed) for row, feed in enumerate(feeds) if _wants_scores(feed)]
         raw = logits[[row for row, _ in asking]] if asking else None
+        forbid(logits, [(row, mask) for row, feed in enumerate(feeds) if (mask := _allowed(feed)) is not None])
         tokens = self.decode.sample([feed.slot for feed in feeds], logits)
         scores: dict[int, Score] = {}
         if raw is not None:
@@ -136,4 +139,15 @@ def _decoding(feeds: Sequence[Feed]) -> Iterator[list[Feed]]:
 
 def _wants_logits(feed: Feed) -> bool:
     sample = feed.strand.sample
+    return _wants_scores(feed) or (sample is not None and sample.rule.grammar is not None)
+
+
+def _wants_scores(feed: Feed) -> bool:
+    sample = feed.strand.sample
     return sample is not None and sample.rule.sampling.logprobs >= 0
+
+
+def _allowed(feed: Feed) -> Mask | None:
+    """What a constraint allows. The host works it out while the device is still busy with the logits."""
+    sample = feed.strand.sample
+    return sample.allowed() if sample is not None else None

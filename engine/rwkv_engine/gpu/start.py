@@ -30,6 +30,7 @@ def start(draws: SlotDraws, begun: Sequence[tuple[int, Sample]]) -> None:
     draws.key[slots] = key
     draws.position[slots] = position
     draws.halted[slots] = 0
+    draws.ledger_used[slots] = 0  # a sample that begins in mid-text must not pay what the slot's last one owed
     _lists(draws, slots, begun)
     for slot, sample in begun:
         if sample.ids and sample.rule.penalised:

@@ -8,6 +8,7 @@ import msgspec
 
 from rwkv_engine.openai import logprobs
 from rwkv_engine.openai.desk import Desk, Head
+from rwkv_engine.openai.formats import Format, format_of
 from rwkv_engine.openai.generation import Choice, Generation
 from rwkv_engine.openai.messages import DEFAULT_CHAT_TOKENS, ChatRequest
 from rwkv_engine.openai.orders import Order, check_stream, sampling_of, stops_of
@@ -33,7 +34,7 @@ async def chat(desk: Desk, request: Request) -> Response:
     rendered = render(asked.messages, template_named(name))
     head = desk.head("chat.completion", "chatcmpl")
     prompt = of_text(rendered.text, desk.tokens)
-    generation = desk.launcher.launch(request.gone, head.id, [prompt], order_of(asked, rendered))
+    generation = await desk.launcher.launch(request.gone, head.id, [prompt], order_of(asked, rendered))
     answer = Chat(desk, head, asked, rendered, generation)
     if asked.stream:
         return streamed(answer.chunks())
@@ -47,8 +48,20 @@ def order_of(asked: ChatRequest, rendered: Rendered) -> Order:
     top = (asked.top_logprobs or 0) if asked.logprobs else -1
     sampling = sampling_of(asked, max_tokens, top)
     return Order(
-        n=asked.n, sampling=sampling, stops=stops_of(asked, rendered.stops), seed=asked.seed, rings=asked.stream
+        n=asked.n,
+        sampling=sampling,
+        stops=stops_of(asked, rendered.stops),
+        seed=asked.seed,
+        rings=asked.stream,
+        format=checked(format_of(asked, rendered.lead), rendered),
     )
+
+
+def checked(wanted: Format | None, rendered: Rendered) -> Format | None:
+    """A format is for all that is written. Raises Refusal where that begins with a thought."""
+    if wanted is not None and rendered.phase == "thinking":
+        raise bad(wanted.param, "it is for an answer, and this template begins with a thought; use chat or fake-think")
+    return wanted
 
 
 @dataclass(slots=True)

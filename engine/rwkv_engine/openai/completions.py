@@ -8,6 +8,7 @@ import msgspec
 
 from rwkv_engine.openai import logprobs
 from rwkv_engine.openai.desk import Desk, Head
+from rwkv_engine.openai.formats import format_of
 from rwkv_engine.openai.generation import Choice, Generation
 from rwkv_engine.openai.messages import CompletionRequest
 from rwkv_engine.openai.orders import Order, check_stream, sampling_of, stops_of
@@ -26,7 +27,8 @@ async def complete(desk: Desk, request: Request) -> Response:
     asked = desk.reader.read(request.body, CompletionRequest)
     check(desk, asked)
     head = desk.head("text_completion", "cmpl")
-    generation = desk.launcher.launch(request.gone, head.id, prompts_of(asked.prompt, desk.tokens), order_of(asked))
+    prompts = prompts_of(asked.prompt, desk.tokens)
+    generation = await desk.launcher.launch(request.gone, head.id, prompts, order_of(asked))
     answer = Completion(desk, head, asked, generation)
     if asked.stream:
         return streamed(answer.chunks())
@@ -61,6 +63,7 @@ def order_of(asked: CompletionRequest) -> Order:
         prompt_top=prompt_top,
         echo=asked.echo,
         rings=asked.stream,
+        format=format_of(asked),
     )
 
 

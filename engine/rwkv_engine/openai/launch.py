@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rwkv_engine.errors import ItemError, QueueFullError
+from rwkv_engine.errors import ConstraintError, ItemError, QueueFullError
 from rwkv_engine.flights import Bell, Flights
 from rwkv_engine.openai.generation import Choice, Generation
 from rwkv_engine.openai.orders import Order
@@ -26,9 +26,11 @@ class Launcher:
     flights: Flights
     compiler: Compiler
 
-    def launch(self, gone: asyncio.Event, name: str, prompts: Sequence[Prompt], order: Order) -> Generation:
+    async def launch(self, gone: asyncio.Event, name: str, prompts: Sequence[Prompt], order: Order) -> Generation:
         """Start a request, whole or not at all; `name` is its id. Raises Refusal."""
         self._check_size(prompts, order)
+        if order.format is not None:
+            await self.compiler.grammars.prepare([order.format.constraint])
 
         def compiled(sink: Sink, bell: Bell) -> list[AnyTask]:
             ring = bell.ring if order.rings else None
@@ -36,6 +38,8 @@ class Launcher:
 
         try:
             flight = self.flights.launch(gone, compiled)
+        except ConstraintError as error:
+            raise bad(order.format.param if order.format is not None else None, error.reason) from error
         except ItemError as error:
             raise of_item(error, "prompt") from error
         except QueueFullError as error:
@@ -59,7 +63,7 @@ class Launcher:
             return ScoreTask(id=name, sink=sink, group=GROUP, fulls=(scored,), top=order.prompt_top)
         item = GenerateItem(
             id=name, ids=prompt.ids, n=order.n, keys=order.keys(number), sampling=order.sampling, stops=order.stops,
-            group=GROUP,
+            group=GROUP, constraint=order.format.constraint if order.format is not None else None,
         )  # fmt: skip
         task = self.compiler.generate(item, sink)
         task.ring = ring

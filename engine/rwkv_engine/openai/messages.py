@@ -32,11 +32,37 @@ class StreamOptions(Struct, frozen=True, kw_only=True):
     include_usage: bool = False
 
 
+class JsonSchema(Struct, frozen=True, kw_only=True):
+    """The schema of an answer. Its name and description are not looked at, and it is always followed strictly."""
+
+    schema: dict[str, Any] | None = None
+
+
+class ResponseFormat(Struct, frozen=True, kw_only=True):
+    """What an answer is to be, in OpenAI's words."""
+
+    type: Literal["text", "json_object", "json_schema"] = "text"
+    json_schema: JsonSchema | None = None
+
+
+class StructuredOutputs(Struct, frozen=True, kw_only=True):
+    """What an answer is to be, in vLLM's words; those that are null only are not understood."""
+
+    choice: list[str] | None = None
+    json: dict[str, Any] | str | None = None
+    json_object: bool | None = None
+    regex: str | None = None
+    grammar: None = None
+    structural_tag: None = None
+    whitespace_pattern: None = None
+
+
 class Drawing(Struct, frozen=True, kw_only=True):
     """What completions and chats share.
 
     `presence_penalty` and `frequency_penalty` are OpenAI's rule on generated tokens; `alpha_*` is RWKV's own, in their
     place. `top_k` 0 or -1 is off. `ignore_eos`: token 0 does not end a sample. `user` is not looked at.
+    `response_format`, `structured_outputs` and `guided_*` say what the answer is to be (`rwkv_engine.openai.formats`).
     """
 
     model: str = ""
@@ -55,6 +81,12 @@ class Drawing(Struct, frozen=True, kw_only=True):
     ignore_eos: bool = False
     stream: bool = False
     stream_options: StreamOptions | None = None
+    response_format: ResponseFormat = ResponseFormat()
+    structured_outputs: StructuredOutputs = StructuredOutputs()
+    guided_choice: list[str] | None = None
+    guided_json: dict[str, Any] | str | None = None
+    guided_regex: str | None = None
+    guided_grammar: None = None
     user: Any = None
 
     @property
@@ -92,12 +124,6 @@ class Message(Struct, frozen=True, kw_only=True):
     content: str | list[Part] | None = None
 
 
-class ResponseFormat(Struct, frozen=True, kw_only=True):
-    """Only text is given."""
-
-    type: Literal["text"] = "text"
-
-
 class TemplateChoice(Struct, frozen=True, kw_only=True):
     """`chat_template_kwargs`: which template, by name."""
 
@@ -114,7 +140,6 @@ class ChatRequest(Drawing, frozen=True, kw_only=True):
     top_logprobs: Top | None = None
     chat_template: str = ""
     chat_template_kwargs: TemplateChoice = TemplateChoice()
-    response_format: ResponseFormat = ResponseFormat()
     tools: Annotated[list[Any], Meta(max_length=0)] = []
     functions: Annotated[list[Any], Meta(max_length=0)] = []
 

@@ -5,6 +5,7 @@ import struct
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from rwkv_engine.openai.formats import Format
 from rwkv_engine.openai.messages import Drawing
 from rwkv_engine.openai.refusals import bad
 from rwkvctl.protocol.engine import Sampling, Stops
@@ -16,7 +17,7 @@ NUDGE = 1e-6
 class Order:
     """With `max_tokens` 0 only the prompt is scored. `prompt_top`: -1, or how many of the likeliest tokens go with the
     log-probability of each of the prompt's tokens. `echo`: answers begin with their prompt. `rings`: somebody reads
-    along."""
+    along. `format`: what the answers are to be."""
 
     n: int
     sampling: Sampling
@@ -25,6 +26,7 @@ class Order:
     prompt_top: int = -1
     echo: bool = False
     rings: bool = False
+    format: Format | None = None
 
     def keys(self, prompt: int) -> tuple[int, ...]:
         """A random key for each sample of a prompt: the same seed gives the same ones, and no two are alike."""

@@ -19,33 +19,36 @@ NAMES: Final = {"system": "System", "developer": "System", "user": "User", "assi
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """`opening` is put after `Assistant:` for a new answer; `stops` end it; `turns`: whether turns are named at all.
+    """`opening` is put after `Assistant:` for a new answer and leaves `lead` to be written before it; `stops` end it;
+    `turns`: whether turns are named at all.
 
     `phase` is what the model writes first: an answer, a thought, or text that is not to be looked at.
     """
 
     opening: str = ""
+    lead: str = " "
     stops: tuple[str, ...] = ("\n\nUser", "\n\nSystem:", "\n\nAssistant:")
     turns: bool = True
     phase: Phase = "answering"
 
 
 TEMPLATES: Final = {
-    "base": Template(stops=(), turns=False, phase="verbatim"),
+    "base": Template(lead="", stops=(), turns=False, phase="verbatim"),
     "chat": Template(),
     "think": Template(opening=" <think", phase="thinking"),
-    "fake-think": Template(opening=" <think>\n</think"),
+    "fake-think": Template(opening=" <think>\n</think", lead=">\n"),
 }
 DEFAULT: Final = "chat"
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A prompt, the stops that belong to it, and what the model goes on with."""
+    """A prompt, the stops that belong to it, and what the model goes on with; `lead` comes before its answer."""
 
     text: str
     stops: tuple[str, ...]
     phase: Phase
+    lead: str = ""
 
 
 def template_named(name: str) -> Template:
@@ -66,7 +69,7 @@ def render(messages: Sequence[Message], template: Template) -> Rendered:
         return Rendered("\n\n".join(turns), template.stops, phase_after(told, template))
     if template.turns:
         turns.append(f"Assistant:{template.opening}")
-    return Rendered("\n\n".join(turns), template.stops, template.phase)
+    return Rendered("\n\n".join(turns), template.stops, template.phase, template.lead)
 
 
 def turn(message: Message, template: Template) -> str:

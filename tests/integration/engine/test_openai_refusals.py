@@ -25,6 +25,25 @@ PARAMETERS = {
     "stream": [1, "yes"],
     "stream_options": [5, {"include_usage": 5}, {"include_usage": True}],
     "max_tokens": [-1, "x", 1.5, 2**21],
+    "response_format": [
+        5,
+        {"type": "xml"},
+        {"type": "json_schema"},
+        {"type": "json_schema", "json_schema": {"name": "x"}},
+        {"type": "json_schema", "json_schema": {"schema": {"type": "strin"}}},
+    ],
+    "structured_outputs": [
+        5,
+        {"choice": []},
+        {"regex": "(?=a)a"},
+        {"regex": "a", "choice": ["b"]},
+        {"json": "{"},
+        {"grammar": "start: /x/"},
+    ],
+    "guided_choice": [5, [], ["a", ""], ["a", 5]],
+    "guided_json": [5, "x", "[1]", {"$ref": "http://127.0.0.1/x.json"}],
+    "guided_regex": [5, "(a"],
+    "guided_grammar": [5, "start: /x/"],
 }
 ONLY_COMPLETION = {
     "prompt": [5, [], [5, "a"], [True], [[1, "a"]], [-1], [257], [[300]], {"a": 1}, [["a"]]],
@@ -52,7 +71,6 @@ ONLY_CHAT = {
     "top_logprobs": [21, -1, 5],
     "chat_template": ["{{ messages }}", 5],
     "chat_template_kwargs": [5, {"template": 5}],
-    "response_format": [{"type": "json_object"}, 5],
     "tools": [[{"type": "function"}], 5],
     "functions": [[{}]],
 }

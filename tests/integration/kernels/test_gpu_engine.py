@@ -1,11 +1,13 @@
 """The whole GPU path (kernels, pool, sampler, a step ahead of the host): on a GPU, or in Triton's interpreter."""
 
+import numpy as np
 import pytest
 import torch
 
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.gpu import memory
 from rwkv_engine.gpu import model as gpu_model
+from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.probe import sequence_logits
@@ -19,12 +21,13 @@ from rwkv_engine.verify.trial import Setting
 from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
 from rwkv_weights import checkpoint, synthetic
 from rwkv_weights.checkpoint import Checkpoint
-from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
+from rwkvctl.protocol.engine import Constraint, Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
 from rwkvctl.protocol.numerics import NUMERICS, PROFILES, Numerics
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 COMPILER = Compiler(for_vocabulary(257))
 OPEN = Stops(end_of_text=False)
+HOT = Sampling(max_tokens=4, temperature=1.5)
 PENALISED = Sampling(
     max_tokens=3, temperature=1.0, top_p=0.9, presence=0.4, frequency=0.2, decay=0.9, banned=("a",), unpenalised=("b",)
 )
@@ -88,6 +91,35 @@ def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
             for x, y in zip(mine.scores, other.scores, strict=True):
                 assert (x.tokens, x.greedy) == (y.tokens, y.greedy)
                 assert x.logprob == pytest.approx(y.logprob, abs=1e-3)
+
+
+def test_constrained_samples_are_those_of_the_cpu_beside_others_that_run_ahead(tiny: Checkpoint) -> None:
+    barred = Sampling(max_tokens=4, temperature=1.0, banned=("b",))
+    items = (
+        GenerateItem(id="a", text="12", n=2, constraint=Constraint(choices=("46", "日", "4x")), sampling=HOT),
+        GenerateItem(id="b", text="q", constraint=Constraint(json=True), sampling=Sampling(max_tokens=2, logprobs=1)),
+        GenerateItem(id="c", text="x", keys=(2**63 + 7,), sampling=PENALISED, stops=OPEN),
+        GenerateItem(id="d", text="x", constraint=Constraint(choices=("ab",)), sampling=barred),
+    )
+    ours = answers(engines(tiny, "fp32"), Setting(3, 6), *items)
+    theirs = answers(trial.on_cpu(Model.of(tiny, "fp32")), Setting(3, 6), *items)
+    told = [[(a.id, a.index, a.ids, a.stop, a.error) for a in found if isinstance(a, Generated)]
+            for found in (ours, theirs)]  # fmt: skip
+    assert told[0] == told[1]
+    assert {a.text for a in ours if isinstance(a, Generated) and a.id == "a"} <= {"46", "日", "4x"}
+    assert [a[4] for a in told[0] if a[0] == "d"] == ["the constraint allows only tokens that are banned"]
+
+
+def test_a_mask_forbids_in_its_row_only() -> None:
+    logits = torch.randn(130, 70, device=DEVICE)
+    before = logits.clone()
+    masks = [(row, np.array([row, 1 << 31, 5], np.uint32)) for row in range(0, 130, 2)]
+    forbid(logits, masks)
+    for row, mask in masks:
+        bits = torch.from_numpy(np.unpackbits(mask.view(np.uint8), bitorder="little", count=70)).bool().to(DEVICE)
+        assert torch.equal(logits[row].isfinite(), bits)
+        assert torch.equal(logits[row][bits], before[row][bits])
+    assert torch.equal(logits[1::2], before[1::2])
 
 
 def test_a_kept_sample_goes_on_after_its_stop_token(tiny: Checkpoint) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,17 +17,22 @@ from rwkv_engine.scheduler import NO_MEMORY, Feed, Limits, Output, Scheduler
 from rwkv_engine.snapshots import Tiers
 from rwkv_engine.strand import Score, Snapshot
 from rwkv_engine.tasks import Echo, GenerateTask
-from rwkv_engine.tokenizer import for_vocabulary
-from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem, Stops
+from rwkv_engine.tokenizer import END_OF_TEXT, for_vocabulary
+from rwkv_kernels.draw import Mask
+from rwkvctl.protocol.engine import Constraint, Continue, GenerateItem, Sampling, ScoreItem, Stops
 
 TOKENIZER = for_vocabulary(257)
 COMPILER = Compiler(TOKENIZER)
 State = tuple[int, ...]
 
 
-def successor(state: State, key: int) -> int:
+def successor(state: State, key: int, allowed: Mask | None = None) -> int:
     """The fake model's next token."""
-    return 98 + (sum(state) * 31 + len(state) * 7 + key * 13) % 20
+    number = sum(state) * 31 + len(state) * 7 + key * 13
+    if allowed is None:
+        return 98 + number % 20
+    able = np.flatnonzero(np.unpackbits(allowed.view(np.uint8), bitorder="little"))
+    return int(able[number % len(able)])
 
 
 def logprob(state: State, token: int) -> float:
@@ -104,17 +110,22 @@ class FakeRunner:
             return Output(scores)
         sample = feed.strand.sample
         assert sample is not None
-        self.drawn[feed.slot] = successor(after, sample.key)
+        allowed = sample.allowed()
+        assert allowed is None or feed.strand.drawn == len(sample.ids), "drawn by a grammar that is a token behind"
+        self.drawn[feed.slot] = successor(after, sample.key, allowed)
         if self.drawn[feed.slot] in sample.rule.stops.tokens:
             self.halted.add(feed.slot)
         return Output(scores, self.drawn[feed.slot])
 
 
-def expected_sample(prompt: State, key: int, count: int, stop: int | None) -> tuple[int, ...]:
+def expected_sample(
+    prompt: State, key: int, count: int, stop: int | None, constraint: Constraint | None = None
+) -> tuple[int, ...]:
     state, out = prompt, []
+    guide = COMPILER.grammars.compiled(constraint).begin() if constraint is not None else None
     while len(out) < count:
-        token = successor(state, key)
-        if token == stop:
+        token = successor(state, key, guide.allowed(out) if guide is not None else None)
+        if token in {stop, END_OF_TEXT}:
             break
         out.append(token)
         state = (*state, token)
@@ -181,6 +192,14 @@ generates = st.builds(
     texts, st.integers(1, 4), st.integers(1, 6), st.sampled_from(["", "f", "k"]), st.sampled_from("xyz"),
     st.integers(0, 1),
 )  # fmt: skip
+CHOICES = (("aba", "abb", "é", "a" * 9), ("日本", "日b", "xx"))
+constrained = st.builds(
+    lambda text, n, count, choices, stop: GenerateItem(
+        id="", text=text, n=n, keys=tuple(range(7, 7 + n)), constraint=Constraint(choices=choices),
+        sampling=Sampling(max_tokens=count), stops=Stops(end_of_text=False, tokens=(stop,) if stop else ()),
+    ),
+    texts, st.integers(1, 4), st.integers(1, 9), st.sampled_from(CHOICES), st.sampled_from(["", "b"]),
+)  # fmt: skip
 scores = st.builds(
     lambda context, continuations: ScoreItem(id="", context=context, continuations=tuple(continuations)),
     texts, st.lists(texts, min_size=1, max_size=4),
@@ -194,7 +213,8 @@ def check(item: GenerateItem | ScoreItem, answers: list) -> None:
         stop = TOKENIZER.single(item.stops.tokens[0]) if item.stops.tokens else None
         assert sorted(a.index for a in answers) == list(range(item.n))
         for a in answers:
-            assert a.ids == expected_sample(prompt, item.keys[a.index], item.sampling.max_tokens, stop)
+            wanted = expected_sample(prompt, item.keys[a.index], item.sampling.max_tokens, stop, item.constraint)
+            assert a.ids == wanted
             assert a.prompt_ids == prompt
         return
     assert len(answers) == 1
@@ -207,7 +227,7 @@ def check(item: GenerateItem | ScoreItem, answers: list) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.one_of(generates, scores), min_size=1, max_size=14),
+    st.lists(st.one_of(generates, constrained, scores), min_size=1, max_size=14),
     st.integers(1, 5),
     st.integers(1, 9),
     st.sampled_from([0, 300, 5000]),
@@ -238,7 +258,7 @@ def test_every_item_is_answered_once_and_rightly(
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.lists(st.one_of(generates, scores), min_size=2, max_size=10),
+    st.lists(st.one_of(generates, constrained, scores), min_size=2, max_size=10),
     st.integers(1, 3),
     st.integers(0, 12),
     st.integers(0, 1),

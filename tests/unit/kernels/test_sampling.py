@@ -1,6 +1,7 @@
 """The sampler against a plain restatement of its rule, row by row in Python floats."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -156,3 +157,24 @@ def test_biases_are_added_and_costs_subtracted() -> None:
     logits = torch.ones(1, 4)
     sampling.adjust(logits[0], Draw(costs=costs.current(), bias=(np.array([0, 1]), np.array([2, 1], np.float32))))
     assert logits.tolist() == [[3.0, 1.5, 0.875, 1.0]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(draws, st.sampled_from([7, 64, 257]), st.sets(st.integers(0, 256), min_size=1, max_size=20), st.integers(0, 999))
+def test_what_is_not_allowed_is_never_drawn_and_the_rule_stays(
+    draw: Draw, vocabulary: int, able: set[int], seed: int
+) -> None:
+    able = {token % vocabulary for token in able}
+    logits = torch.randn(1, vocabulary, generator=torch.Generator().manual_seed(seed)) * 3
+    bits = np.zeros(-(-vocabulary // 32) * 32, np.uint8)
+    bits[list(able)] = 1
+    barred = np.array([token for token in range(vocabulary) if token not in able], np.int64)
+    wanted = sampling.sample(logits.clone(), [replace(draw, banned=barred)])
+    mask = np.packbits(bits, bitorder="little").view(np.uint32)
+    assert sampling.sample(logits.clone(), [replace(draw, allowed=mask)]) == wanted
+    assert wanted[0] in able
+
+
+def test_nothing_is_drawn_where_nothing_is_allowed() -> None:
+    nothing = np.zeros(9, np.uint32)
+    assert sampling.sample(torch.randn(2, 257), [Draw(allowed=nothing), Draw(1.0, allowed=nothing)]) == [-1, -1]

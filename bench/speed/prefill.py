@@ -1,0 +1,110 @@
+"""Prompts: whole sequences in one step, logits of their last tokens only; and the same through the whole engine."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import torch
+from speed import targets
+from speed.clock import Spread, device_s, interleaved
+from speed.decode import exact_costs
+from speed.place import Place
+from speed.rig import Rig, Subject, forget, rigs
+from speed.steady import prompt, prompts_s
+
+from rwkv_engine.errors import OutOfMemory
+from rwkv_engine.gpu.graphs import Graphs
+from rwkv_engine.gpu.rows import of_sequences
+from rwkvctl.protocol.numerics import Numerics
+
+CLASSES = ("M", "eager", "E")
+
+
+def prefill(
+    place: Place, size: str, subject: Subject, shapes: Sequence[tuple[int, int]]
+) -> Iterator[dict[str, object]]:
+    """A record for each shape (sequences, tokens) and profile, and one of what exactness costs."""
+    for sequences, tokens in shapes:
+        forget()
+        try:
+            seconds = measure(place, subject, rigs(subject, [sequences], sequences * tokens), sequences, tokens)
+        except (OutOfMemory, torch.OutOfMemoryError) as error:
+            yield {
+                "kind": "prefill", "size": size, "batch": sequences, "tokens": tokens,
+                "failed": f"out of memory: {error}",
+            }  # fmt: skip
+            continue
+        for name in subject.models:
+            mine = {of: seconds[f"{name} {of}"].of(sequences * tokens) for of in CLASSES}
+            yield record(place, size, subject, name, (sequences, tokens), mine)
+        models = {name: seconds[f"{name} M"] for name in subject.models}
+        yield from exact_costs("prefill", size, sequences, models, place)
+
+
+def measure(
+    place: Place, subject: Subject, made: Mapping[Numerics, Rig], sequences: int, tokens: int
+) -> dict[str, Spread]:
+    """Seconds of all prompts for every profile and class, all in turn: (M) replayed as a graph, launched kernel by
+    kernel as the engine does, (E) the engine from its empty slots to the first drawn token of each."""
+    draw = random.Random(tokens)
+    vocabulary = subject.compiler.tokenizer.size
+    prompts = [prompt(draw, vocabulary, tokens) for _ in range(sequences)]
+    contenders: dict[str, Callable[[], float]] = {}
+    for name, rig in made.items():
+        graph = Graphs(_step(rig, prompts), place.device)
+        with torch.inference_mode():
+            graph.capture([sequences])
+        contenders |= _contenders(place.device, name, rig, subject, prompts, graph)
+    return interleaved(contenders, place.rounds)
+
+
+def _contenders(
+    device: torch.device, name: str, rig: Rig, subject: Subject, prompts: Sequence[tuple[int, ...]], graph: Graphs
+) -> dict[str, Callable[[], float]]:
+    count = len(prompts)
+
+    @torch.inference_mode()
+    def timed(run: Callable[[int], None]) -> float:
+        return device_s(device, lambda: run(count), 1)
+
+    return {
+        f"{name} M": lambda: timed(graph.run),
+        f"{name} eager": lambda: timed(graph.body),
+        f"{name} E": lambda: prompts_s(rig, subject.compiler, prompts),
+    }
+
+
+def _step(rig: Rig, prompts: Sequence[tuple[int, ...]]) -> Callable[[int], None]:
+    runner = rig.runner
+    rows, ids = of_sequences(list(enumerate(prompts)), runner.model.device)
+
+    def step(count: int) -> None:
+        runner.model.step(runner.pool, runner.space, rows, ids)
+        runner.model.logits(runner.pool.hidden[:count], runner.decode.logits[:count])
+
+    return step
+
+
+def record(
+    place: Place, size: str, subject: Subject, name: Numerics, shape: tuple[int, int], speeds: Mapping[str, Spread]
+) -> dict[str, object]:
+    """One line of the table."""
+    sequences, tokens = shape
+    model_s = sequences * tokens / speeds["M"].median
+    shares = {roof.name: roof.prefill_s(subject.dims, sequences * tokens) / model_s for roof in place.roofs}
+    peer = targets.albatross(size, "prefill", sequences, place.card)
+    wanted = []
+    if name == "fast":
+        wanted = targets.of_speed(
+            size, "prefill", sequences, speeds["M"].median, shares[place.roofs[0].name], place.card
+        )  # fmt: skip
+    return {
+        "kind": "prefill",
+        "size": size,
+        "numerics": name,
+        "batch": sequences,
+        "tokens": tokens,
+        "tok_s": {of: found._asdict() for of, found in speeds.items()},
+        "of_roof": shares,
+        "albatross": {"tok_s": peer, "ratio": speeds["M"].median / peer} if peer else None,
+        "targets": [target.told(measured=place.measured) for target in wanted],
+    }

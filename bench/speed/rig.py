@@ -1,0 +1,94 @@
+"""One model on a device in several profiles that share weights, states and room, so that they can be timed in turn."""
+
+import gc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from rwkv_engine.errors import OutOfMemory
+from rwkv_engine.gpu.assemble import LEDGER, types_of
+from rwkv_engine.gpu.decode import Decode
+from rwkv_engine.gpu.graphs import Graphs
+from rwkv_engine.gpu.model import GpuModel
+from rwkv_engine.gpu.pool import GpuPool
+from rwkv_engine.gpu.products import Products
+from rwkv_engine.gpu.runner import GpuRunner
+from rwkv_engine.gpu.workspace import Workspace
+from rwkv_engine.requests import Compiler
+from rwkv_engine.tokenizer import for_vocabulary
+from rwkv_kernels.gpu.sampler import SlotDraws
+from rwkv_weights.checkpoint import Checkpoint
+from rwkv_weights.schema import Dims
+from rwkvctl.protocol.numerics import PROFILES, Numerics
+
+HALVES: tuple[Numerics, ...] = ("fast", "exact", "fast-fp16-state", "exact-fp16-state")  # they share their weights
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is measured."""
+
+    dims: Dims
+    models: Mapping[Numerics, GpuModel]
+    compiler: Compiler
+
+    @classmethod
+    def of(cls, found: Checkpoint, profiles: Sequence[Numerics], device: torch.device) -> "Subject":
+        first = GpuModel.of(found, profiles[0], device)
+        models = {
+            name: replace(first, profile=PROFILES[name], products=Products(PROFILES[name].exact)) for name in profiles
+        }
+        return cls(found.dims, models, Compiler(for_vocabulary(found.dims.vocabulary)))
+
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.models.values())).device
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    """A profile ready to run: `runner` as the engine has it, its graphs recorded for the batches that are measured;
+    `bare` are the same steps without the sampler, their logits left where they are."""
+
+    runner: GpuRunner
+    bare: Graphs
+
+
+def rigs(subject: Subject, batches: Sequence[int], rows: int) -> dict[Numerics, Rig]:
+    """One for each profile, for steps of up to `rows` rows. Raises OutOfMemory."""
+    try:
+        return _rigs(subject, batches, max(rows, *batches))
+    except torch.OutOfMemoryError as error:
+        raise OutOfMemory(str(error)) from error
+
+
+def _rigs(subject: Subject, batches: Sequence[int], rows: int) -> dict[Numerics, Rig]:
+    device, slots = subject.device, max(batches)
+    pools = {state: GpuPool.allocate(subject.dims, slots, device, state) for state in _states(subject)}
+    space = Workspace.allocate(subject.dims, rows, torch.float16, device)
+    draws = SlotDraws.allocate(slots + 1, device, LEDGER)
+    made = {}
+    for name, model in subject.models.items():
+        decode = Decode(model, pools[model.state_dtype], space, draws, slots)
+        bare = Graphs(_without_sampler(decode), device)
+        with torch.inference_mode():
+            decode.graphs.capture(list(batches))
+            bare.capture(list(batches))
+        made[name] = Rig(GpuRunner(model, decode.pool, space, draws, decode), bare)
+    return made
+
+
+def _states(subject: Subject) -> set[torch.dtype]:
+    return {types_of(name)[1] for name in subject.models}
+
+
+def _without_sampler(decode: Decode):
+    return lambda batch: decode.step(range(batch), keep_logits=True)
+
+
+def forget() -> None:
+    """Give the device back what nobody holds any more."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

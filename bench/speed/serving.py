@@ -1,0 +1,105 @@
+"""The engine as it serves: its own thread, answers of many lengths that end and make room, results written as lines."""
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from speed import targets
+from speed.clock import ROUNDS, Spread, spread
+from speed.place import Place
+from speed.rig import Rig, Subject
+from speed.steady import SUFFIXES, engine, prompt, sampling
+
+from rwkv_engine.core import Engine, Outcome, StepRunner
+from rwkv_engine.flights import Flights
+from rwkv_engine.requests import Compiler
+from rwkv_engine.scheduler import Feed, Scheduler
+from rwkvctl.protocol.engine import GenerateItem, Stops
+from rwkvctl.protocol.numerics import Numerics
+
+WAVES = 3  # requests for each slot: the first wave fills the batch, the last one empties it
+
+
+@dataclass(slots=True)
+class Clocked:
+    """Notes at each launch the time, the tokens decoded so far, and whether the batch is full and will be filled."""
+
+    runner: StepRunner
+    scheduler: Scheduler
+    lag: int = 0
+    notes: list[tuple[float, int, bool]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.lag = self.runner.lag
+
+    def launch(self, feeds: Sequence[Feed]) -> Outcome:
+        kept = self.scheduler.waiting > 0 and len(self.scheduler.running) == self.scheduler.limits.slots
+        self.notes.append((time.perf_counter(), self.scheduler.counters.decode_tokens, kept))
+        return self.runner.launch(feeds)
+
+    def windows(self, count: int) -> list[float]:
+        """Seconds a token, decoded while the batch was kept full, in so many runs of launches."""
+        kept = [(at, tokens) for at, tokens, full in self.notes if full]
+        marks = [kept[place * (len(kept) - 1) // count] for place in range(count + 1)]
+        pairs = [(early, late) for early, late in pairwise(marks) if late[1] > early[1]]
+        return [(late[0] - early[0]) / (late[1] - early[1]) for early, late in pairs]
+
+
+def serving(
+    place: Place, size: str, subject: Subject, name: Numerics, rig: Rig, batch: int, prompt_tokens: int, tokens: int
+) -> dict[str, object]:
+    """Prompts of one length, answers of `tokens` tokens in the mean, half to one and a half of that each."""
+    made = engine(rig, batch)
+    clocked = Clocked(rig.runner, made.scheduler)
+    made.runner = clocked
+    draw = random.Random(5)
+    items = [
+        GenerateItem(
+            id=str(number),
+            ids=prompt(draw, subject.compiler.tokenizer.size, prompt_tokens),
+            keys=(draw.getrandbits(64),),
+            sampling=sampling(draw.randrange(max(1, tokens // 2), tokens * 3 // 2 + 1)),
+            stops=Stops(end_of_text=False, suffixes=SUFFIXES),
+        )
+        for number in range(WAVES * batch)
+    ]
+    with Path(os.devnull).open("wb") as out:
+        spent, written = asyncio.run(_serve(made, subject.compiler, items, out))
+    decoded = made.scheduler.counters.decode_tokens
+    speed: Spread = spread(clocked.windows(ROUNDS)).of(1)
+    peer = targets.SERVED if size == targets.SERVED_SIZE and "H200" in place.card else None
+    return {
+        "kind": "serving",
+        "size": size,
+        "numerics": name,
+        "batch": batch,
+        "prompt": prompt_tokens,
+        "tokens": tokens,
+        "requests": len(items),
+        "tok_s": {"E": speed._asdict()},
+        "whole_tok_s": decoded / spent,
+        "bytes": written,
+        "published": {"rwkv-sglang": peer, "ratio": speed.median / peer} if peer else None,
+        "targets": [],
+    }
+
+
+async def _serve(made: Engine, compiler: Compiler, items: Sequence[GenerateItem], out: BinaryIO) -> tuple[float, int]:
+    """(seconds, bytes of results) of all items."""
+    flights, gone, written = Flights(made), asyncio.Event(), 0
+    began = time.perf_counter()
+    made.start(lambda: None)
+    flight = flights.launch(gone, lambda sink, _: [compiler.generate(item, sink) for item in items])
+    while results := await flight.results():
+        written += out.write(b"".join(msgspec.json.encode(result) + b"\n" for result in results))
+    spent = time.perf_counter() - began
+    gone.set()
+    await asyncio.to_thread(made.stop)
+    return spent, written

@@ -1,0 +1,162 @@
+"""A whole engine kept busy: its batch full of samples that draw, match their stops and are read along."""
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import msgspec
+from speed.rig import Rig
+
+from rwkv_engine.core import Engine
+from rwkv_engine.flights import Bell
+from rwkv_engine.gauges import Liveness
+from rwkv_engine.openai.pieces import Cutter
+from rwkv_engine.requests import Compiler
+from rwkv_engine.sample import Sample
+from rwkv_engine.scheduler import Limits, Scheduler
+from rwkv_engine.tasks import GenerateTask
+from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops
+
+SUFFIXES = ("\n\nUser:", "\n\nQ:")
+LEAD = 3  # steps after which an engine that runs a step ahead is in its stride again
+# Random weights give logits of spread 1 over the whole vocabulary; at this temperature they are as uneven as a trained
+# model's (entropy about 3 nats), so that top-p cuts to some tens of tokens and the sampler does what it mostly does.
+TEMPERATURE = 0.25
+
+
+def sampling(tokens: int) -> Sampling:
+    """How evaluations draw."""
+    return Sampling(
+        max_tokens=tokens, temperature=TEMPERATURE, top_p=0.9, presence=0.5, frequency=0.1, decay=0.996
+    )  # fmt: skip
+
+
+def prompt(draw: random.Random, vocabulary: int, length: int) -> tuple[int, ...]:
+    """Random ids."""
+    return tuple(draw.randrange(1, min(vocabulary, 65530)) for _ in range(length))
+
+
+@dataclass(slots=True)
+class Busy:
+    """An engine with `batch` samples under way, stepped from outside."""
+
+    engine: Engine
+    batch: int
+    tasks: list[GenerateTask]
+
+    @classmethod
+    def of(cls, rig: Rig, compiler: Compiler, batch: int, prompt_tokens: int, tokens: int) -> "Busy":
+        """Start samples of `tokens` tokens each and go on until all of them decode."""
+        made = engine(rig, batch)
+        draw = random.Random(batch)
+        items = [
+            GenerateItem(
+                id=str(place),
+                ids=prompt(draw, compiler.tokenizer.size, prompt_tokens),
+                keys=(draw.getrandbits(64),),
+                sampling=sampling(tokens),
+                stops=Stops(end_of_text=False, suffixes=SUFFIXES),
+            )
+            for place in range(batch)
+        ]
+        tasks = [compiler.generate(item, _lost) for item in items]
+        for task in tasks:
+            made.scheduler.submit(task)
+        while made.scheduler.waiting or not all(strand.drawn > 1 for strand in made.scheduler.running.values()):
+            made.step()
+        return cls(made, batch, tasks)
+
+    @property
+    def samples(self) -> list[Sample]:
+        return [task.samples[0] for task in self.tasks]
+
+    def step_s(self, steps: int) -> float:
+        """Seconds of a step on the wall clock, over so many."""
+        for _ in range(min(LEAD, steps)):
+            self.engine.step()
+        before = self.engine.scheduler.counters.decode_tokens
+        began = time.perf_counter()
+        for _ in range(steps):
+            self.engine.step()
+        spent = time.perf_counter() - began
+        if self.engine.scheduler.counters.decode_tokens - before != steps * self.batch:
+            raise RuntimeError("the batch did not stay full: a sample ended")
+        return spent / steps
+
+
+def engine(rig: Rig, batch: int) -> Engine:
+    """As it is served, without its thread and without caches."""
+    rows = rig.runner.space.decay.shape[0]
+    limits = Limits(batch, min(4096, rows), cache_bytes=0, kept_bytes=0)
+    return Engine(Scheduler(limits, rig.runner.pool, time.monotonic), rig.runner, 1 << 20, Liveness(None))
+
+
+def prompts_s(rig: Rig, compiler: Compiler, prompts: Sequence[tuple[int, ...]]) -> float:
+    """Seconds from empty slots to the first drawn token of each prompt."""
+    answers: list[object] = []
+    made = engine(rig, len(prompts))
+    ending = Sampling(max_tokens=1)
+    items = [GenerateItem(id="", ids=ids, sampling=ending, stops=Stops(end_of_text=False)) for ids in prompts]
+    tasks = [compiler.generate(item, answers.append) for item in items]
+    began = time.perf_counter()
+    for task in tasks:
+        made.scheduler.submit(task)
+    while not made.scheduler.idle:
+        made.step()
+    spent = time.perf_counter() - began
+    assert len(answers) == len(prompts)
+    return spent
+
+
+def _lost(answer: object) -> None:
+    raise RuntimeError(f"a sample ended within the measurement: {answer}")
+
+
+@dataclass(slots=True)
+class Readers:
+    """One coroutine a sample on a thread of its own, as a server has one a stream: woken by each token, it cuts the new
+    text, encodes it and gives it to nobody."""
+
+    samples: Sequence[Sample]
+    characters: int = 0
+    _bells: list[Bell] = field(default_factory=list)
+    _ready: threading.Event = field(default_factory=threading.Event)
+    _over: bool = False
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._read_all()), daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over = True
+        for bell in self._bells:
+            bell.ring()
+        assert self._thread is not None
+        self._thread.join()
+
+    def attend(self, *, attending: bool) -> None:
+        """Have the samples ring at each token, or not."""
+        for sample, bell in zip(self.samples, self._bells, strict=True):
+            sample.ring = bell.ring if attending else None
+
+    async def _read_all(self) -> None:
+        self._bells = [Bell(asyncio.get_running_loop()) for _ in self.samples]
+        async with asyncio.TaskGroup() as group:
+            for sample, bell in zip(self.samples, self._bells, strict=True):
+                group.create_task(self._read(sample, bell))
+            self._ready.set()
+
+    async def _read(self, sample: Sample, bell: Bell) -> None:
+        cutter = Cutter(sample.tokenizer, sample.rule.stops.suffixes)
+        while not self._over:
+            await bell.wait()
+            piece = cutter.next(sample)
+            if piece.text:
+                self.characters += len(msgspec.json.encode({"index": 0, "text": piece.text}))

@@ -1,0 +1,88 @@
+"""A compiled constraint, and the guide that follows one sample through it. Torch-free."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rwkv_engine.tokenizer import END_OF_TEXT
+from rwkv_kernels.draw import Ids, Mask
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
+
+LONGEST_FAULT = 300
+_PLACE = re.compile(r"^at \d+\(\d+\): ")
+
+
+@dataclass(eq=False, slots=True)
+class Grammar:
+    """A compiled constraint. `spoiled`: its automaton has outgrown its bound, so the next request compiles it anew."""
+
+    matcher: "LLMatcher"
+    words: int
+    spoiled: bool = False
+
+    def begin(self) -> "Guide":
+        """A guide for a sample without tokens. Cheap: all guides of a grammar share its automaton."""
+        return Guide(self, self.matcher.deep_copy())
+
+
+@dataclass(eq=False, slots=True)
+class Guide:
+    """Where one sample stands in its grammar; a function of its ids. `fault`: why it cannot go on."""
+
+    grammar: Grammar
+    matcher: "LLMatcher"
+    fault: str = ""
+    _taken: int = 0
+    _mask: Mask | None = None
+
+    def allowed(self, ids: Sequence[int]) -> Mask:
+        """Which tokens may follow these ids, of which those of the last call are the beginning."""
+        if self._mask is None or len(ids) > self._taken:
+            self.matcher.consume_tokens(list(ids[self._taken :]))
+            self._taken = len(ids)
+            self._mask = mask_of(self.matcher, self.grammar.words)
+            if self.matcher.is_error():
+                self.fault, self.grammar.spoiled = sentence(self.matcher.get_error()), True
+                self._mask[:] = 0
+        return self._mask
+
+
+def mask_of(matcher: "LLMatcher", words: int) -> Mask:
+    """Which tokens may come next."""
+    mask = np.zeros(words, np.uint32)
+    matcher.unsafe_compute_mask_ptr(mask.ctypes.data, mask.nbytes)
+    return mask
+
+
+def first_fault(grammar: Grammar) -> str:
+    """What is wrong from the beginning. Its first two steps are taken here: what must be found out about a grammar
+    once for all of its samples is then known before the engine's thread meets it."""
+    mask_of(grammar.matcher, grammar.words)
+    if grammar.matcher.is_error():
+        return sentence(grammar.matcher.get_error())
+    guide = grammar.begin()
+    first = np.flatnonzero(np.unpackbits(guide.allowed(()).view(np.uint8), bitorder="little"))[-1]
+    if first != END_OF_TEXT:
+        guide.allowed((int(first),))
+    return guide.fault
+
+
+def leaves_nothing(mask: Mask, banned: Ids | None) -> bool:
+    """Whether bans take all that a mask allows."""
+    bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
+    if banned is not None:
+        bits[banned] = 0
+    return not bits.any()
+
+
+def sentence(error: str) -> str:
+    """The library's report on one line."""
+    text = _PLACE.sub("", " ".join(error.replace("<non-verbose/>", "").split())).partition(" 1 | start: ")[0]
+    if text.startswith("NoExtension"):
+        return "nothing fulfils it"
+    return text if len(text) <= LONGEST_FAULT else text[:LONGEST_FAULT] + " ..."

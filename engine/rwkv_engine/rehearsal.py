@@ -1,0 +1,102 @@
+"""Compile a grammar in a child process first: there its time and its memory have an end.
+
+What a schema or an expression costs to compile is not bounded by its length (a few kilobytes can take minutes), and
+what has begun in this process cannot be broken off. The child is told by its own timer: it dies, and its death is the
+answer. It serves one grammar after the other, knows no model and no vocabulary, and ends with its parent's pipe.
+
+This file is also the child's program: it imports nothing of the engine.
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+CPU_S = 2.0
+MEMORY_BYTES = 1 << 30
+STACK_BYTES = 4 << 20  # half of what a thread of the engine has: what overflows there overflows here first
+DYING_S = 1.0
+
+
+class Rehearsal:
+    """The child, started when it is first needed and again after each death. May be used from any thread."""
+
+    def __init__(self, cpu_s: float = CPU_S) -> None:
+        self._cpu_s = cpu_s
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[str] | None = None
+
+    def fault(self, grammar: str) -> str:
+        """Why this grammar cannot be used; empty if it can."""
+        with self._lock:
+            if self._child is None or self._child.poll() is not None:
+                self._child = _start(self._cpu_s)
+            answer = _ask(self._child, grammar)
+            return answer if answer is not None else self._buried()
+
+    def _buried(self) -> str:
+        """What the child died of."""
+        assert self._child is not None
+        child, self._child = self._child, None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(DYING_S)
+        _end(child)
+        if child.returncode > 0:
+            return f"the child process that compiles it failed ({child.returncode})"
+        return f"it takes more than {self._cpu_s:g} s or {MEMORY_BYTES >> 20} MiB to compile"
+
+    def close(self) -> None:
+        """End the child."""
+        with self._lock:
+            if self._child is not None:
+                _end(self._child)
+                self._child = None
+
+
+def _start(cpu_s: float) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-P", str(Path(__file__)), str(cpu_s)]  # -P: beside it lie modules named like others
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(BrokenPipeError), child:
+        child.kill()
+
+
+def _ask(child: subprocess.Popen[str], grammar: str) -> str | None:
+    """Its answer, or None if it died of the question."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        child.stdin.write(json.dumps(grammar) + "\n")
+        child.stdin.flush()
+    except BrokenPipeError:
+        return None
+    line = child.stdout.readline()
+    return str(json.loads(line)) if line else None
+
+
+def main(cpu_s: float) -> None:
+    """Answer line by line."""
+    import resource
+    import signal
+
+    from llguidance import LLMatcher, LLTokenizer
+
+    tokenizer = LLTokenizer("byte")
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, STACK_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for line in sys.stdin:
+        signal.setitimer(signal.ITIMER_PROF, cpu_s)  # processor time: a busy machine makes no grammar worse
+        matcher = LLMatcher(tokenizer, json.loads(line), log_level=0)
+        matcher.compute_bitmask()
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        sys.stdout.write(json.dumps(matcher.get_error()) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))
