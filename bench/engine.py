@@ -64,7 +64,7 @@ class Shapes:
     rounds: int = ROUNDS
 
 
-TINY = Shapes((2,), ((1, 4),), (2, 2, 2), (5, 2), 4, rounds=1)
+TINY = Shapes((2,), ((1, 3),), (1, 1, 2), (3, 2), 2, rounds=1)
 TINY_DIMS = synthetic.dims_of(1, 64, vocabulary=257, ranks=(16, 8, 16, 24))
 
 
@@ -77,13 +77,17 @@ class Run:
     numerics: Sequence[Numerics]
     parts: Sequence[str]
     dims: dict[str, Dims]
+    report: dict[str, Any]
+    file: Path | None
     records: list[dict[str, Any]] = field(default_factory=list)
     failed: bool = False
 
     def note(self, record: dict[str, Any]) -> None:
-        """Keep it and print it."""
+        """Print it and keep it; what was measured before a crash is there."""
         self.records.append(record)
         print("\n".join(lines(record)), flush=True)
+        if self.file:
+            self.file.write_text(json.dumps(self.report | {"records": self.records}, indent=1) + "\n")
 
     def size(self, size: str) -> None:
         """Everything about one size; what goes wrong with it leaves the others alone."""
@@ -207,14 +211,12 @@ def main() -> int:
     dims = {size: TINY_DIMS if flags.tiny else roofline.dims_of(size) for size in {*sizes, GATE_SIZE}}
     shapes = TINY if flags.tiny else Shapes()
     place = Place(device, facts["device"], (measured, machine.H200), shapes.rounds)
-    run = Run(place, shapes, numerics, parts, dims)
+    own = {"bytes_s": measured.bytes_s, "flop_s": measured.flop_s}
+    report = {"machine": facts, "roofline": own, "tiny": flags.tiny}
+    run = Run(place, shapes, numerics, parts, dims, report, flags.json)
     if run.gate(GATE_SIZE, dims[GATE_SIZE]):
         for size in sizes:
             run.size(size)
-    own = {"bytes_s": measured.bytes_s, "flop_s": measured.flop_s}
-    report = {"machine": facts, "roofline": own, "tiny": flags.tiny, "records": run.records}
-    if flags.json:
-        flags.json.write_text(json.dumps(report, indent=1) + "\n")
     return 1 if run.failed else 0
 
 

@@ -176,7 +176,7 @@ def _compared(place: Place, subject: Subject, start: Callable[[], Peer], tokens:
 def _contenders(place: Place, subject: Subject, peer: Peer, tokens: int) -> dict[str, Callable[[], float]]:
     """Seconds a token of decode at batch 1, and of a prompt: the peer's, and our engine's (E) in its first profile."""
     name, rig = next(iter(rigs(subject, [1], tokens).items()))
-    count = DECODED if place.measured else 2
+    count = DECODED if place.measured else 1
     ids = [prompt(random.Random(3), subject.compiler.tokenizer.size, tokens)]
     busy = Busy.of(rig, subject.compiler, 1, 3, (count + 4) * (place.rounds + 2))
     return {

@@ -59,8 +59,17 @@ def rigs(subject: Subject, batches: Sequence[int], rows: int) -> dict[Numerics, 
     """One for each profile, for steps of up to `rows` rows. Raises OutOfMemory."""
     try:
         return _rigs(subject, batches, max(rows, *batches))
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:
+        if not _ran_out(error):
+            raise
         raise OutOfMemory(str(error)) from error
+
+
+def _ran_out(error: BaseException | None) -> bool:
+    """Whether memory ran out; a graph that was being recorded then ends in an error of its own."""
+    while error is not None and not isinstance(error, torch.OutOfMemoryError):
+        error = error.__context__
+    return error is not None
 
 
 def _rigs(subject: Subject, batches: Sequence[int], rows: int) -> dict[Numerics, Rig]:

@@ -65,7 +65,7 @@ def serving(
             id=str(number),
             ids=prompt(draw, subject.compiler.tokenizer.size, prompt_tokens),
             keys=(draw.getrandbits(64),),
-            sampling=sampling(draw.randrange(max(1, tokens // 2), tokens * 3 // 2 + 1)),
+            sampling=sampling(draw.randrange(max(2, tokens // 2), tokens * 3 // 2 + 1)),
             stops=Stops(end_of_text=False, suffixes=SUFFIXES),
         )
         for number in range(WAVES * batch)

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pytest
@@ -305,3 +305,25 @@ def test_health_needs_no_key_and_the_rest_does(served: Any) -> None:
             assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
             assert answer.headers["www-authenticate"] == "Bearer"
     assert served.client.get("/version").json().keys() == {"version"}
+
+
+def test_an_answer_is_parsed_as_the_clients_own_class(client: openai.OpenAI) -> None:
+    pydantic = pytest.importorskip("pydantic", reason="needs pydantic: not installed")
+    fields = {"digit": (Literal["3", "é"], ...), "sure": (bool, ...)}
+    answer_class = pydantic.create_model("Answer", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
+    said = client.chat.completions.parse(
+        model="tiny",
+        messages=[{"role": "user", "content": "3?"}],
+        response_format=answer_class,
+        temperature=1.5,
+        n=3,
+        max_tokens=200,
+    )
+    for choice in said.choices:
+        assert choice.finish_reason == "stop"
+        assert choice.message.parsed.digit in {"3", "é"}
+    extra = {"guided_choice": ["yes", "no"]}
+    chosen = client.completions.create(model="tiny", prompt="3?", max_tokens=9, extra_body=extra)
+    assert chosen.choices[0].text in {"yes", "no"}
+    with pytest.raises(openai.BadRequestError, match=r"guided_regex: .*unclosed"):
+        client.completions.create(model="tiny", prompt="3?", extra_body={"guided_regex": "(a"})
