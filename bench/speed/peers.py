@@ -25,10 +25,15 @@ from rwkv_weights.schema import Dims
 DECODED, PREFILLED = 24, 1024
 SWITCHES = {"RWKV_V7_ON": "1", "RWKV_JIT_ON": "1"}
 
-RWKV = """
+# Whatever a peer, or a compiler it starts, says goes to the log.
+HEAD = """
 import json, os, sys, time
-real, sys.stdout = sys.stdout, sys.stderr
+real = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
 import torch
+"""
+
+RWKV = """
 from rwkv.model import RWKV
 path, strategy = sys.argv[1:]
 model = RWKV(model=path, strategy=strategy)
@@ -53,9 +58,6 @@ def prefill(count):
 """
 
 FLA = """
-import json, sys, time
-real, sys.stdout = sys.stdout, sys.stderr
-import torch
 from fla.models import RWKV7Config, RWKV7ForCausalLM
 d = json.loads(sys.argv[1])
 w, a, v, g = d["ranks"]
@@ -107,7 +109,7 @@ class Peer:
         self._log = log
         with log.open("w") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", script + LOOP, *arguments],
+                [sys.executable, "-c", HEAD + script + LOOP, *arguments],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
                 env={**os.environ, **switches},
             )  # fmt: skip

@@ -48,6 +48,8 @@ def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, t
 
     torch.set_num_threads(threads)
     where = device_of(device)
+    if where.type == "cuda":
+        torch.cuda.set_device(where)
     try:
         return verify(model, numerics or default_numerics(where), where, largest)
     except (CheckpointError, VocabularyError, OutOfMemory) as error:

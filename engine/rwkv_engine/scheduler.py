@@ -166,10 +166,12 @@ class Scheduler:
         self._endings = strands + self._endings
 
     def shrink(self) -> bool:
-        """After running out of memory: fewer slots, shorter chunks, no states on the device. False if none are left to
-        give up."""
+        """After running out of memory: no saved states on the device; where there are none, fewer slots and shorter
+        chunks. False if nothing is left to give up."""
         self.set_back()
-        self._clear_device()
+        if any(tiers.on_device for tiers in self.tiers):
+            self._clear_device()
+            return True
         if len(self._free) == 1 and self.prefill_tokens <= LEAST_PREFILL_TOKENS:
             return False
         self._free = sorted(self._free)[: max(1, len(self._free) // 2)]

@@ -30,6 +30,7 @@ from rwkvctl.protocol.engine import EngineHealth
 from rwkvctl.protocol.numerics import Numerics
 
 NO_SERVICE, DOES_NOT_LOAD = 1, 3
+SWITCH_S = 0.0005  # the engine's thread must not wait for the server's after each step; the default is ten times it
 REQUESTS_AT_ONCE = 128  # at least: clients that send one prompt a request must be able to fill every slot
 
 
@@ -98,6 +99,8 @@ def load(options: Options, api_key: str = "") -> Service:
         raise ServeError(str(error), checkpoint=True) from error
     except OutOfMemory as error:
         raise ServeError(f"{options.model.name} does not fit {device}: {error}") from error
+    if device.type == "cuda":
+        sys.setswitchinterval(SWITCH_S)
     queue = options.queue or max(1024, 16 * made.limits.slots)
     scheduler = Scheduler(made.limits, made.states, time.monotonic)
     engine = Engine(scheduler, made.runner, queue, Liveness(options.liveness))

@@ -6,6 +6,7 @@ import torch
 
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.gpu.workspace import parts_elements, row_bytes
+from rwkv_kernels.gpu import wkv7_chunked
 from rwkv_weights.schema import HEAD_SIZE, Dims
 
 GIB = 1 << 30
@@ -48,8 +49,13 @@ def slot_bytes(dims: Dims, state: torch.dtype, ledger: int) -> int:
 
 
 def step_bytes(dims: Dims, dtype: torch.dtype, rows: int, draws: int) -> int:
-    """The workspace of steps of up to `rows` rows, and the logits of `draws` rows."""
-    return rows * row_bytes(dims, dtype) + 4 * parts_elements(dims, rows, dtype) + 4 * draws * dims.vocabulary
+    """The workspace of steps of up to `rows` rows, what the recurrence in chunks takes, the logits of `draws` rows."""
+    return (
+        wkv7_chunked.room(rows, 1, dims.heads)
+        + rows * row_bytes(dims, dtype)
+        + 4 * parts_elements(dims, rows, dtype)
+        + 4 * draws * dims.vocabulary
+    )
 
 
 def plan(

@@ -16,7 +16,7 @@ from rwkv_engine.gpu.decode import Decode
 from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool, to_host
-from rwkv_engine.gpu.rows import of_sequences
+from rwkv_engine.gpu.rows import of_sequences, to_device
 from rwkv_engine.gpu.scores import Scores, Wanted, chosen
 from rwkv_engine.gpu.start import start
 from rwkv_engine.gpu.workspace import Workspace
@@ -79,7 +79,7 @@ class GpuRunner:
 
     def _launch(self, feeds: Sequence[Feed]) -> GpuStep:
         wanted = Wanted.of(feeds)
-        early = self.pool.hidden[wanted.early_slots] if wanted.early_slots else None
+        early = self.pool.hidden[self._at(wanted.early_slots)] if wanted.early_slots else None
         drawn = [self._decode(group) for group in _decoding(feeds)]
         prefill = [feed for feed in feeds if feed.tokens]
         residual = self._prefill(prefill) if prefill else None
@@ -111,15 +111,19 @@ class GpuRunner:
     def _sampled(self, feeds: Sequence[Feed], logits: Tensor) -> Drawn:
         """Draw from logits [Q, V] of these feeds."""
         asking = [(row, feed) for row, feed in enumerate(feeds) if _wants_scores(feed)]
-        raw = logits[[row for row, _ in asking]] if asking else None
+        raw = logits[self._at([row for row, _ in asking])] if asking else None
         forbid(logits, [(row, mask) for row, feed in enumerate(feeds) if (mask := _allowed(feed)) is not None])
         tokens = self.decode.sample([feed.slot for feed in feeds], logits)
         scores: dict[int, Score] = {}
         if raw is not None:
-            picked = tokens[[row for row, _ in asking]]
+            picked = tokens[self._at([row for row, _ in asking])]
             tops = [feed.strand.sample.rule.sampling.logprobs for _, feed in asking if feed.strand.sample is not None]
             scores = dict(zip((feed.slot for _, feed in asking), chosen(raw, picked, tops), strict=True))
         return Drawn(feeds, to_host(tokens), scores)
+
+    def _at(self, places: Sequence[int]) -> Tensor:
+        """Indices on the device; a plain list would be waited for."""
+        return to_device(torch.tensor(places), self.model.device)
 
     def _behind(self) -> torch.cuda.Event | None:
         if self.model.device.type != "cuda":

@@ -1,9 +1,8 @@
 """Compile, before the first request, what prompts and scores will run: a compile in mid-job would look like a hang."""
 
 import torch
-import triton
 
-from rwkv_engine.gpu.model import BUSY_HEADS, CHUNKED_MIN_TOKENS
+from rwkv_engine.gpu.model import CHUNKED_MIN_TOKENS
 from rwkv_engine.gpu.rows import of_sequences
 from rwkv_engine.gpu.runner import GpuRunner
 from rwkv_kernels.gpu.logprobs import target_logprobs
@@ -19,18 +18,8 @@ def warm_up(runner: GpuRunner, most_tokens: int) -> None:
     for sequences in (2, 64):  # several prompts in one step, short enough for the sequential recurrence
         if sequences * 8 <= most_tokens:
             _step(runner, 8, sequences)
-    profile = runner.model.profile
-    if not profile.exact and not profile.half_state:
-        for sequences in several(runner.model.dims.heads, most_tokens):
-            _step(runner, CHUNKED_MIN_TOKENS, sequences)
-
-
-def several(heads: int, most_tokens: int) -> list[int]:
-    """Numbers of prompts for which the recurrence in chunks is compiled anew: it looks for a sequence among a power of
-    two of them, and triton sets multiples of 16 apart."""
-    most = min((BUSY_HEADS - 1) // heads, most_tokens // CHUNKED_MIN_TOKENS)
-    found = {(triton.next_power_of_2(count), count % 16 == 0): count for count in range(2, most + 1)}
-    return sorted(found.values())
+    if 2 * CHUNKED_MIN_TOKENS <= most_tokens:
+        _step(runner, CHUNKED_MIN_TOKENS, 2)
 
 
 def _step(runner: GpuRunner, tokens: int, sequences: int = 1) -> None:

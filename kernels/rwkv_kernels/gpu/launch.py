@@ -54,6 +54,7 @@ def fp32_products() -> str:
 
 
 # Matrix products (gemm, logprobs). The weights' rows are the tile's M, the batch's rows its N.
+SERIAL_PROGRAMS = 96  # from here on partial sums cost more in traffic than idle multiprocessors do
 MATRIX_ROWS = 64  # rows of the weights in one instruction of Hopper's matrix unit
 LEAST_STEPS = 3  # a split that is shorter than this is all start-up
 MOST_SPLITS = 16
@@ -136,7 +137,7 @@ def low_rank_tile(rows: int, dtype: torch.dtype, most: int) -> tuple[int, dict[s
 
 def serial_pays(n: int, rows: int) -> bool:
     """Whether so many rows keep every multiprocessor busy without the splits running side by side."""
-    return -(-n // MATRIX_ROWS) * -(-rows // 128) >= PROGRAMS
+    return -(-n // MATRIX_ROWS) * -(-rows // 128) >= SERIAL_PROGRAMS
 
 
 COMBINE_WARPS = 4  # logprobs: the tree over a row's tiles

@@ -24,6 +24,7 @@ from rwkv_kernels.gpu.variant import Variant
 from rwkv_kernels.gpu.wkv7 import HEAD, NORM_FLOOR
 
 CHUNK = 16
+SEARCHED = 64  # sequences among which a chunk finds its own, at least: one compiled kernel for all smaller numbers
 PLAN = 2 * HEAD * HEAD + 2 * CHUNK * HEAD  # fp32 numbers of one chunk and head: M, G, Q, Y0
 
 
@@ -56,7 +57,7 @@ def wkv7_chunked(
     chunks = count // CHUNK + sequences  # at least: every sequence may end in a chunk of its own
     plans = torch.empty(chunks * heads * PLAN, dtype=torch.float32, device=r.device)
     constants = {"CHUNK": CHUNK, "PRECISION": launch.fp32_products(), "enable_fp_fusion": True}
-    search = {"SEQUENCES": triton.next_power_of_2(sequences)}
+    search = {"SEQUENCES": max(SEARCHED, triton.next_power_of_2(sequences))}
     _prepare[chunks, heads](
         r, k, v, a, w, k_k, k_a, plans, rows.starts, sequences, width, heads,
         FLOOR=NORM_FLOOR, **constants, **search, num_warps=launch.PREPARE_WARPS, num_stages=1,
@@ -90,7 +91,7 @@ def _tile(x, at, live, other):  # type: ignore[no-untyped-def]
     return tl.load(x + at, mask=live, other=other).to(tl.float32)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["sequences", "heads"])  # type: ignore[untyped-decorator]
 def _prepare(  # type: ignore[no-untyped-def]
     r, k, v, a, w, k_k, k_a, plans, starts, sequences, width, heads,
     FLOOR: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr, SEQUENCES: tl.constexpr,
@@ -146,7 +147,7 @@ def _prepare(  # type: ignore[no-untyped-def]
     tl.store(plan + 4096 + row * 64 + column, G)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["heads"])  # type: ignore[untyped-decorator]
 def _scan(  # type: ignore[no-untyped-def]
     plans, state, starts, slots, slot_stride, heads,
     VALUES: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr,
@@ -179,7 +180,7 @@ def _scan(  # type: ignore[no-untyped-def]
     tl.store(cells, S.to(state.dtype.element_ty))
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["sequences", "heads"])  # type: ignore[untyped-decorator]
 def _finish(  # type: ignore[no-untyped-def]
     r, k, v, a, g, k_a, r_k, norm_w, norm_b, plans, starts, sequences, out, width, heads,
     EPS: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr, SEQUENCES: tl.constexpr,

@@ -1,5 +1,7 @@
 """The whole GPU path (kernels, pool, sampler, a step ahead of the host): on a GPU, or in Triton's interpreter."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -18,6 +20,7 @@ from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify import trial
 from rwkv_engine.verify.oracle import agreement, reference_logits
 from rwkv_engine.verify.trial import Setting
+from rwkv_kernels.gpu import launch
 from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
 from rwkv_weights import checkpoint, synthetic
 from rwkv_weights.checkpoint import Checkpoint
@@ -158,6 +161,21 @@ def test_bits_do_not_depend_on_batch_or_chunking(tiny: Checkpoint, numerics: Num
     alone = answers(loaded, Setting(1, 64), *asked)
     among = answers(loaded, Setting(4, 3), other, *asked)
     assert [answer for answer in among if answer.id != "other"] == alone
+
+
+@pytest.mark.usefixtures("ordered_dot")
+def test_split_sums_have_the_same_bits_side_by_side_and_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which of the two runs depends on the number of rows, so an exact profile rests on it."""
+    dims = synthetic.dims_of(1, 384, vocabulary=257, ranks=(16, 8, 16, 24))
+    assert launch.plan(384, 384).splits > 1
+    loaded = engines(checkpoint.load(synthetic.write(tmp_path / "x.pth", dims)), "exact")
+    logits = []
+    for serial in (False, True):
+        monkeypatch.setattr(launch, "serial_pays", lambda *_, serial=serial: serial)
+        logits.append(sequence_logits(loaded, [5, 6, 7]).cpu())
+    assert torch.equal(*logits)
 
 
 def test_a_state_spilled_to_the_host_comes_back_bit_for_bit() -> None:
