@@ -221,7 +221,7 @@ def main() -> int:
 
 
 def _list(parser: argparse.ArgumentParser, flags: argparse.Namespace, name: str, known: Sequence[str]) -> list[Any]:
-    found = getattr(flags, name).split(",")
+    found: list[str] = getattr(flags, name).split(",")
     if bad := [word for word in found if word not in known]:
         parser.error(f"--{name}: {', '.join(bad)} is not of {', '.join(known)}")
     return found

@@ -1,14 +1,17 @@
 """A small HTTP/1.1 server on h11 and asyncio, shared by the daemon and the engine.
 
 It gives what both need and frameworks hide: the peer's credentials for each connection, bounded headers and bodies,
-back-pressure on streams, and notice of a client that hung up. One handler takes every request; routing is a table the
-caller owns. Over TCP there are no credentials, so a handler that may be reached there asks `bearer_is`.
+back-pressure on answers, and notice of a client that hung up. One handler takes every request; routing is a table the
+caller owns. Over TCP there are no credentials, so a server that may be reached there asks `bearer_is` in `admit`.
 """
 
 import asyncio
 import contextlib
+import dataclasses
+import functools
 import hmac
 import json
+import logging
 import os
 import socket
 import stat
@@ -22,11 +25,15 @@ import h11
 
 MAX_HEADER_BYTES = 64 * 1024
 READ_BYTES = 64 * 1024
+PIECE_BYTES = 64 * 1024  # what a client has DRAIN_TIMEOUT_S to take
 DRAIN_TIMEOUT_S = 10.0
+LINGER_S = 2.0
 IDLE_TIMEOUT_S = 300.0
 REQUEST_TIMEOUT_S = 30.0
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+
+log = logging.getLogger("rwkvctl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,15 @@ class Response:
 
 
 Handler = Callable[[Request], Awaitable[Response]]
+Admit = Callable[[Request], Response | None]
+
+
+class UnwelcomeError(Exception):
+    """A request that `admit` refused, with the answer it gets."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
 
 
 class TooLargeError(Exception):
@@ -111,12 +127,16 @@ def remove_stale(path: Path) -> None:
 
 @dataclass(slots=True)
 class Server:
-    """Serves one handler. `at_once` caps how many requests are answered side by side; idle connections cost nothing."""
+    """Serves one handler. `at_once` caps how many requests are answered side by side; each socket has at most
+    `max_connections`, four times as many unless told otherwise. `admit` sees a request before its body is read and may
+    refuse it with an answer of its own."""
 
     handler: Handler
     max_body_bytes: int = 64 * 1024 * 1024
     at_once: int = 128
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    max_connections: int = 0
+    admit: Admit | None = None
+    _crowds: list[set[asyncio.Task[None]]] = field(default_factory=list)
     gate: asyncio.Semaphore | None = None
 
     async def start(self, listener: socket.socket) -> asyncio.Server:
@@ -124,27 +144,38 @@ class Server:
         several sockets."""
         if self.gate is None:
             self.gate = asyncio.Semaphore(self.at_once)
+        self._crowds.append(set())
+        accept = functools.partial(self._accept, self._crowds[-1])
         if listener.family == socket.AF_UNIX:
-            return await asyncio.start_unix_server(self._accept, sock=listener, limit=READ_BYTES)
-        return await asyncio.start_server(self._accept, sock=listener, limit=READ_BYTES)
+            return await asyncio.start_unix_server(accept, sock=listener, limit=READ_BYTES)
+        return await asyncio.start_server(accept, sock=listener, limit=READ_BYTES)
 
     async def close(self) -> None:
         """Cancel the connections that are still open and wait for their handlers to end."""
-        for task in self._tasks:
+        tasks = set[asyncio.Task[None]]().union(*self._crowds)
+        for task in tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=5.0)
+        if tasks:
+            await asyncio.wait(tasks, timeout=5.0)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(
+        self, crowd: set[asyncio.Task[None]], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Serve one client. `crowd` are those of the same socket: strangers over TCP leave the Unix socket its room."""
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
+        full = len(crowd) >= (self.max_connections or 4 * self.at_once)
+        crowd.add(task)
         try:
-            await _Connection(self, reader, writer).serve()
+            connection = _Connection(self, reader, writer)
+            await (connection.turn_away() if full else connection.serve())
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
             writer.transport.abort()
+        except Exception:  # its status has been sent: all that is left is to break it off
+            log.exception("an answer broke off")
+            writer.transport.abort()
         finally:
-            self._tasks.discard(task)
+            crowd.discard(task)
             writer.close()
 
 
@@ -154,22 +185,35 @@ class _Connection:
     def __init__(self, server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.server, self.reader, self.writer = server, reader, writer
         self.h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
-        self.peer = peer_of(writer.get_extra_info("socket"))
+        sock = writer.get_extra_info("socket")
+        self.peer = peer_of(sock)
+        self.bare = False
+        writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until the kernel has all of a piece
+        if self.peer is None:  # or the kernel would tell of room only once megabytes are free
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, PIECE_BYTES)
+
+    async def turn_away(self) -> None:
+        """There are too many connections."""
+        await self._send(refusal(503, "there are too many connections", self.peer), close=True)
 
     async def serve(self) -> None:
         while await self._has_begun():
+            self.bare = False
             try:
                 async with asyncio.timeout(REQUEST_TIMEOUT_S):
                     request = await self._read_request()
             except TimeoutError:
-                await self._send(refusal(408, "the request took too long to arrive", self.peer), close=True)
+                await self._refuse(refusal(408, "the request took too long to arrive", self.peer))
                 return
             except (h11.RemoteProtocolError, ValueError) as error:
                 status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
-                await self._send(refusal(status, "that is not HTTP/1.1", self.peer), close=True)
+                await self._refuse(refusal(status, "that is not HTTP/1.1", self.peer))
                 return
             except TooLargeError as error:
-                await self._send(refusal(413, str(error), self.peer), close=True)
+                await self._refuse(refusal(413, str(error), self.peer))
+                return
+            except UnwelcomeError as error:
+                await self._refuse(error.response)
                 return
             if request is None:
                 return
@@ -203,6 +247,13 @@ class _Connection:
         head = await self._next_event()
         if not isinstance(head, h11.Request):
             return None
+        self.bare = head.method == b"HEAD"
+        target = urlsplit(head.target.decode("ascii"))
+        headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
+        query = dict(parse_qsl(target.query, keep_blank_values=True))
+        request = Request(head.method.decode(), unquote(target.path), query, headers, b"", self.peer, asyncio.Event())
+        if self.server.admit and (response := self.server.admit(request)):
+            raise UnwelcomeError(response)
         body = bytearray()
         while isinstance(event := await self._next_event(), h11.Data):
             body += event.data
@@ -210,12 +261,7 @@ class _Connection:
                 raise TooLargeError(f"the request is over {self.server.max_body_bytes} bytes")
         if not isinstance(event, h11.EndOfMessage):
             return None
-        target = urlsplit(head.target.decode("ascii"))
-        headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
-        query = dict(parse_qsl(target.query, keep_blank_values=True))
-        return Request(
-            head.method.decode(), unquote(target.path), query, headers, bytes(body), self.peer, asyncio.Event()
-        )
+        return dataclasses.replace(request, body=bytes(body))
 
     async def _answer(self, request: Request) -> None:
         """Run the handler while watching for the client to hang up."""
@@ -224,27 +270,48 @@ class _Connection:
         assert gate is not None
         try:
             async with gate:
-                await self._send(await self.server.handler(request), bare=request.method == "HEAD")
+                await self._send(await self._handled(request))
         finally:
             request.gone.set()  # a stream that never began has no other way to hear of the end
             watcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watcher
 
-    async def _watch(self, gone: asyncio.Event) -> None:
-        """Set `gone` at end of file, or at a reset: a client that left answers unread. A pipelining client would stall
-        here, so what it sends is kept for h11."""
+    async def _handled(self, request: Request) -> Response:
+        """The handler's answer; a mistake of ours is logged, and answered without its particulars."""
         try:
-            data = await self.reader.read(READ_BYTES)
-        except ConnectionError:
-            gone.set()
-            return
-        self.h11.receive_data(data)
-        if not data:
-            gone.set()
+            return await self.server.handler(request)
+        except Exception:
+            log.exception("%s %s cannot be answered", request.method, request.path)
+            return mistake(self.peer)
 
-    async def _send(self, response: Response, *, close: bool = False, bare: bool = False) -> None:
-        """Status, headers and body; `bare` leaves the body out, as an answer to HEAD must."""
+    async def _watch(self, gone: asyncio.Event) -> None:
+        """Set `gone` at end of file, or at a reset: a client that left answers unread. What a pipelining client sends
+        ahead is kept for h11; one that sends more than READ_BYTES of it is cut off."""
+        kept = len(self.h11.trailing_data[0])
+        with contextlib.suppress(ConnectionError):
+            while data := await self.reader.read(READ_BYTES):
+                kept += len(data)
+                if kept > READ_BYTES:
+                    self.writer.transport.abort()
+                    break
+                self.h11.receive_data(data)
+            else:
+                self.h11.receive_data(b"")
+        gone.set()
+
+    async def _refuse(self, response: Response) -> None:
+        """The last answer on this connection. What the client still sends is read and dropped for a moment: closing
+        on unread bytes is a reset, which would take the answer back."""
+        await self._send(response, close=True)
+        with contextlib.suppress(OSError):  # a TimeoutError is one
+            self.writer.write_eof()
+            async with asyncio.timeout(LINGER_S):
+                while await self.reader.read(READ_BYTES):
+                    pass
+
+    async def _send(self, response: Response, *, close: bool = False) -> None:
+        """Status, headers and body; an answer to HEAD has no body."""
         headers = [("content-type", response.content_type), *response.headers.items()]
         if close:
             headers.append(("connection", "close"))
@@ -254,19 +321,22 @@ class _Connection:
             headers.append(("transfer-encoding", "chunked"))
         await self._write(h11.Response(status_code=response.status, headers=headers))
         if isinstance(response.body, bytes):
-            await self._write(h11.Data(data=b"" if bare else response.body))
+            await self._write(h11.Data(data=b"" if self.bare else response.body))
         else:
             async with contextlib.aclosing(response.body) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
-                    if bare:
+                    if self.bare:
                         break
                     await self._write(h11.Data(data=chunk))
         await self._write(h11.EndOfMessage())
 
     async def _write(self, event: h11.Event) -> None:
-        self.writer.write(self.h11.send(event) or b"")
-        async with asyncio.timeout(DRAIN_TIMEOUT_S):
-            await self.writer.drain()
+        """Piece by piece: a client that reads slowly but steadily gets all of it, one that stalls is cut off."""
+        data = memoryview(self.h11.send(event) or b"")
+        for start in range(0, len(data), PIECE_BYTES):
+            self.writer.write(data[start : start + PIECE_BYTES])
+            async with asyncio.timeout(DRAIN_TIMEOUT_S):
+                await self.writer.drain()
 
 
 def refusal(status: int, sentence: str, peer: Peer | None) -> Response:
@@ -275,6 +345,15 @@ def refusal(status: int, sentence: str, peer: Peer | None) -> Response:
     if peer is None:
         body = {"error": {"message": sentence, "type": "invalid_request_error", "param": None, "code": None}}
     return Response(status, json.dumps(body).encode())
+
+
+def mistake(peer: Peer | None) -> Response:
+    """The answer where a handler failed; over TCP with OpenAI's shape beside ours."""
+    detail = "the server made a mistake with this request"
+    body: dict[str, object] = {"code": "internal", "detail": detail, "hint": "its log says more"}
+    if peer is None:
+        body["error"] = {"message": detail, "type": "server_error", "param": None, "code": "internal"}
+    return Response(500, json.dumps(body).encode())
 
 
 def bearer_is(request: Request, key: str) -> bool:

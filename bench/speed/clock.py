@@ -41,13 +41,13 @@ def device_s(device: torch.device, work: Callable[[], object], times: int) -> fl
         for _ in range(times):
             work()
         return (time.perf_counter() - began) / times
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
     start.record()
     for _ in range(times):
         work()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / 1000 / times
+    return float(start.elapsed_time(end)) / 1000 / times
 
 
 def interleaved(contenders: Mapping[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, Spread]:

@@ -115,7 +115,8 @@ def exact_costs(
     kind: str, size: str, batch: int, seconds: Mapping[Numerics, Spread], place: Place
 ) -> Iterator[dict[str, object]]:
     """What an exact profile takes over the fast one, where both were measured."""
-    for fast, exact in (("fast", "exact"), ("fast-fp16-state", "exact-fp16-state")):
+    pairs: tuple[tuple[Numerics, Numerics], ...] = (("fast", "exact"), ("fast-fp16-state", "exact-fp16-state"))
+    for fast, exact in pairs:
         if fast in seconds and exact in seconds:
             cost = seconds[exact].median / seconds[fast].median - 1
             told = targets.of_exact(kind, cost).told(measured=place.measured)

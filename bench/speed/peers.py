@@ -153,7 +153,7 @@ def peers(
             "flash-linear-attention": ("fla", lambda: _fla(Path(folder), found.dims)),
         }
         for name, (module, start) in starts.items():
-            known = {"kind": "peer", "size": size, "peer": name, "targets": []}
+            known: dict[str, object] = {"kind": "peer", "size": size, "peer": name, "targets": []}
             if find_spec(module) is None:
                 yield known | {"failed": "not installed"}
             elif name != "rwkv" and place.device.type != "cuda":

@@ -1,7 +1,7 @@
 """One model on a device in several profiles that share weights, states and room, so that they can be timed in turn."""
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -92,8 +92,11 @@ def _states(subject: Subject) -> set[torch.dtype]:
     return {types_of(name)[1] for name in subject.models}
 
 
-def _without_sampler(decode: Decode):
-    return lambda batch: decode.step(range(batch), keep_logits=True)
+def _without_sampler(decode: Decode) -> Callable[[int], None]:
+    def step(batch: int) -> None:
+        decode.step(range(batch), keep_logits=True)
+
+    return step
 
 
 def forget() -> None:

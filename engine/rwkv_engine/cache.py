@@ -11,6 +11,7 @@ from rwkv_engine.snapshots import Tiers
 from rwkv_engine.strand import Snapshot
 from rwkv_engine.tasks import common_prefix
 
+ID_BYTES = 8
 SHARED_MIN_TOKENS = 32  # a shared beginning shorter than this is not worth a chunk of its own
 
 
@@ -50,6 +51,7 @@ class PrefixCache:
                 return
             self.tiers.release(old)
         self._entries[key] = ids, snapshot
+        snapshot.size_bytes += ID_BYTES * len(ids)
         if not self.tiers.hold(snapshot, lambda: self._forget(key)):
             self._forget(key)
 
@@ -84,11 +86,16 @@ def last_key(ids: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A finished sample: its prompt and answer as ids, and the state somewhere along them (or none to be had)."""
+    """A finished sample: its prompt and answer as ids, and the state somewhere along them; `held` has no payload where
+    there is none to be had, and takes room all the same."""
 
     ids: tuple[int, ...]
-    snapshot: Snapshot | None
+    held: Snapshot
     expires_s: float
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        return self.held if self.held.payload is not None else None
 
 
 @dataclass(slots=True)
@@ -106,8 +113,10 @@ class KeptSamples:
         """Keep it; the seconds for which it is held unless room runs out."""
         self.expire(now_s)
         self._drop(key)
-        self._entries[key] = Kept(ids, snapshot, now_s + self.ttl_s)
-        if snapshot is not None and not self.tiers.hold(snapshot, lambda: self._forget(key)):
+        held = snapshot or Snapshot(len(ids), None, 0)
+        held.size_bytes += ID_BYTES * len(ids)
+        self._entries[key] = Kept(ids, held, now_s + self.ttl_s)
+        if not self.tiers.hold(held, lambda: self._forget(key)):
             self._forget(key)
         return self.ttl_s if key in self._entries else 0.0
 
@@ -116,10 +125,9 @@ class KeptSamples:
         self.expire(now_s)
         kept = self._entries.pop(key, None)
         if kept is not None:
-            kept = Kept(kept.ids, kept.snapshot, now_s + self.ttl_s)
+            kept = Kept(kept.ids, kept.held, now_s + self.ttl_s)
             self._entries[key] = kept
-            if kept.snapshot is not None:
-                self.tiers.touch(kept.snapshot)
+            self.tiers.touch(kept.held)
         return kept
 
     def expire(self, now_s: float) -> None:
@@ -129,8 +137,8 @@ class KeptSamples:
 
     def _drop(self, key: tuple[str, int]) -> None:
         kept = self._entries.pop(key, None)
-        if kept is not None and kept.snapshot is not None:
-            self.tiers.release(kept.snapshot)
+        if kept is not None:
+            self.tiers.release(kept.held)
 
     def _forget(self, key: tuple[str, int]) -> None:
         del self._entries[key]

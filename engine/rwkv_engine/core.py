@@ -120,6 +120,7 @@ class Engine:
         with self._wake:
             while not self._stopping and not self._inbox and self.scheduler.idle:
                 self.liveness.beat()
+                self.scheduler.kept.expire(self.scheduler.clock())
                 self._wake.wait(IDLE_BEAT_S)
             arrived, self._incoming = list(self._inbox), 0
             self._inbox.clear()
@@ -163,6 +164,7 @@ class Engine:
 
     def _shrink(self, feeds: Sequence[Feed]) -> None:
         """Make the step that failed smaller and begin anew; what cannot be made smaller is answered with an error."""
+        self.scheduler.states_lost = True
         while self._under_way:
             self._land()
         self.shrunk += 1

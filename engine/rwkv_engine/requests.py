@@ -11,13 +11,12 @@ from rwkv_engine.errors import ItemError
 from rwkv_engine.grammars import Grammars
 from rwkv_engine.sample import SampleRule
 from rwkv_engine.stops import resolve
-from rwkv_engine.tasks import Continuation, GenerateTask, ScoreTask, Sink, Tail, common_prefix
+from rwkv_engine.tasks import MAX_PROMPT_TOKENS, Continuation, GenerateTask, ScoreTask, Sink, Tail, common_prefix
 from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer
 from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS, Ids
 from rwkvctl.protocol.engine import Continue, GenerateItem, Sampling, ScoreItem, Stops
 
 MAX_SAMPLES = 4096
-MAX_PROMPT_TOKENS = 1 << 20
 MAX_TOP = 20
 MAX_BIAS = 100.0
 KEY_LIMIT = 1 << 64

@@ -14,10 +14,11 @@ from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.sample import Sample
 from rwkv_engine.snapshots import Tiers
 from rwkv_engine.strand import Score, Snapshot, States, Strand, Target
-from rwkv_engine.tasks import AnyTask, GenerateTask
+from rwkv_engine.tasks import MAX_PROMPT_TOKENS, AnyTask, GenerateTask
 from rwkv_engine.waiting import FairQueue
 
 LEAST_PREFILL_TOKENS = 16
+SCORE_BYTES, LIKELY_BYTES = 200, 130  # of a score, and of each likely token beside it, as Python holds them
 NO_MEMORY = "the engine's memory does not hold this beside what it runs; it has given up what it could"
 
 
@@ -74,7 +75,10 @@ class Counters:
 
 @dataclass(slots=True)
 class Scheduler:
-    """Owns slots, queue and caches; the states themselves belong to `states`."""
+    """Owns slots, queue and caches; the states themselves belong to `states`.
+
+    `states_lost`: a step failed, and until all strands are set back nothing of the slots may be saved.
+    """
 
     limits: Limits
     states: States
@@ -82,6 +86,7 @@ class Scheduler:
     cache: PrefixCache = field(init=False)
     kept: KeptSamples = field(init=False)
     prefill_tokens: int = field(init=False)
+    states_lost: bool = False
     counters: Counters = field(default_factory=Counters)
     running: dict[int, Strand] = field(default_factory=dict)
     _waiting: FairQueue[AnyTask] = field(default_factory=FairQueue)
@@ -163,6 +168,7 @@ class Scheduler:
             self._release(slot)
         for strand in strands:
             strand.set_back()
+        self.states_lost = False
         self._endings = strands + self._endings
 
     def shrink(self) -> bool:
@@ -200,6 +206,9 @@ class Scheduler:
                 self._answer_all(task, "gone")
                 return
             task.continue_after(kept.ids)
+            if len(task.prompt) > MAX_PROMPT_TOKENS + 1:
+                self._answer_all(task, f"the prompt would have more than {MAX_PROMPT_TOKENS} tokens")
+                return
             origin = kept.snapshot
         if not task.prompt:
             self._finish(task)
@@ -234,7 +243,9 @@ class Scheduler:
                 self._answer_all(task, NO_MEMORY)
             return
         if root.fed in root.marks:
-            snapshot.scores = task.scores if isinstance(task, GenerateTask) and task.echo else None
+            if isinstance(task, GenerateTask) and task.echo:
+                snapshot.scores = task.scores
+                snapshot.size_bytes += len(task.prompt) * (SCORE_BYTES + LIKELY_BYTES * task.echo.top)
             self.cache.put(task.prompt[: snapshot.length], snapshot)
         if forks:
             endings = task.endings(snapshot)
@@ -243,6 +254,8 @@ class Scheduler:
 
     def _snapshot(self, slot: int, length: int) -> Snapshot | None:
         """A copy of the slot's state, the cached ones giving way to it; None if there is no room even so."""
+        if self.states_lost:
+            return None
         for last_try in (False, True):
             try:
                 return Snapshot(length, self.states.save(slot), self.states.size_bytes)

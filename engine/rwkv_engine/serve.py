@@ -166,7 +166,8 @@ async def _serve(service: Service, listeners: Sequence[socket.socket]) -> bool:
         loop.call_soon_threadsafe(ended)
 
     service.engine.start(ended_elsewhere)
-    server = Server(service.handle, at_once=max(REQUESTS_AT_ONCE, service.engine.queue_limit))
+    at_once = max(REQUESTS_AT_ONCE, service.engine.queue_limit)
+    server = Server(service.handle, at_once=at_once, admit=service.openai.unwelcome)
     listening = [await server.start(listener) for listener in listeners]
     for listener in listeners:
         if listener.family != socket.AF_UNIX:

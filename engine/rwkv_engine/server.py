@@ -20,7 +20,7 @@ from rwkv_engine.openai.routes import OpenAI
 from rwkv_engine.requests import Compiler
 from rwkv_engine.tail import follow
 from rwkv_engine.tasks import AnyTask, Sink
-from rwkvctl.httpd import NDJSON, Request, Response
+from rwkvctl.httpd import NDJSON, PIECE_BYTES, Request, Response
 from rwkvctl.protocol.engine import Constraint, EngineHealth, EngineStats, GenerateItem, ScoreItem
 
 RETRY_AFTER_S = 1
@@ -150,9 +150,16 @@ class Service:
 
 
 async def lines(flight: Flight) -> AsyncIterator[bytes]:
-    """Results as lines as they come, until all are there or the client has gone."""
+    """Results as lines as they come, until all are there or the client has gone; many at once are given in pieces."""
     while results := await flight.results():
-        yield b"".join(_encode(result) + b"\n" for result in results)
+        piece = bytearray()
+        for result in results:
+            piece += _encode(result) + b"\n"
+            if len(piece) >= PIECE_BYTES:
+                yield bytes(piece)
+                piece.clear()
+        if piece:
+            yield bytes(piece)
 
 
 def constraints_in(body: bytes) -> Iterator[Constraint | None]:

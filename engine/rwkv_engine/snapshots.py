@@ -69,7 +69,7 @@ class Tiers:
             forget_oldest()
 
     def _spilled(self, snapshot: Snapshot) -> bool:
-        if snapshot.size_bytes > self.host_bytes:
+        if snapshot.payload is None or snapshot.size_bytes > self.host_bytes:
             return False
         try:
             snapshot.payload = self.spill(snapshot.payload)

@@ -11,6 +11,7 @@ from rwkvctl.protocol.engine import ContinuationScore, Generated, Scored, TokenL
 
 Result = Generated | Scored
 Sink = Callable[[Result], None]
+MAX_PROMPT_TOKENS = 1 << 20
 NOT_FINITE = "the model's output is not finite"
 
 

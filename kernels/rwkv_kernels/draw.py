@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
+COLDEST = 1e-5  # a temperature below is 0: logits divided by it would leave the range of fp32
 Mask = NDArray[np.uint32]  # a bit a token, the lowest bit of a word first
 MAX_BIASES, MAX_SPARED, MAX_STOPS = 1024, 256, 64  # tokens a sample may name: tables of these sizes lie on a GPU
 
@@ -32,7 +33,7 @@ class Draw:
 
     @property
     def greedy(self) -> bool:
-        return self.temperature == 0.0 or self.top_p <= 0.0 or self.top_k == 1
+        return self.temperature < COLDEST or self.top_p <= 0.0 or self.top_k == 1
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ both measured on the whole softmax, equal logits ordered by id; the kept ones ar
 one Philox uniform. Temperature 0 and top_p 0 take the best (the lowest id among equals).
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,7 +56,9 @@ def _draw(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
     points = uniforms([draw.key for draw in draws], [draw.position for draw in draws]).tolist()
     ids: list[int] = []
     for row, (draw, total, point) in enumerate(zip(draws, totals.tolist(), points, strict=True)):
-        if draw.top_p >= 1.0 and not 0 < draw.top_k < z.shape[1]:
+        if not 0.0 < total < math.inf:
+            ids.append(-1)
+        elif draw.top_p >= 1.0 and not 0 < draw.top_k < z.shape[1]:
             ids.append(_pick_whole(shares[row], point))
         else:
             kept = _kept(logits[row], shares[row], draw, draw.top_p * total)

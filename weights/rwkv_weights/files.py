@@ -1,9 +1,12 @@
 """Checkpoint files as files: who they are (device, inode, size, time), their sha256, where the built-in one lies."""
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -39,10 +42,19 @@ class HashedFile:
     changed: bool
 
 
+def open_plain(path: Path) -> FileIO:
+    """Open to read, without ever waiting for a pipe's other end. Raises OSError for all but a plain file."""
+    file = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no file, but a folder, pipe, socket or device", str(path))
+    return file
+
+
 def hash_file(path: Path) -> HashedFile:
     """Read the file once, in chunks. Raises OSError."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         before = FileIdentity._from(os.fstat(file.fileno()))
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)

@@ -19,6 +19,14 @@ STORAGES: Final = {
 }  # fmt: skip
 
 
+MOST_STEPS: Final = 1_000_000
+"""Opcodes of a pickle; the largest public checkpoint needs a tenth of it. Each may cost 100 bytes."""
+LONGEST_NAME: Final = 200
+"""Of a class or function. One opcode makes such a name from two strings, again and again from the same ones."""
+MOST_ARGUMENTS: Final = 16
+MOST_AXES: Final = 8
+
+
 class PickleError(Exception):
     """Not the pickle of plain tensors."""
 
@@ -50,7 +58,9 @@ def read(stream: BytesIO) -> object:
     """The next pickled object of the stream. Raises PickleError."""
     machine = _Machine()
     try:
-        for opcode, argument, _ in pickletools.genops(stream):
+        for number, (opcode, argument, _) in enumerate(pickletools.genops(stream)):
+            if number >= MOST_STEPS:
+                raise PickleError("it is far longer than that of any model")
             if opcode.name == "STOP":
                 return machine.stack.pop()
             machine.step(opcode.name, argument)
@@ -93,8 +103,10 @@ class _Machine:
     def set_items(self, flat: list[Any]) -> None:
         table = self.stack[-1]
         for key, value in zip(flat[::2], flat[1::2], strict=True):
+            if type(key) is not str:  # the hash of nested tuples takes exponential time, or the whole C stack
+                raise PickleError("it has a table whose keys are not names")
             if key in table:
-                raise PickleError(f"it names {key!r} twice")
+                raise PickleError(f"it names {key[:LONGEST_NAME]!r} twice")
             table[key] = value
 
     def build(self) -> None:
@@ -108,7 +120,15 @@ class _Machine:
         maker = _MAKERS.get(function.name) if isinstance(function, Global) else None
         if maker is None:
             raise PickleError(f"it wants {getattr(function, 'name', 'something')} to be called")
+        if not isinstance(arguments, tuple) or len(arguments) > MOST_ARGUMENTS:
+            raise PickleError("the pickle is broken")
         self.stack.append(maker(*arguments))
+
+
+def _global(*words: str) -> Global:
+    if sum(map(len, words)) > LONGEST_NAME:
+        raise PickleError("it holds something that no tensor needs (a name without end)")
+    return Global(".".join(words))
 
 
 def _storage(pid: Any) -> Storage:
@@ -134,7 +154,11 @@ def _parameter(data: Any, *_: Any) -> Tensor:
 
 def whole(values: Any) -> Shape:
     """A tuple of whole numbers that are not negative."""
-    if not isinstance(values, tuple) or not all(type(value) is int and 0 <= value < 1 << 62 for value in values):
+    if (
+        not isinstance(values, tuple)
+        or len(values) > MOST_AXES
+        or not all(type(value) is int and 0 <= value < 1 << 62 for value in values)
+    ):
         raise PickleError("it holds a tensor of impossible size")
     return values
 
@@ -147,7 +171,7 @@ _LITERALS: Final = frozenset({
     "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE",
 })  # fmt: skip
 _MAKERS: Final[dict[str, Callable[..., Any]]] = {
-    "collections.OrderedDict": dict,
+    "collections.OrderedDict": lambda: {},
     "torch._utils._rebuild_tensor": _tensor,
     "torch._utils._rebuild_tensor_v2": _tensor,
     "torch._utils._rebuild_parameter": _parameter,
@@ -161,8 +185,8 @@ _ACTIONS: Final[dict[str, Callable[[_Machine, Any], object]]] = {
     "MEMOIZE": lambda m, _: m.memo.__setitem__(len(m.memo), m.stack[-1]),
     "BINGET": lambda m, slot: m.stack.append(m.memo[slot]),
     "LONG_BINGET": lambda m, slot: m.stack.append(m.memo[slot]),
-    "GLOBAL": lambda m, words: m.stack.append(Global(words.replace(" ", "."))),
-    "STACK_GLOBAL": lambda m, _: m.stack.append(Global(".".join(m.take(2)))),
+    "GLOBAL": lambda m, words: m.stack.append(_global(*words.split(" "))),
+    "STACK_GLOBAL": lambda m, _: m.stack.append(_global(*m.take(2))),
     "TUPLE": lambda m, _: m.stack.append(tuple(m.since_mark())),
     "TUPLE1": lambda m, _: m.stack.append(tuple(m.take(1))),
     "TUPLE2": lambda m, _: m.stack.append(tuple(m.take(2))),

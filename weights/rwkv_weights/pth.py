@@ -12,8 +12,17 @@ from rwkv_weights.entry import ITEM_BYTES, Entry
 from rwkv_weights.errors import UnreadableCheckpointError
 from rwkv_weights.pickled import PickleError, Storage, Tensor
 
-LONGEST_PICKLE: Final = 64 * 1024 * 1024
+LONGEST_PICKLE: Final = 4 * 1024 * 1024
 """Bytes of names and shapes; the largest public checkpoint needs 0.3 MiB."""
+
+LONGEST_WORD: Final = 16
+"""Bytes of the record that says in which order those of a number lie."""
+
+_BROKEN: Final = (
+    PickleError, zipfile.BadZipFile, struct.error, KeyError, ValueError, TypeError, OverflowError, EOFError,
+    RuntimeError,
+)  # fmt: skip
+"""What a damaged or hostile file makes the readers raise; RuntimeError is an encrypted or too deeply nested one."""
 
 _OLD_MAGIC: Final = 0x1950A86A20F9469CFC6C
 Places = dict[str, tuple[int, int]]
@@ -30,7 +39,7 @@ def read(path: Path) -> dict[str, Entry]:
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
         raise UnreadableCheckpointError(f"cannot read {path}: {error.strerror or error}") from error
-    except (PickleError, zipfile.BadZipFile, struct.error, KeyError, ValueError, NotImplementedError) as error:
+    except _BROKEN as error:
         what = error if isinstance(error, PickleError) else "it is truncated, corrupt or something else"
         raise UnreadableCheckpointError(f"{path.name} is no whole checkpoint of plain tensors: {what}") from error
     if not isinstance(tensors, dict) or not tensors or not all(map(_named, tensors.items())):
@@ -61,11 +70,14 @@ def _zip(file: BinaryIO) -> tuple[object, Places]:
             raise PickleError("it holds two records of one name")
         if any(record.compress_type != zipfile.ZIP_STORED for record in records):
             raise PickleError("it is compressed, and cannot be mapped")
+        if any(record.compress_size != record.file_size for record in records):
+            raise PickleError("it is encrypted, or its directory contradicts itself")
         table = next((r for r in records if r.filename.endswith("/data.pkl")), None)
         if table is None or table.file_size > LONGEST_PICKLE:
             raise PickleError("it has no table of tensors")
         root = table.filename.removesuffix("data.pkl")
-        if f"{root}byteorder" in archive.namelist() and archive.read(f"{root}byteorder") != b"little":
+        order = next((r for r in records if r.filename == f"{root}byteorder"), None)
+        if order and (order.file_size > LONGEST_WORD or archive.read(order) != b"little"):
             raise PickleError("its numbers are big-endian")
         content = pickled.read(BytesIO(archive.read(table)))
     prefix = f"{root}data/"
@@ -100,9 +112,11 @@ def _old(file: BinaryIO) -> tuple[object, Places]:
 
 
 def _old_places(file: BinaryIO, place: int, keys: list[object], content: dict[object, object]) -> Places:
-    storages: dict[object, Storage] = {t.storage.key: t.storage for t in content.values() if isinstance(t, Tensor)}
+    storages: dict[str, Storage] = {t.storage.key: t.storage for t in content.values() if isinstance(t, Tensor)}
     places = {}
     for key in keys:
+        if type(key) is not str:
+            raise PickleError("its numbers have keys that are not names")
         storage = storages[key]
         (count,) = struct.unpack("<q", os.pread(file.fileno(), 8, place))
         if count != storage.numbers:

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from rwkv_weights import checkpoint
-from rwkv_weights.files import CHUNK_BYTES, FileIdentity, HashedFile
+from rwkv_weights.files import CHUNK_BYTES, FileIdentity, HashedFile, open_plain
 from rwkv_weights.finite import FiniteCheck
 from rwkv_weights.index import Index
 
@@ -56,7 +56,7 @@ def _file(index: Index, file: Path, tensors: Mapping[str, Tensor], finite: Finit
 def _hash(file: Path, look: Callable[[int], None], tell: Progress) -> HashedFile:
     digest, place = hashlib.sha256(), 0
     before = FileIdentity.of(file)
-    with file.open("rb", buffering=0) as source:
+    with open_plain(file) as source:
         while chunk := source.read(CHUNK_BYTES):
             digest.update(chunk)
             place += len(chunk)

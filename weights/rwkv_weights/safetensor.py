@@ -13,6 +13,8 @@ from rwkv_weights.errors import UnreadableCheckpointError
 LONGEST_HEADER: Final = 16 * 1024 * 1024
 """Bytes; the largest public checkpoint needs 0.4 MiB."""
 
+MOST_AXES: Final = 8
+
 DTYPES: Final = {
     "BF16": "bfloat16", "F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "I32": "int32",
     "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
@@ -79,7 +81,8 @@ def _entry(path: Path, key: str, value: Any, start: int) -> Entry:
         dtype, shape, (begin, end) = DTYPES[value["dtype"]], value["shape"], value["data_offsets"]
     except (KeyError, TypeError, ValueError) as error:
         raise JsonError(f"{key!r} is described in a way that nobody knows") from error
-    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 1 << 40 for n in (*shape, begin, end)):
+    small = isinstance(shape, list) and len(shape) <= MOST_AXES
+    if not small or not all(type(n) is int and 0 <= n < 1 << 40 for n in (*shape, begin, end)):
         raise JsonError(f"{key!r} has an impossible shape or place")
     found = Entry(path, dtype, tuple(shape), dense(tuple(shape)), start + begin)
     if end - begin != found.numbers * ITEM_BYTES[dtype]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rwkv_weights import names, shards
-from rwkv_weights.errors import UnknownCheckpointError
+from rwkv_weights.errors import UnknownCheckpointError, WeightsError
 from rwkv_weights.files import FileIdentity, HashedFile, builtin_checkpoint_path, hash_file, identity_of
 from rwkv_weights.index import some
 
@@ -70,7 +70,9 @@ def choose(word: str, weights_dir: Path) -> Found:
 
 
 def hashed(found: Found) -> HashedFile:
-    """Read the whole checkpoint. Raises OSError."""
+    """Read the whole checkpoint. Raises OSError, and WeightsError for a folder without weight files."""
+    if not found.files:
+        raise WeightsError(f"{found.path} has no weight files.")
     before = found.identity
     each = [hash_file(file) for file in found.files]
     sha256 = combined([file.name for file in found.files], [one.sha256 for one in each])
@@ -84,7 +86,12 @@ def sha256_of(found: Found, known: Mapping[FileIdentity, str]) -> str:
 
 
 def combined(files: Sequence[str], sums: Sequence[str]) -> str:
-    """One sum for a checkpoint of several files, as `sha256sum *.safetensors | sha256sum` prints it in its folder."""
+    """One sum for a checkpoint of several files, as `sha256sum *.safetensors | sha256sum` prints it in its folder.
+
+    Raises WeightsError without files: a sum of nothing would stand for every empty folder.
+    """
+    if not sums:
+        raise WeightsError("a checkpoint without weight files has no sha256.")
     if len(sums) == 1:
         return sums[0]
     lines = "".join(f"{sha256}  {file}\n" for file, sha256 in zip(files, sums, strict=True))

@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from rwkv_weights.files import open_plain
+
 LONGEST: Final = 4096
 _LINE: Final = re.compile(r"\\?([0-9a-fA-F]{64})(?:[ \t].*)?", re.DOTALL)
 
@@ -21,7 +23,7 @@ def of(path: Path) -> Path:
 def read(path: Path) -> str:
     """The sum written beside a file; empty if there is none to be read."""
     try:
-        with of(path).open("rb") as file:
+        with open_plain(of(path)) as file:
             found = _LINE.match(file.read(LONGEST).decode(errors="replace").lstrip())
     except OSError:
         return ""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rwkv_engine.gpu.rows import to_device
 from rwkv_engine.sample import Sample
-from rwkv_kernels.draw import Costs
+from rwkv_kernels.draw import COLDEST, Costs
 from rwkv_kernels.gpu.sampler import SlotDraws
 
 _REALS = ("temperature", "top_p", "presence", "frequency", "decay")
@@ -21,7 +21,9 @@ def start(draws: SlotDraws, begun: Sequence[tuple[int, Sample]]) -> None:
     device = draws.temperature.device
     slots = to_device(torch.tensor([slot for slot, _ in begun]), device)
     settings = [sample.rule.sampling for _, sample in begun]
-    reals = to_device(torch.tensor([[getattr(s, name) for s in settings] for name in _REALS]), device)
+    numbers = torch.tensor([[getattr(s, name) for s in settings] for name in _REALS])
+    numbers[0][numbers[0] < COLDEST] = 0.0
+    reals = to_device(numbers, device)
     for name, values in zip(_REALS, reals, strict=True):
         getattr(draws, name)[slots] = values
     whole = [[s.top_k, signed(sample.key), len(sample.ids)] for s, (_, sample) in zip(settings, begun, strict=True)]

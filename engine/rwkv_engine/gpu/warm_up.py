@@ -18,7 +18,7 @@ def warm_up(runner: GpuRunner, most_tokens: int) -> None:
     for sequences in (2, 64):  # several prompts in one step, short enough for the sequential recurrence
         if sequences * 8 <= most_tokens:
             _step(runner, 8, sequences)
-    if 2 * CHUNKED_MIN_TOKENS <= most_tokens:
+    if most_tokens >= 2 * CHUNKED_MIN_TOKENS:
         _step(runner, CHUNKED_MIN_TOKENS, 2)
 
 

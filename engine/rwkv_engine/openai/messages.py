@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from rwkv_engine.requests import MAX_BIAS, MAX_PROMPT_TOKENS, MAX_SAMPLES, MAX_TOP
+from rwkv_engine.requests import MAX_BIAS, MAX_SAMPLES, MAX_TOP
+from rwkv_engine.tasks import MAX_PROMPT_TOKENS
 
 DEFAULT_CHAT_TOKENS = 8192
 LONGEST_STOP = 1000

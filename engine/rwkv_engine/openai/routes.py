@@ -15,7 +15,8 @@ from rwkv_engine.openai.refusals import Refusal, no_route, unknown_model, wrong_
 from rwkv_engine.openai.templates import TEMPLATES
 from rwkv_engine.openai.tokenizing import detokenize, tokenize, tokenizer_info
 from rwkv_engine.openai.tokens import Tokens
-from rwkv_engine.requests import MAX_PROMPT_TOKENS, Compiler
+from rwkv_engine.requests import Compiler
+from rwkv_engine.tasks import MAX_PROMPT_TOKENS
 from rwkvctl.httpd import Request, Response, bearer_is
 from rwkvctl.protocol.engine import EngineHealth
 

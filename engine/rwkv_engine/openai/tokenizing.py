@@ -11,7 +11,7 @@ from rwkv_engine.openai.prompts import of_ids
 from rwkv_engine.openai.refusals import bad, of_item
 from rwkv_engine.openai.templates import DEFAULT, render, template_named
 from rwkv_engine.openai.tokens import END
-from rwkv_engine.requests import MAX_PROMPT_TOKENS
+from rwkv_engine.tasks import MAX_PROMPT_TOKENS
 from rwkvctl.httpd import Request, Response
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -14,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from rwkvctl import httpd
-from rwkvctl.httpd import Request, Response, Server, SocketInUseError, bind_unix
+from rwkvctl.httpd import Request, Response, Server, SocketInUseError, bind_tcp, bind_unix
 
 DEADLINE_S = 20.0
+BIG = 8 * 1024 * 1024
 Talk = Callable[[], Awaitable["Client"]]
 
 
@@ -80,6 +82,10 @@ class Node:
                 return Response()
             case "/stream":
                 return Response(200, self.chunks(request), httpd.NDJSON)
+            case "/big":
+                return Response(200, bytes(BIG))
+            case "/mistake":
+                raise TimeoutError("a secret")
             case "/peer":
                 assert request.peer is not None
                 return Response(200, f"{request.peer.pid} {request.peer.uid} {request.peer.gid}".encode())
@@ -221,7 +227,137 @@ async def test_an_old_client_gets_an_answer_without_chunks(talk: Talk, node: Nod
     assert (await client.rest()).endswith(b"\r\n\r\nfirst\n")
 
 
+async def test_a_mistake_of_the_handler_is_answered_and_logged(talk: Talk, caplog: pytest.LogCaptureFixture) -> None:
+    client = await talk()
+    await client.ask("GET", "/mistake")
+    status, body = await client.response()
+    assert (status, set(json.loads(body)), json.loads(body)["code"]) == (500, {"code", "detail", "hint"}, "internal")
+    assert b"secret" not in body
+    assert "GET /mistake" in caplog.text
+    assert "a secret" in caplog.text
+    await client.ask("GET", "/next")
+    assert await client.response() == (200, b"GET /next [] ")
+
+
+# -- over TCP
+
+
+@contextlib.asynccontextmanager
+async def over_tcp(server: Server) -> AsyncIterator[Talk]:
+    listener = bind_tcp("127.0.0.1", 0)
+    accepting = await server.start(listener)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(server.close)
+        stack.callback(accepting.close)
+
+        async def connect() -> Client:
+            client = Client(*await asyncio.open_connection(*listener.getsockname()))
+            stack.callback(client.writer.close)
+            return client
+
+        yield connect
+
+
+def keyed(request: Request) -> Response | None:
+    assert request.body == b""
+    return None if httpd.bearer_is(request, "key") else Response(401, b"no")
+
+
+async def test_a_request_is_admitted_before_its_body_is_read(node: Node) -> None:
+    async with over_tcp(Server(node, admit=keyed)) as talk:
+        client = await talk()
+        await client.send(b"POST /p HTTP/1.1\r\nhost: x\r\ncontent-length: 60000000\r\n\r\n")
+        assert await client.response() == (401, b"no")
+        assert await client.rest() == b""
+        promised = await talk()
+        await promised.ask("POST", "/p", b"", b"expect: 100-continue", b"content-length: 5")
+        assert await promised.response() == (401, b"no")
+        head = await talk()
+        await head.ask("HEAD", "/p")
+        assert (await head.head())[0] == 401
+        assert await head.rest() == b""
+        known = await talk()
+        for body in (b"one", b"two"):
+            await known.ask("POST", "/p", body, b"authorization: Bearer key")
+            assert await known.response() == (200, b"POST /p [] " + body)
+
+
+async def test_who_is_refused_in_the_middle_of_a_body_still_hears_why(node: Node) -> None:
+    async with over_tcp(Server(node, admit=keyed)) as talk:
+        client = await talk()
+        await client.ask("POST", "/p", bytes(BIG))
+        assert await client.response() == (401, b"no")
+
+
+async def test_who_goes_on_sending_after_a_refusal_is_cut_off(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpd, "LINGER_S", 0.2)
+    async with over_tcp(Server(node, admit=keyed)) as talk:
+        client = await talk()
+        await client.send(b"POST /p HTTP/1.1\r\nhost: x\r\ncontent-length: 60000000\r\n\r\n")
+        with pytest.raises(ConnectionError):
+            async with asyncio.timeout(DEADLINE_S):
+                while True:
+                    await client.send(b"x" * 1000)
+                    await asyncio.sleep(0.01)
+
+
+async def test_a_mistake_over_tcp_has_the_shape_of_openai_too(node: Node) -> None:
+    async with over_tcp(Server(node)) as talk:
+        client = await talk()
+        await client.ask("GET", "/mistake")
+        status, body = await client.response()
+        assert (status, json.loads(body)["code"], json.loads(body)["error"]["type"]) == (
+            500,
+            "internal",
+            "server_error",
+        )
+
+
+async def test_connections_are_bounded_for_each_socket(node: Node, tmp_path: Path) -> None:
+    server = Server(node, max_connections=2)
+    async with over_tcp(server) as talk:
+        first, second = await talk(), await talk()
+        for client in (first, second):
+            await client.ask("GET", "/a")
+            assert await client.response() == (200, b"GET /a [] ")
+        assert (await (await talk()).head())[0] == 503
+        accepting = await server.start(bind_unix(tmp_path / "d.sock"))
+        own = Client(*await asyncio.open_unix_connection(tmp_path / "d.sock"))
+        await own.ask("GET", "/own")
+        assert await own.response() == (200, b"GET /own [] "), "strangers do not fill the Unix socket"
+        own.writer.close()
+        accepting.close()
+        first.writer.close()
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                late = await talk()
+                with contextlib.suppress(ConnectionError):
+                    await late.ask("GET", "/late")
+                    if (await late.head())[0] == 200:
+                        break
+
+
 # -- streams and clients that go
+
+
+@pytest.mark.parametrize("tcp", [False, True])
+async def test_a_slow_but_steady_reader_gets_all_of_a_big_answer(
+    talk: Talk, node: Node, monkeypatch: pytest.MonkeyPatch, tcp: bool
+) -> None:
+    monkeypatch.setattr(httpd, "DRAIN_TIMEOUT_S", 0.5)
+    async with over_tcp(Server(node)) as talk_tcp:
+        for path in ("/big", "/stream"):
+            client = await (talk_tcp if tcp else talk)()
+            await client.ask("GET", path)
+            node.feed.put_nowait(bytes(BIG))
+            node.feed.put_nowait(None)
+            await client.head()
+            read = 0
+            while read < BIG:  # 4 MB/s
+                read += len(data := await client.reader.read(64 * 1024))
+                assert data, f"cut off after {read} bytes"
+                await asyncio.sleep(len(data) / 4e6)
+            client.writer.close()
 
 
 async def test_a_stream_is_sent_as_it_comes(talk: Talk, node: Node) -> None:
@@ -248,6 +384,33 @@ async def test_a_client_that_hangs_up_sets_gone(talk: Talk, node: Node) -> None:
         assert not node.gone.is_set()
         client.writer.close()
         await node.gone.wait()
+
+
+async def test_a_client_that_said_more_and_then_hangs_up_sets_gone(talk: Talk, node: Node) -> None:
+    client = await talk()
+    await client.ask("GET", "/wait")
+    async with asyncio.timeout(DEADLINE_S):
+        await node.entered.wait()
+        for _ in range(3):
+            await client.send(b"\r\n")
+            await asyncio.sleep(0.01)
+        assert not node.gone.is_set()
+        client.writer.close()
+        await node.gone.wait()
+
+
+async def test_a_client_that_sends_far_ahead_is_cut_off(talk: Talk, node: Node) -> None:
+    client = await talk()
+    await client.ask("GET", "/wait")
+    async with asyncio.timeout(DEADLINE_S):
+        await node.entered.wait()
+        await client.send(b"x" * httpd.READ_BYTES)
+        await asyncio.sleep(0.05)
+        assert not node.gone.is_set()
+        await client.send(b"x")
+        await node.gone.wait()
+    with contextlib.suppress(ConnectionError):
+        assert await client.rest() == b""
 
 
 async def test_a_client_that_is_killed_with_unread_bytes_sets_gone(node: Node, tmp_path: Path) -> None:

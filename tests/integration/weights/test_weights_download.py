@@ -263,6 +263,27 @@ def test_a_hub_cannot_write_outside_the_folder(published, weights, home, monkeyp
     assert not list(home.rglob("evil*"))
 
 
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"size": -5}, {"size": "abc"}, {"size": None}, {"size": 1 << 70}, {"oid": "../../x"}, {"oid": ""},
+        {"lfs": {"oid": "../../../../evil", "size": 9, "pointerSize": 134}},
+        {"lfs": {"oid": "a\0b", "size": 9, "pointerSize": 134}},
+        {"lfs": {"oid": "", "size": 9, "pointerSize": 134}},
+        {"lfs": {"oid": "a" * 40, "size": 9, "pointerSize": 134}},
+        {"lfs": {}},
+    ],
+)  # fmt: skip
+def test_a_listing_that_cannot_be_is_one_sentence(published, weights, home, monkeypatch, lie) -> None:
+    entry = {"type": "file", "oid": "a" * 40, "size": 9, "path": "x.pth"}
+    monkeypatch.setattr(Handler, "_tree", lambda self, _: self._json([entry | lie]))
+    run = weights("download", "--match", "*")
+    assert run.returncode == 1
+    assert run.stderr.count("\n") == 1
+    assert f"{REPO} is refused: the hub lists it with a digest or a size that cannot be." in run.stderr
+    assert lying(home / "weights") == {}
+
+
 # -- the operator and the machine
 
 

@@ -119,6 +119,17 @@ def test_what_never_ends_is_not_read(weights, verb) -> None:
     assert run.stderr.count("\n") == 1
 
 
+def test_a_folder_without_weights_has_no_sum(home, weights) -> None:
+    folder = home / "weights" / "empty"
+    folder.mkdir()
+    run = weights("verify", str(folder), "--output", "json")
+    assert run.returncode == 1
+    assert json.loads(run.stdout)["sha256"] == ""
+    assert list(checks(run)) == ["names"]
+    assert "neither model.safetensors nor" in checks(run)["names"][1]
+    assert "BAD" in weights("verify", str(folder), "--output", "table").stdout
+
+
 def test_a_cache_that_cannot_be_written_is_a_note(model, home, weights) -> None:
     (home / "cache").write_text("in the way")
     run = weights("verify", NAME)

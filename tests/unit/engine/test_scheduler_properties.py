@@ -19,7 +19,7 @@ from rwkv_engine.strand import Score, Snapshot
 from rwkv_engine.tasks import Echo, GenerateTask
 from rwkv_engine.tokenizer import END_OF_TEXT, for_vocabulary
 from rwkv_kernels.draw import Mask
-from rwkvctl.protocol.engine import Constraint, Continue, GenerateItem, Sampling, ScoreItem, Stops
+from rwkvctl.protocol.engine import Constraint, Continue, Generated, GenerateItem, Sampling, ScoreItem, Stops
 
 TOKENIZER = for_vocabulary(257)
 COMPILER = Compiler(TOKENIZER)
@@ -185,12 +185,12 @@ class Bench:
 
 texts = st.text(alphabet="ab", max_size=4)
 generates = st.builds(
-    lambda text, n, count, stop, group, priority: GenerateItem(
-        id="", text=text, n=n, keys=tuple(range(7, 7 + n)), group=group, priority=priority,
+    lambda text, n, count, stop, group, priority, keep: GenerateItem(
+        id="", text=text, n=n, keys=tuple(range(7, 7 + n)), group=group, priority=priority, keep=keep,
         sampling=Sampling(max_tokens=count), stops=Stops(tokens=(stop,) if stop else ()),
     ),
     texts, st.integers(1, 4), st.integers(1, 6), st.sampled_from(["", "f", "k"]), st.sampled_from("xyz"),
-    st.integers(0, 1),
+    st.integers(0, 1), st.booleans(),
 )  # fmt: skip
 CHOICES = (("aba", "abb", "é", "a" * 9), ("日本", "日b", "xx"))
 constrained = st.builds(
@@ -225,6 +225,20 @@ def check(item: GenerateItem | ScoreItem, answers: list) -> None:
         assert (score.logprob, score.tokens) == (total, len(full) - len(context))
 
 
+def check_kept(bench: Bench, answers: list[Generated]) -> None:
+    """Whatever was kept goes on from the state that it should have."""
+    kept = {(a.id, a.index): a for a in answers if a.ttl_s}
+    for number, (name, index) in enumerate(kept):
+        origin = Continue(id=name, index=index, tail="q")
+        bench.add(GenerateItem(id=f"then {number}", continue_from=origin, keys=(3,), sampling=Sampling(max_tokens=2)))
+    bench.results.clear()
+    then = {a.id: a for a in bench.drain()}
+    for number, first in enumerate(kept.values()):
+        after = then[f"then {number}"]
+        state = (*first.prompt_ids, *first.ids, *TOKENIZER.encode("q"))
+        assert after.error == "gone" or after.ids == expected_sample(state, 3, 2, None)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.one_of(generates, constrained, scores), min_size=1, max_size=14),
@@ -246,11 +260,12 @@ def test_every_item_is_answered_once_and_rightly(
         bench.add(item)
         if i % 3 == 0:
             bench.step()
-    answers = bench.drain()
+    answers = list(bench.drain())
     for item in items:
         check(item, [a for a in answers if a.id == item.id])
-    bench.check_empty()
     assert bench.scheduler.counters.finished == len(items)
+    check_kept(bench, [a for a in answers if isinstance(a, Generated)])
+    bench.check_empty()
     tiers = bench.scheduler.cache.tiers
     assert tiers.on_device <= cache_bytes
     assert tiers.on_host <= host_bytes
@@ -416,12 +431,12 @@ def test_what_does_not_fit_even_alone_is_answered_with_an_error_and_others_go_on
 
 
 def test_a_prefix_that_left_the_device_is_found_in_the_hosts_memory() -> None:
-    bench = Bench(1, 100, cache_bytes=100, host_bytes=300)
+    bench = Bench(1, 100, cache_bytes=132, host_bytes=400)  # 100 of state, 32 of ids
     for name in ("aaa", "bbb", "ccc", "aaa", "bbb"):
         bench.add(GenerateItem(id=name, text=name, sampling=Sampling(max_tokens=1)))
     assert [r.usage.cached for r in bench.drain()] == [0, 0, 0, 4, 4]
     tiers = bench.scheduler.cache.tiers
-    assert (tiers.on_device, tiers.on_host, tiers.spills) == (100, 200, 2)
+    assert (tiers.on_device, tiers.on_host, tiers.spills) == (132, 264, 2)
     assert bench.scheduler.cache.saved_tokens == 8
 
 

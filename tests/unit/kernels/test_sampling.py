@@ -178,3 +178,16 @@ def test_what_is_not_allowed_is_never_drawn_and_the_rule_stays(
 def test_nothing_is_drawn_where_nothing_is_allowed() -> None:
     nothing = np.zeros(9, np.uint32)
     assert sampling.sample(torch.randn(2, 257), [Draw(allowed=nothing), Draw(1.0, allowed=nothing)]) == [-1, -1]
+
+
+@pytest.mark.parametrize("temperature", [1e-50, 1e-38, 1e-6])
+def test_a_temperature_next_to_nothing_takes_the_best(temperature: float) -> None:
+    logits = torch.randn(3, 300) * 30
+    best = logits.argmax(-1).tolist()
+    assert sampling.sample(logits, [Draw(temperature=temperature, top_p=0.9, key=key) for key in range(3)]) == best
+
+
+def test_logits_that_overflow_at_a_low_temperature_are_refused_not_raised() -> None:
+    logits = torch.full((1, 64), -3e38)
+    logits[0, 5] = 3e38
+    assert sampling.sample(logits, [Draw(temperature=1e-4, key=1)]) == [-1]

@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from rwkv_weights import __main__ as chore
-from rwkv_weights import files
+from rwkv_weights import files, sidecar
 from rwkv_weights.files import FileIdentity, builtin_checkpoint_path, hash_file
 
 
@@ -42,6 +43,17 @@ def test_the_chore_prints_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_the_chore_says_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert chore.main(["hash", str(tmp_path / "none")]) == 1
     assert "No such file" in capsys.readouterr().err
+
+
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe.pth")
+    for path in (tmp_path / "pipe.pth", Path("/dev/zero")):
+        with pytest.raises(OSError, match="it is no file, but a folder, pipe"):
+            hash_file(path)
+        assert chore.main(["hash", str(path)]) == 1
+        assert capsys.readouterr().err == f"cannot read {path}: it is no file, but a folder, pipe, socket or device\n"
+    os.mkfifo(tmp_path / "w.pth.sha256")
+    assert sidecar.read(tmp_path / "w.pth") == ""
 
 
 def test_the_builtin_checkpoint_is_named_or_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,14 @@ def packed(path: Path, content: bytes, records: dict[str, bytes] | None = None, 
         (b"\x80\x02}r\xff\xff\xff\xff.", "flat table"),  # a memo slot of 4 billion, which costs C's unpickler 64 GiB
         (b"\x80\x02h\x07.", "broken"),
         (b"\x80\x020000.", "no tensor needs|broken"),
-        (b"\x80\x02}(K\x01K\x02u.", "flat table"),
+        (b"\x80\x02}(K\x01K\x02u.", "keys are not names"),
+        (b"\x80\x02)q\x00" + b"h\x00h\x00\x86q\x00" * 60 + b"}h\x00Ns.", "keys are not names"),  # 2^60 hashes
+        (b"\x80\x02})" + b"\x85" * 900_000 + b"Ns.", "keys are not names"),  # deeper than the C stack
+        (b"\x80\x02})" + b"\x85" * 3_000_000 + b"Ns.", "far longer than that of any model"),
+        (b"\x80\x02" + b"}" * 4_000_000 + b".", "far longer than that of any model"),
+        (b"\x80\x02ccollections\nOrderedDict\n](X\x01\x00\x00\x00aK\x01\x86e\x85R.", "broken"),
+        (b"\x80\x02ctorch._utils\n_rebuild_parameter\n(" + b"N" * 17 + b"tR.", "broken"),
+        (b"\x80\x04X\xff\x00\x00\x00" + b"a" * 255 + b"q\x00h\x00\x93.", "a name without end"),
         (b"\x80\x02}(X\x01\x00\x00\x00aK\x02X\x01\x00\x00\x00aK\x02u.", "names 'a' twice"),
         (b"cos\nsystem\n(X\x04\x00\x00\x00truetR.", "wants os.system to be called"),
         (b"\x80\x02(" * 1000 + b".", "broken|flat table"),
@@ -161,6 +168,40 @@ def test_odd_archives_are_refused(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="Duplicate"):
         packed(tmp_path / "d.pth", content, records | {"data.pkl": content})
     refused(tmp_path / "d.pth", "two records of one name")
+
+
+def test_records_that_lie_about_themselves_are_refused(tmp_path: Path) -> None:
+    content, records = plain()
+    refused(packed(tmp_path / "a.pth", content, records | {"byteorder": b"little" * 1000}), "big-endian")
+    whole = packed(tmp_path / "b.pth", b"\x80\x02}.").read_bytes()
+    directory = whole.index(b"PK\x01\x02")
+    for name, place, change, words in (
+        ("encrypted", 8, b"\x01", "truncated, corrupt"),
+        ("longer than the file", 20, struct.pack("<II", 1 << 20, 1 << 20), "truncated, corrupt"),
+        ("read for gigabytes", 20, struct.pack("<I", 3 << 30), "contradicts itself"),
+    ):
+        start = directory + place
+        (tmp_path / name).write_bytes(whole[:start] + change + whole[start + len(change) :])
+        refused(tmp_path / name, words)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (b"\x80\x02]]a.", "keys that are not names"),
+        (b"\x80\x02])" + b"\x85" * 900_000 + b"a.", "keys that are not names"),
+        (b"\x80\x02]X\x01\x00\x00\x00aa.", "truncated, corrupt"),
+    ],
+)
+def test_old_files_have_names_for_their_numbers(tmp_path: Path, keys: bytes, words: str) -> None:
+    parts = [pickle.dumps(part, 2) for part in (0x1950A86A20F9469CFC6C, 1001, {}, {})]
+    (tmp_path / "x.pth").write_bytes(b"".join([*parts, keys, b"\0" * 100]))
+    refused(tmp_path / "x.pth", words)
+
+
+def test_a_tensor_of_more_axes_than_any_is_refused(tmp_path: Path) -> None:
+    torch.save({"a": torch.zeros([1] * 9)}, tmp_path / "x.pth")
+    refused(tmp_path / "x.pth", "impossible size")
 
 
 def test_an_old_file_whose_counts_lie_is_refused(tmp_path: Path) -> None:

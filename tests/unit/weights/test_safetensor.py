@@ -43,6 +43,8 @@ GOOD = {"a": tensor(0, 8), "b": tensor(8, 12)}
         ({"a": tensor(0, 8), "b": tensor(12, 16)}, 16, "does not begin where the tensor before it ends"),
         ({"a": tensor(0, 8, [3])}, 8, "does not fill its place"),
         ({"a": tensor(0, 8, [1 << 60, 1 << 60])}, 8, "impossible shape"),
+        ({"a": tensor(0, 0, [0] * 9)}, 0, "impossible shape"),
+        ({"a": tensor(0, 0, [(1 << 40) - 1] * 20_000)}, 0, "impossible shape"),
         ({"a": tensor(0, 8, [-2, -1])}, 8, "impossible shape"),
         ({"a": tensor(0, 8, ["2"])}, 8, "impossible shape"),
         ({"a": tensor(0, 8, [True, 2])}, 8, "impossible shape"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rwkv_weights import shelf
-from rwkv_weights.errors import UnknownCheckpointError
+from rwkv_weights.errors import UnknownCheckpointError, WeightsError
 
 
 @pytest.fixture
@@ -45,6 +45,14 @@ def test_every_checkpoint_is_found_once_in_natural_order(folder: Path) -> None:
     sharded = found[5]
     assert [file.name for file in sharded.files] == [f"model-0000{n}-of-00002.safetensors" for n in (1, 2)]
     assert sharded.size == 20
+
+
+def test_nothing_has_no_sum(tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match="has no weight files"):
+        shelf.hashed(shelf.at(tmp_path))
+    with pytest.raises(WeightsError, match="has no sha256"):
+        shelf.combined([], [])
+    assert shelf.sha256_of(shelf.at(tmp_path), {}) == ""
 
 
 def test_no_folder_is_no_checkpoint(tmp_path: Path) -> None:

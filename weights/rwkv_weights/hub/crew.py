@@ -32,14 +32,20 @@ class Outcome:
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T | WeightsError]:
-    """The results of all, or why there is none, in their order. Ctrl-C does not wait for a silent hub."""
+    """The results of all, or why there is none, in their order. Ctrl-C does not wait for a silent hub.
+
+    Raises what a call raises that is no WeightsError.
+    """
     found: dict[int, T | WeightsError] = {}
+    broken: list[Exception] = []
 
     def one(number: int, call: Callable[[], T]) -> None:
         try:
             found[number] = call()
         except WeightsError as error:
             found[number] = error
+        except Exception as error:
+            broken.append(error)
 
     threads = [Thread(target=one, args=item, daemon=True) for item in enumerate(calls)]
     for thread in threads:
@@ -47,6 +53,8 @@ def at_once(calls: Sequence[Callable[[], T]]) -> list[T | WeightsError]:
     for thread in threads:
         while thread.is_alive():
             thread.join(LOOK_S)
+    if broken:
+        raise broken[0]
     return [found[number] for number in range(len(calls))]
 
 
@@ -58,7 +66,7 @@ class Crew:
         self._waiting: queue.SimpleQueue[Item] = queue.SimpleQueue()
         for item in items:
             self._waiting.put(item)
-        self._count, self._outcomes = len(items), queue.SimpleQueue[Outcome]()
+        self._count, self._outcomes = len(items), queue.SimpleQueue[Outcome | Exception]()
         self._stop, self._lock, self._done, self._kept = Event(), Lock(), 0, 0
         # daemon threads: one that is stuck in the network must not keep the process alive after Ctrl-C
         self._threads = [Thread(target=self._worker, daemon=True) for _ in range(min(workers, len(items)))]
@@ -89,10 +97,14 @@ class Crew:
     def _next(self, idle: Callable[[], object]) -> Outcome:
         while True:
             try:
-                return self._outcomes.get(timeout=LOOK_S)
+                outcome = self._outcomes.get(timeout=LOOK_S)
             except queue.Empty:
                 assert any(thread.is_alive() for thread in self._threads) or not self._outcomes.empty(), "workers died"
                 idle()
+                continue
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
 
     def _worker(self) -> None:
         while not self._stop.is_set():
@@ -107,6 +119,9 @@ class Crew:
                 return
             except (WeightsError, OSError) as error:
                 state, reason = "failed", str(error)
+            except Exception as error:
+                self._outcomes.put(error)
+                return
             self._outcomes.put(Outcome(item, state, time.monotonic() - began, reason))
 
     def _one(self, item: Item) -> str:

@@ -4,6 +4,7 @@ HF_HOME, HF_HUB_OFFLINE), and every answer it can give as one sentence with what
 
 import contextlib
 import email.utils
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -20,6 +21,8 @@ T = TypeVar("T")
 TIMEOUT_S: Final = 30.0
 """The longest silence of the hub. Its own client has no limit for most requests."""
 LONGEST_WAIT_S: Final = 300.0
+_SHA1: Final = re.compile(r"[0-9a-f]{40}")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -70,7 +73,11 @@ class Hub:
         with self.one_sentence(repo, revision):
             api = self._library.HfApi()
             commit = str(api.model_info(repo, revision=revision, timeout=TIMEOUT_S).sha)
-            entries = list(api.list_repo_tree(repo, recursive=True, revision=commit))
+            _check(repo, _hexadecimal(commit.lower()))
+            try:
+                entries = list(api.list_repo_tree(repo, recursive=True, revision=commit))
+            except (LookupError, TypeError, AttributeError) as error:
+                raise _nonsense(repo) from error
         return [_remote(repo, commit, entry) for entry in entries if hasattr(entry, "size")]
 
     def open(self, file: RemoteFile, place: int) -> AbstractContextManager[Any]:
@@ -154,9 +161,26 @@ class Hub:
         )
 
 
+def _nonsense(repo: str) -> HubError:
+    return HubError(f"{repo} is refused: the hub lists it with a digest or a size that cannot be.")
+
+
+def _check(repo: str, fine: bool) -> None:
+    if not fine:
+        raise _nonsense(repo)
+
+
+def _hexadecimal(text: str) -> bool:
+    """What git or sha256 names something by: part of a file's name here."""
+    return bool(_SHA1.fullmatch(text) or _SHA256.fullmatch(text))
+
+
 def _remote(repo: str, commit: str, entry: Any) -> RemoteFile:
     sha256 = str(entry.lfs.sha256) if entry.lfs else ""
-    return RemoteFile(repo, commit, str(entry.path), int(entry.size), sha256.lower(), str(entry.blob_id).lower())
+    sha256, git_sha1 = sha256.lower(), str(entry.blob_id).lower()
+    _check(repo, type(entry.size) is int and 0 <= entry.size < 1 << 63)
+    _check(repo, _hexadecimal(git_sha1) and (not entry.lfs or bool(_SHA256.fullmatch(sha256))))
+    return RemoteFile(repo, commit, str(entry.path), entry.size, sha256, git_sha1)
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

@@ -87,6 +87,8 @@ def verify(found: Found, given: str, sums: Sums, output: Output) -> Report:
         raise WeightsError(f"{found.path} cannot be read to its end: {error.strerror or error}") from error
     if read:
         checks.append(_values(read, seen.damaged))
+    if not seen.hashes:
+        return Report(found, tuple(checks), "")
     sha256 = shelf.combined([one.path.name for one in seen.hashes], [one.sha256 for one in seen.hashes])
     checks += _sums(seen.hashes, sha256, given, sums, output)
     return Report(found, tuple(checks), sha256)

@@ -1,0 +1,39 @@
+"""Workers that fail in a way that nobody foresaw."""
+
+from pathlib import Path
+
+import pytest
+
+from rwkv_weights.errors import HubError
+from rwkv_weights.hub.choice import Item
+from rwkv_weights.hub.crew import Crew, at_once
+from rwkv_weights.hub.remote import RemoteFile
+from rwkv_weights.sums import Sums
+
+
+class UnforeseenError(Exception):
+    """A mistake of ours."""
+
+
+def broken(*_: object) -> str:
+    raise UnforeseenError
+
+
+def refused() -> str:
+    raise HubError("no")
+
+
+def test_answers_and_refusals_come_in_order() -> None:
+    one, two = at_once([refused, lambda: "yes"])
+    assert isinstance(one, HubError)
+    assert two == "yes"
+
+
+def test_what_nobody_foresaw_is_raised_as_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnforeseenError):
+        at_once([lambda: "yes", broken, refused])
+    monkeypatch.setattr(Crew, "_one", broken)
+    file = RemoteFile("o/n", "c" * 40, "a.pth", 1, "ab" * 32, "12" * 20)
+    crew = Crew(None, [Item(file, tmp_path / "a.pth", "missing", 0)], Sums(tmp_path), 1)
+    with pytest.raises(UnforeseenError):
+        list(crew.work(lambda: None))
