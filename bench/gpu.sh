@@ -78,13 +78,13 @@ verify() {
     "$PYTHON" -c 'import sys; from pathlib import Path; from rwkv_weights import synthetic
 synthetic.write(Path(sys.argv[1]), synthetic.dims_of(12, 768))' "$SCRATCH/random-0.1b.pth"
     for numerics in exact fast; do
-        run "verify 0.1B $numerics" 60 "$OUT/checks.log" "${of[@]}" "$SCRATCH/random-0.1b.pth" --device cuda \
+        run "verify 0.1B $numerics" 90 "$OUT/checks.log" "${of[@]}" "$SCRATCH/random-0.1b.pth" --device cuda \
             --numerics $numerics --largest $([ $numerics = exact ] && echo 1024 || echo 1) --threads "$(nproc)"
     done
 }
 
 engine() {
-    run engine 280 "$OUT/engine.log" "$PYTHON" bench/engine.py --device "$DEVICE" --sizes "$SIZE" "${tiny[@]}" \
+    run engine 400 "$OUT/engine.log" "$PYTHON" bench/engine.py --device "$DEVICE" --sizes "$SIZE" "${tiny[@]}" \
         --parts decode,serving,prefill --json "$OUT/engine.json"
 }
 

@@ -74,6 +74,7 @@ def _contenders(
             return engine.step_s(steps)
         finally:
             reading.attend(attending=False)
+            reading.settle()
 
     return {
         f"{name} M": lambda: replays(rig.bare.run),

@@ -146,6 +146,10 @@ class Readers:
         for sample, bell in zip(self.samples, self._bells, strict=True):
             sample.ring = bell.ring if attending else None
 
+    def settle(self) -> None:
+        """Wait until all that rang has been read: what comes next has the interpreter to itself."""
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._bells[0].loop).result()
+
     async def _read_all(self) -> None:
         self._bells = [Bell(asyncio.get_running_loop()) for _ in self.samples]
         async with asyncio.TaskGroup() as group:

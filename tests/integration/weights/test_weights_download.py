@@ -276,7 +276,7 @@ def test_a_hub_cannot_write_outside_the_folder(published, weights, home, monkeyp
 )  # fmt: skip
 def test_a_listing_that_cannot_be_is_one_sentence(published, weights, home, monkeypatch, lie) -> None:
     entry = {"type": "file", "oid": "a" * 40, "size": 9, "path": "x.pth"}
-    monkeypatch.setattr(Handler, "_tree", lambda self, _: self._json([entry | lie]))
+    monkeypatch.setattr(published.RequestHandlerClass, "_tree", lambda self, _: self._json([entry | lie]))
     run = weights("download", "--match", "*")
     assert run.returncode == 1
     assert run.stderr.count("\n") == 1

@@ -91,7 +91,7 @@ class FakeRunner:
         assert sum(len(f.tokens) for f in feeds) <= self.prefill_tokens
         self.steps += 1
         if self.steps in self.fails:
-            self.states.held = dict.fromkeys(self.states.held)
+            self.states.held = dict.fromkeys(self.states.held, (7777,))
             raise OutOfMemory
         return FakeOutcome([self._one(feed) for feed in feeds])
 

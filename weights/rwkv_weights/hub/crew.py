@@ -44,7 +44,7 @@ def at_once(calls: Sequence[Callable[[], T]]) -> list[T | WeightsError]:
             found[number] = call()
         except WeightsError as error:
             found[number] = error
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again by the thread that asked
             broken.append(error)
 
     threads = [Thread(target=one, args=item, daemon=True) for item in enumerate(calls)]
@@ -119,7 +119,7 @@ class Crew:
                 return
             except (WeightsError, OSError) as error:
                 state, reason = "failed", str(error)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised again by the thread that listens
                 self._outcomes.put(error)
                 return
             self._outcomes.put(Outcome(item, state, time.monotonic() - began, reason))
