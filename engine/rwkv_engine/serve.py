@@ -71,13 +71,16 @@ def serve(options: Options) -> int:
         api_key = key_in(options.api_key_file) if options.api_key_file else ""
         door = [open_door(options.host, options.port, api_key)] if options.port is not None else []
         service = load(options, api_key)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the loop has its own: the socket shows soon
         listeners = [*door, *([bind_unix(options.socket)] if options.socket else [])]
     except DoorError as error:
         raise ServeError(str(error)) from error
     except (OSError, SocketInUseError) as error:
         raise ServeError(f"cannot listen on {options.socket}: {error}") from error
+    whole = True
     try:
-        whole = asyncio.run(_serve(service, listeners))
+        with contextlib.suppress(KeyboardInterrupt):
+            whole = asyncio.run(_serve(service, listeners))
     finally:
         if options.socket:
             options.socket.unlink(missing_ok=True)

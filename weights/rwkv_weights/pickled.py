@@ -21,7 +21,7 @@ STORAGES: Final = {
 
 
 MOST_STEPS: Final = 1_000_000
-"""Opcodes of a pickle; the 0.3 MiB of the largest public checkpoint hold fewer than a third. Each may cost 100 bytes."""
+"""Opcodes of a pickle; the 0.3 MiB of the largest public checkpoint hold less than a third. Each may cost 100 bytes."""
 LONGEST_NAME: Final = 200
 """Of a class or function. One opcode makes such a name from two strings, again and again from the same ones."""
 MOST_ARGUMENTS: Final = 16

@@ -294,11 +294,14 @@ async def test_who_goes_on_sending_after_a_refusal_is_cut_off(node: Node, monkey
     async with over_tcp(Server(node, admit=keyed)) as talk:
         client = await talk()
         await client.send(b"POST /p HTTP/1.1\r\nhost: x\r\ncontent-length: 60000000\r\n\r\n")
+
+        async def drip() -> None:
+            while True:
+                await client.send(b"x" * 1000)
+                await asyncio.sleep(0.01)
+
         with pytest.raises(ConnectionError):
-            async with asyncio.timeout(DEADLINE_S):
-                while True:
-                    await client.send(b"x" * 1000)
-                    await asyncio.sleep(0.01)
+            await asyncio.wait_for(drip(), DEADLINE_S)
 
 
 async def test_a_mistake_over_tcp_has_the_shape_of_openai_too(node: Node) -> None:

@@ -138,6 +138,9 @@ def test_other_refusals_have_the_same_shape(served: Any) -> None:
     assert served.client.get("/v1/embeddings").json()["error"]["code"] == "not_found"
     with httpx.Client(base_url=served.root, timeout=60) as client:
         head = {"content-length": str(65 * 1024 * 1024)}
+        unknown = client.post("/v1/completions", content=b" " * (65 * 1024 * 1024), headers=head)
+        assert unknown.status_code == 401, "it is refused before its body is read"
+        head["authorization"] = served.client.headers["authorization"]
         try:
             answer = client.post("/v1/completions", content=b" " * (65 * 1024 * 1024), headers=head)
         except httpx.TransportError:

@@ -10,18 +10,19 @@ import pytest
 import torch
 
 from rwkv_engine.core import Engine
+from rwkv_engine.flights import Bell, Flight
 from rwkv_engine.gauges import Liveness
 from rwkv_engine.model import Model
 from rwkv_engine.requests import Compiler
 from rwkv_engine.runner import Runner
 from rwkv_engine.scheduler import Limits, Scheduler
-from rwkv_engine.server import Service
+from rwkv_engine.server import Service, lines
 from rwkv_engine.state_pool import StatePool
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_weights import checkpoint
 from rwkv_weights.files import builtin_checkpoint_path
-from rwkvctl.httpd import Peer, Request, Response
-from rwkvctl.protocol.engine import EngineHealth
+from rwkvctl.httpd import PIECE_BYTES, Peer, Request, Response
+from rwkvctl.protocol.engine import EngineHealth, Scored
 
 HEALTH = EngineHealth(
     ok=True, model="tiny.pth", weights_sha256="", numerics="fp32", device="cpu", attempt="", engine_version="1",
@@ -179,6 +180,17 @@ async def test_the_native_route_refuses_by_name(service: Service, item: dict[str
     assert answer.status == 400
     assert isinstance(answer.body, bytes)
     assert words in json.loads(answer.body)["detail"]
+
+
+async def test_many_results_that_are_ready_at_once_come_in_bounded_pieces() -> None:
+    flight = Flight(Bell(asyncio.get_running_loop()), expected=1000)
+    for number in range(1000):
+        flight.sink(Scored(id=f"{number}-" + "x" * 1000))
+    pieces = [piece async for piece in lines(flight)]
+    assert max(map(len, pieces)) < PIECE_BYTES + 2000
+    assert [json.loads(line)["id"].split("-")[0] for line in b"".join(pieces).splitlines()] == list(
+        map(str, range(1000))
+    )
 
 
 @pytest.mark.parametrize(("header", "status"), [("", 401), ("Bearer no", 401), ("Basic key", 401), ("bearer key", 200)])
