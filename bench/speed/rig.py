@@ -17,6 +17,7 @@ from rwkv_engine.gpu.runner import GpuRunner
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
+from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS
 from rwkv_kernels.gpu.sampler import SlotDraws
 from rwkv_weights.checkpoint import Checkpoint
 from rwkv_weights.schema import Dims
@@ -76,7 +77,9 @@ def _rigs(subject: Subject, batches: Sequence[int], rows: int) -> dict[Numerics,
     device, slots = subject.device, max(batches)
     pools = {state: GpuPool.allocate(subject.dims, slots, device, state) for state in _states(subject)}
     space = Workspace.allocate(subject.dims, rows, torch.float16, device)
-    draws = SlotDraws.allocate(slots + 1, device, LEDGER)
+    draws = SlotDraws.allocate(
+        slots + 1, device, LEDGER, bias_capacity=MAX_BIASES, spared_capacity=MAX_SPARED, stop_capacity=MAX_STOPS
+    )
     made = {}
     for name, model in subject.models.items():
         decode = Decode(model, pools[model.state_dtype], space, draws, slots)

@@ -92,6 +92,7 @@ class Scheduler:
     _waiting: FairQueue[AnyTask] = field(default_factory=FairQueue)
     _endings: list[Strand] = field(default_factory=list)
     _free: list[int] = field(init=False)
+    _unsought: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         limits = self.limits
@@ -136,6 +137,8 @@ class Scheduler:
                 if strand.sample is not None and _goes_on(strand, strand.sample):
                     feeds.append(Feed(strand, slot, (), (), decode=True, last=True))
             elif budget > 0 or not strand.tokens:
+                if slot in self._unsought:
+                    strand = self._at_saved_prefix(slot)  # noqa: PLW2901
                 count = min(len(strand.tokens), strand.next_mark(), strand.fed + budget) - strand.fed
                 feeds.append(_feed(strand, slot, strand.fed + count))
                 budget -= count
@@ -198,7 +201,7 @@ class Scheduler:
                 self._begin(self._waiting.pop())
 
     def _begin(self, task: AnyTask) -> None:
-        """Start a task at its longest saved prefix, or answer at once where nothing is to be run."""
+        """Give a task a slot, or answer at once where nothing is to be run."""
         origin: Snapshot | None = None
         if task.tail is not None:
             kept = self.kept.get((task.tail.id, task.tail.index), self.clock())
@@ -213,22 +216,31 @@ class Scheduler:
         if not task.prompt:
             self._finish(task)
             return
-        if origin is None:
-            origin = self.cache.find(task.prompt, task.reusable, task.fits)
-        task.cached = origin.length if origin else 0
-        root = task.root(task.prompt[task.cached :], origin)
-        shared = self.cache.shared_with_last(task.group, task.prompt)
-        root.marks = [mark - task.cached for mark in (shared, task.saves) if mark > task.cached]
+        marks = [self.cache.shared_with_last(task.group, task.prompt), task.saves]
         task.open_strands = 1
-        self._start(root)
+        slot = self._start(_root(task, origin, marks))
+        if origin is None:
+            self._unsought.add(slot)
 
-    def _start(self, strand: Strand) -> None:
+    def _at_saved_prefix(self, slot: int) -> Strand:
+        """The slot's root, moved to its longest saved prefix: looked for only now that it is to be fed, so that tasks
+        which took their slots together profit from the first of them."""
+        self._unsought.discard(slot)
+        root = self.running[slot]
+        origin = self.cache.find(root.task.prompt, root.task.reusable, root.task.fits)
+        if origin is not None:
+            self.states.load(slot, origin.payload)
+            self.running[slot] = _root(root.task, origin, root.marks)
+        return self.running[slot]
+
+    def _start(self, strand: Strand) -> int:
         slot = heapq.heappop(self._free)
         self.running[slot] = strand
         if strand.origin is None:
             self.states.clear(slot)
         else:
             self.states.load(slot, strand.origin.payload)
+        return slot
 
     def _save(self, root: Strand, slot: int) -> None:
         """Save the state of a prompt where the cache or the task's endings want it."""
@@ -318,7 +330,16 @@ class Scheduler:
 
     def _release(self, slot: int) -> None:
         del self.running[slot]
+        self._unsought.discard(slot)
         heapq.heappush(self._free, slot)
+
+
+def _root(task: AnyTask, origin: Snapshot | None, marks: Sequence[int]) -> Strand:
+    """The strand that feeds a task's prompt from `origin` on; `marks` count from the prompt's beginning."""
+    task.cached = origin.length if origin else 0
+    root = task.root(task.prompt[task.cached :], origin)
+    root.marks = [mark - task.cached for mark in marks if mark > task.cached]
+    return root
 
 
 def _goes_on(strand: Strand, sample: Sample) -> bool:
