@@ -281,6 +281,8 @@ class _Connection:
         """The handler's answer; a mistake of ours is logged, and answered without its particulars."""
         try:
             return await self.server.handler(request)
+        except ConnectionError:  # whom the handler asks has hung up, and so does it
+            raise
         except Exception:
             log.exception("%s %s cannot be answered", request.method, request.path)
             return mistake(self.peer)
