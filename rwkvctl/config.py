@@ -48,6 +48,10 @@ class Settings:
     stop_grace_s: float = setting(30.0, "time a worker has to stop when asked, before SIGTERM")
     stop_term_s: float = setting(20.0, "time a worker has after SIGTERM, before SIGKILL")
     min_free_disk_bytes: int = setting(256 * 1024 * 1024, "below this, no job is started")
+    grading_slots: int = setting(0, "programs that graders may run at once on this node; 0: one a core")
+    run_untrusted_code_unsandboxed: bool = setting(
+        False, "run what models write without isolation where the sandbox does not work; scores record it"
+    )
     sampler_deadline_s: float = setting(5.0, "a GPU sampler that is silent for longer counts as hung")
 
 
@@ -70,6 +74,22 @@ class Config:
     warnings: tuple[str, ...]
     home: Path
     socket: Path
+    folder: Path
+
+    @property
+    def benchmarks_dir(self) -> Path:
+        """Benchmarks of the operator's own, one file each."""
+        return self.folder / "benchmarks"
+
+    @property
+    def overrides_file(self) -> Path:
+        """Standing settings of benchmarks."""
+        return self.folder / "benchmarks.toml"
+
+    @property
+    def slots_dir(self) -> Path:
+        """Where graders take their turns."""
+        return self.home / "cache" / "slots"
 
     @property
     def weights_dir(self) -> Path:
@@ -123,7 +143,13 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
             origins[name] = origin
     settings = Settings(**values)
     home = home_of(settings, environ)
-    return Config(settings, origins, unknown_variables(environ), home, socket_of(settings, home, environ))
+    socket, folder = socket_of(settings, home, environ), config_folder(home, environ)
+    return Config(settings, origins, unknown_variables(environ), home, socket, folder)
+
+
+def config_folder(home: Path, environ: Mapping[str, str]) -> Path:
+    """Where the operator's benchmarks and their settings lie: beside the configuration file in force for this home."""
+    return SYSTEM_FILE.parent if home == SYSTEM_HOME else user_file(environ).parent
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
@@ -185,6 +211,9 @@ def convert(name: str, raw: object, origin: str) -> object:
     """A value from a file, variable or flag as the setting's own type."""
     wanted = type(getattr(Settings(), name))
     fits = type(raw) in {str, wanted} or (wanted is float and type(raw) is int)
+    if wanted is bool and type(raw) is str:
+        raw = {"true": True, "1": True, "false": False, "0": False}.get(raw.lower(), raw)
+        fits = type(raw) is bool
     try:
         value = wanted(raw) if fits else None
     except ValueError:

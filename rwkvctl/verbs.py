@@ -1,6 +1,7 @@
 """The registry of verbs: one typed function is one verb.
 
-`rwkvctl.commands` holds a file for each first word of the command line, found by its name. In it, `@verb` registers a
+`rwkvctl.commands` holds a file for each first word of the command line, found by its name (a word of Python's has `_`
+behind it: `import_.py`). In it, `@verb` registers a
 function: `data_prepare` is the verb `data prepare`. Parameters before `*` are arguments, those after it are flags
 (`list[str]` takes several values, `bool` is a switch, no default means required), and a dataclass stands for the flags
 that its fields describe. The docstring is the help: its first line the summary, a line `name: text` the help of one
@@ -16,6 +17,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable
+from keyword import iskeyword
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -171,14 +173,14 @@ def first_words() -> list[str]:
     """The first word of every verb: the names of the files in `rwkvctl/commands`, without importing one."""
     folder = os.path.join(os.path.dirname(__file__), "commands")  # noqa: PTH118, PTH120 - pathlib is slower
     files = os.listdir(folder)  # noqa: PTH208 - likewise
-    return sorted(name[:-3] for name in files if name.endswith(".py") and not name.startswith("_"))
+    return sorted(name[:-3].rstrip("_") for name in files if name.endswith(".py") and not name.startswith("_"))
 
 
 def load(first: str) -> list[Verb]:
     """The verbs that begin with this word. Raises KeyError if there is none."""
     if first not in first_words():
         raise KeyError(first)
-    importlib.import_module(f"{COMMANDS}.{first}")
+    importlib.import_module(f"{COMMANDS}.{first}_" if iskeyword(first) else f"{COMMANDS}.{first}")
     return [found for words, found in REGISTRY.items() if words.split()[0] == first]
 
 

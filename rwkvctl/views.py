@@ -15,6 +15,7 @@ from rwkvctl.render import (
     bar,
     count,
     duration,
+    joined,
     percent,
     share,
     size,
@@ -241,6 +242,8 @@ def score_note(item: Record, value: float | None) -> str:
     """Why there is no number, or that it rests on the first rows only."""
     if value is None:
         return item.get("why_null") or "no value"
+    if "imported" in item.get("provenance", {}):
+        return joined(["imported", *item.get("warnings", ())])
     return "partial" if item.get("partial") else ""
 
 

@@ -4,19 +4,20 @@ Nothing here reads a file's contents: a checkpoint is known by its identity, its
 """
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 from rwkv_daemon.plan import KindFact, ModelFact, SelectionError, select_kinds
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.jobs import sha256_of
-from rwkv_data import registry, sets
+from rwkv_data import overrides, own, registry, sets
 from rwkv_data.benchmark import Benchmark, Kind
 from rwkv_data.errors import DataError
+from rwkv_data.overrides import Overrides
 from rwkv_weights import names, shelf
-from rwkvctl.protocol.messages import BenchmarkView, ModelView, Selection
+from rwkvctl.config import Config
+from rwkvctl.protocol.messages import BenchmarkView, ModelView, NamedCheckpoint, Selection
 
 IdentityKey = tuple[int, int, int, int]
 
@@ -44,10 +45,21 @@ def identity_of(path: Path) -> IdentityKey:
     return astuple(shelf.at(path).identity)
 
 
-async def model_facts(store: Store, weights_dir: Path) -> list[tuple[Checkpoint, ModelFact]]:
+def named(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
+    """Checkpoints that a selection names by path. Raises SelectionError for one that is not there."""
+    for one in given:
+        try:
+            found = shelf.at(Path(one.path))
+        except OSError as error:
+            raise SelectionError(f"{one.path}: there is no checkpoint ({error}).") from error
+        label = one.name or found.label
+        yield Checkpoint(found.path, astuple(found.identity), found.name, label, builtin=False)
+
+
+async def model_facts(store: Store, found_ones: Iterable[Checkpoint]) -> list[tuple[Checkpoint, ModelFact]]:
     """Checkpoints with what the store knows of them."""
     facts = []
-    for found in checkpoints(weights_dir):
+    for found in found_ones:
         sha256, broken = await sha256_of(store, found.identity)
         fact = ModelFact(
             name=found.label,
@@ -79,51 +91,97 @@ def model_view(found: Checkpoint, fact: ModelFact) -> ModelView:
     )
 
 
-@cache
-def benchmarks() -> dict[str, Benchmark]:
-    """The whole catalogue. A file that does not import stops the daemon's start with its name."""
-    return {name: registry.load(name) for name in registry.names()}
+@dataclass(slots=True)
+class Benchmarks:
+    """The catalogue of this node: ours, the operator's own files, own rows; and the standing settings of all of them.
 
-
-def kind_facts(selection: Selection, data_dir: Path) -> list[KindFact]:
-    """Every kind of every benchmark, the selected ones with the selection's settings. Raises SelectionError.
-
-    A setting must mean something to each selected kind that samples tokens: one that is silently without effect on some
-    of them would be a score nobody asked for.
+    Files are imported once. A file that does not import stops the daemon's start with its name.
     """
-    plain = {
-        (benchmark.name, kind.name): kind_fact(benchmark, kind, readable_manifest(data_dir, benchmark.name))
-        for benchmark in benchmarks().values()
+
+    data_dir: Path
+    folder: Path | None = None
+    judge: str = ""
+    unsandboxed: bool = False
+    files: dict[str, Benchmark] = field(default_factory=dict)
+    overrides: Overrides = field(default_factory=Overrides)
+
+    @classmethod
+    def open(cls, config: Config) -> "Benchmarks":
+        """Import everything and read the settings. Raises DataError or ConfigError."""
+        unsandboxed = config.settings.run_untrusted_code_unsandboxed
+        benchmarks = cls(config.data_dir, config.benchmarks_dir, unsandboxed=unsandboxed)
+        files = registry.Catalogue(folder=benchmarks.folder)
+        benchmarks.files = {name: files.load(name) for name in files.names()}
+        benchmarks.overrides = overrides.read(config.overrides_file, benchmarks.files)
+        return benchmarks
+
+    def all(self) -> dict[str, Benchmark]:
+        """Every benchmark by name. Sets of own rows come and go, so they are looked up each time."""
+        own_rows = {}
+        for name in own.names(self.data_dir):
+            with contextlib.suppress(DataError):  # half a set: it is not there
+                own_rows[name] = own.benchmark(self.data_dir, name)
+        return self.files | own_rows
+
+    def kind(self, name: str, kind: str, settings: Mapping[str, str], rows: int) -> Kind:
+        """A kind with a job's settings, for a set of so many rows. Raises KeyError for one that is no more."""
+        return self.all()[name].kinds[kind].with_known_settings(settings).sized(rows)
+
+    def settings(self, benchmark: str, kind: Kind, model: str = "") -> dict[str, str]:
+        """The standing settings of a kind."""
+        return self.overrides.settings(benchmark, kind, model)
+
+
+def kind_facts(selection: Selection, benchmarks: Benchmarks) -> list[KindFact]:
+    """Every kind of every benchmark with its standing settings, the selected ones with the selection's too. Raises
+    SelectionError.
+
+    A setting must mean something to each selected kind that samples tokens, and to one at least: one that is silently
+    without effect would be a score nobody asked for.
+    """
+    every = benchmarks.all()
+    facts = {
+        (benchmark.name, kind.name): kind_fact(benchmarks, benchmark, kind, benchmarks.settings(benchmark.name, kind))
+        for benchmark in every.values()
         for kind in benchmark.kinds.values()
     }
     if not selection.settings:
-        return list(plain.values())
-    sampled = 0
-    for fact in select_kinds(selection, plain.values()):
-        benchmark = benchmarks()[fact.benchmark]
-        kind = benchmark.kinds[fact.kind]
-        if kind.settings():
-            sampled += 1
-            changed = with_settings(kind, selection.settings)
-            manifest = readable_manifest(data_dir, benchmark.name)
-            plain[fact.benchmark, fact.kind] = kind_fact(benchmark, changed, manifest)
-    if not sampled:
-        raise SelectionError("--set: nothing that is selected samples tokens, so there is nothing to set.")
-    return list(plain.values())
+        return list(facts.values())
+    known = 0
+    for fact in select_kinds(selection, facts.values()):
+        kind = every[fact.benchmark].kinds[fact.kind]
+        wanted = of_selection(selection, kind)
+        known += bool(wanted)
+        facts[fact.benchmark, fact.kind] = kind_fact(
+            benchmarks, every[fact.benchmark], kind, {**fact.settings, **wanted}
+        )
+    if not known:
+        raise SelectionError(f"--set: nothing that is selected has a setting {next(iter(selection.settings))!r}.")
+    return list(facts.values())
 
 
-def with_settings(kind: Kind, settings: dict[str, str]) -> Kind:
-    """The kind with settings replaced; a bad one as the error of the flag."""
-    try:
-        return kind.with_settings(settings) if kind.settings() else kind
-    except DataError as error:
-        raise SelectionError(f"--set: {error}") from error
+def of_selection(selection: Selection, kind: Kind) -> dict[str, str]:
+    """What `--set` means for a kind; where nothing is sampled, of what the kind has."""
+    if kind.samples_tokens:
+        return dict(selection.settings)
+    return {name: text for name, text in selection.settings.items() if kind.has_setting(name)}
 
 
-def readable_manifest(data_dir: Path, name: str) -> sets.Manifest | None:
+def for_model(benchmarks: Benchmarks, selection: Selection, model: ModelFact, fact: KindFact) -> KindFact:
+    """The kind with the model's own standing settings, where the file has any. `--set` still wins."""
+    if not benchmarks.overrides.of_model(model.name):
+        return fact
+    benchmark = benchmarks.all()[fact.benchmark]
+    kind = benchmark.kinds[fact.kind]
+    own_settings = benchmarks.settings(benchmark.name, kind, model.name)
+    picked = {name: text for name, text in fact.settings.items() if name in selection.settings}
+    return kind_fact(benchmarks, benchmark, kind, {**own_settings, **picked})
+
+
+def readable_manifest(data_dir: Path, benchmark: Benchmark) -> sets.Manifest | None:
     """The manifest, or None if the rows are missing or must be prepared again."""
     try:
-        return sets.read_manifest(data_dir, name)
+        return sets.read_manifest(data_dir, benchmark)
     except DataError:
         return None
 
@@ -134,28 +192,63 @@ def rows_stamp(folder: Path) -> tuple[object, ...]:
     return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
 
 
-def kind_fact(benchmark: Benchmark, kind: Kind, manifest: sets.Manifest | None) -> KindFact:
-    """A kind as the planner sees it."""
-    current = manifest is not None and manifest.benchmark_version == benchmark.version
+def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings: Mapping[str, str]) -> KindFact:
+    """A kind with settings as the planner sees it. Raises SelectionError for a setting that cannot be meant."""
+    manifest = readable_manifest(benchmarks.data_dir, benchmark)
+    current = manifest if manifest is not None and manifest.benchmark_version == benchmark.version else None
+    kind = with_settings(kind, settings)
+    if current is not None:
+        kind = kind.sized(current.rows)
     return KindFact(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
         kind=kind.name,
-        domain=benchmark.domain,
-        configuration=kind.configuration(),
+        domain=kind.domain or benchmark.domain,
+        configuration=configuration(kind, current),
         repeats=kind.repeats,
         grader=kind.grader.name,
         grader_version=kind.grader.version,
-        rows=manifest.rows if manifest is not None and current else None,
-        rows_sha256=manifest.sha256 if manifest is not None and current else "",
+        rows=kind.rows_asked(current.rows) if current else None,
+        rows_sha256=current.sha256 if current else "",
         chain_of_thought=any(stage.name == "cot" for stage in kind.stages),
         builtin=benchmark.built_in,
+        settings=dict(settings),
+        grading=grading(benchmarks, kind),
+        profile=kind.profile,
+        default=kind.default,
+        judged=kind.grader.judge is not None,
     )
+
+
+def configuration(kind: Kind, manifest: sets.Manifest | None) -> dict[str, object]:
+    """What enters the generation key; with the pool's sha256 where examples are taken from it."""
+    plain = kind.configuration()
+    if kind.shots and kind.shots.needs_pool:
+        plain["shots"] |= {"pool_sha256": manifest.pool_sha256 if manifest else ""}
+    return plain
+
+
+def grading(benchmarks: Benchmarks, kind: Kind) -> dict[str, object]:
+    """What enters the grade key beside the grader's name and version."""
+    more = {name: value for name, value in kind.grading_key().items() if name not in {"grader", "version"}}
+    if kind.grader.judge is not None:
+        more["judge_model"] = benchmarks.judge
+    if kind.grader.runs_code and benchmarks.unsandboxed:
+        more["unsandboxed"] = True
+    return more
+
+
+def with_settings(kind: Kind, settings: Mapping[str, str]) -> Kind:
+    """The kind with settings replaced; a bad one as the error of the flag."""
+    try:
+        return kind.with_settings(settings)
+    except DataError as error:
+        raise SelectionError(f"--set: {error}") from error
 
 
 def benchmark_view(benchmark: Benchmark, data_dir: Path) -> BenchmarkView:
     """A benchmark as `rwkvctl benchmarks` shows it."""
-    manifest = readable_manifest(data_dir, benchmark.name)
+    manifest = readable_manifest(data_dir, benchmark)
     return BenchmarkView(
         name=benchmark.name,
         title=benchmark.title,

@@ -11,10 +11,11 @@ from pathlib import Path
 from rwkv_daemon.catalogue import rows_stamp
 from rwkv_daemon.node import Change, Node
 from rwkv_daemon.processes import ShimRecord
-from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL
+from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, OUT_OF_TIME
 from rwkv_daemon.scores import OtherWeightsError, store_score
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.jobs import ACTIVE, end_attempt, get_job
+from rwkv_daemon.store.jobs import ACTIVE, end_attempt, get_job, update_job
+from rwkv_daemon.store.samples import count_unjudged
 from rwkvctl.protocol.states import Reason
 
 LOG_TAIL_BYTES = 4096
@@ -50,7 +51,11 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
             await ending.write(change)
         return
     log_says = last_line(node.folder(job.id).log(ending.attempt))
-    if job.total and job.done >= job.total:
+    if job.total and job.done >= job.total and await count_unjudged(node.store, job.id, job.grade_key):
+        async with node.change() as change:
+            await ending.write(change)
+            await change.move(job, "ended" if job.state == "stopping" else "judge", engine=None)
+    elif job.total and job.done >= job.total:
         try:
             await store_score(node, job, ending.write)
         except OtherWeightsError as error:
@@ -64,6 +69,8 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
     elif ending.code == BAD_ROWS:
         node.bad_rows[job.id] = rows_stamp(node.config.data_dir / job.benchmark)
         await hold(node, job, ending, "data-missing", log_says)
+    elif ending.code == OUT_OF_TIME:
+        await fail(node, job, ending, f"{log_says}; `rwkvctl resume {job.name}` goes on")
     elif ending.code == DISK_FULL:
         node.retry_at[job.id] = time.monotonic() + DISK_RETRY_S
         await hold(node, job, ending, "disk-low", log_says)
@@ -88,6 +95,12 @@ async def crashed(node: Node, job: JobRow, ending: Ending, log_says: str) -> Non
     detail = f"{how(ending.record) if ending.record else ending.why}; the log says: {log_says or 'nothing'}"
     if ending.code == CANNOT_RUN or restarts >= settings.max_restarts:
         await fail(node, job, ending, detail)
+        return
+    if job.engine is None:
+        # Grading again needs no engine, so it stays what it is; the supervisor gives it another runner.
+        async with node.change() as change:
+            await ending.write(change)
+            await update_job(change.db, job.id, restarts=restarts + 1, detail=detail)
         return
     wait = settings.restart_backoff_s * 2**restarts
     node.retry_at[job.id] = time.monotonic() + wait

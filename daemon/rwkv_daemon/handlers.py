@@ -10,8 +10,9 @@ from typing import assert_never
 import aiosqlite
 import msgspec
 
-from rwkv_daemon import catalogue, planning, views
+from rwkv_daemon import catalogue, comparing, planning, regrading, views
 from rwkv_daemon.clock import now
+from rwkv_daemon.importing.run import import_results
 from rwkv_daemon.lifecycle import allows
 from rwkv_daemon.node import Node
 from rwkv_daemon.plan import Plan, SelectionError
@@ -57,16 +58,22 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             return await once(node, request.request_id, stop(node, request))
         case m.ResumeRequest():
             return await once(node, request.request_id, resume(node, request))
+        case m.RegradeRequest():
+            return await once(node, request.request_id, regrade(node, request))
         case m.SamplesRequest():
             return await samples(node, request)
         case m.ScoresRequest():
             return await list_scores(node, request)
         case m.ModelsRequest():
-            found = await catalogue.model_facts(node.store, node.config.weights_dir)
+            found = await catalogue.model_facts(node.store, catalogue.checkpoints(node.config.weights_dir))
             return m.ModelsReply(items=tuple(catalogue.model_view(*one) for one in found))
         case m.BenchmarksRequest():
-            every = catalogue.benchmarks().values()
+            every = node.benchmarks.all().values()
             return m.BenchmarksReply(items=tuple(catalogue.benchmark_view(b, node.config.data_dir) for b in every))
+        case m.CompareRequest():
+            return await comparing.compare(node, request)
+        case m.ImportRequest():
+            return await import_results(node, request)
         case _:
             assert_never(request)
 
@@ -251,6 +258,24 @@ async def resume_one(node: Node, name: str) -> m.ChangedJob:
     if not allows(job.state, "resume"):
         return m.ChangedJob(job=job.name, state=job.state, changed=False)
     return m.ChangedJob(job=job.name, state=(await resume_job(node, job)).state, changed=True)
+
+
+async def regrade(node: Node, request: m.RegradeRequest) -> m.ChangedReply:
+    """Grade finished jobs again: named ones, or a session's."""
+    names = request.jobs
+    if request.session:
+        names += tuple(job.name for job in await jobs_in(node.store, ("done",), session=request.session, limit=10**6))
+    async with node.owner:
+        return m.ChangedReply(items=tuple([await regrade_one(node, name) for name in names]))
+
+
+async def regrade_one(node: Node, name: str) -> m.ChangedJob:
+    try:
+        job = await find_job(node, name)
+        await regrading.regrade(node, job)
+    except RefusedError as error:
+        return m.ChangedJob(job=name, state="", changed=False, error=str(error))
+    return m.ChangedJob(job=job.name, state="grading", changed=True)
 
 
 async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:

@@ -1,6 +1,7 @@
 """The chore that hashes checkpoints: one at a time, in a process of its own, so that planning never waits for it."""
 
 import asyncio
+import contextlib
 import json
 import sys
 import time
@@ -8,9 +9,11 @@ from pathlib import Path
 
 from rwkv_daemon import catalogue
 from rwkv_daemon.node import Node, log
+from rwkv_daemon.plan import SelectionError
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.jobs import remember_sha256, sha256_of
 from rwkvctl import config
+from rwkvctl.protocol.messages import NamedCheckpoint
 
 LOOK_S = 2.0
 RETRY_S = 30.0
@@ -58,6 +61,10 @@ async def hash_round(node: Node, retry_at: dict[catalogue.IdentityKey, float]) -
     waiting = "SELECT DISTINCT weights_path FROM job WHERE state = 'held' AND reason = 'weights-hashing'"
     wanted = {row["weights_path"] for row in await node.store.all(waiting)}
     found = await asyncio.to_thread(lambda: list(catalogue.checkpoints(node.config.weights_dir)))
+    elsewhere = wanted - {str(one.path) for one in found}
+    for path in elsewhere:
+        with contextlib.suppress(SelectionError):
+            found += catalogue.named([NamedCheckpoint(path=path)])
     for checkpoint in sorted(found, key=lambda one: str(one.path) not in wanted):
         if retry_at.get(checkpoint.identity, 0) > time.monotonic():
             continue

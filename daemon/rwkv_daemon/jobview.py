@@ -49,8 +49,8 @@ def as_data(job: JobRow, *, rate: float | None = None) -> dict[str, object]:
 
 def running_score(job: JobRow) -> MetricView | None:
     """The share that is right so far, with its interval; samples without a verdict count as not right here."""
-    if not job.done:
-        return None
+    if not job.done or job.kind.startswith("perplexity"):
+        return None  # bits per byte are no share
     share = min(1.0, job.right_sum / job.done)
     low, high = metrics.wilson(share, job.done)
     return MetricView(value=share, ci_low=low, ci_high=high)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -43,9 +44,11 @@ def generation_key(work: Work) -> str:
     )
 
 
-def grade_key(generation: str, grader: str, grader_version: str) -> str:
-    """A generation graded by one version of one grader."""
-    return digest(generation, grader, grader_version) if generation else ""
+def grade_key(generation: str, grader: str, grader_version: str, more: Mapping[str, object] | None = None) -> str:
+    """A generation graded by one version of one grader; `more` are its options, its judge's rule and model."""
+    if not generation:
+        return ""
+    return digest(generation, grader, grader_version, *([dict(more)] if more else []))
 
 
 def random_key(seed: int, row: int, repeat: int, stage: int) -> int:

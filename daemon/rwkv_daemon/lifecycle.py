@@ -21,6 +21,8 @@ Happening = Literal[
     "retry",  # its processes are gone without anybody asking, and it may try again
     "fail",  # ... and it may not
     "resume",  # the operator wants it to go on
+    "regrade",  # the operator wants its completions graded again
+    "rejudge",  # ... of a job that waits for nothing but its judge
 ]
 
 TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
@@ -56,6 +58,8 @@ TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
         "judging": "failed",
     },
     "resume": {"stopped": "queued", "failed": "queued", "held": "queued", "paused": "queued"},
+    "regrade": {"done": "grading", "failed": "grading", "stopped": "grading", "grading": "grading"},
+    "rejudge": {"stopped": "judging", "failed": "judging"},
 }
 
 

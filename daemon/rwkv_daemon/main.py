@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from rwkv_daemon import gpus, hashing, processes, supervisor
+from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.clock import now
 from rwkv_daemon.node import Node
 from rwkv_daemon.server import server
@@ -91,8 +92,9 @@ def raise_file_limit() -> None:
 
 async def run(settings: Config) -> None:
     """Everything between the lock and the exit."""
+    benchmarks = Benchmarks.open(settings)
     set_aside_strange_runs(settings)
-    node = Node(settings, await open_store(settings.store))
+    node = Node(settings, await open_store(settings.store), benchmarks)
     try:
         async with serving(node):
             await until_signalled(node)

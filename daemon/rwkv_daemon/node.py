@@ -18,6 +18,7 @@ from typing import Any
 import aiosqlite
 
 from rwkv_daemon import events, lifecycle
+from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.clock import now
 from rwkv_daemon.events import Bus
 from rwkv_daemon.jobview import as_data
@@ -68,6 +69,7 @@ class RunnerHandle:
     stop_rung: int = 0
     engine: int | None = None
     stages_before: int = 0
+    regrades: bool = False
     exit: tuple[ShimRecord | None] | None = None
 
     def rate(self, done: int) -> float | None:
@@ -92,6 +94,7 @@ class Node:
 
     config: Config
     store: Store
+    benchmarks: Benchmarks
     bus: Bus = field(default_factory=Bus)
     engines: dict[int, EngineHandle] = field(default_factory=dict)
     runners: dict[int, RunnerHandle] = field(default_factory=dict)

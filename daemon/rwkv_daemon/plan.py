@@ -4,7 +4,7 @@ Both call `make_plan` with the same facts, so they cannot disagree; every pair g
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
@@ -14,8 +14,6 @@ from rwkv_daemon.keys import Work, digest, generation_key, grade_key
 from rwkvctl.protocol.messages import PlanRow, Selection
 from rwkvctl.protocol.numerics import NUMERICS
 from rwkvctl.protocol.states import REASONS, Action, Reason
-
-"""The profiles the engine has."""
 
 EARLY = {"mmlu", "mmlu_pro", "gsm8k", "math_500", "human_eval", "mbpp", "livecodebench", "ifeval", "ceval"}
 """Benchmarks people look at first; they go to the front of the queue (rwkv-skills' order)."""
@@ -51,11 +49,22 @@ class KindFact:
     rows_sha256: str
     chain_of_thought: bool = False
     builtin: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    grading: Mapping[str, object] = field(default_factory=dict)
+    profile: str = ""
+    default: bool = True
+    judged: bool = False
+
+    @property
+    def job(self) -> str:
+        """The job kind without the profile."""
+        return self.kind.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key."""
+    """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key. `for_model`
+    puts a model's own settings into a kind; `judge` names the models that judge, empty where none is configured."""
 
     models: tuple[ModelFact, ...]
     kinds: tuple[KindFact, ...]
@@ -65,6 +74,8 @@ class Facts:
         default=lambda _model, _benchmark, _kind, _key: None
     )
     disk_low: bool = False
+    for_model: Callable[[ModelFact, KindFact], KindFact] = field(default=lambda _model, kind: kind)
+    judge: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +118,11 @@ def make_plan(selection: Selection, facts: Facts) -> Plan:
     check_numbers(selection)
     models = select_models(selection, facts.models)
     kinds = select_kinds(selection, facts.kinds)
-    pairs = [plan_pair(selection, facts, model, kind) for kind in sort_kinds(selection, kinds) for model in models]
+    pairs = [
+        plan_pair(selection, facts, model, facts.for_model(model, kind))
+        for kind in sort_kinds(selection, kinds)
+        for model in models
+    ]
     return Plan(tuple(without_twins(pairs)), len(models), len({kind.benchmark for kind in kinds}))
 
 
@@ -211,25 +226,38 @@ MODES: dict[str, Callable[[list[ModelFact]], list[ModelFact]]] = {
 
 
 def select_kinds(selection: Selection, kinds: Iterable[KindFact]) -> list[KindFact]:
-    """Kinds by job kind, benchmark and domain. Without a filter: every benchmark but the built-in ones."""
+    """Kinds by job kind, benchmark, domain and profile. Without a filter: every benchmark but the built-in ones, each
+    in its usual kinds. The others (`free_response.lm-eval`) run when they, or their profile, are named."""
     every = list(kinds)
-    known_kinds, known_names = {k.kind for k in every}, {k.benchmark for k in every}
+    known_kinds = {name for k in every for name in (k.kind, k.job)}
+    known_names, known_profiles = {k.benchmark for k in every}, {k.profile for k in every}
     known_domains = {k.domain for k in every}
     check_known("--only-jobs", selection.only_jobs, known_kinds)
     check_known("--skip-jobs", selection.skip_jobs, known_kinds)
     check_known("--job-order", selection.job_order, known_kinds)
     check_known("--domains", selection.domains, known_domains)
+    check_known("--profiles", selection.profiles, known_profiles)
     only = [slug(name, known_names, "--only-datasets") for name in selection.only_datasets]
     skip = [slug(name, known_names, "--skip-datasets") for name in selection.skip_datasets]
     return [
         k
         for k in every
-        if (not selection.only_jobs or k.kind in selection.only_jobs)
-        and k.kind not in selection.skip_jobs
+        if is_wanted(selection, k)
+        and not {k.kind, k.job} & set(selection.skip_jobs)
         and (not selection.domains or k.domain in selection.domains)
         and (k.benchmark in only if only else not k.builtin)
         and k.benchmark not in skip
     ]
+
+
+def is_wanted(selection: Selection, kind: KindFact) -> bool:
+    """By its full name; or by its job kind, where it is the usual one or its profile is named."""
+    if selection.profiles and kind.profile not in selection.profiles:
+        return False
+    if kind.kind in selection.only_jobs:
+        return True
+    usual = kind.default or bool(selection.profiles)
+    return usual and (not selection.only_jobs or kind.job in selection.only_jobs)
 
 
 def check_known(flag: str, given: tuple[str, ...], known: set[str]) -> None:
@@ -237,13 +265,37 @@ def check_known(flag: str, given: tuple[str, ...], known: set[str]) -> None:
         raise SelectionError(f"{flag}: unknown {', '.join(unknown)}; known are {', '.join(sorted(known))}.")
 
 
-SPLITS = ("train", "test", "validation", "val", "dev", "devtest", "main", "science", "verified", "all", "text")
-ALIASES = {"math500": "math_500", "arc": "arc_challenge"}
+SPLITS = (
+    "train", "test", "validation", "val", "dev", "devtest", "main", "science", "verified", "all", "text", "other",
+    "human", "math", "phy", "cs", "bio", "chem", "eng",
+)  # fmt: skip
+ALIASES = {
+    "math500": "math_500",
+    "math": "hendrycks_math",
+    "arc": "arc_challenge",
+    "arc_c": "arc_challenge",
+    "arc_e": "arc_easy",
+    "input_data": "ifeval",
+    "ceval_exam": "ceval",
+    "minerva_math": "minerva_ocw",
+    "humaneval": "human_eval",
+    "humanevalplus": "human_eval_plus",
+    "humaneval_plus": "human_eval_plus",
+    "humanevalfix": "human_eval_fix",
+    "humaneval_fix": "human_eval_fix",
+    "humaneval_cn": "human_eval_cn",
+    "mbppplus": "mbpp_plus",
+    "lcb": "livecodebench",
+    "gpqa": "gpqa_main",
+    "simpleqa_verified": "simpleqa",
+    "lambada_openai": "lambada",
+}
+"""Usual spellings of our names, after the split is cut off."""
 
 
 def slug(name: str, known: set[str], flag: str) -> str:
     """A benchmark's canonical name from any usual spelling (`MATH-500`, `gsm8k_test`). Raises SelectionError."""
-    text = re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")
+    text = re.sub(r"[^0-9a-z]+", "_", name.lower().replace("+", "_plus")).strip("_")
     stem, _, split = text.rpartition("_")
     for candidate in (text, stem) if split in SPLITS else (text,):
         for spelling in (candidate, ALIASES.get(candidate, "")):
@@ -255,11 +307,13 @@ def slug(name: str, known: set[str], flag: str) -> str:
 def sort_kinds(selection: Selection, kinds: list[KindFact]) -> list[KindFact]:
     """Order: --job-order, then well-known benchmarks, then few samples first, direct before chain of thought."""
     ranks = {kind: rank for rank, kind in enumerate(selection.job_order)}
+    last = len(ranks)
 
     def place(kind: KindFact) -> tuple[object, ...]:
         early = (1 if kind.chain_of_thought else 0) if kind.benchmark in EARLY else 2
         samples = (kind.rows or 10**9) * kind.repeats
-        return (ranks.get(kind.kind, len(ranks)), early, samples, kind.chain_of_thought, kind.benchmark, kind.kind)
+        rank = ranks.get(kind.kind, ranks.get(kind.job, last))
+        return (rank, early, samples, kind.chain_of_thought, kind.benchmark, kind.kind)
 
     return sorted(kinds, key=place)
 
@@ -278,7 +332,7 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
         numerics=facts.numerics,
     )
     generation = generation_key(work)
-    graded = grade_key(generation, kind.grader, kind.grader_version)
+    graded = grade_key(generation, kind.grader, kind.grader_version, kind.grading)
     action, reason, detail, job = decide(selection, facts, model, kind, graded)
     rows = kind.rows if kind.rows is None or selection.limit is None else min(kind.rows, selection.limit)
     row = PlanRow(
@@ -313,6 +367,9 @@ def decide(
     if kind.rows is None:
         action = "skip" if selection.skip_missing_dataset else "hold"
         return action, "data-missing", f"rwkvctl data prepare {kind.benchmark}", ""
+    if kind.judged and not facts.judge:
+        asked_for = {kind.kind, kind.job} & set(selection.only_jobs)
+        return "hold" if asked_for else "skip", "judge-not-configured", "", ""
     if not model.sha256:
         return "hold", "weights-hashing", "", ""
     if facts.disk_low:

@@ -1,5 +1,6 @@
 """Plans with the facts of this node, dispatch, and the release of held jobs. The planner itself is pure (`plan`)."""
 
+import contextlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -27,9 +28,9 @@ from rwkv_daemon.store.jobs import (
     remember_benchmark,
     update_job,
 )
-from rwkv_data.sets import Manifest
+from rwkv_data.benchmark import Benchmark, HubSource
 from rwkvctl import __version__
-from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.messages import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Action, Reason
 
 Remember = Callable[[aiosqlite.Connection, str, list[str]], Awaitable[None]]
@@ -39,7 +40,9 @@ Remember = Callable[[aiosqlite.Connection, str, list[str]], Awaitable[None]]
 async def plan(node: Node, selection: Selection) -> Plan:
     """What a dispatch of this selection would do now. Raises SelectionError."""
     scored, unfinished = await known_work(node.store)
-    models = [fact for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)]
+    given = selection.checkpoints
+    found = catalogue.named(given) if given else catalogue.checkpoints(node.config.weights_dir)
+    models = [fact for _, fact in await catalogue.model_facts(node.store, found)]
 
     open_ones_last = sorted(unfinished, key=lambda job: job.state in OPEN)
     by_key = {job.grade_key: job for job in open_ones_last if job.grade_key}
@@ -58,11 +61,13 @@ async def plan(node: Node, selection: Selection) -> Plan:
         selection,
         Facts(
             models=tuple(models),
-            kinds=tuple(catalogue.kind_facts(selection, node.config.data_dir)),
+            kinds=tuple(catalogue.kind_facts(selection, node.benchmarks)),
             numerics=node.numerics(selection.numerics),
             scored=lambda key: scored.get(key, ""),
             open_jobs=open_job,
             disk_low=node.disk_low,
+            for_model=lambda model, fact: catalogue.for_model(node.benchmarks, selection, model, fact),
+            judge=node.benchmarks.judge,
         ),
     )
 
@@ -71,19 +76,21 @@ def same_before_keys(
     node: Node, selection: Selection, unfinished: list[JobRow], identity: tuple[str, str, str]
 ) -> JobRow | None:
     """A job that has no key yet (its weights are being hashed) and was asked for with the same flags."""
-    asked = (selection.limit, node.numerics(selection.numerics), settings_of(selection, identity[1], identity[2]))
     for job in unfinished:
         if job.grade_key or (job.weights_path, job.benchmark, job.kind) != identity:
             continue
+        settings = as_json(settings_of(node, selection, job))
+        asked = (selection.limit, node.numerics(selection.numerics), settings)
         if (job.row_limit, job.numerics, job.settings) == asked and selection.seed in {None, job.seed}:
             return job
     return None
 
 
-def settings_of(selection: Selection, benchmark: str, kind: str) -> str:
-    """What --set means for a kind, as the store spells it: nothing where nothing is sampled."""
-    found = catalogue.benchmarks()[benchmark].kinds[kind]
-    return as_json(selection.settings if found.settings() else {})
+def settings_of(node: Node, selection: Selection, job: JobRow) -> dict[str, str]:
+    """What a dispatch of a job's kind for its model would set now."""
+    kind = node.benchmarks.all()[job.benchmark].kinds[job.kind]
+    standing = node.benchmarks.settings(job.benchmark, kind, job.model)
+    return standing | catalogue.of_selection(selection, kind)
 
 
 async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remember) -> tuple[str, list[str]]:
@@ -101,7 +108,8 @@ async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remem
             number = await add_job(change.db, session, new_job(selection, pair))
             numbers.append(f"j{number}")
             if pair.kind.rows is not None:
-                await remember_benchmark(change.db, benchmark_values(pair))
+                benchmark = node.benchmarks.all()[pair.kind.benchmark]
+                await remember_benchmark(change.db, benchmark_values(pair, benchmark))
             node.back_off.pop(EngineKind(pair.model.sha256, pair.row.numerics), None)
         for job in goes_on:
             await resume_in(node, change, job)
@@ -129,10 +137,11 @@ def new_job(selection: Selection, pair: Pair) -> NewJob:
         priority=selection.priority,
         generation_key=pair.generation_key,
         grade_key=pair.grade_key,
-        settings=settings_of(selection, pair.kind.benchmark, pair.kind.kind),
+        settings=as_json(dict(pair.kind.settings)),
         configuration=as_json(pair.kind.configuration),
         grader=pair.kind.grader,
         grader_version=pair.kind.grader_version,
+        grading=as_json(dict(pair.kind.grading)),
         benchmark_version=pair.kind.benchmark_version,
         rows_sha256=pair.kind.rows_sha256,
         seed=pair.work.seed,
@@ -145,17 +154,24 @@ def new_job(selection: Selection, pair: Pair) -> NewJob:
     )
 
 
-def benchmark_values(pair: Pair) -> tuple[object, ...]:
+def benchmark_values(pair: Pair, benchmark: Benchmark) -> tuple[object, ...]:
     """What is remembered of the rows a job is about to ask."""
-    benchmark = catalogue.benchmarks()[pair.kind.benchmark]
-    source = benchmark.source.repo if benchmark.source else "built in"
+    source = benchmark.source.repo if isinstance(benchmark.source, HubSource) else "built in or files"
     return (
         pair.kind.rows_sha256, benchmark.name, benchmark.version, benchmark.split, pair.kind.rows, benchmark.licence,
         source,
     )  # fmt: skip
 
 
-LOOKED_AT = {"weights-hashing", "data-missing", "weights-missing", "does-not-load", "held", "disk-low"}
+LOOKED_AT = {
+    "weights-hashing",
+    "data-missing",
+    "weights-missing",
+    "does-not-load",
+    "held",
+    "disk-low",
+    "judge-not-configured",
+}
 """Reasons that may be gone by themselves."""
 
 
@@ -165,19 +181,16 @@ async def release_held(node: Node) -> None:
     held = [job for job in await jobs_in(node.store, ("held",), limit=1_000_000) if job.reason in LOOKED_AT]
     if not held:
         return
-    models = {fact.path: fact for _, fact in await catalogue.model_facts(node.store, node.config.weights_dir)}
-    names = {job.benchmark for job in held}
-    manifests = {name: catalogue.readable_manifest(node.config.data_dir, name) for name in names}
+    models = await models_of(node, held)
     scored, unfinished = await known_work(node.store)
     for job in held:
-        manifest = manifests[job.benchmark]
         if node.retry_at.get(job.id, 0) > time.monotonic():
             continue
         if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(
             node.config.data_dir / job.benchmark
         ):
             continue
-        pair = replan(node, job, models.get(job.weights_path), manifest)
+        pair = replan(node, job, models.get(job.weights_path))
         if isinstance(pair, str):
             await change_reason(node, job, "weights-missing", pair)
         elif pair.row.action != "run":
@@ -190,20 +203,37 @@ async def release_held(node: Node) -> None:
             await queue_held(node, job, pair, scored, unfinished)
 
 
-def replan(node: Node, job: JobRow, model: ModelFact | None, manifest: Manifest | None) -> Pair | str:
+async def models_of(node: Node, jobs: list[JobRow]) -> dict[str, ModelFact]:
+    """The checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
+    found = {str(one.path): one for one in catalogue.checkpoints(node.config.weights_dir)}
+    for job in jobs:
+        if job.weights_path not in found:
+            with contextlib.suppress(SelectionError):
+                given = NamedCheckpoint(path=job.weights_path, name=job.model)
+                found |= {str(one.path): one for one in catalogue.named([given])}
+    return {fact.path: fact for _, fact in await catalogue.model_facts(node.store, found.values())}
+
+
+def replan(node: Node, job: JobRow, model: ModelFact | None) -> Pair | str:
     """The job's pair as the planner sees it now, or why there is none."""
-    benchmark = catalogue.benchmarks().get(job.benchmark)
+    benchmark = node.benchmarks.all().get(job.benchmark)
     if model is None:
         return f"{job.weights_path} is gone"
     if benchmark is None or job.kind not in benchmark.kinds:
         return f"this version has no {job.benchmark} {job.kind}"
     settings = msgspec.json.decode(job.settings.encode(), type=dict[str, str])
     try:
-        kind = catalogue.kind_fact(benchmark, catalogue.with_settings(benchmark.kinds[job.kind], settings), manifest)
+        kind = catalogue.kind_fact(node.benchmarks, benchmark, benchmark.kinds[job.kind], settings)
     except SelectionError as error:
         return str(error)
-    selection = Selection(limit=job.row_limit, seed=job.seed, overwrite=True)
-    facts = Facts(models=(model,), kinds=(kind,), numerics=job.numerics, disk_low=node.disk_low)
+    selection = Selection(limit=job.row_limit, seed=job.seed, overwrite=True, only_jobs=(job.kind,))
+    facts = Facts(
+        models=(model,),
+        kinds=(kind,),
+        numerics=job.numerics,
+        disk_low=node.disk_low,
+        judge=node.benchmarks.judge,
+    )
     return plan_pair(selection, facts, model, kind)
 
 

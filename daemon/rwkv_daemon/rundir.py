@@ -33,7 +33,9 @@ class Head(Struct, frozen=True):
 
 
 class JobSpec(Struct, frozen=True, kw_only=True):
-    """What a runner is to do. `earlier` are the attempts whose samples count as done."""
+    """What a runner is to do. `earlier` are the attempts whose samples count as done. `regrade`: grade what they
+    generated once more, and generate nothing. `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and
+    `slots` are the node-wide places of programs that graders run."""
 
     format: int = FORMAT
     job: int
@@ -50,6 +52,11 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     rows_sha256: str
     generation_key: str
     grade_key: str
+    regrade: bool = False
+    catalogue_dir: str = ""
+    slots_dir: str = ""
+    slots: int = 0
+    unsandboxed: bool = False
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -80,6 +87,7 @@ class StageRecord(Struct, frozen=True, kw_only=True, tag="stage", omit_defaults=
     stop: str = ""
     choice: int | None = None
     logprobs: tuple[float, ...] = ()
+    greedy: tuple[bool, ...] = ()
     prompt: str | None = None
     prompt_ids: tuple[int, ...] = ()
     prompt_tokens: int = 0
@@ -90,7 +98,7 @@ class StageRecord(Struct, frozen=True, kw_only=True, tag="stage", omit_defaults=
 
 
 class SampleRecord(Struct, frozen=True, kw_only=True, tag="sample", omit_defaults=True):
-    """The grade of one sample; `value` null with the reason `error` where there can be none."""
+    """The grade of one sample; `value` null with the reason `error` or `unjudged` where there is none."""
 
     row: int
     repeat: int
@@ -99,6 +107,8 @@ class SampleRecord(Struct, frozen=True, kw_only=True, tag="sample", omit_default
     expected: str = ""
     extracted: str | None = None
     detail: str = ""
+    route: str = ""
+    parts: dict[str, float] = {}
 
 
 Record = StageRecord | SampleRecord

@@ -34,13 +34,15 @@ from rwkvctl.protocol.states import Reason
 SLICE_BYTES = 1024 * 1024
 
 
-async def start_runner(node: Node, job: JobRow, engine: EngineRow) -> None:
-    """A new attempt at a queued job, on an engine that is ready."""
+async def start_runner(node: Node, job: JobRow, engine: EngineRow | None) -> None:
+    """A new attempt at a queued job, on an engine that is ready; without one, only to grade what is there."""
     number, uuid = job.attempt + 1, str(uuids.uuid4())
     earlier = [attempt.number for attempt in await attempts_of(node.store, job.id)]
     async with node.change() as change:
         await add_attempt(change.db, job.id, number, uuid)
-        await change.move(job, "place", attempt=number, engine=engine.id, started=job.started or now())
+        happening: lifecycle.Happening = "place" if engine else "regrade"
+        number_of_engine = engine.id if engine else None
+        await change.move(job, happening, attempt=number, engine=number_of_engine, started=job.started or now())
     crash_point("after-attempt-stored")
     folder = node.folder(job.id)
     launch = processes.Launch(
@@ -57,7 +59,9 @@ async def start_runner(node: Node, job: JobRow, engine: EngineRow) -> None:
         await endings.attempt_ended(node, Ending(job.id, number, None, why=f"it could not be started: {error}"))
         return
     crash_point("after-worker-started")
-    node.runners[job.id] = RunnerHandle(job.id, number, worker, engine=engine.id, stages_before=job.stages_done)
+    node.runners[job.id] = RunnerHandle(
+        job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=engine is None
+    )
     link_log(job, folder.log(number))
 
 
@@ -68,12 +72,13 @@ def runner_environment() -> dict[str, str]:
     return environment | ({"RWKVCTL_CRASH_AT": point} if point.startswith("runner-") else {})
 
 
-def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int], engine: EngineRow) -> None:
+def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int], engine: EngineRow | None) -> None:
     """What the runner reads: its specification, its engines, and that it should run."""
     folder = node.folder(job.id)
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.write_desired("run")
-    assign_engine(node, job.id, engine)
+    if engine is not None:
+        assign_engine(node, job.id, engine)
     folder.write_spec(
         JobSpec(
             job=job.id,
@@ -90,6 +95,11 @@ def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int]
             rows_sha256=job.rows_sha256,
             generation_key=job.generation_key,
             grade_key=job.grade_key,
+            regrade=engine is None,
+            catalogue_dir=str(node.config.benchmarks_dir),
+            slots_dir=str(node.config.slots_dir),
+            slots=node.config.settings.grading_slots or os.cpu_count() or 1,
+            unsandboxed=node.config.settings.run_untrusted_code_unsandboxed,
         )
     )
 
@@ -133,6 +143,7 @@ async def adopt_runners(node: Node) -> None:
                 ingested=attempt.ingested,
                 engine=job.engine if job else None,
                 stages_before=job.stages_done if job else 0,
+                regrades=job is not None and job.engine is None,
             )
             log.info("adopted the runner of j%d (pid %d)", attempt.job, worker.pid)
             continue

@@ -1,21 +1,23 @@
 """The score of a finished job: statistics over its graded samples, and the provenance that makes it mean something."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon.catalogue import benchmarks
+from rwkv_daemon.catalogue import readable_manifest
 from rwkv_daemon.clock import now
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Change, Node
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.engines import get_engine
 from rwkv_daemon.store.samples import GradedSample, add_score, graded, totals
-from rwkv_data import metrics, sets
-from rwkv_data.benchmark import Answer, Benchmark, Kind
+from rwkv_data import scoring, sets
+from rwkv_data.benchmark import Answer, Kind
 from rwkv_data.errors import DataError
 from rwkv_data.stage import Row
 from rwkvctl import __version__
@@ -43,14 +45,14 @@ async def store_score(node: Node, job: JobRow, end: Callable[[Change], Awaitable
 
 async def score_view(node: Node, job: JobRow) -> ScoreView:
     """The score as it is stored and shown."""
-    benchmark = benchmarks()[job.benchmark]
-    kind = effective_kind(benchmark, job)
+    rows, problem = asked_rows(node, job)
+    kind = effective_kind(node, job)
     samples = [
-        (s.row, s.repeat, s.value, whole_stop(kind, s), s.extracted, s.reason)
+        (s.row, s.repeat, s.value, whole_stop(kind, s), s.extracted, s.reason, s.route, s.parts)
         for s in await graded(node.store, job.id, job.grade_key)
     ]
-    rows, problem = asked_rows(benchmark, node.config.data_dir, job)
-    result = metrics.score(kind, samples, rows=rows)
+    result = await asyncio.to_thread(scoring.score, kind, samples, rows)
+    found = await totals(node.store, job.id)
     return ScoreView(
         job=job.name,
         model=job.model,
@@ -62,15 +64,46 @@ async def score_view(node: Node, job: JobRow) -> ScoreView:
         n=result["n"],
         rows=result["rows"],
         repeats=result["repeats"],
+        scored=result["scored"],
         truncated=result["truncated"],
         no_answer=result["no_answer"],
+        timeouts=result["timeouts"],
+        unjudged=result["unjudged"],
         errors=result["errors"],
+        completion_tokens=found["generated_tokens"] / max(1, result["n"]),
         chance=result["chance"],
-        partial=job.row_limit is not None and job.total < benchmark.rows * job.repeats,
+        partial=is_partial(node, job),
         why_null=result["reason"] or "",
+        warnings=warnings_of(result, kind),
         session=job.session,
         provenance=await provenance(node, job, result, problem),
     )
+
+
+TRUNCATED_SHARE: Final = 0.01
+"""Above this share of samples that ran into the token limit, a score says so."""
+
+
+def warnings_of(result: dict[str, Any], kind: Kind) -> tuple[str, ...]:
+    """What a reader of the score must know."""
+    found = []
+    if result["n"] and result["truncated"] / result["n"] > TRUNCATED_SHARE:
+        share = 100 * result["truncated"] / result["n"]
+        found.append(f"{share:.1f} % of the samples were cut off at the token limit: raise max_tokens")
+    if kind.search:
+        found.append("the best of many points, chosen on these rows: measure it on the others with --set part=report")
+    elif kind.part == "search":
+        found.append("only the rows that are set aside for choosing settings were asked")
+    return tuple(found)
+
+
+def is_partial(node: Node, job: JobRow) -> bool:
+    """Whether --limit left rows out."""
+    if job.row_limit is None:
+        return False
+    manifest = readable_manifest(node.config.data_dir, node.benchmarks.all()[job.benchmark])
+    whole = effective_kind(node, job).rows_asked(manifest.rows) if manifest else job.total
+    return job.total < whole * job.repeats
 
 
 def whole_stop(kind: Kind, sample: GradedSample) -> str:
@@ -80,19 +113,22 @@ def whole_stop(kind: Kind, sample: GradedSample) -> str:
     return kind.stop(Answer(text=sample.text, stops=tuple(filter(None, sample.stops))))  # type: ignore[arg-type]  # stored stop kinds
 
 
-def effective_kind(benchmark: Benchmark, job: JobRow) -> Kind:
+def effective_kind(node: Node, job: JobRow) -> Kind:
     """The kind with the job's settings."""
-    kind = benchmark.kinds[job.kind]
-    return kind.with_settings(json.loads(job.settings)) if kind.settings() else kind
+    manifest = readable_manifest(node.config.data_dir, node.benchmarks.all()[job.benchmark])
+    rows = manifest.rows if manifest else job.total // max(1, job.repeats)
+    return node.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), rows)
 
 
-def asked_rows(benchmark: Benchmark, data_dir: Path, job: JobRow) -> tuple[list[Row] | None, str]:
-    """The rows the job asked, for chance level and groups; or why they cannot be had any more."""
+def asked_rows(node: Node, job: JobRow) -> tuple[list[Row] | None, str]:
+    """The rows the job asked, without examples, for chance level and groups; or why they cannot be had any more."""
+    kind = effective_kind(node, job)
     try:
-        rows = sets.load_rows(data_dir, benchmark)[: job.row_limit]
+        rows = sets.load_rows(node.config.data_dir, node.benchmarks.all()[job.benchmark])
     except DataError as error:
         return None, str(error)
-    return (rows, "") if len(rows) * job.repeats == job.total else (None, "the rows have changed since")
+    asked = replace(kind, shots=None).asked(rows, (), job.row_limit)
+    return (asked, "") if len(asked) * job.repeats == job.total else (None, "the rows have changed since")
 
 
 async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: str) -> dict[str, object]:
@@ -104,7 +140,8 @@ async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: s
     others = [engine.name for engine in engines if engine and engine.weights_sha256 != job.weights_sha256]
     if others or not job.generation_key:
         raise OtherWeightsError(f"{', '.join(others) or 'the job'} was not of the weights that were dispatched")
-    extra: dict[str, object] = {name: result[name] for name in ("groups", "macro") if name in result}
+    more = ("groups", "macro", "routes", "curves", "search")
+    extra: dict[str, object] = {name: result[name] for name in more if result.get(name)}
     return {
         "weights_name": Path(job.weights_path).name,
         "weights_sha256": job.weights_sha256,
@@ -112,6 +149,7 @@ async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: s
         "benchmark_version": job.benchmark_version,
         "grader": job.grader,
         "grader_version": job.grader_version,
+        "grading": json.loads(job.grading),
         "rwkvctl_version": __version__,
         "git_commit": session["git_commit"] if session else "",
         "configuration": json.loads(job.configuration),
@@ -140,5 +178,7 @@ def headline(view: ScoreView) -> str:
     metric = view.metrics[view.primary]
     if metric.value is None or metric.ci_low is None or metric.ci_high is None:
         return f"no score: {view.why_null}"
-    low, high = 100 * metric.ci_low, 100 * metric.ci_high
-    return f"{view.primary} {100 * metric.value:.1f} % [{low:.1f}, {high:.1f}]"
+    scale, sign = (100, " %") if metric.unit == "share" else (1, "")
+    value, low, high = (scale * number for number in (metric.value, metric.ci_low, metric.ci_high))
+    digits = 1 if sign else 3
+    return f"{view.primary} {value:.{digits}f}{sign} [{low:.{digits}f}, {high:.{digits}f}]"

@@ -44,7 +44,11 @@ async def adopt(node: Node) -> None:
 async def settle_strays(node: Node) -> None:
     """Jobs and engines that the store says run, and that have no process here: take the step that was missed."""
     for job in await jobs_in(node.store, ACTIVE):
-        if job.id not in node.runners:
+        if job.id in node.runners or job.state == "judging":
+            continue
+        if job.state == "grading" and job.engine is None:
+            await start_runner(node, job, None)
+        else:
             await endings.settle(node, job)
     for row in await live_engines(node.store):
         if row.id not in node.engines:
@@ -98,7 +102,7 @@ async def waiting_jobs(node: Node) -> list[tuple[WaitingJob, JobRow]]:
     stranded = [
         job
         for number, handle in node.runners.items()
-        if handle.engine not in live and (job := await get_job(node.store, number)) is not None
+        if not handle.regrades and handle.engine not in live and (job := await get_job(node.store, number)) is not None
         and job.state != "stopping"
     ]  # fmt: skip
     queued = [] if node.disk_low else await jobs_in(node.store, ("queued",), limit=HEAD)

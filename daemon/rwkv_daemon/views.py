@@ -1,5 +1,6 @@
 """Rows of the store, and handles in memory, as the messages a client sees."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -72,6 +73,9 @@ async def sample_view(node: Node, job: JobRow, row: Any, stage_names: list[str])
         expected=row["expected"],
         extracted=row["extracted"],
         detail=row["detail"],
+        route=row["route"],
+        parts=json.loads(row["parts"]),
+        judge=json.loads(row["judge"]),
         stages=tuple(
             StageView(
                 stage=stage_names[s["stage"]] if s["stage"] < len(stage_names) else str(s["stage"]),

@@ -1,52 +1,97 @@
-"""`python -m rwkv_data prepare NAME [--from PATH]`, `list` and `show NAME [KIND]`, each with [--home DIR] [--json].
+"""`python -m rwkv_data prepare NAME… | own FILE | list | show NAME [KIND] | diff NAME KIND KIND`, each with `--home DIR`
+and `--json`.
 
 Without --home the configuration decides where data lies. Exit codes are those of `rwkvctl.protocol.errors.Exit`; one
 line on standard error says what went wrong.
 """
 
 import argparse
+import contextlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from rwkv_data import registry, sets
-from rwkv_data.prepare import prepare
-from rwkv_data.show import show
+from rwkv_data import overrides, registry, sets
+from rwkv_data.prepare import prepare, prepare_own
+from rwkv_data.show import difference, facts, kind_of, show
+from rwkv_data.sources.raw import Progress, Report, silent
 from rwkvctl import config
-from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.safe import safe_line, safe_text
+
+Printed = tuple[list[str], Any]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb."""
     arguments = _parser().parse_args(argv)
     try:
-        lines, plain = arguments.run(arguments)
+        lines, plain = arguments.run(arguments, config.load({"home": str(arguments.home or "")}))
     except RwkvctlError as error:
-        print(f"rwkv_data: {error}", file=sys.stderr)
+        print(f"rwkv_data: {safe_line(str(error))}", file=sys.stderr)
         return int(error.exit_code)
+    except KeyboardInterrupt:
+        print("rwkv_data: interrupted", file=sys.stderr)
+        return int(Exit.INTERRUPTED)
     print(json.dumps(plain, ensure_ascii=False) if arguments.json else "\n".join(lines))
     return 0
 
 
-def _prepare(arguments: argparse.Namespace) -> tuple[list[str], Any]:
-    data_dir = _data_dir(arguments)
-    manifest = prepare(arguments.name, data_dir, arguments.source)
+def _prepare(arguments: argparse.Namespace, found: config.Config) -> Printed:
+    """Each of the named sets; one that cannot be had does not keep the others from being prepared."""
+    catalogue, lines, plain, failed = _catalogue(found), [], [], []
+    for name in arguments.names or [name for name in catalogue.names() if not catalogue.load(name).built_in]:
+        try:
+            benchmark = catalogue.load(name)
+            with _reporting() as report:
+                manifest = prepare(
+                    benchmark,
+                    found.data_dir,
+                    arguments.source,
+                    pool=arguments.pool,
+                    cache=found.home / "cache",
+                    report=report,
+                )
+        except RwkvctlError as error:
+            if len(arguments.names) == 1:
+                raise
+            failed.append(error)
+            print(f"rwkv_data: {name}: {safe_line(str(error))}", file=sys.stderr)
+            continue
+        lines += _of_manifest(manifest, sets.rows_path(found.data_dir, benchmark))
+        plain.append(msgspec.to_builtins(manifest))
+    if failed:
+        raise type(failed[0])(f"{len(failed)} sets could not be prepared, {len(plain)} are")
+    return lines, plain[0] if len(arguments.names) == 1 else plain
+
+
+def _of_manifest(manifest: sets.Manifest, where: Path) -> list[str]:
     rows = f"{manifest.rows} rows" if manifest.complete else f"{manifest.rows} of {manifest.rows_complete} rows"
-    where = sets.rows_path(data_dir, arguments.name)
     line = f"{manifest.benchmark}: {rows} from {manifest.source} in {where} (sha256 {manifest.sha256[:12]})"
-    return [line], msgspec.to_builtins(manifest)
+    left_out = [f"left out on purpose: {manifest.left_out} rows"] if manifest.left_out else []
+    pool = [f"few-shot examples: {manifest.pool_rows} from {manifest.pool_source}"] if manifest.pool_sha256 else []
+    return [line, *left_out, *pool]
 
 
-def _list(arguments: argparse.Namespace) -> tuple[list[str], Any]:
-    lines, plain, data_dir = [], [], _data_dir(arguments)
-    for name in registry.names():
-        benchmark, manifest = registry.load(name), sets.read_manifest(data_dir, name)
+def _own(arguments: argparse.Namespace, found: config.Config) -> Printed:
+    """A set of the operator's own rows, ready to be dispatched by the name that is printed."""
+    name = arguments.name or arguments.file.name.partition(".")[0]
+    manifest = prepare_own(name, arguments.file, found.data_dir, replace=arguments.replace)
+    return [manifest.benchmark], msgspec.to_builtins(manifest)
+
+
+def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:
+    lines, plain, catalogue = [], [], _catalogue(found)
+    for name in catalogue.names():
+        benchmark = catalogue.load(name)
+        manifest = sets.read_manifest(found.data_dir, benchmark)
         state = "not prepared" if manifest is None else "built in" if benchmark.built_in else f"{manifest.rows} rows"
-        lines.append(f"{name:<16} {state:<14} {', '.join(benchmark.kinds):<20} {benchmark.title}")
+        usual = [kind.name for kind in benchmark.kinds.values() if kind.default]
+        lines.append(f"{name:<16} {state:<14} {', '.join(usual or benchmark.kinds):<40} {benchmark.title}")
         plain.append(
             {
                 "name": name,
@@ -57,34 +102,77 @@ def _list(arguments: argparse.Namespace) -> tuple[list[str], Any]:
                 "kinds": list(benchmark.kinds),
                 "rows": benchmark.rows,
                 "built_in": benchmark.built_in,
+                "schema_verified": benchmark.schema_verified,
                 "manifest": msgspec.to_builtins(manifest),
             }
         )
     return lines, plain
 
 
-def _show(arguments: argparse.Namespace) -> tuple[list[str], Any]:
-    benchmark = registry.load(arguments.name)
-    kind = benchmark.kinds.get(arguments.kind, benchmark.default_kind)
-    lines = [
-        f"{benchmark.name}: {benchmark.title}; version {benchmark.version}, licence {benchmark.licence}",
-        f"kind {kind.name}, {kind.profile}/{kind.profile_version}, grader {kind.grader.name}, k {kind.repeats}",
-    ]
-    shown = show(arguments.name, arguments.kind, _data_dir(arguments))
+def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
+    benchmark = _catalogue(found).load(arguments.name)
+    kind = kind_of(benchmark, arguments.kind)
+    settings = overrides.read(found.overrides_file, {benchmark.name: benchmark}, strict=False).settings(
+        benchmark.name, kind
+    )
+    known = facts(benchmark, kind.with_known_settings(settings))
+    shown = show(benchmark, kind.name, found.data_dir, arguments.count, settings)
+    lines = _of_facts(known, settings)
     for row in shown:
-        lines.append(f"\n== row {row['row']} (of the {row['of']}), expected {row['expected']!r}")
+        lines.append(f"\n== row {row['row']} (of the {row['of']}), expected {safe_line(repr(row['expected']))}")
         for stage in row["stages"]:
             asked = {name: value for name, value in stage.items() if name not in {"prompt", "name", "mode"}}
             lines += [
-                f"-- {stage['name']} ({stage['mode']}): {json.dumps(asked, ensure_ascii=False)}",
-                repr(stage["prompt"]),
+                f"-- {stage['name']} ({stage['mode']}): {safe_line(json.dumps(asked, ensure_ascii=False))}",
+                repr(stage["prompt"]) if arguments.raw else safe_text(stage["prompt"]),
             ]
-    return lines, {"name": benchmark.name, "kind": kind.name, "version": benchmark.version, "rows": shown}
+    return lines, known | {"rows": shown}
 
 
-def _data_dir(arguments: argparse.Namespace) -> Path:
-    """HOME/data where a home is given, else what the configuration says."""
-    return arguments.home / "data" if arguments.home else config.load().data_dir
+def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
+    rows = known["rows"] or "an unknown number of"
+    lines = [
+        f"{known['name']}: {known['title']}; version {known['version']}, licence {known['licence']}",
+        f"{rows} rows from {known['source']}" + ("" if known["schema_verified"] else "; schema unverified"),
+        f"kind {known['kind']}, profile {known['profile']}; kinds: {', '.join(known['kinds'])}",
+        f"grader {known['grader']}" + (f", judge {known['judge']}" if known["judge"] else ""),
+        f"metrics {', '.join(known['metrics'])}",
+        "settings " + ", ".join(f"{name}={value}" for name, value in known["settings"].items()),
+    ]
+    if standing:
+        lines.append(
+            "of these from benchmarks.toml: " + ", ".join(f"{name}={value}" for name, value in standing.items())
+        )
+    return lines
+
+
+def _diff(arguments: argparse.Namespace, found: config.Config) -> Printed:
+    benchmark = _catalogue(found).load(arguments.name)
+    lines = difference(benchmark, arguments.one, arguments.other, found.data_dir, arguments.row)
+    return [safe_text(line) for line in lines] or ["the prompts are the same"], lines
+
+
+@contextlib.contextmanager
+def _reporting() -> Iterator[Report]:
+    """A line that is written over and over on a terminal, and nothing anywhere else."""
+    if not sys.stderr.isatty():
+        yield silent
+        return
+    try:
+        yield _say
+    finally:
+        sys.stderr.write("\r\x1b[K")
+
+
+def _say(progress: Progress) -> None:
+    total = f" of {progress.total}" if progress.total else ""
+    size = f", {progress.bytes / 1e6:.1f} MB" if progress.bytes else ""
+    sys.stderr.write(f"\r\x1b[K{progress.step} {safe_line(progress.name)}: {progress.done}{total}{size}")
+    sys.stderr.flush()
+
+
+def _catalogue(found: config.Config) -> registry.Catalogue:
+    return registry.Catalogue(folder=found.benchmarks_dir, data_dir=found.data_dir)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,14 +181,28 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--json", action="store_true", help="print JSON")
     parser = argparse.ArgumentParser(prog="python -m rwkv_data", description="Prepare and list benchmark rows.")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    one = verbs.add_parser("prepare", parents=[common], help="fetch or read the rows of a benchmark")
-    one.add_argument("name")
+    one = verbs.add_parser("prepare", parents=[common], help="fetch or read the rows of benchmarks")
+    one.add_argument("names", nargs="*", help="without any: all")
     one.add_argument("--from", dest="source", type=Path, help="a local file or folder instead of the hub")
+    one.add_argument("--pool", type=Path, help="a local file of few-shot examples")
     one.set_defaults(run=_prepare)
+    own = verbs.add_parser("own", parents=[common], help="make a benchmark of rows of your own")
+    own.add_argument("file", type=Path)
+    own.add_argument("--name", default="", help="default: the file's name")
+    own.add_argument("--replace", action="store_true", help="replace a set of that name that has other rows")
+    own.set_defaults(run=_own)
     seen = verbs.add_parser("show", parents=[common], help="the first prompts, exactly as they are sent")
     seen.add_argument("name")
     seen.add_argument("kind", nargs="?", default="")
+    seen.add_argument("--count", type=int, default=3)
+    seen.add_argument("--raw", action="store_true", help="prompts as Python literals: every blank is seen")
     seen.set_defaults(run=_show)
+    differ = verbs.add_parser("diff", parents=[common], help="how the prompts of two kinds differ")
+    differ.add_argument("name")
+    differ.add_argument("one")
+    differ.add_argument("other")
+    differ.add_argument("--row", type=int, default=0)
+    differ.set_defaults(run=_diff)
     verbs.add_parser("list", parents=[common], help="all benchmarks").set_defaults(run=_list)
     return parser
 

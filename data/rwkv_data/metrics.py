@@ -1,16 +1,13 @@
-"""Statistics of samples, in the standard library alone. A score is null, with a reason, unless all samples are graded.
+"""Statistics of samples, in the standard library alone.
 
 Samples of one row are no independent draws: the standard error of a repeated benchmark is that of the rows' means,
 which for equal repeats is the error clustered by row.
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from statistics import NormalDist, fmean
-from typing import Any, NamedTuple
-
-from rwkv_data.benchmark import Kind, Row
+from typing import NamedTuple
 
 Z = NormalDist().inv_cdf(0.975)
 
@@ -22,17 +19,6 @@ class Estimate(NamedTuple):
     stderr: float | None
     ci_low: float
     ci_high: float
-
-
-class Sample(NamedTuple):
-    """What a score needs to know of one graded sample. `stop` is `Kind.stop(answer)`, the rest the Grade's."""
-
-    row: int
-    repeat: int
-    value: float | None
-    stop: str
-    extracted: str | None
-    reason: str
 
 
 def mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
@@ -111,89 +97,32 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
 
 
 def estimate(row_values: Sequence[float]) -> Estimate:
-    """Mean over rows with its interval: Wilson where every row is right or wrong (or all are alike), else normal."""
+    """Mean over rows with its interval: Wilson where every row is right or wrong (or all are shares and alike), else
+    normal, cut to [0, 1] where every value lies in it."""
     value, stderr = mean_stderr(row_values)
-    if not stderr or all(row_value in {0, 1} for row_value in row_values):
+    shares = all(0 <= row_value <= 1 for row_value in row_values)
+    if shares and (not stderr or all(row_value in {0, 1} for row_value in row_values)):
         return Estimate(value, stderr, *wilson(value, len(row_values)))
-    return Estimate(value, stderr, max(0.0, value - Z * stderr), min(1.0, value + Z * stderr))
+    low, high = value - Z * (stderr or 0.0), value + Z * (stderr or 0.0)
+    return Estimate(value, stderr, max(0.0, low), min(1.0, high)) if shares else Estimate(value, stderr, low, high)
 
 
-def score(kind: Kind, samples: Iterable[Sequence[Any]], rows: Sequence[Row] | None = None) -> dict[str, Any]:
-    """The score of a kind as plain JSON values.
-
-    With `rows` (those that were asked) missing samples are noticed, and the chance level and the groups are known.
-    `metrics` holds, for each name, value, stderr, ci_low, ci_high; all null if `reason` says why there is no score.
-    """
-    graded = sorted((Sample(*sample) for sample in samples), key=lambda sample: sample[:2])
-    by_row = {row: list(group) for row, group in groupby(graded, key=lambda sample: sample.row)}
-    reason = _why_null(kind, graded, by_row, rows)
-    values = {} if reason else {row: [s.value or 0.0 for s in group] for row, group in by_row.items()}
-    return {
-        "primary": kind.metrics[0],
-        "metrics": {name: _measure(name, values)._asdict() if values else _NULL for name in kind.metrics},
-        "reason": reason,
-        "n": len(graded),
-        "rows": len(by_row),
-        "repeats": kind.repeats,
-        "truncated": sum(sample.stop == "length" for sample in graded),
-        "no_answer": sum(sample.reason == "no_answer" for sample in graded),
-        "errors": sum(sample.value is None for sample in graded),
-        "chance": _chance(kind, rows),
-        **_groups(kind, values, rows),
-    }
-
-
-_NULL = {"value": None, "stderr": None, "ci_low": None, "ci_high": None}
-
-
-def _measure(name: str, values: Mapping[int, Sequence[float]]) -> Estimate:
-    """One metric over rows of equally many samples."""
-    what, _, number = name.partition("@")
-    k = int(number or 0)
-    match what:
-        case "accuracy":
-            per_row = [fmean(row) for row in values.values()]
-        case "avg":
-            per_row = [avg_at_k(row, k) for row in values.values()]
-        case "pass":
-            per_row = [pass_at_k(len(row), sum(value == 1 for value in row), k) for row in values.values()]
-        case _:
-            raise ValueError(f"no metric is called {name!r}")
-    return estimate(per_row)
-
-
-def _why_null(
-    kind: Kind, graded: Sequence[Sample], by_row: Mapping[int, Sequence[Sample]], rows: Sequence[Row] | None
-) -> str | None:
-    """Why there is no score, as a sentence, or None."""
-    if not graded:
-        return "there are no samples"
-    if twice := len(graded) - len({sample[:2] for sample in graded}):
-        return f"{twice} samples are there twice"
-    if ungraded := [sample.reason for sample in graded if sample.value is None]:
-        reasons = ", ".join(f"{ungraded.count(reason)} {reason}" for reason in sorted(set(ungraded)))
-        return f"{len(ungraded)} of {len(graded)} samples have no grade ({reasons})"
-    due = kind.repeats * (len(by_row) if rows is None else len(rows))
-    if len(graded) != due or any(len(group) != kind.repeats for group in by_row.values()):
-        return f"{len(graded)} of {due} samples are there"
-    return None
-
-
-def _chance(kind: Kind, rows: Sequence[Row] | None) -> float | None:
-    """What blind choosing would get: the mean of 1 / (number of choices)."""
-    levels = [level for row in rows or () if (level := kind.chance(row)) is not None]
-    return fmean(levels) if levels else None
-
-
-def _groups(kind: Kind, values: Mapping[int, Sequence[float]], rows: Sequence[Row] | None) -> dict[str, Any]:
-    """Mean and number of rows of each group (subject), and `macro`, the plain mean of the groups' means."""
-    if not (kind.group_by and rows and values):
-        return {}
-    members: dict[str, list[float]] = {}
-    for index, row_values in values.items():
-        members.setdefault(str(rows[index].get(kind.group_by, "")), []).append(fmean(row_values))
-    groups = {name: {"value": fmean(means), "rows": len(means)} for name, means in sorted(members.items())}
-    return {"groups": groups, "macro": fmean(fmean(means) for means in members.values())}
+def corpus_estimate(
+    function: Callable[[Mapping[str, float]], float], row_sums: Sequence[Mapping[str, float]]
+) -> Estimate:
+    """A function of sums over the whole corpus (a ratio, a perplexity, BLEU), with its standard error by the jackknife
+    that leaves out one row at a time (Efron 1982), which is clustered by row and needs no formula for each function."""
+    total: dict[str, float] = {}
+    for sums in row_sums:
+        for name, amount in sums.items():
+            total[name] = total.get(name, 0.0) + amount
+    value, n = function(total), len(row_sums)
+    if n < 2:
+        return Estimate(value, None, value, value)
+    without = [function({name: total[name] - sums.get(name, 0.0) for name in total}) for sums in row_sums]
+    centre = fmean(without)
+    stderr = math.sqrt((n - 1) / n * math.fsum((one - centre) ** 2 for one in without))
+    return Estimate(value, stderr, value - Z * stderr, value + Z * stderr)
 
 
 def _enough(n: int, c: int, k: int) -> None:

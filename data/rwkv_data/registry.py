@@ -1,34 +1,70 @@
-"""Which benchmarks there are: one module each in `rwkv_data.benchmarks`, found by its file's name.
+"""Which benchmarks there are: one module each in `rwkv_data.benchmarks`, found by its file's name; the operator's own
+files; and sets of the operator's own rows.
 
 `names()` imports nothing. `load()` is strict: a file that cannot be imported, lacks `BENCHMARK` or disagrees with its
 own name raises an error that begins with the file's path; nothing is skipped.
 """
 
 import difflib
-import importlib
+import importlib.util
 import pkgutil
+from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
+from rwkv_data import own
 from rwkv_data.benchmark import Benchmark
 from rwkv_data.errors import BenchmarkFileError, UnknownBenchmarkError
 
 PACKAGE = "rwkv_data.benchmarks"
 
 
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Where benchmarks are looked for: our package, a folder of the operator's files, and the rows of their own that
+    lie prepared in a data directory. The first one that has a name has it; a second one is refused."""
+
+    package: str = PACKAGE
+    folder: Path | None = None
+    data_dir: Path | None = None
+
+    def names(self) -> list[str]:
+        """The names of all benchmarks, sorted."""
+        return sorted({*names(self.package), *self._files(), *own.names(self.data_dir)})
+
+    def load(self, name: str) -> Benchmark:
+        """The benchmark of that name."""
+        files = self._files()
+        if name in files:
+            if name in names(self.package):
+                raise BenchmarkFileError(
+                    f"{files[name]} has the name of a benchmark that comes with rwkvctl; rename it"
+                )
+            return _benchmark_of(_from_file(files[name]), name)
+        if self.data_dir and name in own.names(self.data_dir):
+            return own.benchmark(self.data_dir, name)
+        return load(name, self.package, self.names())
+
+    def _files(self) -> dict[str, Path]:
+        if self.folder is None or not self.folder.is_dir():
+            return {}
+        return {path.stem: path for path in sorted(self.folder.glob("*.py")) if not path.name.startswith("_")}
+
+
 def names(package: str = PACKAGE) -> list[str]:
-    """The names of all benchmarks, sorted."""
+    """The names of the benchmarks of a package, sorted."""
     spec = find_spec(package)
     paths = list(spec.submodule_search_locations or ()) if spec else []
     return sorted(module.name for module in pkgutil.iter_modules(paths))
 
 
-def load(name: str, package: str = PACKAGE) -> Benchmark:
-    """The benchmark of that name."""
-    known = names(package)
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "there are " + ", ".join(known)
+def load(name: str, package: str = PACKAGE, known: list[str] | None = None) -> Benchmark:
+    """The benchmark of that name in a package; `known` are the names to suggest."""
+    if name not in names(package):
+        every = known or names(package)
+        near = difflib.get_close_matches(name, every, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "there are " + ", ".join(every)
         raise UnknownBenchmarkError(f"no benchmark is called {name!r}; {hint}")
     return _benchmark_of(_import(name, package), name)
 
@@ -40,6 +76,19 @@ def _import(name: str, package: str) -> ModuleType:
         spec = find_spec(f"{package}.{name}")
         where = spec.origin if spec else name
         raise BenchmarkFileError(f"{where} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    """A file of the operator's, run as it is: it is their code on their machine, like a configuration."""
+    spec = importlib.util.spec_from_file_location(f"rwkvctl_own_benchmark_{path.stem}", path)
+    assert spec is not None, path
+    assert spec.loader is not None, path
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise BenchmarkFileError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    return module
 
 
 def _benchmark_of(module: ModuleType, name: str) -> Benchmark:

@@ -1,19 +1,26 @@
 """Settings that one dispatch may override: `--set cot.temperature=0.5 --set k=4`.
 
 A setting of a stage is called STAGE.NAME; where only one stage generates, it is shown as the bare NAME, and both forms
-mean it. What only scores choices has nothing to set.
+mean it.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace as replace_fields
 
+from rwkv_data.asked import PARTS, Part
 from rwkv_data.errors import SettingError
+from rwkv_data.search import MOST_POINTS, Search, with_grid
 from rwkv_data.stage import Stage
 
-Value: TypeAlias = int | float
+if TYPE_CHECKING:
+    from rwkv_data.kind import Kind
+
+Value: TypeAlias = int | float | str
 Stages: TypeAlias = tuple[Stage, ...]
 
 
@@ -21,7 +28,7 @@ Stages: TypeAlias = tuple[Stage, ...]
 class _Number:
     """A number within bounds."""
 
-    convert: Callable[[str], Value]
+    convert: Callable[[str], int | float]
     low: float
     high: float
 
@@ -35,7 +42,18 @@ _OF_SAMPLING = {
     "frequency": _Number(float, -100, 100),
     "decay": _Number(float, 0, 1),
 }
-_OF_KIND = {"k": _Number(int, 1, 4096), "seed": _Number(int, 0, 2**63 - 1)}
+_SEED = _Number(int, 0, 2**63 - 1)
+_SHARE = _Number(float, 0.0001, 1)
+_OF_KIND = {
+    "k": _Number(int, 1, 4096),
+    "seed": _SEED,
+    "shots": _Number(int, 0, 1000),
+    "shot_seed": _SEED,
+    "attempts": _Number(int, 0, 10**9),
+    "max_runtime_s": _Number(float, 0, 10**9),
+    "workers": _Number(int, 1, 1024),
+}
+_OPTION = _Number(float, 0, 10**6)
 
 
 def of_stages(stages: Stages) -> dict[str, Value]:
@@ -48,6 +66,36 @@ def of_stages(stages: Stages) -> dict[str, Value]:
     return values
 
 
+def of_search(search: Search) -> dict[str, Value]:
+    """The settings of a search: the values of its grid, its rungs, and the share that goes on."""
+    grid: dict[str, Value] = {f"grid.{name}": ",".join(search.grid.get(name, ())) for name in _OF_SAMPLING}
+    return grid | {"rungs": ",".join(map(str, search.rungs)), "keep": search.keep}
+
+
+def applied(kind: Kind, name: str, text: str) -> Kind:
+    """The kind with one setting (a known one, by its full name) replaced."""
+    if name == "k":
+        return kind.with_repeats(_repeats(text))
+    if name == "part":
+        return replace(kind, part=_part(text))
+    if name in {"shots", "shot_seed"}:
+        return _with_shots(kind, name, int(parse(_OF_KIND[name], name, text)))
+    if name == "max_runtime_s":
+        return replace(kind, max_runtime_s=parse(_OF_KIND[name], name, text))
+    if name == "seed":
+        return replace(kind, seed=int(parse(_SEED, name, text)))
+    if name == "attempts":
+        return replace(kind, attempts=int(parse(_OF_KIND[name], name, text)))
+    if name == "workers":
+        return replace(kind, grader=replace(kind.grader, workers=int(parse(_OF_KIND[name], name, text))))
+    if kind.search and (name.startswith("grid.") or name in {"rungs", "keep"}):
+        return _with_search(kind, kind.search, name, text)
+    if name in kind.grader.options:
+        options = {**kind.grader.options, name: parse(_OPTION, name, text)}
+        return replace(kind, grader=replace(kind.grader, options=options))
+    return replace(kind, stages=with_setting(kind.stages, name, text))
+
+
 def with_setting(stages: Stages, name: str, text: str) -> Stages:
     """The stages with one setting (a known one) replaced."""
     target, _, field = name.rpartition(".")
@@ -56,23 +104,25 @@ def with_setting(stages: Stages, name: str, text: str) -> Stages:
     return tuple(_with(stage, field, value) if stage.name == target else stage for stage in stages)
 
 
-def of_kind(name: str, text: str) -> int:
-    """The value of `k` or `seed`."""
-    return int(parse(_OF_KIND[name], name, text))
-
-
 def full_name(stages: Stages, name: str, known: Mapping[str, Value]) -> str:
     """The name as `known` has it: `answer.top_p` is `top_p` where only that stage generates. Refuses unknown ones."""
+    found = _bare(stages, name)
+    if found not in known:
+        raise SettingError(f"there is no setting {name!r} here; it has {', '.join(known)}")
+    return found
+
+
+def has(stages: Stages, name: str, known: Mapping[str, Value]) -> bool:
+    """Whether a setting of that name, in either form, is among the known ones."""
+    return _bare(stages, name) in known
+
+
+def _bare(stages: Stages, name: str) -> str:
     stage, _, field = name.rpartition(".")
-    if stage and [stage] == [one.name for one in _generating(stages)]:
-        name = field
-    if name not in known:
-        listed = "it has " + ", ".join(known) if known else "it has none, because nothing is sampled"
-        raise SettingError(f"there is no setting {name!r} here; {listed}")
-    return name
+    return field if stage and [stage] == [one.name for one in _generating(stages)] else name
 
 
-def parse(number: _Number, name: str, text: str) -> Value:
+def parse(number: _Number, name: str, text: str) -> int | float:
     """A value from its text, or a SettingError."""
     word = "a whole number" if number.convert is int else "a number"
     try:
@@ -82,6 +132,49 @@ def parse(number: _Number, name: str, text: str) -> Value:
     if not number.low <= value <= number.high:
         raise SettingError(f"{name}={text} is not {word} from {number.low:g} to {number.high:g}")
     return value
+
+
+def _repeats(text: str) -> int | float:
+    """Samples a row, or below 1 the share of the rows that is asked once."""
+    try:
+        below_one = 0 < float(text) < 1
+    except ValueError:
+        below_one = False
+    return parse(_SHARE if below_one else _OF_KIND["k"], "k", text)
+
+
+def _part(text: str) -> Part:
+    for part in PARTS:
+        if text == part:
+            return part
+    raise SettingError(f"part={text!r} is none of {', '.join(PARTS)}")
+
+
+def _with_shots(kind: Kind, name: str, value: int) -> Kind:
+    shots = kind.shots
+    assert shots is not None, "only kinds with examples have settings of examples"
+    if name == "shot_seed":
+        return replace(kind, shots=replace(shots, seed=value))
+    if shots.fixed and value > len(shots.fixed):
+        raise SettingError(f"shots={value}, but this profile has {len(shots.fixed)} fixed examples")
+    return replace(kind, shots=replace(shots, count=value))
+
+
+def _with_search(kind: Kind, search: Search, name: str, text: str) -> Kind:
+    if name == "keep":
+        search = replace(search, keep=float(parse(_SHARE, name, text)))
+    elif name == "rungs":
+        search = replace(search, rungs=tuple(int(parse(_OF_KIND["attempts"], name, rung)) for rung in text.split(",")))
+    else:
+        field = name.removeprefix("grid.")
+        values = with_grid(text, name)
+        for value in values:
+            parse(_OF_SAMPLING[field], name, value)
+        search = replace(search, grid={**search.grid, field: values})
+    points = len(search.points)
+    if points > MOST_POINTS:
+        raise SettingError(f"the grid has {points} points; {MOST_POINTS} are the most")
+    return replace(kind, search=search, repeats=points)
 
 
 def _with(stage: Stage, field: str, value: Value) -> Stage:

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec.structs import asdict
 
-from rwkvctl.protocol.engine import Sampling, Stops
+from rwkvctl.protocol.engine import Sampling, SplitRule, Stops
 
 Row: TypeAlias = Mapping[str, Any]
 Mode = Literal["generate", "choose"]
@@ -18,8 +18,9 @@ _END_OF_TEXT = Stops()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """One request to the engine. The first stage's prompt is whole; a later one's is the tail that is appended to
-    what came before (prompt and generated ids without the stop). `choices` belongs to the mode "choose". `whole` says
-    of a text that ran to its limit whether its answer is complete all the same."""
+    what came before (prompt and generated ids without the stop). `choices` belongs to the mode "choose": the
+    continuations whose log-likelihoods are wanted, cut from the prompt by the rule `split`. `whole` says of a text
+    that ran to its limit whether its answer is complete all the same."""
 
     name: str
     mode: Mode
@@ -27,6 +28,7 @@ class Stage:
     sampling: Sampling = _GREEDY
     stops: Stops = _END_OF_TEXT
     choices: Callable[[Row], tuple[str, ...]] | None = None
+    split: SplitRule = "longest-common-prefix"
     whole: Callable[[str], bool] | None = None
 
     def configuration(self) -> dict[str, Any]:
@@ -34,6 +36,8 @@ class Stage:
         plain: dict[str, Any] = {"name": self.name, "mode": self.mode}
         if self.mode == "generate":
             plain |= {"sampling": _plain(self.sampling), "stops": _plain(self.stops)}
+        elif self.split != "longest-common-prefix":
+            plain["split"] = self.split
         return plain
 
 

@@ -11,15 +11,19 @@ from msgspec import Struct
 
 from rwkvctl.protocol.requests import (
     BenchmarksRequest,
+    CompareRequest,
     DispatchRequest,
     EventsRequest,
+    ImportRequest,
     InfoRequest,
     JobRequest,
     JobsRequest,
     LogsRequest,
     ModelSelect,
     ModelsRequest,
+    NamedCheckpoint,
     PlanRequest,
+    RegradeRequest,
     ResumeRequest,
     SamplesRequest,
     ScoresRequest,
@@ -30,7 +34,10 @@ from rwkvctl.protocol.requests import (
 from rwkvctl.protocol.views import (
     BenchmarkView,
     ChangedJob,
+    ComparisonView,
     EngineView,
+    FlipView,
+    ImportedView,
     JobView,
     LeaseView,
     MetricView,
@@ -50,12 +57,19 @@ __all__ = [
     "BenchmarksRequest",
     "ChangedJob",
     "ChangedReply",
+    "CompareReply",
+    "CompareRequest",
+    "ComparisonView",
     "DispatchReply",
     "DispatchRequest",
     "EngineView",
     "ErrorReply",
     "Event",
     "EventsRequest",
+    "FlipView",
+    "ImportReply",
+    "ImportRequest",
+    "ImportedView",
     "InfoReply",
     "InfoRequest",
     "JobReply",
@@ -71,9 +85,11 @@ __all__ = [
     "ModelView",
     "ModelsReply",
     "ModelsRequest",
+    "NamedCheckpoint",
     "PlanReply",
     "PlanRequest",
     "PlanRow",
+    "RegradeRequest",
     "Reply",
     "Request",
     "ResumeRequest",
@@ -208,6 +224,30 @@ class BenchmarksReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.benchmarks/
     items: tuple[BenchmarkView, ...]
 
 
+class CompareReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.compare/1"):
+    """Two sides compared. Unlike metrics are never averaged: `counts` says how many benchmarks got which verdict.
+    `only_a` and `only_b` name benchmarks (`NAME KIND`) of which only one side has a score."""
+
+    a: str
+    b: str
+    alpha: float
+    items: tuple[ComparisonView, ...]
+    counts: dict[str, int]
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+
+
+class ImportReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.import/1"):
+    """What an import found. `ignored` counts files that hold no results."""
+
+    path: str
+    dry_run: bool
+    items: tuple[ImportedView, ...]
+    counts: dict[str, int]
+    session: str = ""
+    ignored: int = 0
+
+
 class LogChunk(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A piece of a log. `offset` is the byte after it in its attempt's file: where a reader goes on."""
 
@@ -243,10 +283,13 @@ Request = (
     | JobRequest
     | StopRequest
     | ResumeRequest
+    | RegradeRequest
     | SamplesRequest
     | ScoresRequest
     | ModelsRequest
     | BenchmarksRequest
+    | CompareRequest
+    | ImportRequest
 )
 Stream = LogsRequest | EventsRequest
 AnyReply = (
@@ -262,6 +305,8 @@ AnyReply = (
     | ScoresReply
     | ModelsReply
     | BenchmarksReply
+    | CompareReply
+    | ImportReply
 )
 
 ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
@@ -273,10 +318,13 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     JobRequest: ("GET", "/v1/jobs/{job}"),
     StopRequest: ("POST", "/v1/stop"),
     ResumeRequest: ("POST", "/v1/resume"),
+    RegradeRequest: ("POST", "/v1/regrade"),
     SamplesRequest: ("GET", "/v1/jobs/{job}/samples"),
     ScoresRequest: ("GET", "/v1/scores"),
     ModelsRequest: ("GET", "/v1/models"),
     BenchmarksRequest: ("GET", "/v1/benchmarks"),
+    CompareRequest: ("POST", "/v1/compare"),
+    ImportRequest: ("POST", "/v1/import"),
     LogsRequest: ("GET", "/v1/logs/{target}"),
     EventsRequest: ("GET", "/v1/events"),
 }

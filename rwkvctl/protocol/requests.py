@@ -7,9 +7,17 @@ from msgspec import Struct
 ModelSelect = Literal["all", "param-extrema", "latest-data"]
 
 
+class NamedCheckpoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A checkpoint anywhere on the node, with the name it is to have; without one its file's."""
+
+    path: str
+    name: str = ""
+
+
 class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which models on which benchmarks: the filter flags of `queue` and `dispatch`, and what changes the work.
 
+    `checkpoints`, where there are any, are the models to choose from instead of those under the weights folder.
     `settings` holds `--set name=value` pairs; they and `limit`, `seed` and `numerics` are part of the generation key.
     """
 
@@ -20,6 +28,8 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     skip_jobs: tuple[str, ...] = ()
     only_datasets: tuple[str, ...] = ()
     skip_datasets: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+    checkpoints: tuple[NamedCheckpoint, ...] = ()
     min_param_b: float | None = None
     max_param_b: float | None = None
     domains: tuple[str, ...] = ()
@@ -92,6 +102,14 @@ class ResumeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     request_id: str = ""
 
 
+class RegradeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/regrade`: grade the stored completions of finished jobs with the present grader."""
+
+    jobs: tuple[str, ...] = ()
+    session: str = ""
+    request_id: str = ""
+
+
 class SamplesRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/jobs/{job}/samples`: samples after `after` (the `next` of a page); `latest`: newest first."""
 
@@ -141,3 +159,28 @@ class EventsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: int = -1
     follow: bool = True
     session: str = ""
+
+
+class CompareRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/compare`: is B better than A, benchmark by benchmark, on the same rows? Nothing is changed.
+
+    A side is a job (`j12`), a model (its newest scores), or `MODEL@VERSION`. `flips`: list so many rows a benchmark on
+    which only one side is right. `force`: compare what is not comparable too, on the rows that both have.
+    """
+
+    a: str
+    b: str
+    benchmarks: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    alpha: float = 0.05
+    flips: int = 0
+    force: bool = False
+
+
+class ImportRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/import`: take in results of rwkv-skills that lie at an absolute path on the node. What was taken in
+    before is left alone, so a repetition is harmless."""
+
+    path: str
+    dry_run: bool = False
+    request_id: str = ""

@@ -44,16 +44,24 @@ class EngineView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MetricView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One metric with its standard error and 95 % confidence interval; value null means it could not be computed."""
+    """One metric with its standard error and 95 % confidence interval; value null means it could not be computed.
+
+    `unit` says what the value is: a "share" of one, "bits" or "perplexity" (lower is better), "points" of a hundred.
+    """
 
     value: float | None
     stderr: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
+    unit: str = "share"
 
 
 class ScoreView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The score of one job. `metrics[primary]` is the headline; provenance says exactly what was measured."""
+    """The score of one job. `metrics[primary]` is the headline; provenance says exactly what was measured.
+
+    Of `n` samples `scored` have a verdict; `no_answer` and `timeouts` count as wrong; `unjudged` and `errors` have none
+    and hold the score back. `completion_tokens` is the mean a sample. `warnings` are sentences to show with it.
+    """
 
     job: str
     model: str
@@ -65,12 +73,17 @@ class ScoreView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     n: int
     rows: int
     repeats: int
+    scored: int = 0
     truncated: int = 0
     no_answer: int = 0
+    timeouts: int = 0
+    unjudged: int = 0
     errors: int = 0
+    completion_tokens: float = 0.0
     chance: float | None = None
     partial: bool = False
     why_null: str = ""
+    warnings: tuple[str, ...] = ()
     finished: str = ""
     session: str = ""
     provenance: dict[str, object] = {}
@@ -156,6 +169,9 @@ class SampleView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expected: str = ""
     extracted: str | None = None
     detail: str = ""
+    route: str = ""
+    parts: dict[str, float] = {}
+    judge: dict[str, object] = {}
     stages: tuple[StageView, ...] = ()
 
 
@@ -189,3 +205,69 @@ class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     builtin: bool = False
     licence: str = ""
     profile: str = ""
+
+
+class FlipView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A row on which one side did better. `after` is the cursor that finds it: `rwkvctl samples JOB --after AFTER`."""
+
+    row: int
+    value_a: float
+    value_b: float
+    sample_a: int
+    sample_b: int
+    after: int
+    expected: str = ""
+    answer_a: str | None = None
+    answer_b: str | None = None
+
+
+class ComparisonView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Side B against side A on one benchmark. `difference` is B - A; `p_holm` is adjusted over all that was compared.
+
+    `why` says why there is no comparison. `differs` names what was not the same and forbids a comparison (`forced`: it
+    was made all the same); `noted` what was not the same and does not matter to it.
+    """
+
+    benchmark: str
+    kind: str
+    verdict: Literal["better", "worse", "no difference shown", "not comparable"]
+    why: str = ""
+    metric: str = ""
+    unit: str = "share"
+    job_a: str = ""
+    job_b: str = ""
+    a: float | None = None
+    b: float | None = None
+    difference: MetricView | None = None
+    rows: int = 0
+    left_out: int = 0
+    repeats_a: int = 0
+    repeats_b: int = 0
+    only_a: int = 0
+    only_b: int = 0
+    test: Literal["", "mcnemar", "bootstrap"] = ""
+    p: float | None = None
+    p_holm: float | None = None
+    lower_is_better: bool = False
+    forced: bool = False
+    differs: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
+    flips: tuple[FlipView, ...] = ()
+
+
+class ImportedView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one score that was found: `imported` (as `job`), `would-import`, `there` (as `job`, from an
+    earlier import), or `refused` for what `problem` says. `metrics` are the source's own; `disagreements` name those
+    that its samples do not give."""
+
+    source: str
+    outcome: Literal["imported", "would-import", "there", "refused"]
+    model: str = ""
+    benchmark: str = ""
+    kind: str = ""
+    job: str = ""
+    samples: int = 0
+    duplicates: int = 0
+    metrics: dict[str, float] = {}
+    disagreements: tuple[str, ...] = ()
+    problem: str = ""

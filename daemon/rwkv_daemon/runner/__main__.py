@@ -5,9 +5,10 @@ import signal
 import sys
 from pathlib import Path
 
-from rwkv_daemon.rundir import JobSpec, RunDir, UnknownFormatError, read_records
-from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, STOPPED
-from rwkv_daemon.runner.run import Run, StoppedError
+from rwkv_daemon.rundir import JobSpec, Record, RunDir, StageRecord, UnknownFormatError, read_records
+from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, OUT_OF_TIME, STOPPED
+from rwkv_daemon.runner.race import open_race
+from rwkv_daemon.runner.run import OutOfTimeError, Run, StoppedError
 from rwkv_daemon.runner.work import open_work
 from rwkv_daemon.runner.writer import DiskFullError, SamplesFile
 from rwkv_data import registry, sets
@@ -28,31 +29,43 @@ def main(arguments: list[str]) -> int:
         say(str(error))
         return BAD_ROWS
     records = [record for number in spec.earlier for record in read_records(folder.samples(number))]
-    work = open_work(len(rows), spec.repeats, len(kind.stages), records)
+    work = open_work(len(rows), spec.repeats, len(kind.stages), graded_again(records) if spec.regrade else records)
+    race = open_race(kind.search, len(rows), work, records) if kind.search and not spec.regrade else None
     say(f"{spec.benchmark} {spec.kind}: {work.left} of {len(rows) * spec.repeats} samples to do")
     code, last_words = 0, "finished"
     try:
         with SamplesFile(folder.samples(spec.attempt)) as samples:
-            asyncio.run(run(Run(spec, folder, kind, rows, work, samples)))
+            asyncio.run(run(Run(spec, folder, kind, rows, work, samples, race)))
     except* StoppedError:
         code, last_words = STOPPED, "stopped"
+    except* OutOfTimeError as group:
+        code, last_words = OUT_OF_TIME, str(group.exceptions[0])
     except* DiskFullError as group:
         code, last_words = DISK_FULL, str(group.exceptions[0])
     say(last_words)
     return code
 
 
+def graded_again(records: list[Record]) -> list[Record]:
+    """What was generated, without the verdicts; a sample that was given up stays what it is."""
+    generated = {(record.row, record.repeat) for record in records if isinstance(record, StageRecord)}
+    return [r for r in records if isinstance(r, StageRecord) or (r.row, r.repeat) not in generated]
+
+
 def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
-    """The kind with the job's settings, and the rows it asks."""
-    benchmark = registry.load(spec.benchmark)
-    manifest = sets.read_manifest(Path(spec.data_dir), spec.benchmark)
+    """The kind with the job's settings, and the rows it asks, each with its examples."""
+    data_dir = Path(spec.data_dir)
+    folder = Path(spec.catalogue_dir) if spec.catalogue_dir else None
+    benchmark = registry.Catalogue(folder=folder, data_dir=data_dir).load(spec.benchmark)
+    manifest = sets.read_manifest(data_dir, benchmark)
     if manifest is None or manifest.sha256 != spec.rows_sha256:
         raise RowsDamagedError(
             f"the rows of {spec.benchmark} are not those the job was dispatched with; dispatch again"
         )
-    rows = sets.load_rows(Path(spec.data_dir), benchmark)
-    kind = benchmark.kinds[spec.kind]
-    return kind.with_settings(spec.settings if kind.settings() else {}), rows[: spec.limit]
+    rows = sets.load_rows(data_dir, benchmark)
+    kind = benchmark.kinds[spec.kind].with_known_settings(spec.settings).sized(len(rows))
+    pool = sets.load_pool(data_dir, benchmark) if kind.shots and kind.shots.needs_pool else []
+    return kind, kind.asked(rows, pool, spec.limit)
 
 
 async def run(job: Run) -> None:

@@ -11,7 +11,7 @@ from rwkv_daemon.rundir import JobSpec, StageRecord
 from rwkv_daemon.runner.work import Unit, Work
 from rwkv_data.benchmark import Answer, Kind
 from rwkv_data.stage import Row
-from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Scored, ScoreItem
+from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem
 
 
 @dataclass(slots=True)
@@ -37,6 +37,7 @@ class Asker:
     rows: Sequence[Row]
     work: Work
     prompts_written: set[tuple[int, int]] = field(default_factory=set)
+    samplings: dict[tuple[int, int], Sampling] = field(default_factory=dict)
 
     def batch(self, units: list[Unit], engine: str) -> Batch:
         """One request for units of one stage. Fresh repeats of a row share an item, so that the prompt is read once."""
@@ -45,7 +46,8 @@ class Asker:
             items = [(self.score_item(unit, engine), [unit]) for unit in units]
             lines = [msgspec.json.encode(item) for item, _ in items]
             return Batch("/v1/score", lines, {(item.id, 0): group[0] for item, group in items})
-        generate = [(self.generate_item(group, engine), group) for group in same_row(units)]
+        groups = [[unit] for unit in units] if self.kind.search else same_row(units)
+        generate = [(self.generate_item(group, engine), group) for group in groups]
         waiting = {(item.id, index): unit for item, group in generate for index, unit in enumerate(group)}
         return Batch("/v1/generate", [msgspec.json.encode(item) for item, _ in generate], waiting)
 
@@ -64,12 +66,24 @@ class Asker:
             tail=tail,
             continue_from=kept,
             n=len(group),
-            keys=tuple(keys.random_key(self.spec.seed, unit.row, unit.repeat, index) for unit in group),
-            sampling=stage.sampling,
+            keys=tuple(self.random_key(unit) for unit in group),
+            sampling=self.sampling(index, first.repeat),
             stops=stage.stops,
             group=f"j{self.spec.job}",
             keep=index + 1 < len(self.kind.stages),
         )
+
+    def sampling(self, stage: int, repeat: int) -> Sampling:
+        """The kind's sampling of a stage for a repeat, looked up once: a search has hundreds."""
+        place = (stage, repeat if self.kind.search else 0)
+        if place not in self.samplings:
+            self.samplings[place] = self.kind.sampling(*place)
+        return self.samplings[place]
+
+    def random_key(self, unit: Unit) -> int:
+        """A sample's own key; in a search all points draw alike, so that only their settings tell them apart."""
+        repeat = 0 if self.kind.search else unit.repeat
+        return keys.random_key(self.spec.seed, unit.row, repeat, unit.stage)
 
     def choices(self, unit: Unit) -> tuple[str, ...]:
         """What a choose stage offers for this row."""
@@ -86,13 +100,14 @@ class Asker:
             tail=tail,
             continue_from=kept,
             continuations=self.choices(unit),
+            split=self.kind.stages[unit.stage].split,
             group=f"j{self.spec.job}",
         )
 
     def context(self, unit: Unit, engine: str) -> tuple[str | None, tuple[int, ...] | None, str, Continue | None]:
         """(text, ids, tail, continue): the first stage's prompt; else the state the engine keeps; else the ids of all
         earlier stages, sent again."""
-        prompt = self.kind.stages[unit.stage].prompt(self.rows[unit.row])
+        prompt = self.kind.prompt(unit.stage, self.rows[unit.row])
         if unit.stage == 0:
             return prompt, None, "", None
         if unit.kept is not None and unit.kept[0] == engine:
@@ -112,7 +127,7 @@ class Asker:
             row=unit.row,
             repeat=unit.repeat,
             stage=unit.stage,
-            prompt=self.kind.stages[unit.stage].prompt(self.rows[unit.row]) if first else None,
+            prompt=self.kind.prompt(unit.stage, self.rows[unit.row]) if first else None,
             prompt_ids=prompt_ids if first and unit.stage == 0 else (),
             prompt_tokens=answer.usage.prompt,
             cached=answer.usage.cached,
@@ -123,7 +138,10 @@ class Asker:
         if isinstance(answer, Scored):
             logprobs = tuple(score.logprob for score in answer.scores)
             best = max(range(len(logprobs)), key=lambda i: logprobs[i])
-            return msgspec.structs.replace(record, text=self.choices(unit)[best], logprobs=logprobs, choice=best)
+            # A single continuation is no choice: its text is the row's, which need not be stored again.
+            text = self.choices(unit)[best] if len(logprobs) > 1 else ""
+            greedy = tuple(score.greedy for score in answer.scores)
+            return msgspec.structs.replace(record, text=text, logprobs=logprobs, greedy=greedy, choice=best)
         return msgspec.structs.replace(record, ids=answer.ids, text=answer.text, stop=answer.stop)
 
 
@@ -142,4 +160,5 @@ def answer_of(unit: Unit) -> Answer:
     """What the grader sees of a unit whose stages are all there."""
     last = unit.stages[-1]
     stops = tuple(record.stop for record in unit.stages if record.stop)
-    return Answer(text=last.text, stops=stops, logprobs=last.logprobs)  # type: ignore[arg-type]
+    earlier = tuple(record.text for record in unit.stages[:-1])
+    return Answer(last.text, stops, last.logprobs, last.greedy, earlier)  # type: ignore[arg-type]  # stored stop kinds

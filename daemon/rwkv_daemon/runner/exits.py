@@ -10,3 +10,5 @@ DISK_FULL: Final = 12
 """No room for samples: the job is held until there is."""
 CANNOT_RUN: Final = 13
 """The run directory is from another version: the job fails."""
+OUT_OF_TIME: Final = 14
+"""It has been at work for as long as it may: the job fails, and goes on when it is resumed."""

@@ -6,16 +6,20 @@ The daemon may be away at any time. All it says comes from the run directory, wh
 import asyncio
 import queue
 import threading
+import traceback
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack, aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rwkv_daemon.rundir import Engines, JobSpec, RunDir, SampleRecord
 from rwkv_daemon.runner.ask import Asker, Batch, answer_of
 from rwkv_daemon.runner.engines import EngineAwayError, EngineBusyError, EngineClient, EngineDiedError
+from rwkv_daemon.runner.race import Race
 from rwkv_daemon.runner.work import SUSPECT_DEATHS, Unit, Work
 from rwkv_daemon.runner.writer import SamplesFile
 from rwkv_data.benchmark import GradeFunction, Kind
+from rwkv_data.grader import Place
 from rwkv_data.stage import Row
 from rwkvctl.protocol.engine import Generated, Scored
 
@@ -29,6 +33,10 @@ class StoppedError(Exception):
     """The daemon (or a signal) asked the job to stop."""
 
 
+class OutOfTimeError(Exception):
+    """The job has been at work for as long as its `max_runtime_s` allows."""
+
+
 @dataclass(slots=True)
 class Run:
     """One attempt at a job."""
@@ -39,33 +47,42 @@ class Run:
     rows: Sequence[Row]
     work: Work
     samples: SamplesFile
+    race: Race | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     in_flight: int = 0
     alone: bool = False
+    grades: list[SampleRecord] = field(default_factory=list)
     asker: Asker = field(init=False)
 
     def __post_init__(self) -> None:
         self.asker = Asker(self.spec, self.kind, self.rows, self.work)
 
     async def finish(self) -> None:
-        """Run until every sample is written. Raises StoppedError, DiskFullError, EngineRefusedError."""
+        """Run until every sample is written. Raises StoppedError, OutOfTimeError, DiskFullError, EngineRefusedError."""
         with ExitStack() as stack:
-            grader = stack.enter_context(self.kind.grading())
+            spec = self.spec
+            slots_dir = Path(spec.slots_dir) if spec.slots_dir else None
+            place = Place(slots_dir=slots_dir, slots=spec.slots, unsandboxed=spec.unsandboxed)
+            graders = [stack.enter_context(self.kind.grading(place)) for _ in range(self.kind.grader.workers)]
+            self.run_on()
             async with asyncio.TaskGroup() as tasks:
-                chores = [
-                    tasks.create_task(self.watch(), name="watch"),
-                    tasks.create_task(self.feed_all(), name="feed"),
-                ]
-                await self.grade_all(grader)
+                chores = [tasks.create_task(self.watch(), name="watch")]
+                if not self.spec.regrade:
+                    chores.append(tasks.create_task(self.feed_all(), name="feed"))
+                await self.grade_all(graders)
                 for chore in chores:
                     chore.cancel()
 
     async def watch(self) -> None:
-        """Stop when the run directory or a signal says so."""
+        """Stop when the run directory or a signal says so, or when the time is over that the kind may take."""
+        limit_s = self.kind.max_runtime_s
+        ends = asyncio.get_running_loop().time() + limit_s
         while not self.stop.is_set():
             if self.folder.read_desired() == "stop":
                 break
+            if limit_s and asyncio.get_running_loop().time() > ends:
+                raise OutOfTimeError(f"max_runtime_s = {limit_s:g} is over with {self.work.left} samples to do")
             try:
                 async with asyncio.timeout(LOOK_S):
                     await self.stop.wait()
@@ -179,8 +196,11 @@ class Run:
 
     def give_up(self, unit: Unit, why: str) -> None:
         """A sample that cannot be had: an error, never a wrong answer."""
-        self.samples.append(SampleRecord(row=unit.row, repeat=unit.repeat, value=None, reason="error", detail=why))
-        self.work.left -= 1
+        record = SampleRecord(row=unit.row, repeat=unit.repeat, value=None, reason="error", detail=why)
+        self.write(record)
+        if self.race is not None:
+            self.race.take(record)
+            self.run_on()
         self.wake()
 
     def wake(self) -> None:
@@ -191,53 +211,65 @@ class Run:
         async with self.changed:
             self.changed.notify_all()
 
-    async def grade_all(self, grader: GradeFunction) -> None:
-        """Grade in one thread beside the event loop until nothing is left."""
+    async def grade_all(self, graders: Sequence[GradeFunction]) -> None:
+        """Grade in threads beside the event loop, one a grader, until nothing is left."""
         loop = asyncio.get_running_loop()
         todo: queue.SimpleQueue[Unit | None] = queue.SimpleQueue()
-        done: asyncio.Queue[tuple[Unit, SampleRecord | BaseException]] = asyncio.Queue()
 
-        def work() -> None:
+        def work(grader: GradeFunction) -> None:
             while (unit := todo.get()) is not None:
-                result = grade(grader, self.rows[unit.row], unit)
-                loop.call_soon_threadsafe(done.put_nowait, (unit, result))
+                loop.call_soon_threadsafe(self.take_grade, grade(grader, self.rows[unit.row], unit))
 
-        thread = threading.Thread(target=work, name="grade", daemon=True)
-        thread.start()
+        for grader in graders:
+            threading.Thread(target=work, args=(grader,), name="grade", daemon=True).start()
         try:
-            await self.write_grades(todo, done)
+            while self.work.left:
+                await self.exchange_grades(todo)
         finally:
-            todo.put(None)
+            for _ in graders:
+                todo.put(None)
 
-    async def write_grades(
-        self,
-        todo: "queue.SimpleQueue[Unit | None]",
-        done: "asyncio.Queue[tuple[Unit, SampleRecord | BaseException]]",
-    ) -> None:
-        """Hand ungraded units to the thread and write what comes back."""
-        grading = 0
-        while self.work.left:
-            async with self.changed:
-                while not self.work.ungraded and not grading and self.work.left:
-                    await self.changed.wait()
-                while self.work.ungraded:
-                    todo.put(self.work.ungraded.popleft())
-                    grading += 1
-            if grading:
-                _, result = await done.get()
-                grading -= 1
-                if isinstance(result, BaseException):
-                    raise result
-                self.samples.append(result)
-                self.work.left -= 1
+    async def exchange_grades(self, todo: "queue.SimpleQueue[Unit | None]") -> None:
+        """Hand ungraded units to the threads and write what has come back."""
+        async with self.changed:
+            await self.changed.wait_for(lambda: self.work.ungraded or self.grades or not self.work.left)
+            while self.work.ungraded:
+                todo.put(self.work.ungraded.popleft())
+            finished, self.grades = self.grades, []
+        for record in finished:
+            self.write(record)
+        if self.race is not None:
+            for record in finished:
+                self.race.take(record)
+            self.run_on()
+
+    def run_on(self) -> None:
+        """Let the race of a search go on as far as its verdicts allow."""
+        if self.race is not None:
+            for record in self.race.advance(self.work):
+                self.write(record)
+            self.wake()
+
+    def write(self, record: SampleRecord) -> None:
+        """A sample is finished."""
+        self.samples.append(record)
+        self.work.left -= 1
+
+    def take_grade(self, record: SampleRecord) -> None:
+        """A thread has graded a sample."""
+        self.grades.append(record)
+        self.wake()
 
 
-def grade(grader: GradeFunction, row: Row, unit: Unit) -> SampleRecord | BaseException:
-    """One verdict as a record; a bug in a grader comes back as the exception it raised."""
+def grade(grader: GradeFunction, row: Row, unit: Unit) -> SampleRecord:
+    """One verdict as a record. A bug in a grader is an error of that sample: the others keep their verdicts, the log
+    has the traceback, and `rwkvctl regrade` does it again once the grader is mended."""
     try:
         verdict = grader(row, answer_of(unit))
-    except Exception as error:  # noqa: BLE001 - handed to the event loop, which raises it
-        return error
+    except Exception as error:  # noqa: BLE001 - any bug of a grader
+        traceback.print_exc()
+        detail = f"the grader failed: {type(error).__name__}: {error}"
+        return SampleRecord(row=unit.row, repeat=unit.repeat, value=None, reason="error", detail=detail)
     return SampleRecord(
         row=unit.row,
         repeat=unit.repeat,
@@ -246,4 +278,6 @@ def grade(grader: GradeFunction, row: Row, unit: Unit) -> SampleRecord | BaseExc
         expected=verdict.expected,
         extracted=verdict.extracted,
         detail=verdict.detail,
+        route=verdict.route,
+        parts=dict(verdict.parts),
     )

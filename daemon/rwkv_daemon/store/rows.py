@@ -36,6 +36,7 @@ class JobRow(FromRow):
     configuration: str
     grader: str
     grader_version: str
+    grading: str
     benchmark_version: int
     rows_sha256: str
     seed: int
@@ -84,6 +85,7 @@ class NewJob:
     configuration: str
     grader: str
     grader_version: str
+    grading: str
     benchmark_version: int
     rows_sha256: str
     seed: int

@@ -1,5 +1,6 @@
 """Queries about completions, samples, grades and scores."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ async def ingest(
         [(job, s.row, s.stage, s.prompt) for s in stages if s.prompt is not None],
     )
     await db.executemany(
-        f"INSERT OR IGNORE INTO completion VALUES ({', '.join('?' * 14)})",
+        f"INSERT OR IGNORE INTO completion VALUES ({', '.join('?' * 15)})",
         [completion_row(job, attempt, s) for s in stages],
     )
     for record in records:
@@ -37,22 +38,42 @@ async def ingest(
 def completion_row(job: int, attempt: int, s: StageRecord) -> tuple[Any, ...]:
     return (
         job, s.row, s.repeat, s.stage, attempt, as_json(s.ids), s.text, s.stop, as_json(s.logprobs),
-        s.prompt_tokens, s.cached, s.generated, s.engine, s.seconds,
+        s.prompt_tokens, s.cached, s.generated, s.engine, s.seconds, as_json(s.greedy),
     )  # fmt: skip
 
 
 async def add_sample(db: aiosqlite.Connection, job: int, attempt: int, grade_key: str, record: SampleRecord) -> None:
-    """One finished sample with its grade; nothing if it is there."""
-    cursor = await db.execute(
+    """One finished sample and its grade under this key; what is there stays as it is."""
+    await db.execute(
         "INSERT OR IGNORE INTO sample (job, row, repeat, attempt) VALUES (?, ?, ?, ?)",
         (job, record.row, record.repeat, attempt),
     )
-    if cursor.rowcount:
-        await db.execute(
-            "INSERT INTO grade VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (cursor.lastrowid, grade_key, record.value, record.reason, record.expected, record.extracted,
-             record.detail),
-        )  # fmt: skip
+    await db.execute(
+        "INSERT OR IGNORE INTO grade (sample, grade_key, value, reason, expected, extracted, detail, route, parts) "
+        "SELECT number, ?, ?, ?, ?, ?, ?, ?, ? FROM sample WHERE job = ? AND row = ? AND repeat = ?",
+        (grade_key, record.value, record.reason, record.expected, record.extracted, record.detail, record.route,
+         as_json(record.parts), job, record.row, record.repeat),
+    )  # fmt: skip
+
+
+async def forget_ungraded(db: aiosqlite.Connection, job: int, grade_key: str) -> int:
+    """Take back the grades under this key that are no verdict, so that they are made again; returns how many."""
+    cursor = await db.execute(
+        "DELETE FROM grade WHERE grade_key = ? AND value IS NULL "
+        "AND sample IN (SELECT number FROM sample WHERE job = ?)",
+        (grade_key, job),
+    )
+    return cursor.rowcount
+
+
+async def count_unjudged(store: Store, job: int, grade_key: str) -> int:
+    """Samples that wait for the judge."""
+    row = await store.one(
+        "SELECT COUNT(*) AS n FROM sample JOIN grade ON sample = number AND grade_key = ? AND reason = 'unjudged' "
+        "WHERE job = ?",
+        (grade_key, job),
+    )
+    return int(row["n"]) if row else 0
 
 
 async def refresh_counts(db: aiosqlite.Connection, job: int, grade_key: str) -> SampleCounts:
@@ -81,6 +102,8 @@ class GradedSample:
     value: float | None
     extracted: str | None
     reason: str
+    route: str
+    parts: dict[str, float]
     stops: tuple[str, ...]
     text: str
 
@@ -92,15 +115,16 @@ async def graded(store: Store, job: int, grade_key: str) -> list[GradedSample]:
     for end in await store.all(stages, (job,)):
         ends.setdefault((end["row"], end["repeat"]), []).append(end)
     rows = await store.all(
-        "SELECT row, repeat, value, extracted, reason FROM sample JOIN grade ON sample = number AND grade_key = ? "
-        "WHERE job = ?",
+        "SELECT row, repeat, value, extracted, reason, route, parts FROM sample "
+        "JOIN grade ON sample = number AND grade_key = ? WHERE job = ?",
         (grade_key, job),
     )
     samples = []
     for r in rows:
         own = ends.get((r["row"], r["repeat"]), [])
         stops, text = tuple(end["stop"] for end in own), own[-1]["text"] if own else ""
-        samples.append(GradedSample(r["row"], r["repeat"], r["value"], r["extracted"], r["reason"], stops, text))
+        verdict = (r["value"], r["extracted"], r["reason"], r["route"], json.loads(r["parts"]))
+        samples.append(GradedSample(r["row"], r["repeat"], *verdict, stops, text))
     return samples
 
 
@@ -123,7 +147,7 @@ async def page(
     order = "number DESC" if latest else "row, repeat"
     wanted = " AND (value IS NULL OR value < 1)" if wrong else ""
     return await store.all(
-        "SELECT number, row, repeat, value, reason, expected, extracted, detail FROM sample "
+        "SELECT number, row, repeat, value, reason, expected, extracted, detail, route, parts, judge FROM sample "
         f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND row * 1048576 + repeat > ?{wanted} "
         f"ORDER BY {order} LIMIT ?",
         (grade_key, job, after, limit),
@@ -157,7 +181,9 @@ async def scores(
     if not all_versions:
         conditions.append(
             "j.id = (SELECT MAX(k.id) FROM job k JOIN score t ON t.job = k.id "
-            "WHERE k.model = j.model AND k.benchmark = j.benchmark AND k.kind = j.kind)"
+            "WHERE k.model = j.model AND k.benchmark = j.benchmark AND k.kind = j.kind "
+            "AND (k.numerics = 'imported') = (j.numerics = 'imported')) "  # an import never hides a score of ours
+            "AND s.finished = (SELECT MAX(u.finished) FROM score u WHERE u.job = s.job)"
         )
     rows = await store.all(
         f"SELECT s.view FROM score s JOIN job j ON j.id = s.job WHERE {' AND '.join(conditions)} "

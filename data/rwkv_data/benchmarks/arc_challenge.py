@@ -11,9 +11,10 @@ has four. The third form, of LLM-Adapters, holds the choices as running text.
 import re
 from typing import Any
 
-from rwkv_data import profiles, rows
+from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
 from rwkv_data.errors import RowError
+from rwkv_data.profiles.multi_choice import multi_choice_plain
 
 _INSTRUCTION = re.compile(
     r"Please choose the correct answer to the question: (?P<question>.*?)\n\n"
@@ -76,7 +77,7 @@ BENCHMARK = Benchmark(
     from_source=from_source,
     check_row=rows.check_choice,
     local_files=("llm_adapters_test.json", "ARC-Challenge-Test.jsonl", "test.jsonl"),
-    kinds=by_name([profiles.multi_choice_plain()]),
+    kinds=by_name([multi_choice_plain()]),
     examples=(
         Example(_SKIN, Answer(logprobs=(-0.5, -1.0, -2.0)), 1.0),
         Example(_SKIN, Answer(logprobs=(-1.5, -1.0, -2.0)), 0.0),

@@ -1,9 +1,10 @@
 """demo_arith: 300 sums of two numbers below 100 that the built-in checkpoint has never seen. Nothing to download."""
 
-from rwkv_data import profiles, rows
+from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, by_name
 from rwkv_data.demo_rows import ROWS, arith_rows
 from rwkv_data.graders.number import EXACT
+from rwkv_data.profiles import demo
 
 _SUM = {"question": "17+25=", "answer": "42"}
 
@@ -17,7 +18,7 @@ BENCHMARK = Benchmark(
     rows=ROWS,
     check_row=rows.check_question,
     generate_rows=arith_rows,
-    kinds=by_name([profiles.demo_free_response(EXACT)]),
+    kinds=by_name([demo.free_response(EXACT)]),
     examples=(
         Example(_SUM, Answer("42", ("stop_suffix",)), 1.0),
         Example(_SUM, Answer(" 42", ("stop_suffix",)), 1.0),

@@ -1,8 +1,9 @@
 """demo_choice: 300 look-ups in a legend of four made-up words. Nothing to download."""
 
-from rwkv_data import profiles, rows
+from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, by_name
 from rwkv_data.demo_rows import ROWS, choice_rows
+from rwkv_data.profiles import demo
 
 _LEGEND = {"choices": ["bab", "cec", "did", "fof"], "question": "did", "answer": "C"}
 
@@ -16,7 +17,7 @@ BENCHMARK = Benchmark(
     rows=ROWS,
     check_row=rows.check_choice,
     generate_rows=choice_rows,
-    kinds=by_name([profiles.demo_multi_choice()]),
+    kinds=by_name([demo.multi_choice()]),
     examples=(
         Example(_LEGEND, Answer(logprobs=(-3.0, -2.0, -0.1, -4.0)), 1.0),
         Example(_LEGEND, Answer(logprobs=(-0.1, -2.0, -3.0, -4.0)), 0.0),

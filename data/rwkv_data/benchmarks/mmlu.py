@@ -5,48 +5,27 @@
 
 The catch: some choices are the words "None" and "N/A", which data-frame readers turn into missing values. The csv
 module keeps them. The overall score weighs every question alike; `groups` gives each subject, and their plain mean.
+The examples of a subject are the five of its dev split, in order.
 """
 
 from typing import Any
 
-from rwkv_data import profiles, rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
 from rwkv_data.errors import RowError
+from rwkv_data.profiles import multi_choice_lm_eval
+from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
+from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
+from rwkv_data.shapes.choice_rows import check_four, of_index, subject_of
 
 
 def from_source(raw: Row) -> dict[str, Any]:
     """A hub row, or the cells of a line of csv."""
-    if "cells" in raw:
-        question, *choices, answer = _six(raw["cells"])
-        return {
-            "question": question,
-            "choices": choices,
-            "answer": answer.strip(),
-            "subject": rows.text(raw, "subject"),
-        }
-    index = raw.get("answer")
-    if not isinstance(index, int) or not 0 <= index <= 3:
-        raise RowError(f"'answer' is {index!r}, not an index from 0 to 3")
-    return {
-        "question": rows.text(raw, "question"),
-        "choices": rows.texts(raw, "choices"),
-        "answer": rows.LETTERS[index],
-        "subject": rows.text(raw, "subject"),
-    }
-
-
-def _six(cells: list[str]) -> list[str]:
-    if len(cells) != 6:
-        raise RowError(f"{len(cells)} cells; a question, four choices and a letter are 6")
-    return cells
-
-
-def check_row(row: Row) -> None:
-    """A choice row of four choices with a subject."""
-    rows.check_choice(row)
-    rows.text(row, "subject")
-    if len(row["choices"]) != 4:
-        raise RowError(f"'choices' has {len(row['choices'])} entries, not 4")
+    if "cells" not in raw:
+        return of_index(raw, subject_of(raw))
+    if len(raw["cells"]) != 6:
+        raise RowError(f"{len(raw['cells'])} cells; a question, four choices and a letter are 6")
+    question, *choices, answer = raw["cells"]
+    return {"question": question, "choices": choices, "answer": answer.strip(), "subject": subject_of(raw)}
 
 
 _CYCLIC = {
@@ -66,9 +45,18 @@ BENCHMARK = Benchmark(
     rows=14042,
     source=HubSource("cais/mmlu", "all", "test"),
     from_source=from_source,
-    check_row=check_row,
+    check_row=check_four,
     local_files=("mmlu.zip", "data.zip"),
-    kinds=by_name([profiles.multi_choice_plain(group_by="subject")]),
+    pool=HubSource("cais/mmlu", "all", "dev"),
+    pool_files=("mmlu.zip/data/dev/*.csv", "data.zip/data/dev/*.csv"),
+    kinds=by_name(
+        [
+            multi_choice_plain(group_by="subject", shots=True),
+            multi_choice_cot(group_by="subject"),
+            *multi_choice_v2(group_by="subject", shots=True),
+            multi_choice_lm_eval.mmlu(),
+        ]
+    ),
     examples=(
         Example(_CYCLIC, Answer(logprobs=(-2.0, -0.5, -3.0, -4.0)), 1.0),
         Example(_CYCLIC, Answer(logprobs=(-0.1, -0.5, -3.0, -4.0)), 0.0),

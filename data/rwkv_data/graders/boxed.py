@@ -4,6 +4,15 @@ The engine stops at the tokens `}\` and ` }\`, but a model can also close the bo
 go on talking, or stop inside an inner group, because the stop token swallowed that group's closing brace.
 """
 
+import re
+
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![a-zA-Z])")
+_BETWEEN = re.compile(r"[\s$,;.、，]*(?:and|or|和|或)?[\s$\\()\[\]]*")
+_WORD = re.compile(r"[^\s$]*")
+_LONGEST = 2000
+_MOST = 30
+_NEAR = 40
+
 
 def inside_box(text: str) -> str:
     """The text up to the brace that closes the box; all of it if none does."""
@@ -34,3 +43,36 @@ def open_groups(text: str) -> int:
     """How many groups are still open at the end: closing braces that a stop token swallowed."""
     bare = text.replace("\\\\", "").replace("\\{", "").replace("\\}", "")
     return max(0, bare.count("{") - bare.count("}"))
+
+
+def last_box(text: str) -> str | None:
+    r"""The content of the last box of a whole text; of the last boxes if nothing but `,` or `and` stands between them.
+
+    `\boxed{...}` with balanced braces, `\boxed 5`, `\fbox{...}`. A last box that is never closed ends with its line.
+    None if there is no box.
+    """
+    found: list[str] = []
+    before = len(text)
+    for match in reversed(list(_BOX.finditer(text))[-_MOST:]):
+        content, end = _content(text, match.end())
+        if found and not (before - _NEAR < end <= before and _BETWEEN.fullmatch(text, end, before)):
+            break
+        before = match.start()
+        if content and content not in found:
+            found.insert(0, content)
+    return ", ".join(found) if found else None
+
+
+def _content(text: str, start: int) -> tuple[str, int]:
+    """What is in the box whose command ends at `start`, and where the box ends."""
+    while text[start : start + 1].isspace():
+        start += 1
+    if text[start : start + 1] != "{":
+        word = _WORD.match(text, start, start + _LONGEST)
+        return (word[0].rstrip(".,"), word.end()) if word else ("", start)
+    window = text[start + 1 : start + 1 + _LONGEST]
+    end = _end(window)
+    if end is not None:
+        return window[:end].strip(), start + end + 2
+    line = window.partition("\n")[0].strip().rstrip("$").strip()
+    return line + "}" * open_groups(line), len(text)

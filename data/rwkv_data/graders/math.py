@@ -1,157 +1,109 @@
-r"""math-verify-v1: mathematical equality of the content of the final box and the reference.
+r"""math-verify-v1 and math-text-v1: mathematical equality with the reference.
 
-Both are wrapped as `$\boxed{...}$`, because math-verify reads nothing from bare LaTeX. The answer ends where its box
-closes; groups whose closing brace the stop token `}\` swallowed are closed again, so `\frac{1}{4` is a quarter.
-Comparison is math-verify's strict one: variables keep their names, tuples are no sets. It happens in a child process
-(see math_worker): a hang or a crash there is `timeout` or `error`, without a verdict, never a wrong answer.
+`math-verify-v1` grades the content of a box that the prompt has opened, `math-text-v1` a whole completion (see extract).
+Texts that differ only in their typesetting, answers in words and whole numbers are decided by their text (math_text);
+the rest goes to math-verify in a process of its own. Both sides are wrapped as `$\boxed{...}$` there, because it reads
+nothing from bare LaTeX. Its comparison is the strict one: variables keep their names. `50\%` equals both 50 and 0.5.
+
+An answer that takes too much processor time or memory, twice, is a `timeout`: it counts as wrong, and is counted apart.
+A reference that is itself too slow or unreadable, and a worker that cannot run, are errors, without a verdict.
 """
 
 import contextlib
-import json
-import os
-import selectors
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from rwkv_data.benchmark import Answer, Grade, GradeFunction, Grader, Row
-from rwkv_data.graders.boxed import inside_box, open_groups
+from rwkv_data.answer import Answer, Grade
+from rwkv_data.grader import GradeFunction, Grader
+from rwkv_data.graders import math_text
+from rwkv_data.graders.extract import Extracted, of_box, of_text
+from rwkv_data.graders.math_process import CPU_S, Overrun, Process, WorkerGone
+from rwkv_data.stage import Row
 
-TASK_S = 8.0
-START_S = 120.0
-RECYCLE_AFTER = 1000
+__all__ = ["GRADER", "TEXT", "MathWorker", "decided", "equality", "opener"]
+
+VERSION = "2+math-verify-0.9"
+Compare = Callable[[Process, Row, str], tuple[bool, str]]
 
 
-class WorkerGone(Exception):  # noqa: N818  # an event, not a mistake of the caller
-    """The child gave no answer: it died or, with `late`, was killed."""
+def equality(process: Process, gold: str, answer: str) -> tuple[bool, str]:
+    """Whether two answers are equal, and a remark. Raises what Process.ask_twice raises, and Unreadable."""
+    known = math_text.same(gold, answer)
+    if known is not None:
+        return known, ""
+    golds, answers = [math_text.tidy(gold)], [math_text.tidy(answer)]
+    reply = _asked(process, "equal", golds, answers)
+    return reply["equal"], "" if reply["read"] else "math-verify reads nothing in it"
 
-    def __init__(self, message: str, *, late: bool) -> None:
-        super().__init__(message)
-        self.late = late
+
+class Unreadable(Exception):  # noqa: N818  # an event: the reference's fault
+    """The reference cannot be read, or is too slow by itself."""
 
 
-class MathWorker:
-    """One child process that compares, one task at a time; killed when late, started again, renewed now and then.
+def _asked(process: Process, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
+    """A worker's reply; before an answer is blamed for an overrun, the reference is compared with itself."""
+    try:
+        reply = process.ask_twice(do, golds=golds, answers=answers, **more)
+    except Overrun:
+        try:
+            process.ask(do, golds=golds, answers=golds, **more)
+        except WorkerGone as error:
+            raise Unreadable(f"the reference alone is too much: {error}") from None
+        raise
+    if "unreadable" in reply:
+        raise Unreadable("math-verify cannot read the reference")
+    return reply
 
-    Usable from any thread; calls wait for each other. `versions` names the child's libraries once it has run.
-    """
 
-    def __init__(
-        self, *, task_s: float = TASK_S, recycle_after: int = RECYCLE_AFTER, argv: tuple[str, ...] | None = None
-    ) -> None:
-        self.versions: dict[str, str] = {}
-        self._task_s = task_s
-        self._recycle_after = recycle_after
-        self._argv = argv or (sys.executable, "-m", "rwkv_data.graders.math_worker")
-        self._lock = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._done = 0
+def decided(compare: Compare, process: Process, row: Row, found: Extracted) -> Grade:
+    """The grade of what was extracted, whatever happens while it is compared."""
+    expected = str(row["answer"])
+    if not found.text:
+        return Grade(0.0, None, expected, "no_answer")
+    try:
+        right, remark = compare(process, row, found.text)
+    except Overrun as error:
+        return Grade(0.0, found.text, expected, "timeout", str(error), found.route)
+    except (Unreadable, WorkerGone) as error:
+        return Grade(None, found.text, expected, "error", str(error), found.route)
+    return Grade(float(right), found.text, expected, "right" if right else "wrong", remark, found.route)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def _equal(process: Process, row: Row, text: str) -> tuple[bool, str]:
+    return equality(process, str(row["answer"]), text)
 
-    def close(self) -> None:
-        """End the child."""
-        with self._lock:
-            self._kill()
+
+class MathWorker(Process):
+    """math-verify-v1 by hand: a process, and the grading function on it."""
 
     def grade(self, row: Row, answer: Answer) -> Grade:
-        """math-verify-v1 on the content of the final box."""
-        expected, text = str(row["answer"]), inside_box(answer.text)
-        if not text:
-            return Grade(0.0, None, expected, "no_answer")
-        missing = open_groups(text)
-        closed = text + "}" * missing
-        detail = f"closed {missing} open group(s)" if missing else ""
-        try:
-            reply = self.compare(expected, closed)
-        except WorkerGone as error:
-            return Grade(None, closed, expected, "timeout" if error.late else "error", str(error))
-        return _verdict(reply, closed, expected, detail)
+        """Grade the content of the final box."""
+        return decided(_equal, self, row, of_box(answer.text))
 
     def compare(self, gold: str, answer: str) -> dict[str, Any]:
         r"""Ask the child whether two contents of boxes are equal. Raises WorkerGone."""
-        with self._lock:
-            if self._done >= self._recycle_after:
-                self._kill()
-            child = self._child or self._start()
-            self._done += 1
-            return self._ask(child, [f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        # An own session: an interrupt at the terminal is the caller's to handle. A bare environment: no secrets there.
-        environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "0"}
-        pipe, null = subprocess.PIPE, subprocess.DEVNULL
-        try:
-            self._child = subprocess.Popen(
-                self._argv, stdin=pipe, stdout=pipe, stderr=null, env=environment, start_new_session=True
-            )
-        except OSError as error:
-            raise WorkerGone(f"the maths grader cannot start: {error}", late=False) from error
-        self._done = 0
-        self.versions = self._read(self._child, START_S).get("ready", {})
-        return self._child
-
-    def _ask(self, child: subprocess.Popen[bytes], task: list[str]) -> dict[str, Any]:
-        assert child.stdin is not None
-        try:
-            child.stdin.write(json.dumps(task).encode() + b"\n")
-            child.stdin.flush()
-        except BrokenPipeError:
-            raise self._gone("the maths grader had died", late=False) from None
-        return self._read(child, self._task_s)
-
-    def _read(self, child: subprocess.Popen[bytes], limit_s: float) -> dict[str, Any]:
-        """The child's next line, or WorkerGone after a hard kill."""
-        assert child.stdout is not None
-        deadline, line = time.monotonic() + limit_s, b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(child.stdout, selectors.EVENT_READ)
-            while not line.endswith(b"\n"):
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise self._gone(f"no verdict within {limit_s:g} s", late=True)
-                chunk = os.read(child.stdout.fileno(), 65536)
-                if not chunk:
-                    raise self._gone("the maths grader died on this answer", late=False)
-                line += chunk
-        reply: dict[str, Any] = json.loads(line)
-        return reply
-
-    def _gone(self, message: str, *, late: bool) -> WorkerGone:
-        self._kill()
-        return WorkerGone(message, late=late)
-
-    def _kill(self) -> None:
-        child, self._child = self._child, None
-        if child is None:
-            return
-        child.kill()
-        child.wait()
-        for pipe in (child.stdin, child.stdout):
-            with contextlib.suppress(BrokenPipeError):  # what was never flushed to a dead child
-                if pipe:
-                    pipe.close()
+        return self.ask("equal", golds=[gold], answers=[answer])
 
 
-def _verdict(reply: dict[str, Any], extracted: str, expected: str, detail: str) -> Grade:
-    if "error" in reply:
-        return Grade(None, extracted, expected, "error", str(reply["error"]))
-    if reply["equal"]:
-        return Grade(1.0, extracted, expected, "right", detail)
-    return Grade(0.0, extracted, expected, "wrong", detail if reply["read"] else "math-verify reads nothing in it")
+def opener(compare: Compare, extract: Callable[[str], Extracted]) -> Callable[..., Any]:
+    """`Grader.open` of a grader that extracts, then compares in a process of its own."""
+
+    @contextlib.contextmanager
+    def opened(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
+        with Process(cpu_s=cpu_s) as process:
+            yield lambda row, answer: decided(compare, process, row, extract(answer.text))
+
+    return opened
 
 
-@contextlib.contextmanager
-def _open() -> Iterator[GradeFunction]:
-    with MathWorker() as worker:
-        yield worker.grade
+def in_process(name: str, version: str, compare: Compare, extract: Callable[[str], Extracted]) -> Grader:
+    """A grader that compares in a worker process, of which each opened function has its own."""
+    return Grader(
+        name=name, version=version, open=opener(compare, extract), options={"cpu_s": CPU_S}, workers=MOST_WORKERS
+    )
 
 
+MOST_WORKERS = 8
 # The version names the library's too: other releases give other verdicts (pyproject pins 0.9.*).
-GRADER = Grader(name="math-verify-v1", version="1+math-verify-0.9", open=_open)
+GRADER = in_process("math-verify-v1", VERSION, _equal, of_box)
+TEXT = in_process("math-text-v1", "1+math-verify-0.9", _equal, of_text)

@@ -1,1 +1,1 @@
-"""Where raw rows come from. Each source gives pairs of (where the row stands, raw row); benchmarks convert them."""
+"""Where raw rows come from: files, the Hugging Face hub, the web. Each gives a `raw.Raw`; benchmarks convert it."""

@@ -1,116 +1,116 @@
-"""Raw rows of a local file: JSON lines (also gzipped), a JSON list, csv, or a zip of csv files.
+"""Raw rows of files that the operator has: one file, or a folder in which a benchmark's own names are looked for.
 
-A csv line becomes {"cells": [...], "subject": ...}. The subject is the file's name without the split's suffix:
-`data/test/abstract_algebra_test.csv` holds abstract_algebra. Cells stay text: "None" and "N/A" are words.
+A name in a benchmark's list is a path or glob below the folder ("test.jsonl", "bbh/*.json"); one that goes on after an
+archive names its members ("ceval.zip/val/*.csv"); one that ends with a slash names folders that are a row each
+("test/*/": {"question": text of question.txt, "input_output": text of input_output.json, ...}, as APPS is laid out).
 """
 
-import csv
-import gzip
-import io
-import json
-import zipfile
+import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import Final
 
 from rwkv_data.errors import PrepareError
+from rwkv_data.sources import archives, files, streams
+from rwkv_data.sources.files import Want
+from rwkv_data.sources.raw import FILE, Placed, Raw
 
-Placed: TypeAlias = tuple[str, dict[str, Any]]
-
-
-def read(path: Path, split: str) -> Iterator[Placed]:
-    """The raw rows of one file, each with `FILE:LINE` (or `FILE item N` in a JSON list)."""
-    name = path.name.lower()
-    if name.endswith(".zip"):
-        return _zip(path, split)
-    if name.endswith((".jsonl", ".jsonl.gz")):
-        return _json_lines(path)
-    if name.endswith(".json"):
-        return _json_list(path)
-    if name.endswith(".csv"):
-        return _csv(path.read_bytes(), str(path), _subject(path.name, split))
-    raise PrepareError(f"{path} is none of .jsonl, .jsonl.gz, .json, .csv, .zip")
+MOST_ITEM: Final = 64 << 20
+"""Bytes of one file of a folder that is a row."""
 
 
-def find(folder: Path, names: tuple[str, ...]) -> Path:
-    """The first of the named files in a folder."""
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
-    raise PrepareError(f"{folder} holds none of {', '.join(names)}; name the file itself")
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Files that were found under one name; `folders` are rows by themselves, `member` is the rest after an archive."""
+
+    label: str
+    paths: tuple[Path, ...] = ()
+    folders: tuple[Path, ...] = ()
+    member: str = ""
 
 
-def _json_lines(path: Path) -> Iterator[Placed]:
-    content = path.read_bytes()
-    if path.name.endswith(".gz"):
-        content = _unzipped(path, content)
-    # Only \n ends a line: str.splitlines would also cut at characters that texts contain (U+2028, \f).
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if line.strip():
-            where = f"{path}:{number}"
-            yield where, _object(_json(line, where), where)
+def open_rows(path: Path, names: tuple[str, ...], split: str) -> Raw:
+    """The rows of a file, or of the first of the names that a folder has."""
+    found = (
+        _in_folder(path, names) if path.is_dir() else _Found(path.name, (path,), member=_member_of(path, names) or "")
+    )
+    if found is None:
+        raise PrepareError(
+            f"{path} holds none of {', '.join(names) or 'the names it could have'}; name the file itself"
+        )
+    return _raw(found, str(path), split)
 
 
-def _json_list(path: Path) -> Iterator[Placed]:
-    items = _json(path.read_bytes(), str(path))
-    if not isinstance(items, list):
-        raise PrepareError(f"{path} holds no JSON list")
-    for number, item in enumerate(items, 1):
-        where = f"{path} item {number}"
-        yield where, _object(item, where)
+def find_rows(path: Path, names: tuple[str, ...], split: str) -> Raw | None:
+    """The rows of the first of the names in a folder, or in or beside a file; None where there is none of them."""
+    member = _member_of(path, names)
+    if path.is_dir() or member is None:
+        found = _in_folder(path if path.is_dir() else path.parent, names)
+    else:
+        found = _Found(path.name, (path,), member=member)
+    return None if found is None else _raw(found, str(path), split)
 
 
-def _zip(path: Path, split: str) -> Iterator[Placed]:
-    """The csv files of one split, in the order of their names."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [name for name in sorted(archive.namelist()) if name.endswith(f"_{split}.csv")]
-            if not members:
-                raise PrepareError(f"{path} holds no file that ends with _{split}.csv")
-            for member in members:
-                yield from _csv(archive.read(member), f"{path}/{member}", _subject(member, split))
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise PrepareError(f"{path} is a damaged zip file: {error}") from None
+def _raw(found: _Found, where: str, split: str) -> Raw:
+    with streams.readable(where):
+        revision = _revision(found)
+    return Raw(found.label, revision, _placed(found, Want(split=split, member=found.member)))
 
 
-def _csv(content: bytes, where: str, subject: str) -> Iterator[Placed]:
-    reader = csv.reader(io.StringIO(_decoded(content, where), newline=""), strict=True)
-    line = 1
-    try:
-        for cells in reader:
-            if cells:
-                yield f"{where}:{line}", {"cells": cells, "subject": subject}
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise PrepareError(f"{where}:{line}: {error}") from None
+def _in_folder(folder: Path, names: tuple[str, ...]) -> _Found | None:
+    found = (_matching(folder, name) for name in names)
+    return next((files for files in found if files.paths or files.folders), None)
 
 
-def _subject(name: str, split: str) -> str:
-    return PurePosixPath(name).stem.removesuffix(f"_{split}")
+def _matching(folder: Path, name: str) -> _Found:
+    if name.endswith("/"):
+        return _Found(name, folders=tuple(path for path in sorted(folder.glob(name)) if path.is_dir()))
+    outer, member = _split(name)
+    paths = tuple(path for path in sorted(folder.glob(outer)) if path.is_file())
+    return _Found(name, paths, member=member)
 
 
-def _json(content: bytes, where: str) -> Any:
-    try:
-        return json.loads(_decoded(content, where))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise PrepareError(f"{where}: not JSON ({error})") from None
+def _split(name: str) -> tuple[str, str]:
+    """A name as the part up to an archive, and the part inside it."""
+    parts = PurePosixPath(name).parts
+    end = next((number for number, part in enumerate(parts, 1) if archives.is_archive(part)), len(parts))
+    return "/".join(parts[:end]), "/".join(parts[end:])
 
 
-def _decoded(content: bytes, where: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise PrepareError(f"{where}: not UTF-8 at byte {error.start}") from None
+def _member_of(path: Path, names: tuple[str, ...]) -> str | None:
+    """Which members are meant of an archive, under whatever name it lies; None for a file that is none of the kind."""
+    inside = [member for outer, member in map(_split, names) if path.name.lower().endswith(archives.ending(outer))]
+    return inside[0] if archives.is_archive(path.name) and inside else None
 
 
-def _object(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise PrepareError(f"{where}: not a JSON object")
-    return value
+def _placed(found: _Found, want: Want) -> Iterator[Placed]:
+    for folder in found.folders:
+        yield str(folder), _item(folder) | {FILE: folder.name}
+    for path in found.paths:
+        yield from files.read(path, want)
 
 
-def _unzipped(path: Path, content: bytes) -> bytes:
-    try:
-        return gzip.decompress(content)
-    except (OSError, EOFError) as error:
-        raise PrepareError(f"{path} is a damaged gzip file: {error}") from None
+def _item(folder: Path) -> dict[str, str]:
+    """A folder that is a row: the text of each file under the file's stem."""
+    row = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and not path.name.startswith("."):
+            with streams.readable(str(path)), path.open("rb") as stream:
+                row[path.stem] = streams.decoded(streams.whole(stream, str(path), MOST_ITEM), str(path))
+    return row
+
+
+def _revision(found: _Found) -> str:
+    """Files have no revision upstream: their sha256 stands for it, or that of the list that sha256sum would print."""
+    paths = [*found.paths, *(path for folder in found.folders for path in sorted(folder.iterdir()) if path.is_file())]
+    sums = [_sha256(path) for path in paths]
+    if len(sums) == 1:
+        return f"sha256:{sums[0]}"
+    listing = "".join(f"{digest}  {path.name}\n" for digest, path in zip(sums, paths, strict=True))
+    return f"sha256:{hashlib.sha256(listing.encode()).hexdigest()} of {len(paths)} files"
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

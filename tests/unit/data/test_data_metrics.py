@@ -21,9 +21,9 @@ from rwkv_data.metrics import (
     paired_difference,
     pass_at_k,
     pass_hat_k,
-    score,
     wilson,
 )
+from rwkv_data.scoring import score
 
 GSM8K = registry.load("gsm8k").default_kind
 MATH = registry.load("math_500").default_kind
@@ -206,7 +206,8 @@ def test_score_of_choices_knows_chance_and_subjects() -> None:
 def test_no_score_without_every_grade(samples, rows, reason: str) -> None:
     got = score(GSM8K, samples, rows)
     assert got["reason"] == reason
-    assert got["metrics"] == {"pass@1": {"value": None, "stderr": None, "ci_low": None, "ci_high": None}}
+    nothing = {"value": None, "stderr": None, "ci_low": None, "ci_high": None, "unit": "share"}
+    assert got["metrics"] == {"pass@1": nothing}
 
 
 def test_a_timeout_is_counted_apart_from_wrong_answers() -> None:
@@ -236,5 +237,44 @@ def test_z_is_that_of_95_percent() -> None:
 
 
 def test_an_unknown_metric_is_refused() -> None:
-    with pytest.raises(ValueError, match="no metric is called 'bleu'"):
-        score(replace(GSM8K, metrics=("bleu",)), [sample(0)])
+    with pytest.raises(ValueError, match="no metric is called 'rouge'"):
+        score(replace(GSM8K, metrics=("rouge",)), [sample(0)])
+
+
+def with_parts(row: int, repeat: int = 0, value: float = 1.0, **parts: float):
+    return (row, repeat, value, "stop_token", "x", "right", "boxed", parts)
+
+
+def test_a_part_of_the_grade_is_a_metric_of_its_name() -> None:
+    kind = replace(MMLU, metrics=("accuracy", "acc_norm"), group_by="")
+    got = score(kind, [with_parts(0, acc_norm=1.0), with_parts(1, value=0.0, acc_norm=1.0)])
+    assert [got["metrics"][name]["value"] for name in ("accuracy", "acc_norm")] == [0.5, 1.0]
+    assert got["routes"] == {"boxed": 2}
+
+
+def test_a_corpus_measure_is_a_function_of_sums_with_a_clustered_error() -> None:
+    kind = replace(MMLU, metrics=("inst_strict",), group_by="")
+    rows = [(1.0, 1.0), (0.0, 2.0), (3.0, 3.0), (1.0, 2.0)]
+    samples = [with_parts(row, followed_strict=good, instructions=all_) for row, (good, all_) in enumerate(rows)]
+    got = score(kind, samples)["metrics"]["inst_strict"]
+    assert got["value"] == 5 / 8
+    ratio, n, mean = 5 / 8, 4, 2.0
+    linearised = math.sqrt(sum((g - ratio * a) ** 2 for g, a in rows) / (n * (n - 1))) / mean
+    assert got["stderr"] == pytest.approx(linearised, rel=0.25)
+
+
+def test_bits_per_byte_is_no_share() -> None:
+    kind = replace(MMLU, metrics=("bits_per_byte",), group_by="")
+    got = score(kind, [with_parts(0, value=2.0, nats=2 * math.log(2), bytes=1.0)])["metrics"]["bits_per_byte"]
+    assert (got["value"], got["unit"]) == (pytest.approx(2.0), "bits")
+
+
+def test_votes_of_right_answers_are_one_class_whatever_their_spelling() -> None:
+    kind = replace(MATH, repeats=4, metrics=("maj@4", "pass^2"), group_by="")
+    texts = [("1/2", 1.0), ("0.5", 1.0), ("3", 0.0), ("4", 0.0)]
+    samples = [(0, k, value, "stop_token", text, "right") for k, (text, value) in enumerate(texts)]
+    got = score(kind, samples)
+    assert got["metrics"]["maj@4"]["value"] == 1.0
+    assert got["metrics"]["pass^2"]["value"] == pytest.approx(1 / 6)
+    assert got["curves"]["pass"] == {"1": 0.5, "2": pytest.approx(5 / 6), "4": 1.0}
+    assert set(got["curves"]["avg"]) == {"1", "2", "4"}

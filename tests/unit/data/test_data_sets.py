@@ -1,14 +1,19 @@
 """Prepared rows: written whole, read verified, named when damaged."""
 
+import contextlib
 import hashlib
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rwkv_data import prepare as prepare_module
-from rwkv_data import registry, rows, sets
+from rwkv_data import registry, rows, set_writer, sets
 from rwkv_data.errors import PrepareError, RowError, RowsDamagedError, RowsMissingError
 from rwkv_data.prepare import prepare
+from rwkv_data.sources.raw import Progress
 
 GSM8K = registry.load("gsm8k")
 RAW = [
@@ -47,7 +52,7 @@ def test_the_manifest_says_what_they_are(data_dir, source) -> None:
     assert not manifest.complete
     assert manifest.source == "test.jsonl"
     assert manifest.revision == "sha256:" + hashlib.sha256(source.read_bytes()).hexdigest()
-    assert (manifest.format, manifest.benchmark_version, manifest.licence) == (1, 1, "MIT")
+    assert (manifest.format, manifest.benchmark_version, manifest.licence) == (2, GSM8K.version, "MIT")
     assert manifest.created.endswith("+00:00")
 
 
@@ -86,8 +91,8 @@ def test_damage_is_found_and_named(data_dir) -> None:
     ("change", "complaint"),
     [
         ({"rows": 3}, "has 2 rows, its manifest says 3"),
-        ({"format": 2}, "has format 2, this version reads 1"),
-        ({"benchmark_version": 0}, "were prepared for version 0 of the benchmark, this is 1"),
+        ({"format": 3}, "has format 3, this version reads 2"),
+        ({"benchmark_version": 0}, f"were prepared for version 0 of the benchmark, this is {GSM8K.version}"),
         ({"sha256": 5}, "is no manifest"),
     ],
 )
@@ -106,14 +111,169 @@ def test_rows_that_no_longer_fit_the_benchmark_are_named_by_line(data_dir) -> No
     assert f"{path}:2: 'answer' is 'many', not a number" in damaged(data_dir)
 
 
-def test_dying_between_the_files_leaves_it_unprepared(data_dir, source, monkeypatch) -> None:
-    def dies(path, content) -> None:
-        raise KeyboardInterrupt
+def files_of(data_dir) -> list[str]:
+    return sorted(path.name for path in (data_dir / "gsm8k").iterdir())
 
-    monkeypatch.setattr(prepare_module, "_replace", dies)
-    with pytest.raises(KeyboardInterrupt):
+
+def bad(source):
+    source.write_text(source.read_text() + '{"question": "Q", "answer": "none"}\n')
+    return source
+
+
+def test_a_bad_row_leaves_the_old_set_whole(data_dir, source) -> None:
+    before = sets.load_rows(data_dir, GSM8K)
+    with pytest.raises(PrepareError, match="has no '####'"):
+        prepare("gsm8k", data_dir, bad(source))
+    assert sets.load_rows(data_dir, GSM8K) == before
+    assert files_of(data_dir) == ["manifest.json", "test.jsonl"]
+
+
+def test_a_bad_row_of_a_first_preparation_leaves_nothing(tmp_path, source) -> None:
+    with pytest.raises(PrepareError):
+        prepare("gsm8k", tmp_path / "new", bad(source))
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_dying_while_files_are_put_in_place_leaves_one_whole_set_or_none(data_dir, source, monkeypatch, steps) -> None:
+    """The old one, none, or the new one, by how far it came: manifest away, rows in, manifest in."""
+    before = sets.load_rows(data_dir, GSM8K)
+    source.write_text(json.dumps({"question": "New?", "answer": "#### 1"}))
+    left = [steps]
+
+    def dying(real):
+        def step(path, *arguments, **options):
+            if path.is_relative_to(data_dir):
+                left[0] -= 1
+                if left[0] < 0:
+                    raise KeyboardInterrupt
+            return real(path, *arguments, **options)
+
+        return step
+
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(Path, name, dying(getattr(Path, name)))
+    with contextlib.suppress(KeyboardInterrupt):
         prepare("gsm8k", data_dir, source)
-    assert sets.read_manifest(data_dir, "gsm8k") is None
+    monkeypatch.undo()
+    found = sets.load_rows(data_dir, GSM8K) if sets.read_manifest(data_dir, "gsm8k") else None
+    new = [{"question": "New?", "answer": "1", "solution": ""}]
+    assert found == {0: before, 1: None, 2: None, 3: new}[steps]
+
+
+def test_what_a_killed_preparation_left_is_swept_away(data_dir, source) -> None:
+    (data_dir / "gsm8k" / ".test.jsonl.part").write_text("half a row")
+    prepare("gsm8k", data_dir, source)
+    assert files_of(data_dir) == ["manifest.json", "test.jsonl"]
+
+
+def test_two_preparations_of_one_set_exclude_each_other(data_dir, source) -> None:
+    before = sets.load_rows(data_dir, GSM8K)
+    with (
+        set_writer.writing(data_dir, "gsm8k"),
+        pytest.raises(PrepareError, match="gsm8k is being prepared by another process"),
+    ):
+        prepare("gsm8k", data_dir, source)
+    assert sets.load_rows(data_dir, GSM8K) == before
+
+
+def of_format_1(data_dir) -> None:
+    path = data_dir / "gsm8k" / "manifest.json"
+    new = {"left_out", "pool_rows", "pool_sha256", "pool_source", "pool_revision", "versions"}
+    old = {name: value for name, value in json.loads(path.read_text()).items() if name not in new}
+    path.write_text(json.dumps(old | {"format": 1}))
+
+
+def test_a_manifest_of_the_format_before_is_read(data_dir) -> None:
+    of_format_1(data_dir)
+    assert len(sets.load_rows(data_dir, GSM8K)) == 2
+    with pytest.raises(RowsMissingError, match="prepared without few-shot examples"):
+        sets.load_pool(data_dir, GSM8K)
+
+
+SHOTS = replace(GSM8K, pool_files=("train.jsonl",))
+EXAMPLE = {"question": "Example?", "answer": "so\n#### 5"}
+
+
+def test_examples_lie_beside_the_rows(tmp_path, source) -> None:
+    (source.parent / "train.jsonl").write_text(json.dumps(EXAMPLE))
+    for place in (source.parent, source):
+        manifest = prepare(SHOTS, tmp_path / "data", place)
+        assert sets.load_pool(tmp_path / "data", SHOTS) == [{"question": "Example?", "answer": "5", "solution": "so"}]
+        content = (tmp_path / "data" / "gsm8k" / "pool.jsonl").read_bytes()
+        assert (manifest.pool_rows, manifest.pool_sha256) == (1, hashlib.sha256(content).hexdigest())
+        assert manifest.pool_source == "train.jsonl"
+        assert manifest.pool_revision.startswith("sha256:")
+
+
+def test_examples_of_a_file_of_their_own_and_gone_again(tmp_path, source) -> None:
+    elsewhere = tmp_path / "few.jsonl"
+    elsewhere.write_text(json.dumps(EXAMPLE))
+    prepare(SHOTS, tmp_path / "data", source, pool=elsewhere)
+    assert len(sets.load_pool(tmp_path / "data", SHOTS)) == 1
+    assert prepare(SHOTS, tmp_path / "data", source).pool_sha256 == ""
+    assert files_of(tmp_path / "data") == ["manifest.json", "test.jsonl"]
+    with pytest.raises(RowsMissingError, match=r"without few-shot examples.*train\.jsonl"):
+        sets.load_pool(tmp_path / "data", SHOTS)
+
+
+def test_damaged_examples_are_found(tmp_path, source) -> None:
+    (source.parent / "train.jsonl").write_text(json.dumps(EXAMPLE))
+    prepare(SHOTS, tmp_path / "data", source)
+    (tmp_path / "data" / "gsm8k" / "pool.jsonl").write_text("{}\n")
+    with pytest.raises(RowsDamagedError, match=r"pool\.jsonl is not what its manifest says"):
+        sets.load_pool(tmp_path / "data", SHOTS)
+
+
+def test_examples_of_another_shape_are_not_checked_as_rows(tmp_path, source) -> None:
+    (source.parent / "train.jsonl").write_text(json.dumps(EXAMPLE))
+    texts = replace(SHOTS, pool_from_source=lambda raw: {"text": raw["question"]})
+    prepare(texts, tmp_path / "data", source)
+    assert sets.load_pool(tmp_path / "data", texts) == [{"text": "Example?"}]
+
+
+def test_rows_that_are_left_out_are_counted(tmp_path, source) -> None:
+    some = replace(GSM8K, from_source=lambda raw: None if "线" in raw["question"] else GSM8K.from_source(raw))
+    manifest = prepare(some, tmp_path, source)
+    assert (manifest.rows, manifest.left_out) == (1, 1)
+
+
+def test_one_raw_row_becomes_several_and_notes_do_not_stay(tmp_path, source) -> None:
+    twice = replace(
+        GSM8K,
+        expand=lambda raws: (raw | {"answer": f"#### {n}"} for raw in raws for n in (1, 2)),
+        from_source=lambda raw: {**GSM8K.from_source(raw), "_file": raw["_file"], "file": raw["_file"]},
+    )
+    prepare(twice, tmp_path, source)
+    rows = sets.load_rows(tmp_path, GSM8K)
+    assert [row["answer"] for row in rows] == ["1", "2", "1", "2"]
+    assert {row["file"] for row in rows} == {"test"}
+    assert not any("_file" in row for row in rows)
+
+
+def test_what_expand_did_not_foresee_is_named_by_place(tmp_path, source) -> None:
+    broken = replace(GSM8K, expand=lambda raws: (raw["nothing"] for raw in raws))
+    with pytest.raises(PrepareError, match=r"test\.jsonl:1: the row is of no known shape \(KeyError"):
+        prepare(broken, tmp_path, source)
+
+
+def test_a_split_without_labels_names_the_one_that_has_them(tmp_path) -> None:
+    hidden = tmp_path / "hidden.jsonl"
+    hidden.write_text(json.dumps({"question": "Q", "answer": ""}))
+    with pytest.raises(PrepareError, match="it has no label; the split of gsm8k that has them is 'test'"):
+        prepare("gsm8k", tmp_path / "data", hidden)
+
+
+def test_the_first_rows_alone(data_dir) -> None:
+    assert [row["answer"] for row in sets.load_rows(data_dir, GSM8K, limit=1)] == ["3"]
+    assert len(sets.load_rows(data_dir, GSM8K, limit=9)) == 2
+
+
+def test_progress_is_told(tmp_path, source) -> None:
+    told = []
+    prepare("gsm8k", tmp_path, source, report=told.append)
+    size = (tmp_path / "gsm8k" / "test.jsonl").stat().st_size
+    assert told == [Progress("rows", "gsm8k", 2, 1319, size)]
 
 
 def test_a_place_that_cannot_be_written(tmp_path, source) -> None:
@@ -137,3 +297,36 @@ def test_canonical_lines() -> None:
     assert rows.canonical({"b": "é\n", "a": 1}) == '{"a":1,"b":"é\\n"}\n'.encode()
     with pytest.raises(RowError, match="not Unicode"):
         rows.canonical({"a": "\ud800"})
+    assert rows.canonical({"a": 10**40}) == b'{"a":1%b}\n' % (b"0" * 40)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), b"bytes", object()])
+def test_values_that_json_cannot_say_are_row_errors(value: object) -> None:
+    with pytest.raises(RowError, match="a value that JSON cannot say"):
+        rows.canonical({"a": [value]})
+
+
+def test_text_of_values_keeps_what_json_has_no_word_for() -> None:
+    inputs = [[1, float("inf")], [10**30, "线"]]
+    assert json.loads(rows.json_text(inputs)) == inputs
+
+
+@given(
+    choices=st.lists(st.text(max_size=5), min_size=2, max_size=26),
+    seed=st.text(max_size=20),
+    data=st.data(),
+)
+def test_shuffled_choices_keep_the_right_one(choices: list[str], seed: str, data) -> None:
+    right = data.draw(st.integers(0, len(choices) - 1))
+    order, letter = rows.shuffled(choices, right, seed)
+    assert sorted(order) == sorted(choices)
+    assert order[rows.LETTERS.index(letter)] == choices[right]
+    assert rows.shuffled(choices, right, seed) == (order, letter)
+
+
+def test_shuffled_choices_depend_on_the_question_alone_and_use_every_place() -> None:
+    assert rows.shuffled(["right", "b", "c", "d"], 0, "What is it?") == (["c", "right", "d", "b"], "B")
+    places = [rows.shuffled(["right", "b", "c", "d"], 0, f"question {n}")[1] for n in range(2000)]
+    assert all(abs(places.count(letter) - 500) < 100 for letter in "ABCD")
+    with pytest.raises(RowError):
+        rows.shuffled(["a", "b"], 2, "")

@@ -63,11 +63,49 @@ def test_bad_settings_are_refused_with_what_would_do(values: dict[str, str], com
     assert complaint in str(caught.value)
 
 
-def test_choosing_has_nothing_to_set() -> None:
+def test_choosing_has_no_repeats_but_may_ask_a_share_of_the_rows() -> None:
     kind = registry.load("mmlu").default_kind
-    assert kind.settings() == {}
+    assert "seed" not in kind.settings()
     with pytest.raises(SettingError, match="nothing is sampled"):
         kind.with_settings({"k": "4"})
+    fifth = kind.with_settings({"k": "0.2"})
+    assert (fifth.repeats, fifth.share, fifth.rows_asked(1000)) == (1, 0.2, 200)
+
+
+def test_a_share_is_always_of_the_same_rows() -> None:
+    rows = [{"question": str(number)} for number in range(100)]
+    fifth = SUMS.with_settings({"k": "0.2"})
+    first = fifth.asked(rows)
+    assert len(first) == 20
+    assert first == sorted(first, key=rows.index)
+    assert fifth.asked(list(reversed(rows))) == list(reversed(first))
+    assert fifth.asked(rows, limit=3) == first[:3]
+
+
+def test_search_and_report_parts_share_no_row_and_leave_none_out() -> None:
+    rows = [{"question": str(number)} for number in range(101)]
+    search, report = (SUMS.with_settings({"part": part}) for part in ("search", "report"))
+    seen = [search.asked(rows), report.asked(rows)]
+    assert [len(part) for part in seen] == [40, 61] == [search.rows_asked(101), report.rows_asked(101)]
+    assert sorted(sum(seen, []), key=rows.index) == rows
+    assert search.configuration() != report.configuration() != SUMS.configuration()
+
+
+@pytest.mark.parametrize(
+    ("rows", "attempts", "repeats", "share"),
+    [(30, 5000, 4, 1.0), (1000, 3000, 3, 1.0), (5000, 5000, 1, 1.0), (10_000, 5000, 1, 0.5), (10, 0, 4, 1.0)],
+)
+def test_attempts_bound_rows_times_repeats(rows: int, attempts: int, repeats: int, share: float) -> None:
+    kind = MATH.with_settings({"attempts": str(attempts)}).sized(rows)
+    assert (kind.repeats, kind.share) == (repeats, share)
+    assert kind.metrics[0] == (f"avg@{repeats}" if share == 1 else f"avg@{share:g}")
+
+
+def test_a_limit_of_time_and_the_workers_change_no_key() -> None:
+    changed = SUMS.with_settings({"max_runtime_s": "60", "workers": "3"})
+    assert changed.configuration() == SUMS.configuration()
+    assert changed.grading_key() == SUMS.grading_key()
+    assert changed.max_runtime_s == 60
 
 
 def test_configuration_does_not_depend_on_the_order_of_settings() -> None:

@@ -101,8 +101,9 @@ GOOD = '{"question": "Q", "answer": "#### 7"}\n'
         ("gsm8k", "test.jsonl", '{"question": "\\ud800", "answer": "#### 7"}', "test.jsonl:1: the row holds text that"),
         ("gsm8k", "test.jsonl", GOOD.encode() + b'"\xff"', "test.jsonl:2: not UTF-8 at byte 1"),
         ("gsm8k", "test.jsonl", "", "there are no rows for gsm8k"),
-        ("gsm8k", "test.jsonl.gz", b"nothing", "is a damaged gzip file"),
-        ("gsm8k", "test.parquet", b"", "is none of .jsonl"),
+        ("gsm8k", "test.jsonl.gz", b"nothing", "test.jsonl.gz is damaged (BadGzipFile"),
+        ("gsm8k", "test.parquet", b"nothing", "test.parquet is damaged after row 0"),
+        ("gsm8k", "test.doc", b"", "is none of .jsonl"),
         ("arc_challenge", "test.json", "{}", "test.json holds no JSON list"),
         ("arc_challenge", "test.json", '[{"instruction": "?"}]', "test.json item 1: 'instruction' is not of the form"),
         (
@@ -114,7 +115,7 @@ GOOD = '{"question": "Q", "answer": "#### 7"}\n'
         ("mmlu", "x_test.csv", 'Q,a,b,c,d,A\n"two\nlines",a,b,c,A\n', "x_test.csv:2: 5 cells"),
         ("mmlu", "x_test.csv", "Q,a,b,c,d,E\n", "x_test.csv:1: 'answer' is 'E', which is none of the 4 choices"),
         ("mmlu", "x_test.csv", "Q,a,b,c,d,AB\n", "x_test.csv:1: 'answer' is 'AB'"),
-        ("mmlu", "mmlu.zip", b"nothing", "is a damaged zip file"),
+        ("mmlu", "mmlu.zip", b"nothing", "mmlu.zip is damaged (BadZipFile"),
     ],
 )
 def test_what_is_bad_is_named_by_file_and_line(prepared, name, file, content, complaint) -> None:
@@ -166,7 +167,7 @@ def test_a_folder_without_the_file_names_what_was_looked_for(tmp_path) -> None:
     with pytest.raises(PrepareError, match="cannot be read: No such file"):
         prepare("gsm8k", tmp_path / "data", tmp_path / "nothing.jsonl")
     empty = zipped(tmp_path / "mmlu.zip", {"data/dev/anatomy_dev.csv": ""})
-    with pytest.raises(PrepareError, match=r"holds no file that ends with _test\.csv"):
+    with pytest.raises(PrepareError, match=r"holds no file of rows of the split 'test'"):
         prepare("mmlu", tmp_path / "data", empty)
 
 

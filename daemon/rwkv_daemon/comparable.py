@@ -1,0 +1,83 @@
+"""What must be equal before two scores may be compared, told field by field. Pure: it reads provenance only."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from rwkvctl.protocol.messages import ScoreView
+
+DECISIVE: Final = (
+    "benchmark_version", "numerics", "grader", "grader_version", "isolation",
+)  # fmt: skip
+"""Fields of the provenance any of which changes what a score means."""
+
+HARMLESS: Final = ("seed", "rwkvctl_version", "git_commit", "host")
+"""Fields worth a note: they may move single samples, not what is measured."""
+
+OF_ENGINES: Final = ("device", "engine_version", "torch_version")
+UNREAD: Final = frozenset({"seed", "kind"})
+LONGEST: Final = 60
+
+
+def decisive_differences(a: ScoreView, b: ScoreView) -> list[str]:
+    """What forbids the comparison, each as `field: value in A, value in B`."""
+    pairs: list[tuple[str, object, object]] = [("kind", a.kind, b.kind)]
+    pairs += [(name, a.provenance.get(name), b.provenance.get(name)) for name in DECISIVE]
+    rows = [str(view.provenance.get("rows_sha256") or "") for view in (a, b)]
+    pairs.append(("rows_sha256", rows[0] or "not known", rows[1] or "unknown"))
+    if a.partial or b.partial:
+        pairs.append(("limit", a.provenance.get("limit"), b.provenance.get("limit")))
+    for nested in ("configuration", "grading"):
+        ours, theirs = flat(a.provenance.get(nested)), flat(b.provenance.get(nested))
+        pairs += [(name, ours.get(name), theirs.get(name)) for name in dict.fromkeys([*ours, *theirs])]
+    return told(pairs)
+
+
+def harmless_differences(a: ScoreView, b: ScoreView) -> list[str]:
+    """What differs and does not forbid the comparison."""
+    pairs = [(name, a.provenance.get(name), b.provenance.get(name)) for name in HARMLESS]
+    pairs += [(f"engine {name}", of_engines(a, name), of_engines(b, name)) for name in OF_ENGINES]
+    return told(pairs)
+
+
+def told(pairs: Iterable[tuple[str, object, object]]) -> list[str]:
+    """Those pairs that differ, in words."""
+    return [f"{name}: {spelled(one)} in A, {spelled(other)} in B" for name, one, other in pairs if one != other]
+
+
+def spelled(value: object) -> str:
+    """A value in a few words."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return (text if len(text) <= LONGEST else f"{text[:LONGEST]}…") if text and value is not None else "nothing"
+
+
+def flat(value: object, prefix: str = "") -> dict[str, object]:
+    """A nested value as dotted names; the members of a list by their own name, if they have one."""
+    members = dict(_members(value))
+    if not members:
+        return {prefix: value} if prefix else {}
+    found: dict[str, object] = {}
+    for name, member in members.items():
+        if name not in UNREAD or prefix:
+            found |= flat(member, f"{prefix}.{name}" if prefix else name)
+    return found
+
+
+def _members(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        yield from value.items()
+    elif isinstance(value, list) and all(isinstance(member, Mapping) for member in value):
+        for number, member in enumerate(value):
+            yield str(member.get("name", number)), {name: inner for name, inner in member.items() if name != "name"}
+
+
+def of_engines(view: ScoreView, name: str) -> str:
+    """What the engines of a score say of themselves."""
+    engines: Any = view.provenance.get("engines")
+    known = engines if isinstance(engines, list) else []
+    return ", ".join(sorted({str(engine.get(name, "")) for engine in known if isinstance(engine, Mapping)}))
+
+
+def is_imported(view: ScoreView) -> bool:
+    """Whether the score was taken in from another program."""
+    return "imported" in view.provenance

@@ -1,0 +1,212 @@
+"""`compare`: which scores two names mean, whether they may be compared, and what pairing their samples shows."""
+
+import asyncio
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
+
+import msgspec
+
+from rwkv_daemon.comparable import decisive_differences, harmless_differences, is_imported
+from rwkv_daemon.node import Node
+from rwkv_daemon.pairing import Side, pair_up
+from rwkv_daemon.plan import SelectionError, slug
+from rwkv_daemon.store import Store
+from rwkv_daemon.store.comparing import scored_models, scores_of_job, scores_of_model, verdicts
+from rwkv_daemon.store.jobs import get_job
+from rwkv_data import comparison, measures
+from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.messages import CompareReply, CompareRequest, ComparisonView, ScoreView
+
+Key = tuple[str, str]
+"""(benchmark, kind)."""
+
+CANDIDATES = 12
+"""Newest scores of a side that are looked through for one that may be compared."""
+
+decoder = msgspec.json.Decoder(ScoreView)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A score that a name may mean."""
+
+    job: int
+    grade_key: str
+    view: ScoreView
+
+    @property
+    def rank(self) -> tuple[bool, bool, int]:
+        """Our own scores before imported ones, whole before partial, then the newest."""
+        return is_imported(self.view), self.view.partial, -self.job
+
+
+@dataclass(slots=True)
+class Named:
+    """What A or B stands for."""
+
+    label: str
+    scores: dict[Key, list[Candidate]] = field(default_factory=dict)
+    job: int = 0
+
+    def add(self, rows: Iterable[tuple[int, str, str]]) -> "Named":
+        """Take in scores, (job, grade key, view as JSON) each."""
+        found = [Candidate(job, key, decoder.decode(view)) for job, key, view in rows]
+        for one in sorted(found, key=lambda candidate: candidate.rank):
+            self.scores.setdefault((one.view.benchmark, one.view.kind), []).append(one)
+        return self
+
+
+async def compare(node: Node, request: CompareRequest) -> CompareReply:
+    """Every benchmark and kind that both sides have. Raises RefusedError for names that mean nothing."""
+    if not 0 < request.alpha < 1:
+        raise RefusedError("bad-request", f"alpha must lie between 0 and 1, not {request.alpha:g}.", "", Exit.USAGE)
+    a, b = await named(node.store, request.a), await named(node.store, request.b)
+    match_jobs(a, b)
+    wanted = keys_wanted(request, node.benchmarks.all(), a, b)
+    common = [key for key in wanted if key in a.scores and key in b.scores]
+    items = [await compare_one(node.store, request, a.scores[key], b.scores[key]) for key in common]
+    asked = [missing(key, a, b) for key in wanted if key not in common] if request.benchmarks else []
+    items = with_verdicts(items, request.alpha) + asked
+    return CompareReply(
+        a=a.label,
+        b=b.label,
+        alpha=request.alpha,
+        items=tuple(items),
+        counts=dict(Counter(item.verdict for item in items)),
+        only_a=tuple(" ".join(key) for key in wanted if key not in b.scores and key in a.scores),
+        only_b=tuple(" ".join(key) for key in wanted if key not in a.scores and key in b.scores),
+    )
+
+
+async def named(store: Store, word: str) -> Named:
+    """The scores that a job's name, a model's name or MODEL@VERSION stands for."""
+    if re.fullmatch(r"j\d{1,17}", word, re.ASCII):
+        return await named_job(store, int(word[1:]))
+    model, at, version = word.rpartition("@")
+    rows = await scores_of_model(store, word)
+    if not rows and at and re.fullmatch(r"\d{1,9}", version, re.ASCII):
+        rows = await scores_of_model(store, model, int(version))
+    if not rows:
+        close = difflib.get_close_matches(word, await scored_models(store), 1, 0.5)
+        hint = f"Did you mean {close[0]}?" if close else "`rwkvctl scores` lists what there is."
+        raise RefusedError("no-such-score", f"There is no score of {word}.", hint, Exit.NOT_FOUND)
+    return Named(word).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+
+
+async def named_job(store: Store, number: int) -> Named:
+    """The score of one job."""
+    job = await get_job(store, number)
+    if job is None:
+        raise RefusedError("no-such-job", f"There is no job j{number}.", "`rwkvctl jobs` lists them.", Exit.NOT_FOUND)
+    rows = await scores_of_job(store, number)
+    if not rows:
+        raise RefusedError("no-such-score", f"{job.name} is {job.state} and has no score.", "", Exit.NOT_FOUND)
+    label = f"{job.name} ({job.model})"
+    return Named(label, job=number).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+
+
+def match_jobs(a: Named, b: Named) -> None:
+    """Two jobs of one benchmark are compared though their kinds differ, if `force` allows that difference."""
+    if not (a.job and b.job):
+        return
+    [key_a], [key_b] = a.scores, b.scores
+    if key_a[0] != key_b[0]:
+        detail = f"j{a.job} measures {key_a[0]} and j{b.job} {key_b[0]}: they have no row in common."
+        raise RefusedError("not-comparable", detail, "", Exit.REFUSED)
+    b.scores = {key_a: b.scores[key_b]}
+
+
+def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: Named, b: Named) -> list[Key]:
+    """The benchmarks and kinds that are asked for, in alphabetical order. A job stands for its own only."""
+    every = sorted({*a.scores, *b.scores})
+    for side in (a, b):
+        every = [key for key in every if not side.job or key in side.scores]
+    known = {name for name, _ in every} | set(catalogue)
+    try:
+        names = {slug(name, known, "--benchmark") for name in request.benchmarks}
+    except SelectionError as error:
+        raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
+    chosen = [key for key in every if (not names or key[0] in names) and (not request.kinds or key[1] in request.kinds)]
+    return sorted([*chosen, *((name, "") for name in names - {name for name, _ in chosen})])
+
+
+def missing(key: Key, a: Named, b: Named) -> ComparisonView:
+    """A benchmark that was asked for, and is not there to be compared."""
+    sides = [side.label for side in (a, b) if key not in side.scores]
+    why = f"{' and '.join(sides)} {'has' if len(sides) == 1 else 'have'} no score of it"
+    return ComparisonView(benchmark=key[0], kind=key[1], verdict="not comparable", why=why)
+
+
+async def compare_one(
+    store: Store, request: CompareRequest, a: Sequence[Candidate], b: Sequence[Candidate]
+) -> ComparisonView:
+    """One benchmark: the newest two scores that may be compared, or else the newest two."""
+    one, other = choose(a, b)
+    differs = decisive_differences(one.view, other.view)
+    view = ComparisonView(
+        benchmark=one.view.benchmark,
+        kind=one.view.kind,
+        verdict="not comparable",
+        job_a=one.view.job,
+        job_b=other.view.job,
+        repeats_a=one.view.repeats,
+        repeats_b=other.view.repeats,
+        differs=tuple(differs),
+        noted=tuple(harmless_differences(one.view, other.view)),
+        metric=one.view.primary,
+        unit=measures.unit(one.view.primary),
+        a=headline(one.view),
+        b=headline(other.view),
+    )
+    if why := refusal(one.view, other.view, differs, force=request.force):
+        return msgspec.structs.replace(view, why=why)
+    sides = [Side.of(each.view, await verdicts(store, each.job, each.grade_key)) for each in (one, other)]
+    # Resampling takes a second or two where there are many distinct values: not on the event loop's time.
+    return await asyncio.to_thread(pair_up, view, sides[0], sides[1], force=request.force, flips=request.flips)
+
+
+def choose(a: Sequence[Candidate], b: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
+    """The best ranked pair without a decisive difference, or the best of each."""
+    return next(comparable_pairs(a, b), (a[0], b[0]))
+
+
+def comparable_pairs(a: Sequence[Candidate], b: Sequence[Candidate]) -> Iterator[tuple[Candidate, Candidate]]:
+    for one, other in product(islice(a, CANDIDATES), islice(b, CANDIDATES)):
+        if not decisive_differences(one.view, other.view):
+            yield one, other
+
+
+def headline(view: ScoreView) -> float | None:
+    """The score's own headline."""
+    metric = view.metrics.get(view.primary)
+    return metric.value if metric else None
+
+
+def refusal(a: ScoreView, b: ScoreView, differs: Sequence[str], *, force: bool) -> str:
+    """Why two scores are not compared at all; empty where they are."""
+    for side, view in (("A", a), ("B", b)):
+        if headline(view) is None:
+            return f"{side} has no value: {view.why_null or 'no reason is stored'}"
+    if not comparison.alike(a.primary, b.primary):
+        return f"A's headline is {a.primary} and B's is {b.primary}: these are unlike measures"
+    if differs and not force:
+        return f"not the same in both: {'; '.join(differs)}"
+    return ""
+
+
+def with_verdicts(items: Sequence[ComparisonView], alpha: float) -> list[ComparisonView]:
+    """Adjust the p values over everything that was compared (Holm), and say what they say."""
+    tested = [item for item in items if item.p is not None]
+    adjusted = iter(comparison.holm([item.p for item in tested if item.p is not None]))
+    return [judged(item, next(adjusted), alpha) if item.p is not None else item for item in items]
+
+
+def judged(item: ComparisonView, p_holm: float, alpha: float) -> ComparisonView:
+    """The same with its verdict."""
+    difference = item.difference.value if item.difference else None
+    word = comparison.verdict(difference or 0.0, p_holm, alpha, lower=item.lower_is_better)
+    return msgspec.structs.replace(item, p_holm=p_holm, verdict=word)

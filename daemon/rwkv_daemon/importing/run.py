@@ -1,0 +1,120 @@
+"""`import`: find, read, check, store, and say of every score what became of it."""
+
+import asyncio
+import os
+import pwd
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rwkv_daemon.importing import discovery
+from rwkv_daemon.importing.findings import Finding
+from rwkv_daemon.importing.lines import BadFileError
+from rwkv_daemon.importing.naming import benchmark_of, kind_of
+from rwkv_daemon.importing.recount import Recount, recount
+from rwkv_daemon.importing.take_in import Session, grade_key, import_key, take_in
+from rwkv_daemon.node import Node
+from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.messages import ImportedView, ImportReply, ImportRequest
+
+ROW_OF_KEY = "SELECT MIN(id) AS id FROM job WHERE grade_key = ?"
+
+
+async def import_results(node: Node, request: ImportRequest) -> ImportReply:
+    """Everything at a path. Raises RefusedError for a path that cannot be looked at."""
+    path = checked(request.path)
+    try:
+        found = await asyncio.to_thread(discovery.discover, path)
+    except BadFileError as error:
+        raise refused(error) from error
+    session = Session("" if request.dry_run else new_id(), str(path))
+    items = [ImportedView(source=of_error(error), outcome="refused", problem=str(error)) for error in found.refused]
+    items += [await one(node, session, source, read) for source, read in found.readers()]
+    return ImportReply(
+        path=str(path),
+        dry_run=request.dry_run,
+        items=tuple(items),
+        counts=dict(Counter(item.outcome for item in items)),
+        session=session.id if any(item.outcome == "imported" for item in items) else "",
+        ignored=found.ignored,
+    )
+
+
+def checked(text: str) -> Path:
+    """The path, if it is one that can be looked at."""
+    path = Path(text)
+    if not path.is_absolute() or "\0" in text:
+        raise RefusedError("bad-request", "The path must be absolute: the daemon reads it.", "", Exit.USAGE)
+    try:
+        path.stat()
+    except OSError as error:
+        raise refused(f"{path} cannot be read by the daemon: {error.strerror or error}") from error
+    return path
+
+
+def refused(error: object) -> RefusedError:
+    """The daemon cannot read it; it says as whom it tries."""
+    hint = f"The daemon runs as {user()} on this node; the files must be readable for it."
+    return RefusedError("cannot-read", f"{error}.", hint, Exit.NOT_FOUND)
+
+
+def user() -> str:
+    """The name the daemon runs under, or its number where it has none."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"user {os.geteuid()}"
+
+
+def of_error(error: BadFileError) -> str:
+    """The file that an error names."""
+    return str(error).partition(": ")[0]
+
+
+def new_id() -> str:
+    """An import is a session of its own, so that `--session-id` finds what it brought."""
+    return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
+
+
+def named(finding: Finding) -> Finding:
+    """The same, if it says whose score it is. Raises BadFileError."""
+    if not finding.model:
+        raise BadFileError(f"{finding.source}: it names no model")
+    return finding
+
+
+async def one(node: Node, session: Session, source: Path, read: Callable[[], Finding]) -> ImportedView:
+    """One score. Whatever is wrong with its files is its own fate, not the others'."""
+    try:
+        finding = named(await asyncio.to_thread(read))
+        found = await asyncio.to_thread(recount, finding)
+        names = benchmark_of(finding.dataset, set(node.benchmarks.all())), kind_of(finding)
+        job, outcome = await stored(node, session, finding, found, names)
+    except BadFileError as error:
+        return ImportedView(source=str(source), outcome="refused", problem=str(error))
+    return ImportedView(
+        source=str(source),
+        outcome=outcome,  # type: ignore[arg-type]  # one of the words of `stored`
+        model=finding.model,
+        benchmark=names[0],
+        kind=names[1],
+        job=job,
+        samples=len(finding.places | finding.verdicts.keys()),
+        duplicates=finding.duplicates,
+        metrics=finding.metrics,
+        disagreements=found.disagreements,
+        problem=found.why_null,
+    )
+
+
+async def stored(
+    node: Node, session: Session, finding: Finding, found: Recount, names: tuple[str, str]
+) -> tuple[str, str]:
+    """(job, outcome). Without a session nothing is stored."""
+    if session.id:
+        number, fresh = await take_in(node, session, finding, found, names)
+        return f"j{number}", "imported" if fresh else "there"
+    row = await node.store.one(ROW_OF_KEY, (grade_key(import_key(finding, *names)),))
+    return (f"j{row['id']}", "there") if row and row["id"] is not None else ("", "would-import")

@@ -1,0 +1,70 @@
+"""One chat request on its way: what is asked, who waits for it, and how often it has failed."""
+
+import asyncio
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from rwkv_daemon.judge.reading import Reply, estimated_tokens, tidy
+from rwkv_data.judging import Messages, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A chat request as a rule wants it. `attempt` counts replies to it that could not be read."""
+
+    rule: str
+    messages: Messages
+    schema: str
+    max_tokens: int
+    temperature: float
+    attempt: int = 0
+    label: str = ""
+
+    @classmethod
+    def of(cls, rule: Rule[Any], messages: Messages, attempt: int, *, wider: bool, label: str) -> "Question":
+        """`wider` doubles the room for the reply, as the last one was cut off. Asking again at temperature 0 would
+        give the same reply again, so that is raised a little."""
+        return cls(
+            rule=f"{rule.name}/{rule.version}",
+            messages=tuple({role: tidy(text) for role, text in message.items()} for message in messages),
+            schema=json.dumps(rule.schema, sort_keys=True) if rule.schema else "",
+            max_tokens=rule.max_tokens * (2 if wider else 1),
+            temperature=rule.temperature if attempt == 0 else max(rule.temperature, 0.3),
+            attempt=attempt,
+            label=label,
+        )
+
+    @property
+    def chars(self) -> int:
+        return sum(len(message.get("content", "")) for message in self.messages)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """An estimate, for limits and budget."""
+        return estimated_tokens(self.chars + len(self.schema))
+
+    def key(self, model: str) -> str:
+        """What names the reply in the cache: the judge, the rule, everything it is shown, and which attempt it is."""
+        plain = [model, self.rule, [dict(message) for message in self.messages], self.attempt]
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A question in line or in flight. `jobs` are those that wait for it; the first one pays."""
+
+    key: str
+    question: Question
+    future: "asyncio.Future[Reply]"
+    jobs: list[str]
+    waiters: int = 0
+    queued: bool = True
+    not_before: float = 0.0
+    asked_at: float = 0.0
+    tries: int = 0
+    denials: int = 0
+    successes_seen: int = -1
+    last_error: str = ""
+    key_name: str = field(default="")

@@ -1,0 +1,281 @@
+"""The judge as the rest of the daemon uses it: samples in, outcomes out.
+
+    service = JudgeService(config, cache)              # raises ConfigError
+    tasks.create_task(service.run())                   # until service.stop()
+    outcome = await service.judge(JudgeTask(job="j7", row=row, rule=rule, extracted="7", answer=answer))
+
+`judge` waits as long as it takes: through outages, over-drawn budgets and pauses. It ends without a verdict only where
+there will be none, and says of which kind that is; no such end is ever a wrong answer.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+from rwkv_daemon.judge.budget import Budget
+from rwkv_daemon.judge.cache import VerdictCache
+from rwkv_daemon.judge.clock import Clock
+from rwkv_daemon.judge.exchange import Exchange, JudgeEvent, NoReplyError
+from rwkv_daemon.judge.keyfile import Scrubber, keys_of
+from rwkv_daemon.judge.pool import Pool
+from rwkv_daemon.judge.reading import NOTHING, Reply, Usage
+from rwkv_daemon.judge.request import Question
+from rwkv_daemon.judge.sending import Sender
+from rwkv_daemon.judge.snapshot import snapshot
+from rwkv_daemon.judge.stats import JudgeStats
+from rwkv_daemon.judge.transport import Transport
+from rwkv_data.answer import Answer
+from rwkv_data.judging import Messages, Rule, Verdict
+from rwkv_data.stage import Row
+from rwkvctl.judge_config import JudgeConfig
+
+T = TypeVar("T")
+Status = Literal["judged", "invalid", "refused", "failed", "expired", "stopped"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JudgeTask(Generic[T]):
+    """One sample to judge. `label` says which one it is, for people; `fresh` asks again what is already known."""
+
+    job: str
+    row: Row
+    rule: Rule[T]
+    extracted: str
+    answer: Answer
+    label: str = ""
+    fresh: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeOutcome(Generic[T]):
+    """What came of it. Only `judged` has a `finding`:
+
+    invalid: the judge answered, several times, and could not be read; refused: the endpoint does not take this prompt;
+    failed: it failed again and again while others succeeded; expired: the job's wall time was over; stopped: the job
+    was cancelled, or the daemon stops. `cached`: nothing had to be asked or paid.
+    """
+
+    status: Status
+    finding: T | None = None
+    detail: str = ""
+    replies: tuple[str, ...] = ()
+    model: str = ""
+    latency_s: float = 0.0
+    usage: Usage = NOTHING
+    asked: int = 0
+    cached: bool = False
+
+    @property
+    def value(self) -> float | None:
+        """The verdict's value, if the finding is a verdict."""
+        return self.finding.value if isinstance(self.finding, Verdict) else None
+
+
+@dataclass(slots=True)
+class JobState:
+    """What the service knows of a job. `scopes` are the deadlines of the samples that wait now."""
+
+    expires_at: float | None
+    judged: int = 0
+    unjudged: int = 0
+    cancelled: bool = False
+    scopes: set[asyncio.Timeout] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Said:
+    """The replies to one sample so far, the unreadable ones too."""
+
+    replies: list[Reply] = field(default_factory=list)
+    readable: list[str] = field(default_factory=list)
+    paid: Usage = NOTHING
+    asked: int = 0
+
+    def note(self, reply: Reply, *, known: bool) -> None:
+        """One more reply; what was known cost nothing."""
+        self.replies.append(reply)
+        if not known:
+            self.asked += 1
+            self.paid += reply.usage
+
+    def outcome(self, status: Status, detail: str, finding: T | None = None) -> JudgeOutcome[T]:
+        return JudgeOutcome(
+            status=status,
+            finding=finding,
+            detail=detail,
+            replies=tuple(reply.text for reply in self.replies),
+            model=self.replies[-1].model if self.replies else "",
+            latency_s=sum(reply.latency_s for reply in self.replies),
+            usage=self.paid,
+            asked=self.asked,
+            cached=bool(self.replies) and not self.asked,
+        )
+
+
+class JudgeService:
+    """One judge model at one endpoint or more. Raises ConfigError if its keys or certificates cannot be used."""
+
+    def __init__(
+        self,
+        config: JudgeConfig,
+        cache: VerdictCache,
+        clock: Clock | None = None,
+        *,
+        spent: Usage = NOTHING,
+        tell: Callable[[JudgeEvent], None] = lambda _: None,
+    ) -> None:
+        self.config = config
+        self.clock = clock or Clock()
+        self.jobs: dict[str, JobState] = {}
+        dice, scrubber = random.Random(), Scrubber()
+        keys = [(endpoint, keys_of(endpoint)) for endpoint in config.endpoints]
+        for _, secrets in keys:
+            scrubber.add(secrets)
+        transport = Transport(config.timeout_s, config.max_reply_bytes)
+        transport.check(config.endpoints)
+        self.exchange = Exchange(
+            model=config.model,
+            max_tries=config.max_tries,
+            pool=Pool.of(keys, dice),
+            budget=Budget(config, spent),
+            cache=cache,
+            sender=Sender(config.model, transport, scrubber, self.clock.now),
+            clock=self.clock,
+            dice=dice,
+            tell=tell,
+        )
+
+    @property
+    def model(self) -> str:
+        """The judge's name in grade keys and scores."""
+        return self.config.model
+
+    async def run(self, grace_s: float = 10.0) -> None:
+        """Keep things moving until `stop`, then give what is in flight a little time."""
+        await self.exchange.run(grace_s)
+
+    def stop(self) -> None:
+        """Send nothing more. Whoever waits gets `stopped`."""
+        self.exchange.stop()
+
+    def open_job(self, job: str, *, priority: int = 0, spent: Usage = NOTHING) -> None:
+        """Say what is known of a job before its first sample: its priority, and what it cost before a restart. Its
+        wall time runs from here. Without this a job opens with its first sample."""
+        self.exchange.line.priorities[job] = priority
+        self.exchange.budget.jobs[job] = spent
+        self._job(job)
+
+    def close_job(self, job: str) -> None:
+        """Forget a job that is over."""
+        self.cancel_job(job)
+        self.jobs.pop(job, None)
+        self.exchange.line.priorities.pop(job, None)
+        self.exchange.budget.forget(job)
+
+    def cancel_job(self, job: str) -> None:
+        """End the waiting for all samples of a job. What is in flight is paid for, so its replies are kept."""
+        state = self.jobs.get(job)
+        if state is not None:
+            state.cancelled = True
+            for scope in state.scopes:
+                scope.reschedule(asyncio.get_running_loop().time())
+
+    async def judge(self, task: JudgeTask[T]) -> JudgeOutcome[T]:
+        """The outcome for one sample. Cancel it, and everything but what is in flight is as if it had not been."""
+        job = self._job(task.job)
+        outcome = await self._outcome(task, job)
+        if outcome.status == "judged":
+            job.judged += 1
+        else:
+            job.unjudged += 1
+        return outcome
+
+    async def judge_all(
+        self,
+        tasks: Iterable[JudgeTask[T]],
+        deliver: Callable[[JudgeTask[T], JudgeOutcome[T]], Awaitable[None]],
+        side_by_side: int = 256,
+    ) -> None:
+        """Judge many, each delivered as it comes; never more than so many in memory."""
+        source = iter(tasks)
+
+        async def work() -> None:
+            for task in source:
+                await deliver(task, await self.judge(task))
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(side_by_side):
+                group.create_task(work())
+
+    def pause(self, *, paused: bool = True) -> None:
+        """Send nothing until told otherwise; what is in flight lands."""
+        self.exchange.paused = paused
+        self.exchange.wake.set()
+
+    def revive(self) -> None:
+        """Try every key again at once: somebody has put right what was wrong."""
+        self.exchange.pool.revive()
+        self.exchange.wake.set()
+
+    def stats(self) -> JudgeStats:
+        """How things stand."""
+        return snapshot(
+            self.exchange,
+            {job: (len(state.scopes), state.judged, state.unjudged) for job, state in self.jobs.items()},
+        )
+
+    def _job(self, job: str) -> JobState:
+        longest = self.config.max_runtime_s
+        if job not in self.jobs:
+            self.jobs[job] = JobState(self.clock.now() + longest if longest else None)
+        return self.jobs[job]
+
+    async def _outcome(self, task: JudgeTask[T], job: JobState) -> JudgeOutcome[T]:
+        said = Said()
+        if job.cancelled:
+            return self._ended(job, said)
+        try:
+            async with self.clock.timeout(job.expires_at) as scope:
+                job.scopes.add(scope)
+                try:
+                    return await self._ask(task, said)
+                finally:
+                    job.scopes.discard(scope)
+        except NoReplyError as error:
+            return said.outcome(error.status, str(error))
+        except TimeoutError:
+            return self._ended(job, said)
+
+    def _ended(self, job: JobState, said: Said) -> JudgeOutcome[T]:
+        if job.cancelled:
+            return said.outcome("stopped", "the job was cancelled")
+        return said.outcome("expired", f"judging took longer than {self.config.max_runtime_s:g} s")
+
+    async def _ask(self, task: JudgeTask[T], said: Said) -> JudgeOutcome[T]:
+        """Every request of the rule, one after the other: if one has no reply, the next need not be paid."""
+        try:
+            requests = task.rule.ask(task.row, task.extracted, task.answer)
+        except (KeyError, TypeError, ValueError) as error:
+            return said.outcome("invalid", f"the rule cannot ask about this row ({type(error).__name__}: {error})")
+        for messages in requests:
+            if not await self._readable(task, messages, said):
+                return said.outcome("invalid", f"{task.rule.attempts} replies could not be read")
+        finding = task.rule.read(task.row, tuple(said.readable))
+        if finding is None:
+            return said.outcome("invalid", "the replies could not be read together")
+        return said.outcome("judged", finding.detail if isinstance(finding, Verdict) else "", finding)
+
+    async def _readable(self, task: JudgeTask[T], messages: Messages, said: Said) -> bool:
+        """Ask until a reply can be read; each attempt is a question of its own, remembered as such."""
+        cut = False
+        for attempt in range(task.rule.attempts):
+            question = Question.of(task.rule, messages, attempt, wider=cut, label=task.label)
+            reply, known = await self.exchange.reply(task.job, question, fresh=task.fresh)
+            said.note(reply, known=known)
+            if task.rule.readable(reply.text):
+                said.readable.append(reply.text)
+                return True
+            cut = reply.cut
+        return False

@@ -1,0 +1,72 @@
+"""The race of a search: which points still run, rung by rung. No I/O.
+
+All its knowledge is the verdicts, which are in the samples file, so a race that was cut off goes on where it stood.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rwkv_daemon.rundir import Record, SampleRecord
+from rwkv_daemon.runner.work import Unit, Work
+from rwkv_data.search import Search, survivors
+
+
+@dataclass(slots=True)
+class Race:
+    """Units that wait for their rung, and the verdicts so far. `rows` is how many are asked."""
+
+    search: Search
+    rows: int
+    waiting: dict[tuple[int, int], Unit] = field(default_factory=dict)
+    verdicts: dict[int, dict[int, float]] = field(default_factory=dict)
+    live: list[int] = field(default_factory=list)
+    rung: int = 0
+
+    @property
+    def rungs(self) -> list[int]:
+        """Numbers of rows after which there is a decision; the last is all of them."""
+        return [*(rung for rung in sorted(self.search.rungs) if rung < self.rows), self.rows]
+
+    def take(self, record: SampleRecord) -> None:
+        """A verdict. What has none yet (a judge is to speak, something broke) counts for nothing in the race."""
+        if record.reason != "dropped":
+            self.verdicts.setdefault(record.repeat, {})[record.row] = record.value or 0.0
+
+    def advance(self, work: Work) -> list[SampleRecord]:
+        """Release the units of the rungs that may run now; returns the records of samples that never will."""
+        dropped: list[SampleRecord] = []
+        while self._finished():
+            keep = survivors(self.search, self.verdicts, self.live)
+            dropped += [self._drop(place) for place in list(self.waiting) if place[1] not in keep]
+            self.live, self.rung = keep, self.rung + 1
+            self.release(work)
+        return dropped
+
+    def _finished(self) -> bool:
+        """Whether all live points have all rows of this rung, and there is another."""
+        limit = self.rungs[self.rung]
+        done = all(len([row for row in self.verdicts.get(point, {}) if row < limit]) == limit for point in self.live)
+        return done and self.rung + 1 < len(self.rungs)
+
+    def release(self, work: Work) -> None:
+        """Hand out what belongs to this rung."""
+        limit = self.rungs[self.rung]
+        for place in [place for place in self.waiting if place[0] < limit]:
+            work.add(self.waiting.pop(place))
+
+    def _drop(self, place: tuple[int, int]) -> SampleRecord:
+        del self.waiting[place]
+        detail = f"the point was dropped after {self.rungs[self.rung]} rows"
+        return SampleRecord(row=place[0], repeat=place[1], value=None, reason="dropped", detail=detail)
+
+
+def open_race(search: Search, rows: int, work: Work, records: Iterable[Record]) -> Race:
+    """Take the work's units out of its queue, to be released rung by rung, and learn what earlier attempts found."""
+    race = Race(search, rows, live=list(range(len(search.points))))
+    race.waiting = {(unit.row, unit.repeat): unit for unit in work.pending}
+    work.pending.clear()
+    for record in records:
+        if isinstance(record, SampleRecord):
+            race.take(record)
+    race.release(work)
+    return race

@@ -1,0 +1,42 @@
+r"""Gaokao 2023 in English: 385 problems of that year's Chinese university entrance papers (Liao et al. 2024, MARIO,
+arXiv 2401.08190).
+
+    {"source": "2023BJ_.../01Q.en", "question": "Given sets $M=...$, find $M \\cap N$.", "lang": "en",
+     "answer": "$\\{x|-2\\leq x < 1\\}$"}
+
+The catch: answers stand in dollars; 176 are no plain numbers but sets, intervals, equations of curves, words ("a
+necessary but not a sufficient condition"), several values.
+"""
+
+from rwkv_data import rows
+from rwkv_data.benchmark import Answer, Benchmark, Example
+from rwkv_data.graders.math import GRADER
+from rwkv_data.profiles.free_response import free_response
+from rwkv_data.profiles.maths_examples_qwen import MATH
+from rwkv_data.profiles.maths_set import examples, maths_set
+from rwkv_data.shapes.question_rows import formula_row
+from rwkv_data.shapes.question_sources import qwen_set
+
+_POWER = {"question": "What is the coefficient of $x$?", "answer": "80"}
+_ROOT = {"question": "What is its conjugate?", "answer": "-1-\\sqrt{3}"}
+_KINDS = maths_set(free_response(GRADER, metrics=("avg@16",), repeats=16), judged=True, qwen=MATH)
+
+BENCHMARK = Benchmark(
+    name="gaokao2023en",
+    version=1,
+    domain="free_response",
+    title="Gaokao 2023 in English",
+    licence="none stated for the translated papers; MIT (evaluation of Qwen2.5-Math)",
+    split="test",
+    rows=385,
+    source=qwen_set("gaokao2023en", "654d8f49bdb86f578c171dbc0dd8f4d9f1bf3d7a7438f60359fda7d643df4951"),
+    from_source=formula_row,
+    check_row=rows.check_question,
+    local_files=("test.jsonl",),
+    kinds=_KINDS,
+    examples=(
+        *examples(_KINDS, _POWER, "80", "8"),
+        Example(_ROOT, Answer("-(1+\\sqrt{3})", ("stop_token", "stop_token")), 1.0),
+        Example(_ROOT, Answer("-1+\\sqrt{3}", ("stop_token", "stop_token")), 0.0),
+    ),
+)

@@ -1,0 +1,5 @@
+"""GPQA, the selection "extended". Its rows, their secrecy and their order: see rwkv_data.shapes.choice_gpqa."""
+
+from rwkv_data.shapes.choice_gpqa import benchmark
+
+BENCHMARK = benchmark("extended", 546)

@@ -1,0 +1,127 @@
+r"""Which part of a completion is its answer: a chain of rules, of which the first that finds something counts.
+
+`of_box` is for an answer stage whose prompt has opened `\boxed{`; `of_text` for a whole free completion. Of a completion
+that thinks first only what follows the last `</think>` is read. The chain of `of_text`, by the name of the route:
+
+1. `boxed`: the last `\boxed{...}` or `\fbox{...}` (see boxed.last_box).
+2. `sentence`: what follows the last "the answer is", "Answer:", "答案是" ... , up to the end of its sentence or formula.
+   "Final Answer: The final answer is $X$. I hope it is correct." is one of them.
+3. `short`: the whole text, if it is one short line without words.
+4. `formula`: the last `$...$`, `\(...\)` or `\[...\]`, if no number stands behind it.
+5. `number`: the last number of the text.
+
+All rules look at the last 20,000 characters alone, and take time linear in them.
+"""
+
+import re
+from dataclasses import dataclass
+
+from rwkv_data.graders.boxed import inside_box, last_box, open_groups
+
+_WINDOW = 20_000
+_SHORT = 80
+_LONGEST = 400
+_ANCHOR = re.compile(
+    r"(?:final\s+answer|\banswer)\s{0,3}(?:\([^()\n]{0,40}\)|to\s[^.:\n]{1,80}?|of\s[^.:\n]{1,80}?)?"
+    r"(?:\*{0,2}\s{0,3}:\s{0,3}\*{0,2}|\s{1,3}(?:is|are|was|equals|would\s+be|must\s+be|will\s+be)\b\s{0,3}:?)"
+    r"|(?:最终|最后)?(?:答案|结果)\s{0,3}(?:应该|就)?(?:是|为|等于|[:：])\s{0,3}[:：]?|####"
+    r"|故选|应选|(?:所以|因此)?选(?=\s{0,3}[A-Z(（])",
+    re.IGNORECASE,
+)
+_MARKS = re.compile(r"^[\s*_:：=]+")
+_OPENERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
+_END = re.compile(r"\n|。|；|[.!?](?=[\s*]|$)|\bI hope it is\b")
+_MORE = re.compile(r"[$\d]|\\\(|\\\[")
+_WORDS = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}")
+_FORMULA = re.compile(r"\$\$(.{1,400}?)\$\$|\$([^$\n]{1,400})\$|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]", re.DOTALL)
+_NUMBER = re.compile(r"(?<![\w.])-?\$?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?:\.\d+|(?<=\d))(?:/\d+)?%?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """The answer as text, and the rule that found it. Both are empty if there is none."""
+
+    text: str = ""
+    route: str = ""
+
+
+def of_box(text: str) -> Extracted:
+    """The content of the box that the prompt has opened, with groups closed whose brace the stop token swallowed."""
+    content = inside_box(text[:_WINDOW])
+    return Extracted(content + "}" * open_groups(content), "boxed") if content else Extracted()
+
+
+def of_text(text: str) -> Extracted:
+    """The answer of a whole completion."""
+    tail = after_thinking(text)[-_WINDOW:]
+    for route, rule in _CHAIN:
+        if found := rule(tail):
+            return Extracted(found, route)
+    return Extracted()
+
+
+def after_thinking(text: str) -> str:
+    """What follows the last `</think>`; all of it if there is none."""
+    return text.rpartition("</think>")[2]
+
+
+def _boxed(text: str) -> str:
+    return last_box(text) or ""
+
+
+def sentence(text: str) -> str:
+    """What the last sentence that announces an answer says, without marks and dollars around it."""
+    for anchor in reversed(list(_ANCHOR.finditer(text))):
+        rest = _MARKS.sub("", text[anchor.end() : anchor.end() + _LONGEST])
+        if said := _formula_at_start(rest) or bare(_END.split(rest, maxsplit=1)[0]):
+            return said
+    return ""
+
+
+def _formula_at_start(text: str) -> str:
+    """The formula that a text begins with, unless its sentence holds another one or another number."""
+    for opening, closing in _OPENERS:
+        if text.startswith(opening):
+            formula, closed, behind = text[len(opening) :].partition(closing)
+            more = _MORE.search(_END.split(behind, maxsplit=1)[0])
+            return bare(formula) if closed and not more else ""
+    return ""
+
+
+def bare(text: str) -> str:
+    """Without the marks, dollars and full stops around it."""
+    text = text.strip().strip("*_").strip()
+    for opening, closing in _OPENERS:
+        inner = text[len(opening) : -len(closing)]
+        if len(text) > len(opening + closing) and text.startswith(opening) and text.endswith(closing):
+            if opening not in inner and closing not in inner:
+                return inner.strip().rstrip(".,").strip()
+    return text.rstrip(".,;:").strip()
+
+
+def _short(text: str) -> str:
+    line = text.strip()
+    return bare(line) if len(line) <= _SHORT and "\n" not in line and not _WORDS.search(line) else ""
+
+
+def _formula(text: str) -> str:
+    last = None
+    for last in _FORMULA.finditer(text):
+        pass
+    if last is None or _NUMBER.search(text, last.end()):
+        return ""
+    return bare(next(group for group in last.groups() if group))
+
+
+def _last_number(text: str) -> str:
+    numbers = _NUMBER.findall(text)
+    return str(numbers[-1]) if numbers and len(numbers[-1]) <= _LONGEST else ""
+
+
+_CHAIN = (
+    ("boxed", _boxed),
+    ("sentence", sentence),
+    ("short", _short),
+    ("formula", _formula),
+    ("number", _last_number),
+)

@@ -1,0 +1,33 @@
+"""lm_eval's regex filter and its exact match, as the harness-compatible graders need them (release 0.4.13)."""
+
+import re
+from collections.abc import Iterable
+
+from rwkv_data.answer import Grade
+
+INVALID = "[invalid]"
+
+
+def found(pattern: re.Pattern[str], text: str, which: int = 0) -> str:
+    """The match with that index of all matches in the text, its first group that holds something; or "[invalid]"."""
+    matches = pattern.findall(text)
+    if not matches:
+        return INVALID
+    match = matches[which]
+    if isinstance(match, tuple):
+        match = next((group for group in match if group), INVALID)
+    return str(match).strip()
+
+
+def cleaned(text: str, ignored: Iterable[re.Pattern[str]]) -> str:
+    """A side of an exact match that ignores some patterns, and case."""
+    for pattern in ignored:
+        text = pattern.sub("", text)
+    return text.lower()
+
+
+def verdict(right: bool, extracted: str, expected: str, route: str, **parts: float) -> Grade:
+    """A grade of right or wrong; what was not found is no answer."""
+    if extracted == INVALID:
+        return Grade(float(right), None, expected, "right" if right else "no_answer", route="", parts=parts)
+    return Grade(float(right), extracted, expected, "right" if right else "wrong", route=route, parts=parts)

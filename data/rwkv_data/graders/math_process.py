@@ -1,0 +1,191 @@
+"""The parent's side of the maths worker: start it, ask it, see how it died, and try once more.
+
+An answer that takes more than `cpu_s` seconds of processor time, or kills its worker by its hunger for memory, is tried
+once more alone in a fresh worker with twice the time; if that ends alike, the answer is at fault (`Overrun`). What is
+the machine's fault, a worker that cannot start or that waits without getting processor time, is `WorkerGone`.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Literal, Self
+
+CPU_S = 5.0
+STALLED_S = 60.0
+RECYCLE_AFTER = 1000
+_LOOK_S = 2.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+_ONE_RETRY = threading.Lock()
+
+Cause = Literal["cpu", "died", "machine"]
+
+
+class WorkerGone(Exception):  # noqa: N818  # an event, not a mistake of the caller
+    """The child gave no answer. `cause`: it had used up its time, it died, or the machine is at fault."""
+
+    def __init__(self, message: str, cause: Cause) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+class Overrun(Exception):  # noqa: N818  # an event, not a mistake of the caller
+    """Twice too slow or too hungry: it is the answer (or the reference) that is at fault."""
+
+
+class Process:
+    """One child process, one task at a time; killed when it is too slow, started again, renewed now and then.
+
+    Usable from any thread; calls wait for each other. `versions` names the child's libraries once it has run.
+    """
+
+    def __init__(
+        self, *, cpu_s: float = CPU_S, recycle_after: int = RECYCLE_AFTER, argv: tuple[str, ...] | None = None
+    ) -> None:
+        self.versions: dict[str, str] = {}
+        self._cpu_s = cpu_s
+        self._recycle_after = recycle_after
+        self._argv = argv or (sys.executable, "-P", "-s", "-m", "rwkv_data.graders.math_worker")
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the child."""
+        with self._lock:
+            self._kill()
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """The child's reply to one task. Raises WorkerGone."""
+        with self._lock:
+            if self._done >= self._recycle_after:
+                self._kill()
+            child = self._child or self._start()
+            self._done += 1
+            return self._ask(child, {"do": do, "cpu_s": self._cpu_s, **arguments})
+
+    def ask_twice(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """The reply, if need be of a fresh child with twice the time. Raises Overrun or WorkerGone."""
+        try:
+            return self._in_full(self.ask(do, **arguments))
+        except WorkerGone as first:
+            if first.cause == "machine":
+                raise
+        with _ONE_RETRY, Process(cpu_s=2 * self._cpu_s, argv=self._argv) as alone:
+            try:
+                return self._in_full(alone.ask(do, **arguments))
+            except WorkerGone as second:
+                if second.cause == "machine":
+                    raise
+                raise Overrun(f"tried twice: {second}") from None
+
+    @staticmethod
+    def _in_full(reply: dict[str, Any]) -> dict[str, Any]:
+        if "gave_up" in reply:
+            raise WorkerGone(f"the maths worker gave up: {reply['gave_up']}", "died")
+        return reply
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # A session of its own: an interrupt at the terminal is the caller's to handle. A bare environment: no secrets.
+        # The hash seed is fixed so that sympy, which walks sets, takes the same path every time.
+        paths = os.pathsep.join(str(Path(path).absolute()) for path in sys.path if path)
+        environment = {"PYTHONPATH": paths, "PYTHONHASHSEED": "0"}
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        try:
+            self._child = subprocess.Popen(
+                self._argv, stdin=pipe, stdout=pipe, stderr=null, env=environment, cwd="/", start_new_session=True
+            )
+        except OSError as error:
+            raise WorkerGone(f"the maths worker cannot start: {error}", "machine") from error
+        self._done = 0
+        try:
+            self.versions = self._read(self._child).get("ready", {})
+        except WorkerGone as error:
+            raise WorkerGone(f"the maths worker cannot start: {error}", "machine") from None
+        return self._child
+
+    def _ask(self, child: subprocess.Popen[bytes], task: dict[str, Any]) -> dict[str, Any]:
+        assert child.stdin is not None
+        try:
+            child.stdin.write(json.dumps(task).encode() + b"\n")
+            child.stdin.flush()
+        except BrokenPipeError:
+            raise self._gone() from None
+        return self._read(child)
+
+    def _read(self, child: subprocess.Popen[bytes]) -> dict[str, Any]:
+        """The child's next line, or WorkerGone. As long as the child gets processor time there is no other limit."""
+        assert child.stdout is not None
+        line, clock = b"", _Progress(child.pid)
+        with selectors.DefaultSelector() as selector:
+            selector.register(child.stdout, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(_LOOK_S):
+                    if clock.stalled():
+                        self._kill()
+                        raise WorkerGone(f"the maths worker got no processor time for {STALLED_S:g} s", "machine")
+                    continue
+                chunk = os.read(child.stdout.fileno(), 65536)
+                if not chunk:
+                    raise self._gone()
+                line += chunk
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def _gone(self) -> WorkerGone:
+        """How the child, which has closed its pipe, died."""
+        child = self._child
+        assert child is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(STALLED_S)
+        code = child.returncode
+        self._kill()
+        if code in {-signal.SIGPROF, -signal.SIGXCPU}:
+            return WorkerGone("it took more processor time than a comparison may", "cpu")
+        return WorkerGone(f"the maths worker died on this answer (exit {code})", "died")
+
+    def _kill(self) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        child.kill()
+        child.wait()
+        for pipe in (child.stdin, child.stdout):
+            with contextlib.suppress(BrokenPipeError):  # what was never flushed to a dead child
+                if pipe:
+                    pipe.close()
+
+
+class _Progress:
+    """Whether a process still gets processor time."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._used = -1
+        self._since = time.monotonic()
+
+    def stalled(self) -> bool:
+        """True once it has used none for STALLED_S seconds."""
+        used = self._ticks()
+        if used != self._used:
+            self._used, self._since = used, time.monotonic()
+        return time.monotonic() - self._since >= STALLED_S
+
+    def _ticks(self) -> int:
+        try:
+            fields = Path(f"/proc/{self._pid}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            return self._used
+        return int(fields[11]) + int(fields[12])

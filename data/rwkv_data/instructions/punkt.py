@@ -1,0 +1,157 @@
+"""Where sentences end: the Punkt algorithm (Kiss and Strunk 2006, Computational Linguistics 32) with a given model.
+
+The classes of characters and the order of the heuristics are those of NLTK 3.10's sentence tokenizer (Apache-2.0), so
+that counts of sentences agree with it; the code is our own, needs no NLTK, and takes time linear in the text.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+_CLOSING = r"[)\";}\]*:@'({\[‘’“”«»?!]"  # noqa: RUF001
+_END = re.compile(rf"[.?!](?=(?P<behind>{_CLOSING}|\s+(?P<next>\S+)))")
+_RUNS_ON = r"--|\.\.|\.\s\.\s\."
+_WORD = re.compile(
+    rf"-{{2,}}|\.{{2,}}|(?:\.\s){{2,}}\."
+    rf"|(?=[^(\"`{{\[:;&#*@)}}\]\-,])\S+?(?=\s|$|{_CLOSING}|{_RUNS_ON}|,(?=$|\s|{_CLOSING}|{_RUNS_ON}))"
+    r"|\S"
+)
+_LEFT_BEHIND = re.compile(r"[\"')\]}‘’“”«»]+?(?:\s+|(?=--)|$)", re.MULTILINE)
+_NUMBER = re.compile(r"-?[.,]?\d[\d,.-]*")
+_INITIAL = re.compile(r"[^\W\d]\.")
+_BLANKS = " \t\n\r\x0b\x0c"
+
+# How a word was seen in the text that a model was learned from (bits of `Model.seen`).
+_MIDDLE_UPPER = 1 << 2
+_ANY_UPPER = 1 << 1 | 1 << 2 | 1 << 3
+_FIRST_LOWER = 1 << 4
+_ANY_LOWER = 1 << 4 | 1 << 5 | 1 << 6
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is known of a language. `seen` tells the case and the place in which a word was met, as bits."""
+
+    name: str
+    abbreviations: frozenset[str]
+    starters: frozenset[str]
+    collocations: frozenset[tuple[str, str]] = frozenset()
+    seen: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Token:
+    text: str
+    ends: bool = False
+    abbreviation: bool = False
+    ellipsis: bool = False
+
+    @property
+    def type(self) -> str:
+        """The word in lower case; every number is one type."""
+        lower = self.text.lower()
+        return "##number##" if _NUMBER.fullmatch(lower) else lower
+
+    @property
+    def type_without_period(self) -> str:
+        return self.type[:-1] if len(self.type) > 1 and self.type.endswith(".") else self.type
+
+    @property
+    def type_as_start(self) -> str:
+        return self.type_without_period if self.ends else self.type
+
+
+def split(text: str, model: Model) -> list[str]:
+    """The sentences of a text, without the blanks between them."""
+    return [text[start:stop] for start, stop in _realigned(text, list(_spans(text, model))) if stop > start]
+
+
+def _spans(text: str, model: Model) -> Iterator[tuple[int, int]]:
+    start = 0
+    for match, word_start in _candidates(text):
+        if _breaks(text[word_start : match.end()] + match["behind"], model):
+            yield start, match.end()
+            start = match.start("next") if match["next"] else match.end()
+    yield start, len(text.rstrip())
+
+
+def _candidates(text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """The last possible end of a sentence in each word, and where that word starts."""
+    last: tuple[re.Match[str], int] | None = None
+    start = stop = 0
+    for match in _END.finditer(text):
+        blank = max(text.rfind(blank, stop, match.start()) for blank in _BLANKS)
+        word_start = blank + 1 if blank > stop else start
+        if last and last[0].start() <= word_start:
+            yield last
+        last, start, stop = (match, word_start), word_start, match.start()
+    if last:
+        yield last
+
+
+def _realigned(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Closing quotes and brackets that were left behind go to the sentence that they close."""
+    taken = 0
+    for (start, stop), behind in zip(spans, [*spans[1:], None], strict=True):
+        found = _LEFT_BEHIND.match(text, *behind) if behind else None
+        if behind and found:
+            yield start + taken, behind[0] + len(found[0].rstrip())
+            taken = len(found[0])
+        else:
+            yield start + taken, stop
+            taken = 0
+
+
+def _breaks(context: str, model: Model) -> bool:
+    """Whether a sentence ends inside this short stretch (not merely with it)."""
+    tokens = [_classified(word, model) for line in context.split("\n") for word in _WORD.findall(line)]
+    for token, behind in zip(tokens, tokens[1:], strict=False):
+        _reconsider(token, behind, model)
+    return any(token.ends for token in tokens[:-1])
+
+
+def _classified(word: str, model: Model) -> _Token:
+    """First pass: what the word alone tells."""
+    token = _Token(word)
+    if word in {".", "?", "!"}:
+        token.ends = True
+    elif re.fullmatch(r"\.\.+", word):
+        token.ellipsis = True
+    elif word.endswith(".") and not word.endswith(".."):
+        stem = word[:-1].lower()
+        token.abbreviation = stem in model.abbreviations or stem.rpartition("-")[2] in model.abbreviations
+        token.ends = not token.abbreviation
+    return token
+
+
+def _reconsider(token: _Token, behind: _Token, model: Model) -> None:
+    """Second pass: collocations, abbreviations, then initials and ordinal numbers, seen with the word behind."""
+    if not token.text.endswith("."):
+        return
+    kind, initial = token.type_without_period, _INITIAL.match(token.text) is not None and len(token.text) == 2
+    if (kind, behind.type_as_start) in model.collocations:
+        token.ends, token.abbreviation = False, True
+        return
+    starts = _starts_sentence(behind, model)
+    upper = behind.text[0].isupper()
+    if (token.abbreviation or token.ellipsis) and not initial:
+        if starts or (upper and behind.type_as_start in model.starters):
+            token.ends = True
+            return
+    if not initial and kind != "##number##":
+        return
+    never_lower = upper and not model.seen.get(behind.type_as_start, 0) & _ANY_LOWER
+    if starts is False or (starts is None and initial and never_lower):
+        token.ends, token.abbreviation = False, True
+
+
+def _starts_sentence(token: _Token, model: Model) -> bool | None:
+    """What the case of a word tells of its place, or None."""
+    if token.text in {";", ":", ",", ".", "!", "?"}:
+        return False
+    seen = model.seen.get(token.type_as_start, 0)
+    if token.text[0].isupper() and seen & _ANY_LOWER and not seen & _MIDDLE_UPPER:
+        return True
+    if token.text[0].islower() and (seen & _ANY_UPPER or not seen & _FIRST_LOWER):
+        return False
+    return None

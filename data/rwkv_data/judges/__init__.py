@@ -1,0 +1,14 @@
+"""The rules by which another model judges answers, by name."""
+
+from rwkv_data.errors import SettingError
+from rwkv_data.judges import arena, equality, hle, rwkv_skills, simpleqa
+from rwkv_data.judging import JudgeRule
+
+RULES = {rule.name: rule for rule in (rwkv_skills.RULE, equality.RULE, simpleqa.RULE, arena.RULE, hle.RULE)}
+
+
+def rule(name: str) -> JudgeRule:
+    """A rule by its name. Raises SettingError naming those that exist."""
+    if name not in RULES:
+        raise SettingError(f"there is no judge rule '{name}'; there are: {', '.join(RULES)}.")
+    return RULES[name]

@@ -1,0 +1,19 @@
+"""How rows become prompts: the profiles, each named and versioned, because a prompt decides a score.
+
+`rwkv-skills-v1` asks byte for byte as rwkv-skills does (no few-shot, no chat template; the open `<think` is deliberate:
+the model writes the `>`). `demo-v1` is the short form that the built-in checkpoint was trained on.
+Stops and unpenalised tokens are named by their bytes: in the World vocabulary 0, 261, 24281 are the end of text,
+"\\n\\n" and "User"; 2402 and 4910 are "}\\" and " }\\"; 33, 10, 49..58 are " ", tab and the digits.
+"""
+
+from typing import Final
+
+RWKV_SKILLS: Final = ("rwkv-skills-v1", 1)
+RWKV_SKILLS_V2: Final = ("rwkv-skills-v2", 1)
+LM_EVAL: Final = ("lm-eval", 1)
+QWEN_MATH: Final = ("qwen-math", 1)
+ALBATROSS: Final = ("albatross", 1)
+ANSWER_JUDGE: Final = ("answer-judge-v1", 1)
+DEMO: Final = ("demo-v1", 1)
+BBH: Final = ("bbh", 1)
+HELD_OUT: Final = ("held-out", 1)

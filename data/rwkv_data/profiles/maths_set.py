@@ -1,0 +1,63 @@
+"""The kinds that every maths set of the catalogue has, and the form in which each expects an answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from rwkv_data.benchmark import Answer, Example, Kind, Row, by_name
+from rwkv_data.judges import equality, rwkv_skills
+from rwkv_data.profiles import lm_eval_maths, maths_albatross, maths_v2, qwen_math
+from rwkv_data.profiles.free_response import free_response_judge
+from rwkv_data.profiles.maths_examples import Examples
+
+JUDGE: Final = rwkv_skills.RULE
+SOUND_JUDGE: Final = equality.RULE
+
+
+def maths_set(
+    kind: Kind, more: Sequence[Kind] = (), *, judged: bool = False, qwen: Examples | None = None
+) -> dict[str, Kind]:
+    """A set's kinds, of which `kind` is the usual one. `judged`: rwkv-skills has this set judged, so both run by
+    default. `qwen`: the examples of the evaluation of Qwen2.5-Math, for the sets that it has."""
+    kinds = [
+        kind,
+        free_response_judge(kind, JUDGE, default=judged),
+        maths_v2.thinking(kind),
+        maths_v2.unthinking(kind),
+    ]
+    if qwen is not None:
+        kinds.append(qwen_math.qwen_math(qwen, group_by=kind.group_by))
+    return by_name([*kinds, *more])
+
+
+def _sentence(answer: str) -> str:
+    return f"Therefore, the answer is $\\boxed{{{answer}}}$."
+
+
+def _bare(answer: str) -> str:
+    return answer
+
+
+FORMS: Final[Mapping[str, Callable[[str], str]]] = {
+    lm_eval_maths.NAME_COT: lambda answer: f" So there are {answer} of them. The answer is {answer}.",
+    lm_eval_maths.NAME_HENDRYCKS: lambda answer: f" ${answer}$",
+    maths_albatross.NAME: _sentence,
+    qwen_math.NAME: _sentence,
+}
+"""How a completion of a kind gives an answer; the content of an opened box where it is not named."""
+
+
+def examples(
+    kinds: Mapping[str, Kind], row: Row, right: str, wrong: str, forms: Mapping[str, Callable[[str], str]] | None = None
+) -> tuple[Example, ...]:
+    """A right and a wrong example of each kind. A judged kind has no verdict on a wrong answer before its judge has
+    spoken, so there the wrong one is empty. `forms` adds to FORMS."""
+    known = {**FORMS, **(forms or {})}
+    found: list[Example] = []
+    for name in kinds:
+        form = known.get(name, _bare)
+        bad = "" if name == "free_response_judge" else form(wrong)
+        found += [Example(row, Answer(form(right), _ENDED), 1.0, name), Example(row, Answer(bad, _ENDED), 0.0, name)]
+    return tuple(found)
+
+
+_ENDED: Final = ("stop_token", "stop_token")

@@ -1,0 +1,129 @@
+"""Multiple choice as rwkv-skills asks it: the likeliest letter right after the question, or after a chain of thought.
+
+The texts are rwkv-skills' (main, src/eval/evaluators/multi_choice.py), which strips the prompt's ends and makes every
+line end one byte. Its Chinese texts go to ceval and cmmlu; rwkv-skills itself asks cmmlu in English, because the name
+holds neither "ceval" nor "zh" nor "cn": a fault that is not kept.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from rwkv_data import rows
+from rwkv_data.benchmark import Kind, Row, Shots, Stage
+from rwkv_data.graders import choice
+from rwkv_data.profiles import RWKV_SKILLS
+from rwkv_data.profiles.sampling import COT_STOPS, UNPENALISED
+from rwkvctl.protocol.engine import Sampling
+
+Prompt: TypeAlias = Callable[[Row], str]
+
+MULTI_CHOICE_COT: Final = Sampling(
+    max_tokens=4096,
+    temperature=0.5,
+    top_k=50,
+    top_p=0.3,
+    presence=1.0,
+    frequency=0.1,
+    decay=0.99,
+    unpenalised=UNPENALISED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What stands before and after a question with its choices; `{subject}` is filled in. `tail` follows the chain of
+    thought."""
+
+    opening: str
+    direct: str
+    thinking: str
+    tail: str
+
+
+ENGLISH: Final = Wording(
+    "User: You are a very talented expert in {subject}. Answer this question:\n",
+    "Assistant: The answer is",
+    "Assistant: <think",
+    "\nTherefore, the answer is",
+)
+CHINESE: Final = Wording("User: ", "Assistant: 正确答案是", "Assistant:", "\n综上所述，答案是")
+
+
+def subject(row: Row) -> str:
+    """The subject in words."""
+    return str(row.get("subject") or "unknown").replace("_", " ")
+
+
+def choice_lines(row: Row) -> str:
+    """The choices, each on a line with its letter."""
+    return "\n".join(f"{letter}. {text}" for letter, text in zip(rows.letters(row), row["choices"], strict=True))
+
+
+def asked(row: Row, wording: Wording, assistant: str) -> str:
+    """The question with its choices and the beginning of the answer; ends stripped, line ends one byte."""
+    opening = wording.opening.replace("{subject}", subject(row))
+    text = f"{opening}{row['question']}\n{choice_lines(row)}\n\n{assistant}"
+    return text.strip().replace("\r\n", "\n")
+
+
+def spaced_letters(row: Row) -> tuple[str, ...]:
+    """ " A", " B", ...: each a single token of the World vocabulary."""
+    return tuple(f" {letter}" for letter in rows.letters(row))
+
+
+def multi_choice_plain(
+    *, group_by: str = "", wording: Wording = ENGLISH, shots: bool = False, default: bool = True
+) -> Kind:
+    """One stage: the likeliest letter right after the prompt. With `shots` the set has a pool of examples, of which
+    none is shown unless a dispatch asks for some; they are the same prompt with the answer's letter."""
+    profile, version = RWKV_SKILLS
+
+    def prompt(row: Row) -> str:
+        return asked(row, wording, wording.direct)
+
+    return Kind(
+        name="multi_choice_plain",
+        profile=profile,
+        profile_version=version,
+        stages=(letter_stage("answer", prompt),),
+        grader=choice.GRADER,
+        group_by=group_by,
+        shots=answered(prompt, by=group_by) if shots else None,
+        default=default,
+    )
+
+
+def multi_choice_cot(*, group_by: str = "", wording: Wording = ENGLISH, repeats: int = 1, default: bool = True) -> Kind:
+    """Two stages: a sampled chain of thought, then the likeliest letter after a closing half-sentence."""
+    profile, version = RWKV_SKILLS
+    return Kind(
+        name="multi_choice_cot",
+        profile=profile,
+        profile_version=version,
+        stages=(
+            Stage(
+                name="cot",
+                mode="generate",
+                prompt=lambda row: asked(row, wording, wording.thinking),
+                sampling=MULTI_CHOICE_COT,
+                stops=COT_STOPS,
+            ),
+            letter_stage("final", lambda _row: wording.tail),
+        ),
+        grader=choice.GRADER,
+        repeats=repeats,
+        metrics=("pass@1",) if repeats == 1 else (f"avg@{repeats}",),
+        group_by=group_by,
+        default=default,
+    )
+
+
+def letter_stage(name: str, prompt: Prompt) -> Stage:
+    """The log-likelihood of each letter after a prompt or tail."""
+    return Stage(name=name, mode="choose", prompt=prompt, choices=spaced_letters)
+
+
+def answered(prompt: Prompt, *, by: str = "") -> Shots:
+    """Examples that are the prompt itself with the answer's letter; none unless they are asked for."""
+    return Shots(count=0, example=lambda row: f"{prompt(row)} {row['answer']}", by=by)

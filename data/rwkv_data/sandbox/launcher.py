@@ -1,0 +1,137 @@
+"""Starts a zygote in namespaces of its own: `python -P -s -S -B launcher.py DESCRIPTOR MODE [MODULE...]`.
+
+A program of its own, run by the bare interpreter: it finds its modules by the folder it lies in, and needs neither the
+package's `__init__` nor anything that is installed. MODE is `isolated` or `unsafe`; the modules are drivers to import.
+
+As root, the namespace knows two users: its root, which builds the tree, and one that owns nothing anywhere (a number
+of its own for every zygote, so that their process counts are apart). An ordinary user is the only one that the kernel
+lets it map, so a guest is that user outside, but sees none of that user's files and has none of its processes in reach.
+"""
+
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+import types
+from contextlib import suppress
+from pathlib import Path
+
+_FOLDER = Path(__file__).resolve().parent
+
+
+def _packages() -> None:
+    """Make `rwkv_data.sandbox` and its neighbours importable without running any `__init__`."""
+    root = _FOLDER.parent
+    for name, folder in {"rwkv_data": root, "rwkv_data.sandbox": _FOLDER, "rwkv_data.graders": root / "graders"}.items():
+        module = types.ModuleType(name)
+        module.__path__ = [str(folder)]
+        sys.modules[name] = module
+    sys.path = [path for path in sys.path if Path(path).resolve() != _FOLDER]
+
+
+def main() -> None:
+    """Become the zygote's parent, or say why there is none."""
+    _packages()
+    control = socket.socket(fileno=int(sys.argv[1]))
+    try:
+        _isolated(control, sys.argv[3:]) if sys.argv[2] == "isolated" else _unsafe(control, sys.argv[3:])
+    except OSError as error:
+        control.send(json.dumps({"trouble": str(error)}).encode())
+        sys.exit(1)
+
+
+def _unsafe(control: socket.socket, preload: list[str]) -> None:
+    from rwkv_data.sandbox import guest, zygote
+
+    zygote.main(control, guest.Confinement(isolated=False, other_user=False), preload)
+
+
+def _isolated(control: socket.socket, preload: list[str]) -> None:
+    """Clone the zygote, tell the kernel who its users are, and wait for its end."""
+    from rwkv_data.sandbox import kernel
+
+    root = os.geteuid() == 0
+    if root:
+        os.setgroups([])
+    go, say_go = os.pipe()
+    spaces = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
+    spaces |= kernel.CLONE_NEWCGROUP
+    pid, mapped = _clone(spaces, root=root)
+    if pid == 0:
+        os.close(say_go)
+        _become_zygote(control, preload, go, root=root)
+    control.detach()
+    try:
+        if mapped:
+            _map_users(pid, root=root)
+        os.write(say_go, b"g")
+    except OSError as error:
+        os.kill(pid, signal.SIGKILL)
+        raise OSError(f"cannot map users: {error}") from error
+    os.close(say_go)
+    _, status = os.waitpid(pid, 0)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _clone(spaces: int, *, root: bool) -> tuple[int, bool]:
+    """(process id, whether it has a user namespace). Real root can do without one, where the kernel allows none."""
+    from rwkv_data.sandbox import kernel
+
+    try:
+        return kernel.clone(spaces | kernel.CLONE_NEWUSER), True
+    except OSError as error:
+        if not root:
+            raise
+        with suppress(OSError):
+            return kernel.clone(spaces), False
+        raise OSError(f"no namespaces: {error}") from error
+
+
+def _map_users(pid: int, *, root: bool) -> None:
+    from rwkv_data.sandbox.guest import USER
+
+    folder = Path(f"/proc/{pid}")
+    if not root:
+        (folder / "setgroups").write_text("deny")
+        (folder / "uid_map").write_text(f"{USER} {os.geteuid()} 1")
+        (folder / "gid_map").write_text(f"{USER} {os.getegid()} 1")
+        return
+    nobody = 0x7000_0000 + secrets.randbelow(0x0100_0000)
+    try:
+        for name in ("uid_map", "gid_map"):
+            (folder / name).write_text(f"0 0 1\n{USER} {nobody} 1")
+    except OSError:  # root of a container that itself has few users: the last of them
+        for name in ("uid_map", "gid_map"):
+            (folder / name).write_text(f"0 0 1\n{USER} {USER} 1")
+
+
+def _become_zygote(control: socket.socket, preload: list[str], go: int, *, root: bool) -> None:
+    from rwkv_data.sandbox import filesystem, guest, kernel, zygote
+
+    try:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.read(go, 1) != b"g":
+            os._exit(1)
+        os.close(go)
+        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+        socket.sethostname("sandbox")
+        if root:
+            os.setresgid(0, 0, 0)
+            os.setresuid(0, 0, 0)
+        warm = [*zygote.WARM, *preload]
+        for name in warm:
+            __import__(name)  # while the package's folder can still be seen
+        filesystem.build_root()
+        kernel.forget_capabilities()
+        zygote.main(control, guest.Confinement(isolated=True, other_user=root), preload)
+    except Exception as error:  # noqa: BLE001  # whatever is missing, the caller hears of it
+        with suppress(OSError):
+            control.send(json.dumps({"trouble": f"{error}"}).encode())
+    finally:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What is run, within which limits, and what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Status = Literal["passed", "failed", "timeout", "memory", "output", "killed", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of one program. They bound what it does to the node; what it should do is the test's affair.
+
+    `cpu_s`: processor seconds of the whole program, whatever else the machine does. `wall_s`: seconds by the clock, for
+    programs that sleep (0: three times the processor limit and five seconds more). `memory_mb`: address space of a
+    process. `workspace_mb`: its folder. `output_mb`: what it prints, and the largest file it writes. `processes`: 1
+    forbids it to start any, which also makes `memory_mb` the limit of the whole program; with more, each of them may
+    use as much. `threads`: of all its processes together.
+    """
+
+    cpu_s: float = 10.0
+    wall_s: float = 0.0
+    memory_mb: int = 2048
+    workspace_mb: int = 64
+    output_mb: int = 32
+    processes: int = 1
+    threads: int = 64
+
+    @property
+    def wall_limit_s(self) -> float:
+        """The limit by the clock."""
+        return self.wall_s or wall_for(self.cpu_s)
+
+    def as_json(self) -> dict[str, float]:
+        """For the zygote."""
+        return asdict(self)
+
+
+def wall_for(cpu_s: float) -> float:
+    """Seconds by the clock that so many processor seconds may take on a busy machine."""
+    return 3.0 * cpu_s + 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a program.
+
+    `passed`: it ended by itself, without an error (of a script: exit status 0; of a check: the driver reported). `failed`:
+    it raised or left with another status. `timeout`: out of processor time, or asleep beyond the clock's limit.
+    `memory`, `output`: over that limit. `killed`: by a signal, such as a crash. `error`: the sandbox broke, which says
+    nothing about the program. `result` is the driver's report, `output` what a script printed. `starved`: it ran out of
+    wall time with hardly any processor time used, so the machine may be to blame.
+    """
+
+    status: Status
+    detail: str = ""
+    output: str = ""
+    cpu_s: float = 0.0
+    result: Mapping[str, Any] | None = None
+    starved: bool = False

@@ -1,0 +1,316 @@
+"""The sandbox as its caller sees it: scripts and checks of untrusted code, run by a zygote in another process.
+
+    with Sandbox() as sandbox:
+        outcome = sandbox.script("print(input()[::-1])", "abc")
+        outcome = sandbox.check("def f(x): return x + 1", "rwkv_data.graders.code_drivers:assertions", {...})
+
+Usable from any thread; calls wait for each other, so open one for each program that shall run side by side. It fails
+closed: where the machine cannot isolate, opening it raises SandboxUnavailableError with a sentence that says what is
+missing. `run_untrusted_code_unsandboxed` is the operator's own decision to run without isolation all the same.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from rwkv_data.sandbox import driver
+from rwkv_data.sandbox.codec import encode
+from rwkv_data.sandbox.frames import read_all
+from rwkv_data.sandbox.program import Limits, Outcome, wall_for
+
+START_S = 60.0
+_GRACE_S = 30.0
+_MOST_REPLY = 1 << 16
+_MEGABYTE = 1 << 20
+_TAIL = 2000
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+
+
+class SandboxUnavailableError(RuntimeError):
+    """This machine cannot isolate untrusted code. The message says what is missing and what helps."""
+
+
+class _ZygoteGoneError(Exception):
+    """It died, or did not answer in time."""
+
+
+class Sandbox:
+    """One zygote; started at once, started again if it dies."""
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        drivers: Sequence[str] = (),
+        run_untrusted_code_unsandboxed: bool = False,
+        launcher: tuple[str, ...] = (),
+    ) -> None:
+        """`drivers`: modules that checks name, imported once. Raises SandboxUnavailableError."""
+        self.limits = limits or Limits()
+        self.isolated = not run_untrusted_code_unsandboxed
+        self._drivers = tuple(drivers)
+        self._launcher = launcher or _launcher()
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        with self._lock:
+            self._start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the zygote and everything in it."""
+        with self._lock:
+            self._stop()
+
+    def script(self, code: str, standard_input: str = "", *, limits: Limits | None = None, preamble: str = "") -> Outcome:
+        """Run code as a program with an input; its output is in the outcome."""
+        limits = limits or self.limits
+        request = {"kind": "script", "preamble": preamble}
+
+        def once() -> Outcome:
+            with contextlib.ExitStack() as files:
+                sealed = [files.enter_context(_sealed(text)) for text in (code, standard_input)]
+                output, errors = (files.enter_context(_memory_file()) for _ in range(2))
+                reply = self._ask(request, [*sealed, output, errors], limits, wall_s=limits.wall_limit_s)
+                return _script_outcome(reply, limits, read_all(output, int(limits.output_mb * _MEGABYTE)), errors)
+
+        return _again_if_starved(once)
+
+    def check(
+        self,
+        code: str | Sequence[str],
+        drive: str,
+        data: object,
+        *,
+        limits: Limits | None = None,
+        preamble: str = "",
+        driver_cpu_s: float = 30.0,
+    ) -> Outcome:
+        """Let a driver (`module:function`) test functions of the code. Only the driver's process sees the data.
+
+        Pieces of code are executed one after the other in the same namespace.
+        """
+        limits = limits or self.limits
+        wall_s = limits.wall_limit_s + wall_for(driver_cpu_s)
+        request = {"kind": "check", "preamble": preamble, "driver": drive, "driver_cpu_s": driver_cpu_s}
+        pieces = [code] if isinstance(code, str) else list(code)
+        source, encoded = "\0".join(piece.replace("\0", "\\0") for piece in pieces), encode(data)
+
+        def once() -> Outcome:
+            with _sealed(source) as program, _sealed(encoded) as tests, _memory_file() as result:
+                reply = self._ask(request | {"driver_wall_s": wall_s}, [program, tests, result], limits, wall_s=wall_s)
+                return _check_outcome(reply, read_all(result, int(limits.output_mb * _MEGABYTE)))
+
+        return _again_if_starved(once)
+
+    def _ask(self, request: dict[str, Any], files: list[int], limits: Limits, *, wall_s: float) -> dict[str, Any]:
+        """The zygote's reply, or `{"trouble": ...}`; a dead zygote is replaced."""
+        text = json.dumps(request | {"limits": limits.as_json() | {"wall_s": limits.wall_limit_s}}).encode()
+        with _EVERYONE.shared(), self._lock:
+            if self._control is None:
+                self._start()
+            assert self._control is not None
+            try:
+                self._control.settimeout(wall_s + _GRACE_S)
+                socket.send_fds(self._control, [text], files)
+                return self._receive()
+            except (OSError, _ZygoteGoneError) as error:
+                self._stop()
+                return {"trouble": f"the sandbox broke and will be started again: {error}"}
+
+    def _receive(self) -> dict[str, Any]:
+        assert self._control is not None
+        text = self._control.recv(_MOST_REPLY)
+        if not text:
+            raise _ZygoteGoneError("its process ended")
+        reply: dict[str, Any] = json.loads(text)
+        return reply
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            mode = "isolated" if self.isolated else "unsafe"
+            null = subprocess.DEVNULL
+            # An own session: an interrupt at the terminal is the caller's to handle. A bare environment: no secrets
+            # there. Hashes of strings without a seed of their own: the same answer gives the same verdict.
+            self._process = subprocess.Popen(
+                [*self._launcher, str(theirs.fileno()), mode, *self._drivers],
+                stdin=null, stdout=null, stderr=null, pass_fds=[theirs.fileno()], start_new_session=True, cwd="/",
+                env={"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "HOME": "/tmp", "PYTHONHASHSEED": "0"},  # noqa: S108
+            )  # fmt: skip
+        ours.settimeout(START_S)
+        self._control = ours
+        try:
+            trouble = self._receive().get("trouble")
+        except (OSError, _ZygoteGoneError) as error:
+            trouble = f"its process did not start: {error}"
+        if trouble:
+            self._stop()
+            raise SandboxUnavailableError(remedy(trouble))
+
+    def _stop(self) -> None:
+        control, self._control = self._control, None
+        process, self._process = self._process, None
+        if control:
+            control.close()
+        if process:
+            process.kill()
+            process.wait()
+
+
+def _launcher() -> tuple[str, ...]:
+    """The bare interpreter, without site-packages and without the caller's PYTHON* variables."""
+    python: str = getattr(sys, "_base_executable", "") or sys.executable
+    return (python, "-P", "-s", "-S", "-B", str(Path(__file__).with_name("launcher.py")))
+
+
+def remedy(trouble: str) -> str:
+    """The sentence for the operator."""
+    return (
+        f"untrusted code cannot be isolated here: {trouble}. It needs Linux 5.12 or newer on x86-64 or arm64, and "
+        "namespaces: run as root with CAP_SYS_ADMIN, or allow user namespaces (sysctl user.max_user_namespaces above 0, "
+        "kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0); in a container allow the "
+        "calls clone, mount and pivot_root (docker: --security-opt seccomp=unconfined --cap-add SYS_ADMIN)"
+    )
+
+
+@contextlib.contextmanager
+def _memory_file(content: bytes = b"") -> Iterator[int]:
+    """A file without a name; it is gone when the last process closes it."""
+    descriptor = os.memfd_create("rwkvctl", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:  # noqa: PTH123  # a descriptor has no path
+            file.write(content)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _sealed(text: str) -> Iterator[int]:
+    """A file that nobody can change any more."""
+    with _memory_file(text.encode(errors="replace")) as descriptor:
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        yield descriptor
+
+
+def _script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors: int) -> Outcome:
+    if "trouble" in reply:
+        return Outcome(status="error", detail=reply["trouble"])
+    (program,) = reply["guests"]
+    said = read_all(errors, int(limits.output_mb * _MEGABYTE)).decode(errors="replace")[-_TAIL:].strip()
+    text, cpu_s = output.decode(errors="replace"), program["cpu_s"]
+    out_of_time = _out_of_time(program)
+    if out_of_time:
+        starved = program["ending"] == driver.OUT_OF_WALL and cpu_s < limits.cpu_s / 2
+        return Outcome(status="timeout", detail=out_of_time, output=text, cpu_s=cpu_s, starved=starved)
+    if len(output) >= limits.output_mb * _MEGABYTE:
+        return Outcome(status="output", detail=f"more than {limits.output_mb} MB of output", output=text, cpu_s=cpu_s)
+    if os.WIFSIGNALED(program["status"]):
+        return Outcome(status="killed", detail=_signal(program["status"]), output=text, cpu_s=cpu_s)
+    if os.WEXITSTATUS(program["status"]) == 0:
+        return Outcome(status="passed", output=text, cpu_s=cpu_s)
+    last = said.rpartition("\n")[2]
+    status = "memory" if last.startswith("MemoryError") else "failed"
+    detail = last or f"exit status {os.WEXITSTATUS(program['status'])}"
+    return Outcome(status=status, detail=detail, output=text, cpu_s=cpu_s)
+
+
+def _check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
+    if "trouble" in reply:
+        return Outcome(status="error", detail=reply["trouble"])
+    program, drives = reply["guests"]
+    cpu_s = program["cpu_s"]
+    if drives["ending"] != driver.DIED or drives["status"] != 0:
+        return _no_report(drives, cpu_s)
+    report = json.loads(result)
+    if "trouble" in report:
+        return Outcome(status="error", detail=report["trouble"], cpu_s=cpu_s)
+    starved = bool(report.pop("starved"))
+    failed = report.get("failed")
+    if failed:
+        status = {"timeout": "timeout", "memory": "memory", "killed": "killed"}.get(failed, "failed")
+        return Outcome(status=status, detail=report["detail"], cpu_s=cpu_s, result=report, starved=starved)  # type: ignore[arg-type]
+    return Outcome(status="passed", cpu_s=cpu_s, result=report, starved=starved)
+
+
+def _no_report(drives: dict[str, Any], cpu_s: float) -> Outcome:
+    """The driver died: of the time it took to look at what the candidate sent, or of its size."""
+    if _out_of_time(drives):
+        return Outcome(status="timeout", detail=f"while its values were compared: {_out_of_time(drives)}", cpu_s=cpu_s)
+    if os.WIFSIGNALED(drives["status"]):
+        return Outcome(status="killed", detail=f"while its values were compared: {_signal(drives['status'])}", cpu_s=cpu_s)
+    return Outcome(status="error", detail=f"the driver left without a report (status {drives['status']})", cpu_s=cpu_s)
+
+
+def _out_of_time(guest: dict[str, Any]) -> str:
+    used = f"{guest['cpu_s']:.2f} s of processor time"
+    texts = {driver.OUT_OF_CPU: f"out of processor time ({used})", driver.OUT_OF_WALL: f"out of time, asleep ({used})"}
+    return texts.get(guest["ending"], "")
+
+
+def _signal(status: int) -> str:
+    return f"killed by signal {os.WTERMSIG(status)}"
+
+
+class _Crowd:
+    """Programs of this process's sandboxes run side by side (`shared`), or one of them while no other does (`alone`)."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+        self._alone: int | None = None
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[None]:
+        """Together with others; inside `alone` of the same thread, by oneself."""
+        me = threading.get_ident()
+        with self._changed:
+            self._changed.wait_for(lambda: self._alone in {None, me})
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """With none of the others."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._alone is None)
+            self._alone = threading.get_ident()
+            self._changed.wait_for(lambda: self._running == 0)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._alone = None
+                self._changed.notify_all()
+
+
+_EVERYONE = _Crowd()
+
+
+def _again_if_starved(once: Callable[[], Outcome]) -> Outcome:
+    """A program that ran out of wall time with hardly any processor time used gets one more chance, alone."""
+    outcome = once()
+    if not outcome.starved:
+        return outcome
+    with _EVERYONE.alone():
+        return once()

@@ -1,0 +1,1 @@
+"""Raw rows of one shape that several sets share, turned into prepared rows."""

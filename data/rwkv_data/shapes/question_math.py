@@ -1,0 +1,45 @@
+r"""MATH and its subsets: problems whose solution holds the answer in its last `\boxed{...}`.
+
+    {"problem": "...", "level": "Level 3", "type": "Algebra", "solution": "... $\\boxed{2}$ ..."}
+
+A copy of the training problems that circulates has answers only; such a row has no solution.
+"""
+
+from typing import Any
+
+from rwkv_data import rows
+from rwkv_data.benchmark import HubSource, Row
+from rwkv_data.errors import RowError
+from rwkv_data.graders.boxed import last_box
+from rwkv_data.shapes.question_text import kept
+
+_REPOSITORY = "EleutherAI/hendrycks_math"
+_SUBJECTS = (
+    "algebra",
+    "counting_and_probability",
+    "geometry",
+    "intermediate_algebra",
+    "number_theory",
+    "prealgebra",
+    "precalculus",
+)
+TEST = HubSource(_REPOSITORY, _SUBJECTS[0], "test", configs=_SUBJECTS)
+TRAIN = HubSource(_REPOSITORY, _SUBJECTS[0], "train", configs=_SUBJECTS)
+TRAIN_FILES = ("train.jsonl", "train_answers_only.json")
+
+
+def math_row(raw: Row) -> dict[str, Any]:
+    """A problem with its solution, and the answer that stands in the solution's box."""
+    solution = rows.text(raw, "solution")
+    answer = last_box(solution)
+    if not answer:
+        raise RowError("'solution' has no answer in a box")
+    row = {"question": rows.text(raw, "problem"), "answer": answer, "solution": solution}
+    return row | kept(raw, subject="type", level="level")
+
+
+def math_example(raw: Row) -> dict[str, Any]:
+    """A training problem, with its solution where the copy has it."""
+    if raw.get("solution"):
+        return math_row(raw)
+    return {"question": rows.text(raw, "problem"), "answer": rows.text(raw, "answer")}

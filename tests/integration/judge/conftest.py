@@ -1,0 +1,109 @@
+"""The fake judge, and a judge service that runs against it."""
+
+import asyncio
+import contextlib
+import importlib.util
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from rwkv_daemon.judge.cache import MemoryCache, VerdictCache
+from rwkv_daemon.judge.clock import Clock
+from rwkv_daemon.judge.exchange import JudgeEvent
+from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
+from rwkv_data.answer import Answer
+from rwkv_data.judges import RULES
+from rwkv_data.judging import Verdict
+from rwkvctl.judge_config import EndpointConfig, JudgeConfig, checked
+
+
+def load_fake() -> ModuleType:
+    """The module `fake_judge.py`, loaded by path."""
+    spec = importlib.util.spec_from_file_location("fake_judge", Path(__file__).with_name("fake_judge.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["fake_judge"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+fake_judge = load_fake()
+Do, FakeJudge, serving = fake_judge.Do, fake_judge.FakeJudge, fake_judge.serving
+
+
+@pytest.fixture
+def kit() -> ModuleType:
+    """This module: its helpers for tests."""
+    return sys.modules[__name__]
+
+
+@pytest.fixture
+async def judge() -> AsyncIterator[Any]:
+    """A judge that says True to everything until told otherwise."""
+    async with serving(FakeJudge()) as fake:
+        yield fake
+
+
+@dataclass
+class Judging:
+    """A running service, and what it told the operator."""
+
+    service: JudgeService
+    events: list[JudgeEvent]
+    running: asyncio.Task[None]
+
+    def task(self, number: int, *, job: str = "j1", rule: str = "rwkv-skills-v1", fresh: bool = False) -> Any:
+        row = {"question": f"What is {number} + 1?", "answer": str(number + 1)}
+        given = Answer(f"{number + 1} of {job}")
+        return JudgeTask[Verdict](
+            job=job, row=row, rule=RULES[rule], extracted=given.text, answer=given, label=f"r{number}", fresh=fresh
+        )
+
+    async def judge(self, count: int, *, job: str = "j1", rule: str = "rwkv-skills-v1") -> list[JudgeOutcome[Verdict]]:
+        """So many samples side by side, their outcomes in order."""
+        found: dict[int, JudgeOutcome[Verdict]] = {}
+        tasks = {self.task(number, job=job, rule=rule): number for number in range(count)}
+
+        async def deliver(task: Any, outcome: JudgeOutcome[Verdict]) -> None:
+            found[tasks[task]] = outcome
+
+        await self.service.judge_all(tasks, deliver)
+        return [found[number] for number in range(count)]
+
+
+@contextlib.asynccontextmanager
+async def judging(
+    *endpoints: EndpointConfig,
+    cache: VerdictCache | None = None,
+    speed: float = 20.0,
+    grace_s: float = 5.0,
+    **settings: Any,
+) -> AsyncIterator[Judging]:
+    """A service over endpoints, running; back-off and minutes pass `speed` times as fast as real ones."""
+    config = checked(JudgeConfig(**({"model": "fake", "timeout_s": 5.0} | settings), endpoints=endpoints), "test")
+    events: list[JudgeEvent] = []
+    service = JudgeService(config, cache or MemoryCache(), Clock(speed), tell=events.append)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(service.run(grace_s))
+        try:
+            yield Judging(service, events, running)
+        finally:
+            service.stop()
+            await asyncio.wait([running])
+
+
+def endpoint(fake: Any, **settings: Any) -> EndpointConfig:
+    return EndpointConfig(base_url=fake.url, **settings)
+
+
+async def until(condition: Callable[[], object], limit_s: float = 10.0) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(limit_s):
+        while not condition():
+            await asyncio.sleep(0.01)

@@ -1,0 +1,146 @@
+"""A judge on loopback that answers, stalls, refuses and lies as a test tells it to.
+
+Loaded by path (tests are no package): see `conftest.py` beside it. `in_thread` runs it for tests that are not async.
+"""
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Asked:
+    """One request as the server saw it."""
+
+    at: float
+    key: str
+    document: dict[str, Any]
+    number: int
+
+    @property
+    def prompt(self) -> str:
+        return "\n".join(message["content"] for message in self.document["messages"])
+
+
+@dataclass
+class Do:
+    """What the server does with a request. `drip_s` sends the reply byte by byte; `cut` closes in its middle."""
+
+    text: str = "True"
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    delay_s: float = 0.0
+    drip_s: float = 0.0
+    cut: bool = False
+    hang: bool = False
+    usage: dict[str, Any] | None = field(default_factory=lambda: {"prompt_tokens": 100, "completion_tokens": 10})
+    finish: str = "stop"
+
+    def bytes(self) -> bytes:
+        if self.body is not None:
+            return self.body
+        if self.status != 200:
+            return json.dumps({"error": {"message": self.text, "code": None}}).encode()
+        choice = {"index": 0, "finish_reason": self.finish, "message": {"role": "assistant", "content": self.text}}
+        return json.dumps({"model": "fake-judge-1", "choices": [choice], "usage": self.usage}).encode()
+
+
+@dataclass
+class FakeJudge:
+    """`behave(asked)` decides; `asked` is everything that came in, `open` how much is in flight, `most` its maximum."""
+
+    behave: Callable[[Asked], Do] = lambda _: Do()
+    asked: list[Asked] = field(default_factory=list)
+    port: int = 0
+    open: int = 0
+    most: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def prompts(self) -> list[str]:
+        return [asked.prompt for asked in self.asked]
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                await self.one(reader, writer)
+                if writer.is_closing():
+                    return
+        writer.close()
+
+    async def one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        assert head.startswith("POST /v1/chat/completions "), head
+        headers = {k.lower(): v for k, v in (line.split(": ", 1) for line in head.split("\r\n")[1:] if line)}
+        body = await reader.readexactly(int(headers["content-length"]))
+        key = headers.get("authorization", "").removeprefix("Bearer ")
+        asked = Asked(time.monotonic(), key, json.loads(body), len(self.asked))
+        self.asked.append(asked)
+        self.open += 1
+        self.most = max(self.most, self.open)
+        try:
+            await self.answer(self.behave(asked), writer)
+        finally:
+            self.open -= 1
+
+    async def answer(self, do: Do, writer: asyncio.StreamWriter) -> None:
+        if do.hang:
+            await asyncio.sleep(3600)
+        await asyncio.sleep(do.delay_s)
+        data = do.bytes()
+        lines = [f"HTTP/1.1 {do.status} Said", f"content-length: {len(data)}", "content-type: application/json"]
+        lines += [f"{name}: {value}" for name, value in do.headers.items()]
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        if do.cut:
+            writer.write(data[: len(data) // 2])
+            await writer.drain()
+            writer.close()
+        elif do.drip_s:
+            for byte in data:
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(do.drip_s)
+        else:
+            writer.write(data)
+            await writer.drain()
+
+
+@contextlib.asynccontextmanager
+async def serving(fake: FakeJudge) -> AsyncIterator[FakeJudge]:
+    server = await asyncio.start_server(fake.serve, "127.0.0.1", fake.port, limit=1 << 22)
+    fake.port = server.sockets[0].getsockname()[1]
+    try:
+        yield fake
+    finally:
+        server.close()
+
+
+@contextlib.contextmanager
+def in_thread(fake: FakeJudge) -> Iterator[FakeJudge]:
+    """The server in a thread and loop of its own."""
+    ready, done = threading.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def run() -> None:
+        loops.append(asyncio.get_running_loop())
+        async with serving(fake):
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield fake
+    finally:
+        loops[0].call_soon_threadsafe(done.set)
+        thread.join(10)
