@@ -8,13 +8,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.protocol.numerics import NUMERICS
 
+if TYPE_CHECKING:
+    from rwkvctl.judge_config import JudgeConfig
+
 MARKERS: Final = frozenset({"RWKVCTL_ATTEMPT", "RWKVCTL_CRASH_AT", "RWKVCTL_TEST_DATA"})
 """Variables with our prefix that are no settings: a worker's identity, and two switches of the tests."""
+
+TABLES: Final = frozenset({"judge", "checker"})
+"""Tables of the file with settings of their own: `rwkvctl.judge_config`."""
 
 SYSTEM_FILE: Final = Path("/etc/rwkvctl/config.toml")
 SYSTEM_HOME: Final = Path("/var/lib/rwkvctl")
@@ -132,7 +138,7 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
     given = {f"flag --{name.replace('_', '-')}": {name: value} for name, value in (flags or {}).items() if value}
     sources: dict[str, dict[str, object]] = {}
     for path in (SYSTEM_FILE, user_file(environ)):
-        sources[str(path)] = read_file(path)
+        sources[str(path)] = {name: value for name, value in read_file(path).items() if name not in TABLES}
     sources |= {f"environment {name}": {key: text} for name, key, text in environment_settings(environ)}
     sources |= given
     values: dict[str, Any] = {}
@@ -150,6 +156,20 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
 def config_folder(home: Path, environ: Mapping[str, str]) -> Path:
     """Where the operator's benchmarks and their settings lie: beside the configuration file in force for this home."""
     return SYSTEM_FILE.parent if home == SYSTEM_HOME else user_file(environ).parent
+
+
+def judge_config(section: str, environ: Mapping[str, str] | None = None) -> "JudgeConfig | None":
+    """The settings of the [judge] or the [checker], from the last file that has the table, and the variables that
+    rwkv-skills reads; None if neither says anything. Raises ConfigError."""
+    from rwkvctl import judge_config as settings  # only the daemon needs it
+
+    environ = os.environ if environ is None else environ
+    table, origin = None, "environment"
+    for path in (SYSTEM_FILE, user_file(environ)):
+        found = read_file(path).get(section)
+        if isinstance(found, dict):
+            table, origin = found, str(path)
+    return settings.load(table, environ, section=section, origin=origin)
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
@@ -174,7 +194,7 @@ def read_file(path: Path) -> dict[str, object]:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
-    known = {f.name for f in fields(Settings)}
+    known = {f.name for f in fields(Settings)} | TABLES
     for name in table:
         if name not in known:
             raise ConfigError(f"{path}:{line_of(text, name)}: unknown setting '{name}'; see `rwkvctl config show`.")

@@ -52,9 +52,6 @@ class Secret:
     def __hash__(self) -> int:
         return hash(self._text)
 
-    def __reduce__(self) -> str:
-        raise TypeError("a key is not to be pickled")
-
 
 def setting(default: Any, help_text: str) -> Any:
     """A field with the sentence that explains it."""

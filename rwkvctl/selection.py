@@ -30,11 +30,14 @@ class Filters:
     )
     min_param_b: float | None = option(None, "only models of at least so many billion parameters")
     max_param_b: float | None = option(None, "only models of at most so many billion parameters")
+    manifest: str = option("", "the checkpoints of a JSON file, a list of {path, name}, instead of the weights folder")
     only_jobs: list[str] = option([], "only these kinds of a benchmark, as `rwkvctl benchmarks` lists them")
     skip_jobs: list[str] = option([], "without these kinds")
     job_order: list[str] = option([], "these kinds first, in this order")
     only_datasets: list[str] = option([], "only these benchmarks", "--benchmarks")
     skip_datasets: list[str] = option([], "without these benchmarks")
+    profiles: list[str] = option([], "only kinds that ask in these profiles: rwkv-skills-v1, lm-eval, ...")
+    rows: str = option("", "a file of rows of your own as the benchmark: questions with answers, or with choices")
     domains: list[str] = option([], "only these domains: multi_choice, free_response, code, ...")
     limit: int | None = option(
         None, "only the first N rows of each benchmark; the score is marked partial", "--max-samples"
@@ -46,19 +49,55 @@ class Filters:
     skip_missing_dataset: bool = option(False, "leave out benchmarks whose rows are missing, rather than hold them")
     priority: int = option(0, "higher runs earlier")
     run_log_dir: str = option("", "also link the jobs' logs into this folder")
+    disable_checker: bool = option(False, "do not let the checker look at wrong answers")
 
 
-def body(filters: Filters) -> Record:
-    """The Selection as JSON; what has its default is left out."""
+def body(filters: Filters, home: str) -> Record:
+    """The Selection as JSON; what has its default is left out. Rows of one's own are prepared in the home first."""
     check(filters)
+    if filters.rows:
+        own = prepared(filters.rows, home)
+        filters = dataclasses.replace(filters, rows="", only_datasets=[*filters.only_datasets, own])
     given = {field.name: getattr(filters, field.name) for field in dataclasses.fields(filters)}
     given["settings"] = settings(given.pop("set"))
+    given["checkpoints"] = checkpoints(path) if (path := given.pop("manifest")) else []
     if filters.run_log_dir:
         given["run_log_dir"] = os.path.abspath(filters.run_log_dir)  # noqa: PTH100 - links stay as they were typed
     defaults = Filters()
     return {name: value for name, value in given.items() if value and value != getattr(defaults, name, {})} | {
         name: given[name] for name in ("min_param_b", "max_param_b", "limit", "seed") if given[name] is not None
     }
+
+
+def checkpoints(path: str) -> list[Record]:
+    """The checkpoints of a manifest, their paths made absolute from the manifest's folder."""
+    import json
+
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib would double the start-up
+            listed = json.load(file)
+        entries = [(entry["path"], entry.get("name", "")) for entry in listed]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SelectionError(f"--manifest {path} is no JSON list of {{path, name}} ({error}).") from error
+    if not all(isinstance(text, str) for entry in entries for text in entry):
+        raise SelectionError(f"--manifest {path}: path and name must be text.")
+    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
+    names = [name or os.path.basename(where) for where, name in entries]  # noqa: PTH119
+    if len(set(names)) < len(names):
+        raise SelectionError(f"--manifest {path}: two checkpoints have one name; scores could not be told apart.")
+    return [{"path": os.path.join(folder, os.path.expanduser(where)), "name": name} for where, name in entries]  # noqa: PTH111, PTH118
+
+
+def prepared(file: str, home: str) -> str:
+    """The benchmark made of a file of rows; the data room's program makes it."""
+    import subprocess
+    import sys
+
+    words = [sys.executable, "-m", "rwkv_data", "own", file, "--home", home]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SelectionError(f"--rows: {done.stderr.strip().removeprefix('rwkv_data: ') or 'the rows cannot be read'}")
+    return done.stdout.strip()
 
 
 def check(filters: Filters) -> None:

@@ -148,23 +148,28 @@ def running_score(item: Record) -> str:
 
 
 def value_with_interval(metric: Record | None) -> str:
-    """`74.9 ±2.3` in percent."""
+    """`74.9 ±2.3`, a share in percent."""
     if not metric or metric.get("value") is None:
         return "null"
     half = half_interval(metric)
-    return percent(metric["value"]) + (f" ±{half}" if half != "–" else "")
+    return in_unit(metric["value"], metric) + (f" ±{half}" if half != "–" else "")
+
+
+def in_unit(value: float, metric: Record) -> str:
+    """A share in percent, anything else as it is."""
+    return percent(value) if metric.get("unit", "share") == "share" else f"{value:.3f}"
 
 
 def half_interval(metric: Record) -> str:
-    """How far the 95 % interval reaches from the value, in percent: its longer side, since it need not be symmetric."""
+    """How far the 95 % interval reaches from the value: its longer side, since it need not be symmetric."""
     value, low, high = metric.get("value"), metric.get("ci_low"), metric.get("ci_high")
-    return "–" if value is None or low is None or high is None else percent(max(value - low, high - value))
+    return "–" if value is None or low is None or high is None else in_unit(max(value - low, high - value), metric)
 
 
 def interval(metric: Record) -> str:
-    """The 95 % interval itself in percent."""
+    """The 95 % interval itself."""
     low, high = metric.get("ci_low"), metric.get("ci_high")
-    return "–" if low is None or high is None else f"{percent(low)}–{percent(high)}"
+    return "–" if low is None or high is None else f"{in_unit(low, metric)}–{in_unit(high, metric)}"
 
 
 def plan(rows: Iterable[Record]) -> Table:
@@ -218,13 +223,13 @@ def score_row(item: Record) -> list[str | Cell]:
     """One line of the score table."""
     metric = item["metrics"].get(item["primary"]) or {}
     value = metric.get("value")
-    errors = item.get("errors", 0)
+    errors = item.get("errors", 0) + item.get("unjudged", 0)
     return [
         item["model"],
         item["benchmark"],
         item["kind"],
         item["primary"],
-        Cell("null", "warn") if value is None else Cell(percent(value), "bold"),
+        Cell("null", "warn") if value is None else Cell(in_unit(value, metric), "bold"),
         half_interval(metric),
         interval(metric),
         count(item["n"]),
@@ -239,12 +244,14 @@ def score_row(item: Record) -> list[str | Cell]:
 
 
 def score_note(item: Record, value: float | None) -> str:
-    """Why there is no number, or that it rests on the first rows only."""
+    """Why there is no number; or what must be known with it."""
     if value is None:
         return item.get("why_null") or "no value"
-    if "imported" in item.get("provenance", {}):
-        return joined(["imported", *item.get("warnings", ())])
-    return "partial" if item.get("partial") else ""
+    known = item.get("provenance", {})
+    notes = ["imported"] if "imported" in known else []
+    notes += ["partial"] if item.get("partial") else []
+    notes += item.get("warnings", ())
+    return joined(notes + ([known["judge"]["calibration"]] if "calibration" in known.get("judge", {}) else []))
 
 
 def models(items: Iterable[Record]) -> Table:
@@ -331,3 +338,109 @@ def sample_rows(items: Iterable[Record], empty: str = "") -> Table:
             [*first, item.get("expected", ""), "" if extracted is None else extracted, item.get("detail", ""), *texts]
         )
     return Table([Column(title) for title in titles], rows, empty)
+
+
+def judges(items: Iterable[Record]) -> Table:
+    """The judge and the checker, one line an endpoint."""
+    columns = [
+        Column("ROLE"), Column("MODEL", cut="middle"), Column("ENDPOINT", cut="middle"), Column("WAITS FOR", cut="end"),
+        Column("QUEUE", right=True), Column("RUN", right=True), Column("/S", right=True), Column("P50 S", right=True),
+        Column("OUTAGES", right=True), Column("TOKENS", right=True), Column("COST", right=True),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = []
+    for item in items:
+        usage = item.get("usage", {})
+        tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+        for endpoint in item.get("endpoints", ()):
+            p50 = endpoint.get("p50_s")
+            rows.append(
+                [
+                    item["role"],
+                    item["model"],
+                    endpoint["name"],
+                    Cell(item.get("parked", ""), "warn"),
+                    count(item.get("queue", 0)),
+                    count(endpoint.get("in_flight", 0)),
+                    f"{endpoint.get('rate', 0):.1f}",
+                    "–" if p50 is None else f"{p50:.1f}",
+                    count(item.get("outages", 0)),
+                    count(tokens),
+                    f"{usage.get('cost', 0):.2f}",
+                ]
+            )
+    return Table(columns, rows, "no judge is configured; see `rwkvctl help judge`")
+
+
+CHECKER_FLAGS = {
+    "answer_correct": "right after all",
+    "thought_contains_correct_answer": "right in the reasoning",
+    "instruction_following_error": "instruction",
+    "world_knowledge_error": "knowledge",
+    "math_error": "arithmetic",
+    "reasoning_logic_error": "reasoning",
+}
+
+
+def findings(items: Iterable[Record]) -> Table:
+    """What the checker says of wrong answers."""
+    columns = [
+        Column("SAMPLE", right=True), Column("JOB"), Column("BENCHMARK", cut="middle"), Column("ROW", right=True),
+        Column("EXPECTED", cut="end"), Column("EXTRACTED", cut="end"), Column("CHECKER", cut="end"), Column("REVIEWED"),
+        Column("REASON", cut="end"),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = []
+    for item in items:
+        found = item.get("finding", {})
+        words = joined(word for flag, word in CHECKER_FLAGS.items() if found.get(flag))
+        rows.append(
+            [
+                str(item["sample"]),
+                item["job"],
+                item["benchmark"],
+                str(item["row"]),
+                item.get("expected", ""),
+                item.get("extracted") or "",
+                Cell(words, "warn" if item.get("needs_review") else ""),
+                item.get("reviewed", ""),
+                str(found.get("reason", "")),
+            ]
+        )
+    return Table(columns, rows, "nothing to review")
+
+
+def points(items: Iterable[Record]) -> Table:
+    """The points of a search."""
+    columns = [
+        Column("POINT", right=True), Column("%", right=True), Column("95 % CI", right=True), Column("ROWS", right=True),
+        Column("SETTINGS", cut="end"),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [
+            str(item["point"]),
+            percent(item.get("value")),
+            interval(item),
+            count(item["rows"]),
+            settings(item["settings"]),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "no points")
+
+
+def promotion(reply: Record) -> Table:
+    """The point that searches share as their best, and how to measure it."""
+    flags = " ".join(f"--set {name}={value}" for name, value in reply["settings"].items())
+    names = " ".join(reply["benchmarks"])
+    command = f"rwkvctl dispatch --models {reply['model']} --only-datasets {names} {flags} --set part=report"
+    rows: list[list[str | Cell]] = [
+        ["chosen", settings(reply["settings"])],
+        ["over", joined(f"{job} ({name})" for job, name in zip(reply["searches"], reply["benchmarks"], strict=True))],
+        ["sum of values", f"{reply['objective']:.4f} on the rows of the searches: optimistic"],
+        ["measure it", command],
+    ]
+    return Table([Column(""), Column("", cut="end")], rows, "")
+
+
+def settings(values: Mapping[str, str]) -> str:
+    """`temperature=0.3 top_p=0.4`."""
+    return " ".join(f"{name}={value}" for name, value in values.items())

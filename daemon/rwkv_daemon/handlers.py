@@ -10,7 +10,7 @@ from typing import assert_never
 import aiosqlite
 import msgspec
 
-from rwkv_daemon import catalogue, comparing, planning, regrading, views
+from rwkv_daemon import asking, catalogue, comparing, planning, regrading, views
 from rwkv_daemon.clock import now
 from rwkv_daemon.importing.run import import_results
 from rwkv_daemon.lifecycle import allows
@@ -60,6 +60,18 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             return await once(node, request.request_id, resume(node, request))
         case m.RegradeRequest():
             return await once(node, request.request_id, regrade(node, request))
+        case m.JudgeRequest():
+            return asking.judges(node)
+        case m.JudgeRetry():
+            return asking.retry_judges(node)
+        case m.ReviewRequest():
+            return await asking.review(node, request, await find_job(node, request.job) if request.job else None)
+        case m.ReviewMark():
+            return await asking.mark(node, request)
+        case m.SearchRequest():
+            return await asking.search(node, await find_job(node, request.job))
+        case m.SearchSelect():
+            return await asking.select(node, request)
         case m.SamplesRequest():
             return await samples(node, request)
         case m.ScoresRequest():

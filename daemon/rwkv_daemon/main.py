@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from rwkv_daemon import gpus, hashing, processes, supervisor
+from rwkv_daemon import gpus, hashing, judging, processes, supervisor
 from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.clock import now
 from rwkv_daemon.node import Node
@@ -96,6 +96,7 @@ async def run(settings: Config) -> None:
     set_aside_strange_runs(settings)
     node = Node(settings, await open_store(settings.store), benchmarks)
     try:
+        await judging.open_services(node)
         async with serving(node):
             await until_signalled(node)
     finally:
@@ -145,6 +146,7 @@ async def until_signalled(node: Node) -> None:
             tasks.create_task(gpus.watch(node), name="gpus"),
             tasks.create_task(supervisor.supervise(node), name="supervise"),
             tasks.create_task(hashing.hash_forever(node), name="hash"),
+            tasks.create_task(judging.judge_forever(node), name="judge"),
         ]
         await stop.wait()
         node.stopping = True

@@ -22,6 +22,7 @@ from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.clock import now
 from rwkv_daemon.events import Bus
 from rwkv_daemon.jobview import as_data
+from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.placement import EngineKind
 from rwkv_daemon.processes import ShimRecord, Worker
 from rwkv_daemon.rundir import RunDir
@@ -103,6 +104,9 @@ class Node:
     waiting_since: dict[int, float] = field(default_factory=dict)
     leases: list[LeaseView] | None = None
     notes: list[str] = field(default_factory=list)
+    judge: JudgeService | None = None
+    checker: JudgeService | None = None
+    calibrations: dict[str, str] = field(default_factory=dict)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     owner: asyncio.Lock = field(default_factory=asyncio.Lock)
     trouble: str = ""

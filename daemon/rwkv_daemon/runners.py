@@ -240,6 +240,8 @@ async def stop_job(node: Node, job: JobRow) -> JobRow:
     if job.id in node.runners:
         await climb_stop_ladder(node, node.runners[job.id])
     elif moved.state == "stopping":
+        if node.judge is not None:
+            node.judge.cancel_job(job.name)
         async with node.change() as change:
             moved = await change.move(moved, "ended")
     return moved
@@ -275,6 +277,8 @@ async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
     node.retry_at.pop(job.id, None)
     node.back_off.pop(EngineKind(job.weights_sha256, job.numerics), None)
     await forget_load_failures(change.db, job.weights_sha256)
+    if job.total and job.done >= job.total and lifecycle.allows(job.state, "rejudge"):
+        return await change.move(job, "rejudge", restarts=0, finished="", engine=None)
     moved = await change.move(job, "resume", restarts=0, finished="", engine=None)
     if moved.generation_key:
         return moved

@@ -21,26 +21,40 @@ from rwkv_data.benchmark import Answer, Kind
 from rwkv_data.errors import DataError
 from rwkv_data.stage import Row
 from rwkvctl import __version__
-from rwkvctl.protocol.messages import MetricView, ScoreView
+from rwkvctl.protocol.messages import MetricView, ScoreView, Selection
 
 
 class OtherWeightsError(Exception):
     """An engine of other weights than the job's answered: its score would be another model's."""
 
 
-async def store_score(node: Node, job: JobRow, end: Callable[[Change], Awaitable[None]]) -> None:
-    """Compute and store the score, and finish the job, in one transaction. Raises OtherWeightsError."""
+async def store_score(
+    node: Node, job: JobRow, end: Callable[[Change], Awaitable[None]], judge: dict[str, object] | None = None
+) -> None:
+    """Compute and store the score, and finish the job, in one transaction. `judge` is what the score says of its judge.
+    Raises OtherWeightsError."""
     view = await score_view(node, job)
+    if judge:
+        view = msgspec.structs.replace(view, provenance=view.provenance | {"judge": judge})
     crash_point("before-score-commit")
     async with node.change() as change:
         await end(change)
-        finished = await change.move(job, "finish", engine=None)
+        checking = "wanted" if node.checker and await wants_checker(node, job) else job.checking
+        finished = await change.move(job, "finish", engine=None, checking=checking)
         view = msgspec.structs.replace(view, finished=finished.finished)
         await add_score(change.db, job.id, job.grade_key, finished.finished, msgspec.json.encode(view).decode())
         text = f"{job.model} {job.benchmark} {job.kind}: {headline(view)}"
         data = json.loads(msgspec.json.encode(view))
         await change.note("job.score", job=job.name, session=job.session, text=text, data=data)
     crash_point("after-score-commit")
+
+
+async def wants_checker(node: Node, job: JobRow) -> bool:
+    """Wrong answers of texts are checked, unless the dispatch said not to."""
+    row = await node.store.one("SELECT selection FROM session WHERE id = ?", (job.session,))
+    selection = msgspec.json.decode(row["selection"], type=Selection) if row else Selection()
+    kind = effective_kind(node, job)
+    return kind.samples_tokens and kind.search is None and not selection.disable_checker
 
 
 async def score_view(node: Node, job: JobRow) -> ScoreView:
@@ -73,11 +87,17 @@ async def score_view(node: Node, job: JobRow) -> ScoreView:
         completion_tokens=found["generated_tokens"] / max(1, result["n"]),
         chance=result["chance"],
         partial=is_partial(node, job),
-        why_null=result["reason"] or "",
+        why_null=why_null(job, result),
         warnings=warnings_of(result, kind),
         session=job.session,
         provenance=await provenance(node, job, result, problem),
     )
+
+
+def why_null(job: JobRow, result: dict[str, Any]) -> str:
+    """Why there is no score, and what would give one."""
+    remedy = f"; `rwkvctl regrade {job.name}` tries them again" if result["unjudged"] or result["errors"] else ""
+    return result["reason"] + remedy if result["reason"] else ""
 
 
 TRUNCATED_SHARE: Final = 0.01

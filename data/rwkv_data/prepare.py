@@ -45,9 +45,7 @@ def prepare(
         raw, examples = _local(benchmark, source, pool)
     else:
         raw = _upstream(benchmark, benchmark.source, benchmark.split, cache, report)
-        examples = None
-        if benchmark.pool:
-            examples = _upstream(benchmark, benchmark.pool, _pool_split(benchmark), cache, report)
+        examples = _examples(benchmark, cache, report) if benchmark.pool else None
     return _write(benchmark, data_dir, raw, examples, report)
 
 
@@ -62,7 +60,8 @@ def prepare_own(
     if not OWN_NAME.fullmatch(name):
         raise PrepareError(f"{name!r} is no name for rows: small letters, digits and _, at most 48, a letter first")
     benchmark = own_rows.benchmark(own.PREFIX + name, path)
-    raw = _own_file(path, benchmark)
+    _need_file(path)
+    raw = local.open_rows(path, (), benchmark.split)
     before = None if replace else sets.read_manifest(data_dir, benchmark.name)
     if before is None:
         return _write(benchmark, data_dir, raw, None, report)
@@ -73,23 +72,33 @@ def prepare_own(
     return before
 
 
-def _own_file(path: Path, benchmark: Benchmark) -> Raw:
+def _need_file(path: Path) -> None:
+    """A pipe would be read twice, for its sum and for its rows, and a device might never end."""
     if not path.is_file():
-        raise PrepareError(f"{path} cannot be read: it is no file")
-    return local.open_rows(path, (), benchmark.split)
+        raise PrepareError(
+            f"{path} cannot be read: {'it is no plain file' if path.exists() else 'No such file or directory'}"
+        )
 
 
 def _local(benchmark: Benchmark, source: Path, pool: Path | None) -> tuple[Raw, Raw | None]:
     """Rows and examples of files; a folder of the benchmark's name inside a folder is looked into."""
-    if not source.exists():
-        raise PrepareError(f"{source} cannot be read: No such file or directory")
+    if not source.is_dir():
+        _need_file(source)
     inside = source / benchmark.name
     if inside.is_dir() and local.find_rows(source, benchmark.local_files, benchmark.split) is None:
         source = inside
     raw = local.open_rows(source, benchmark.local_files, benchmark.split)
     if pool:
+        _need_file(pool)
         return raw, local.open_rows(pool, benchmark.pool_files, _pool_split(benchmark))
     return raw, local.find_rows(source, benchmark.pool_files, _pool_split(benchmark))
+
+
+def _examples(benchmark: Benchmark, cache: Path, report: Report) -> Raw:
+    try:
+        return _upstream(benchmark, benchmark.pool, _pool_split(benchmark), cache, report)
+    except PrepareError as error:
+        raise PrepareError(f"the few-shot examples of {benchmark.name}: {error}") from error
 
 
 def _pool_split(benchmark: Benchmark) -> str:

@@ -1,8 +1,9 @@
-"""`rwkvctl benchmarks` and `rwkvctl benchmarks show`."""
+"""`rwkvctl benchmarks`, `benchmarks show` and `benchmarks diff`."""
 
 from typing import NoReturn
 
 from rwkvctl import views
+from rwkvctl.commands.data import common
 from rwkvctl.context import Context
 from rwkvctl.processes import become
 from rwkvctl.protocol.errors import Exit
@@ -24,11 +25,30 @@ def benchmarks(context: Context, *, ready: bool = False) -> int:
 
 
 @verb
-def benchmarks_show(context: Context, name: str) -> NoReturn:
-    """One benchmark in full: prompts, sampling, grader, sources.
+def benchmarks_show(context: Context, name: str, kind: str = "", *, count: int = 3, raw: bool = False) -> NoReturn:
+    """One benchmark in full: the first prompts exactly as they are sent, sampling, stops, grader, k, rows, licence.
 
     name: the benchmark
+    kind: one of its kinds (default: the first)
+    count: so many rows
+    raw: prompts as Python literals, in which every blank and line end is seen
 
     $ rwkvctl benchmarks show gsm8k
+    $ rwkvctl benchmarks show mmlu multi_choice_plain.lm-eval --count 1 --raw
     """
-    become("rwkv_data", "show", name, "--home", str(context.config.home), *(["--json"] if context.as_json else []))
+    words = [name, *([kind] if kind else []), "--count", str(count), *(["--raw"] if raw else [])]
+    become("rwkv_data", "show", *words, *common(context))
+
+
+@verb
+def benchmarks_diff(context: Context, name: str, one: str, other: str, *, row: int = 0) -> NoReturn:
+    """How the prompts, sampling and stops of two kinds differ, for one row.
+
+    name: the benchmark
+    one: a kind
+    other: another kind
+    row: which row
+
+    $ rwkvctl benchmarks diff gsm8k free_response free_response.lm-eval
+    """
+    become("rwkv_data", "diff", name, one, other, "--row", str(row), *common(context))

@@ -1,4 +1,4 @@
-"""`rwkvctl data prepare` and `rwkvctl data list`: the data room's own program does both."""
+"""`rwkvctl data prepare`, `data own` and `data list`: the data room's own program does them."""
 
 from typing import NoReturn
 
@@ -8,17 +8,33 @@ from rwkvctl.verbs import verb
 
 
 @verb
-def data_prepare(context: Context, name: str, *, from_: str = "") -> NoReturn:
-    """Prepare the rows of a benchmark: from files of yours, or downloaded.
+def data_prepare(context: Context, names: list[str] = [], *, from_: str = "", pool: str = "") -> NoReturn:  # noqa: B006
+    """Prepare the rows of benchmarks: from files of yours, or downloaded. Without a name: all of them.
 
-    name: the benchmark
+    names: the benchmarks
     from_: a folder or file that holds the raw rows
+    pool: a file of few-shot examples, where it lies apart from the rows
 
-    $ rwkvctl data prepare gsm8k
+    $ rwkvctl data prepare gsm8k mmlu
     $ rwkvctl data prepare gsm8k --from ~/datasets/gsm8k
     """
     source = ["--from", from_] if from_ else []
-    become("rwkv_data", "prepare", name, *source, *common(context))
+    become("rwkv_data", "prepare", *names, *source, *(["--pool", pool] if pool else []), *common(context))
+
+
+@verb
+def data_own(context: Context, file: str, *, name: str = "", replace: bool = False) -> NoReturn:
+    """Make a benchmark of rows of your own: questions with answers, or with choices and the letter of the right one.
+
+    file: JSON lines, a JSON list, csv or parquet
+    name: what it is called, after `own_` (default: the file's name)
+    replace: replace a set of that name that has other rows
+
+    $ rwkvctl data own ~/sums.jsonl
+    $ rwkvctl dispatch --only-datasets own_sums
+    """
+    named = ["--name", name] if name else []
+    become("rwkv_data", "own", file, *named, *(["--replace"] if replace else []), *common(context))
 
 
 @verb

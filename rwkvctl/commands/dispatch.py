@@ -26,7 +26,9 @@ def dispatch(
     $ rwkvctl dispatch --model-regex 'g1.*2.9b' --only-datasets gsm8k --limit 100 --seed 7
     $ rwkvctl dispatch --only-datasets gsm8k --set temperature=0 --overwrite
     """
-    answer = context.change("/v1/dispatch", {"selection": selection.body(filters), "plan_hash": plan})
+    answer = context.change(
+        "/v1/dispatch", {"selection": selection.body(filters, str(context.config.home)), "plan_hash": plan}
+    )
     if wait:
         context.say(summary(answer.value))
         return waiting.wait(context, answer, timeout)

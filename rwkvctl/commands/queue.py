@@ -19,7 +19,7 @@ def queue(context: Context, filters: Filters) -> int:
     $ rwkvctl queue --models builtin
     $ rwkvctl queue --model-regex 'g1.*2.9b' --only-datasets gsm8k ifeval --limit 100
     """
-    answer = context.client.post("/v1/plan", {"selection": selection.body(filters)})
+    answer = context.client.post("/v1/plan", {"selection": selection.body(filters, str(context.config.home))})
     reply = answer.value
     counted = joined(f"{number} {reason}" for reason, number in reply["counts"].items() if number) or "nothing"
     headline = (

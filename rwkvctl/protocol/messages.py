@@ -18,6 +18,8 @@ from rwkvctl.protocol.requests import (
     InfoRequest,
     JobRequest,
     JobsRequest,
+    JudgeRequest,
+    JudgeRetry,
     LogsRequest,
     ModelSelect,
     ModelsRequest,
@@ -25,8 +27,12 @@ from rwkvctl.protocol.requests import (
     PlanRequest,
     RegradeRequest,
     ResumeRequest,
+    ReviewMark,
+    ReviewRequest,
     SamplesRequest,
     ScoresRequest,
+    SearchRequest,
+    SearchSelect,
     Selection,
     StatusRequest,
     StopRequest,
@@ -36,13 +42,16 @@ from rwkvctl.protocol.views import (
     ChangedJob,
     ComparisonView,
     EngineView,
+    FindingView,
     FlipView,
     ImportedView,
     JobView,
+    JudgeView,
     LeaseView,
     MetricView,
     ModelView,
     PlanRow,
+    PointView,
     SampleView,
     ScoreView,
     StageView,
@@ -66,6 +75,7 @@ __all__ = [
     "ErrorReply",
     "Event",
     "EventsRequest",
+    "FindingView",
     "FlipView",
     "ImportReply",
     "ImportRequest",
@@ -77,6 +87,10 @@ __all__ = [
     "JobView",
     "JobsReply",
     "JobsRequest",
+    "JudgeReply",
+    "JudgeRequest",
+    "JudgeRetry",
+    "JudgeView",
     "LeaseView",
     "LogChunk",
     "LogsRequest",
@@ -89,16 +103,24 @@ __all__ = [
     "PlanReply",
     "PlanRequest",
     "PlanRow",
+    "PointView",
+    "PromotionReply",
     "RegradeRequest",
     "Reply",
     "Request",
     "ResumeRequest",
+    "ReviewMark",
+    "ReviewReply",
+    "ReviewRequest",
     "SampleView",
     "SamplesReply",
     "SamplesRequest",
     "ScoreView",
     "ScoresReply",
     "ScoresRequest",
+    "SearchReply",
+    "SearchRequest",
+    "SearchSelect",
     "Selection",
     "StageView",
     "StatusReply",
@@ -248,6 +270,40 @@ class ImportReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.import/1"):
     ignored: int = 0
 
 
+class JudgeReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.judge/1"):
+    """The judge and the checker; none where none is configured. `calibrations`: how far each rule's judge can be
+    trusted, as sentences."""
+
+    judges: tuple[JudgeView, ...]
+    calibrations: tuple[str, ...] = ()
+
+
+class ReviewReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.review/1"):
+    """One page of findings; `next` is the cursor of the page after it, -1 at the end."""
+
+    items: tuple[FindingView, ...]
+    next: int = -1
+
+
+class SearchReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.search/1"):
+    """The points of a search, best first."""
+
+    job: str
+    points: tuple[PointView, ...]
+
+
+class PromotionReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.promotion/1"):
+    """The point that searches share as their best, and the session that measures it, if one was asked for."""
+
+    model: str
+    settings: dict[str, str]
+    objective: float
+    searches: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    session: str = ""
+    jobs: tuple[str, ...] = ()
+
+
 class LogChunk(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A piece of a log. `offset` is the byte after it in its attempt's file: where a reader goes on."""
 
@@ -288,6 +344,12 @@ Request = (
     | ScoresRequest
     | ModelsRequest
     | BenchmarksRequest
+    | JudgeRequest
+    | JudgeRetry
+    | ReviewMark
+    | ReviewRequest
+    | SearchRequest
+    | SearchSelect
     | CompareRequest
     | ImportRequest
 )
@@ -305,6 +367,10 @@ AnyReply = (
     | ScoresReply
     | ModelsReply
     | BenchmarksReply
+    | JudgeReply
+    | ReviewReply
+    | SearchReply
+    | PromotionReply
     | CompareReply
     | ImportReply
 )
@@ -325,6 +391,12 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     BenchmarksRequest: ("GET", "/v1/benchmarks"),
     CompareRequest: ("POST", "/v1/compare"),
     ImportRequest: ("POST", "/v1/import"),
+    JudgeRequest: ("GET", "/v1/judge"),
+    JudgeRetry: ("POST", "/v1/judge/retry"),
+    ReviewRequest: ("GET", "/v1/review"),
+    ReviewMark: ("POST", "/v1/review"),
+    SearchRequest: ("GET", "/v1/search"),
+    SearchSelect: ("POST", "/v1/search/select"),
     LogsRequest: ("GET", "/v1/logs/{target}"),
     EventsRequest: ("GET", "/v1/events"),
 }

@@ -42,6 +42,7 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     skip_missing_dataset: bool = False
     priority: int = 0
     run_log_dir: str = ""
+    disable_checker: bool = False
 
 
 class InfoRequest(Struct, frozen=True):
@@ -107,6 +108,49 @@ class RegradeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     jobs: tuple[str, ...] = ()
     session: str = ""
+    request_id: str = ""
+
+
+class JudgeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/judge`: how the judge and the checker are doing."""
+
+
+class JudgeRetry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/judge/retry`: try every key again at once."""
+
+    request_id: str = ""
+
+
+class ReviewRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/review`: wrong answers whose verdict the checker doubts and nobody has looked at; `every`: all."""
+
+    job: str = ""
+    every: bool = False
+    after: int = 0
+    limit: int = 50
+
+
+class ReviewMark(Struct, frozen=True, kw_only=True):
+    """`POST /v1/review`: what a person decided about a sample."""
+
+    sample: int
+    decision: Literal["right", "wrong"]
+    request_id: str = ""
+
+
+class SearchRequest(Struct, frozen=True, kw_only=True):
+    """`GET /v1/search`: the points of a finished search."""
+
+    job: str
+
+
+class SearchSelect(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/search/select`: record the best point that a model's searches share; `dispatch`: measure it on the rows
+    that they have not seen."""
+
+    model: str
+    benchmarks: tuple[str, ...] = ()
+    dispatch: bool = False
     request_id: str = ""
 
 

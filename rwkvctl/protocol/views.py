@@ -271,3 +271,73 @@ class ImportedView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     metrics: dict[str, float] = {}
     disagreements: tuple[str, ...] = ()
     problem: str = ""
+
+
+class JudgeJobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job that is being judged."""
+
+    job: str
+    waiting: int = 0
+    judged: int = 0
+    unjudged: int = 0
+    usage: dict[str, float] = {}
+    parked: str = ""
+
+
+class JudgeEndpointView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One endpoint of a judge; keys are masked."""
+
+    name: str
+    model: str = ""
+    in_flight: int = 0
+    rate: float = 0.0
+    p50_s: float | None = None
+    p95_s: float | None = None
+    counts: dict[str, int] = {}
+    usage: dict[str, float] = {}
+    keys: tuple[dict[str, object], ...] = ()
+
+
+class JudgeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The judge or the checker: what it does, what it has cost, and why it waits, if it does."""
+
+    role: str
+    model: str
+    parked: str = ""
+    queue: int = 0
+    in_flight: int = 0
+    rate: float = 0.0
+    outages: int = 0
+    outage_s: float = 0.0
+    usage: dict[str, float] = {}
+    endpoints: tuple[JudgeEndpointView, ...] = ()
+    jobs: tuple[JudgeJobView, ...] = ()
+
+
+class FindingView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the checker says of one wrong answer; `reviewed` is what a person decided, if one has."""
+
+    sample: int
+    job: str
+    model: str
+    benchmark: str
+    kind: str
+    row: int
+    repeat: int
+    expected: str = ""
+    extracted: str | None = None
+    needs_review: bool = False
+    reviewed: str = ""
+    finding: dict[str, object] = {}
+
+
+class PointView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One point of a search: its settings, how many rows it was asked, and its value there."""
+
+    point: int
+    settings: dict[str, str]
+    rows: int
+    value: float | None = None
+    stderr: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None

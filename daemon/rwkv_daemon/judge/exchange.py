@@ -69,6 +69,7 @@ class Exchange:
     paused: bool = False
     stopping: bool = False
     parked: str = ""
+    told: set[str] = field(default_factory=set)
     outage_since: float | None = None
     outages: int = 0
     outage_s: float = 0.0
@@ -237,7 +238,8 @@ class Exchange:
         key.endpoint.counts[_counted(failure)] += 1
         request.last_error = failure.text
         if failure.meaning == "refused":
-            self.pool.succeeded(key)
+            if self.pool.refused(key, request, failure.text):
+                self._say("key-out", f"{key.name} is out of use: {key.dead}")
             self._end(request, NoReplyError("refused", failure.text))
             return
         self._blame(request, key, failure, now)
@@ -257,8 +259,9 @@ class Exchange:
         if failure.meaning == "throttled":
             self.pool.throttled(key, now, request.asked_at, failure.wait_s)
         elif failure.meaning == "key":
-            key.dead = key.dead or failure.text
-            self._say("key-out", f"{key.name} is out of use: {failure.text}")
+            if not key.dead:
+                key.dead = failure.text
+                self._say("key-out", f"{key.name} is out of use: {failure.text}")
         elif failure.meaning == "denied":
             if self.pool.denied(key, request, failure.text):
                 self._say("key-out", f"{key.name} is out of use: {failure.text}")
@@ -298,7 +301,8 @@ class Exchange:
 
     def _park(self, outage: str, over_budget: str = "") -> None:
         """Why nothing is sent, if so; the operator is told once."""
-        if over_budget and over_budget != self.parked:
+        if over_budget and over_budget not in self.told:
+            self.told.add(over_budget)
             self._say("budget", f"{over_budget}; jobs wait")
         self.parked = f"outage: {outage}" if outage else over_budget
 

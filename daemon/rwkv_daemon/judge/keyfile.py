@@ -1,6 +1,7 @@
 """Keys from a file, one a line; and keeping them out of everything that is written down."""
 
 import logging
+import os
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ def read(path: Path) -> tuple[Secret, ...]:
     """Keys of a file; `#` begins a comment line. Refused, by ConfigError, if everybody can read it."""
     try:
         with path.open("rb") as file:
-            mode = stat.S_IMODE(path.stat().st_mode)
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             data = file.read(LONGEST_FILE_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"the judge's keys in {path} cannot be read: {error.strerror}.") from None

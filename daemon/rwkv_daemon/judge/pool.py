@@ -19,6 +19,7 @@ from rwkv_daemon.judge.stats import LATENCIES
 from rwkvctl.judge_config import EndpointConfig, Secret
 
 FAILURES_TO_OPEN = 3
+REFUSALS_TO_STOP = 3
 NEVER = float("inf")
 
 
@@ -116,11 +117,26 @@ class Pool:
         return None if first == NEVER else first
 
     def succeeded(self, key: Key) -> None:
-        """Any proper answer: the key works."""
-        self.successes += 1
-        key.succeeded, key.failures, key.level, key.throttles, key.last_error = True, 0, 0, 0, ""
+        """A reply: the key works."""
+        self._answers(key)
+        key.succeeded, key.throttles = True, 0
         key.strikes.clear()
         key.allowed = min(key.allowed + 1 / key.allowed, key.endpoint.config.concurrency)
+
+    def refused(self, key: Key, request: Request, text: str) -> bool:
+        """A request that will never do. True if the key is out: it has never done anything but refuse, so it is not
+        the rows that are wrong."""
+        self._answers(key)
+        key.strikes.add(request.key)
+        if not key.succeeded and len(key.strikes) >= REFUSALS_TO_STOP:
+            key.dead = f"it refuses everything ({text})"
+        return bool(key.dead)
+
+    def _answers(self, key: Key) -> None:
+        self.successes += 1
+        if key.level:
+            key.pause_until = 0.0
+        key.failures, key.level, key.last_error = 0, 0, ""
 
     def failed(self, key: Key, now: float, asked_at: float, text: str, wait_s: float | None) -> None:
         """A failure that may pass. Those of requests sent before the last step count towards the same step."""

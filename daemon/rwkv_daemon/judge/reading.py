@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ MOST_TOKENS = 10_000_000
 CHARS_PER_TOKEN = 3.0
 """For estimates only: English has about four, mathematics and Chinese fewer."""
 
+_TAKEN_OUT = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160), *range(0xD800, 0xE000)])
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]{0,30}[@-~]")
 
 
@@ -87,9 +87,7 @@ def error_text(body: bytes) -> tuple[str, str]:
 def tidy(text: str) -> str:
     """Text that can be stored, shown and sent on: no terminal sequences, no control characters but tab and line feed,
     no lone surrogates."""
-    plain = _TERMINAL.sub("", text[:LONGEST_TEXT])
-    kept = (char for char in plain if char in "\t\n" or unicodedata.category(char) not in {"Cc", "Cs"})
-    return "".join(kept)
+    return _TERMINAL.sub("", text[:LONGEST_TEXT]).translate(_TAKEN_OUT)
 
 
 def estimated_tokens(chars: int) -> int:

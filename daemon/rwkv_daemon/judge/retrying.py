@@ -55,6 +55,8 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, wall: datet
         return Failure("throttled", text, status, retry_after_s(headers, wall))
     if status in _KEY:
         return Failure("key", f"{_KEY[status]} ({text})", status)
+    if "credit balance" in message.lower():
+        return Failure("key", f"there is no credit ({text})", status)
     if 300 <= status < 400:
         return Failure("key", f"it redirects, which is not followed; correct base_url ({text})", status)
     if status == 403:

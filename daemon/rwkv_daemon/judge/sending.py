@@ -30,7 +30,7 @@ class Sender:
         manner = replace(endpoint.manner, structured=endpoint.manner.structured and bool(question.schema))
         while (response := await self._post(key, question, manner)).status != 200:
             failure = failure_of(response.status, response.headers, response.body)
-            other = manner.instead(failure.text) if failure.meaning == "refused" else None
+            other = manner.instead(failure.text) if failure.meaning == "refused" or failure.status == 404 else None
             if other is None:
                 raise ExchangeError(failure)
             manner = other

@@ -36,8 +36,8 @@ class Line:
         self._call_back(now)
         for job in sorted(self.jobs, key=lambda job: -self.priorities.get(job, 0)):
             waiting = self.jobs[job]
-            while waiting and not waiting[0].queued:
-                waiting.popleft()
+            while waiting and (not waiting[0].queued or waiting[0].not_before > now):
+                waiting.popleft()  # taken from another job's line, or put aside since: it comes back by itself
             if waiting and allowed(job, waiting[0]):
                 return job, waiting[0]
         return None

@@ -59,6 +59,12 @@ async def jobs_in(store: Store, states: Iterable[str], *, session: str = "", lim
     return [JobRow.of(row) for row in rows]
 
 
+async def jobs_to_check(store: Store) -> list[JobRow]:
+    """Finished jobs whose wrong answers the checker is to look at, oldest first."""
+    rows = await store.all("SELECT * FROM job WHERE checking = 'wanted' AND state = 'done' ORDER BY id LIMIT 16")
+    return [JobRow.of(row) for row in rows]
+
+
 async def newest_jobs(store: Store, *, state: str, session: str, before: int, limit: int) -> list[JobRow]:
     """One page of jobs, newest first."""
     clause, parameters = session_clause(session)

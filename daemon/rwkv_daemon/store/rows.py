@@ -55,6 +55,7 @@ class JobRow(FromRow):
     queued: str
     started: str
     finished: str
+    checking: str = ""
 
     @property
     def name(self) -> str:

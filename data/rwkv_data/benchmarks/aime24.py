@@ -1,5 +1,4 @@
-r"""AIME 2024: the 30 problems of both papers, whose answers are whole numbers from 0 to 999 (Mathematical Association of
-America).
+r"""AIME 2024: the 30 problems of both papers, whose answers are whole numbers from 0 to 999 (MAA).
 
     Maxwell-Jia       {"ID": "2024-II-4", "Problem": "...", "Solution": "...", "Answer": 33}
     Qwen2.5-Math      {"id": 60, "problem": "...", "solution": "...", "answer": "033", "url": "...", "question": "..."}

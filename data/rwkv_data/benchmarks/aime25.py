@@ -1,5 +1,4 @@
-r"""AIME 2025: the 30 problems of both papers, whose answers are whole numbers from 0 to 999 (Mathematical Association of
-America).
+r"""AIME 2025: the 30 problems of both papers, whose answers are whole numbers from 0 to 999 (MAA).
 
     math-ai           {"problem": "...", "answer": "70", "id": "0"}
     NeMo-Skills       {"id": "aime25-0", "problem": "...", "expected_answer": "70", "reference_solution": "..."}

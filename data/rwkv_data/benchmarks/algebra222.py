@@ -8,11 +8,12 @@ The catch: a csv file with quoted commas; 39 answers are decimals, some of them 
 
 from typing import Any
 
-from rwkv_data.benchmark import Answer, Benchmark, Example, Row, WebSource
+from rwkv_data.benchmark import Answer, Benchmark, Example, Row
 from rwkv_data.graders.number import NUMBER
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_set import examples, maths_set
 from rwkv_data.shapes.question_rows import check_number, number_row
+from rwkv_data.shapes.question_sources import github
 from rwkv_data.shapes.question_text import kept
 
 
@@ -32,12 +33,10 @@ BENCHMARK = Benchmark(
     licence="CC BY-SA 4.0",
     split="test",
     rows=222,
-    source=WebSource(
-        (
-            "https://raw.githubusercontent.com/joyheyueya/declarative-math-word-problem/"
-            "7dc99c39f53e108103a84ff8c7ef5d4857ad34ff/algebra222.csv",
-        ),
-        ("9fa0171d2d427c5b3df1c3ba543317e32366ca5d2c0a843f55d40cec6b528a28",),
+    source=github(
+        "joyheyueya/declarative-math-word-problem",
+        "7dc99c39f53e108103a84ff8c7ef5d4857ad34ff",
+        {"algebra222.csv": "9fa0171d2d427c5b3df1c3ba543317e32366ca5d2c0a843f55d40cec6b528a28"},
     ),
     from_source=from_source,
     check_row=check_number,

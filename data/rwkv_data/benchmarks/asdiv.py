@@ -13,11 +13,12 @@ import re
 from typing import Any
 
 from rwkv_data import rows
-from rwkv_data.benchmark import Answer, Benchmark, Example, Row, WebSource
+from rwkv_data.benchmark import Answer, Benchmark, Example, Row
 from rwkv_data.graders.math import GRADER
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples import GSM8K
 from rwkv_data.profiles.maths_set import examples, maths_set
+from rwkv_data.shapes.question_sources import github
 from rwkv_data.shapes.question_text import first_text, kept
 
 _UNIT = re.compile(r"\s*\([^()]*\)")
@@ -44,12 +45,10 @@ BENCHMARK = Benchmark(
     licence="CC BY-NC 4.0: non-commercial",
     split="test",
     rows=2305,
-    source=WebSource(
-        (
-            "https://raw.githubusercontent.com/chaochun/nlu-asdiv-dataset/"
-            "883f90a9a65bf00304ba8f37423910fe743abc47/dataset/ASDiv.xml",
-        ),
-        ("f8904068482919ac48c8eeaaf6df344b8a308ba66d048c2d4d87eab82dc4929",),
+    source=github(
+        "chaochun/nlu-asdiv-dataset",
+        "883f90a9a65bf00304ba8f37423910fe743abc47",
+        {"dataset/ASDiv.xml": "ef8904068482919ac48c8eeaaf6df344b8a308ba66d048c2d4d87eab82dc4929"},
     ),
     from_source=from_source,
     check_row=rows.check_question,

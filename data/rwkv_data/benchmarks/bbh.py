@@ -29,9 +29,7 @@ BENCHMARK = Benchmark(
     licence="MIT",
     split="test",
     rows=6511,
-    source=WebSource(
-        tuple(f"{ROOT}/bbh/{task}.json" for task in SHA256), tuple(rows for rows, _ in SHA256.values())
-    ),
+    source=WebSource(tuple(f"{ROOT}/bbh/{task}.json" for task in SHA256), tuple(rows for rows, _ in SHA256.values())),
     from_source=from_source,
     expand=examples,
     check_row=check_row,

@@ -1,5 +1,4 @@
-r"""CMATH: 600 word problems of Chinese primary schools, grades one to six (Wei et al. 2023, arXiv 2306.16636; its public
-part).
+r"""CMATH: 600 word problems of Chinese primary schools, grades one to six (Wei et al. 2023, arXiv 2306.16636).
 
     {"grade": 1, "question": "芳芳买了一本书有99页，看了90页，她还剩多少页没有看？", "answer": "9", "reasoning_step": 1,
      "num_digits": 2}

@@ -10,14 +10,15 @@ if and only if ..."), which no rule can compare. 60 of the problems are aime24's
 from typing import Any
 
 from rwkv_data import rows
-from rwkv_data.benchmark import Answer, Benchmark, Example, Row, WebSource
+from rwkv_data.benchmark import Answer, Benchmark, Example, Row
 from rwkv_data.graders.math import GRADER
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_set import examples, maths_set
 from rwkv_data.shapes.question_rows import formula_row
+from rwkv_data.shapes.question_sources import github
 from rwkv_data.shapes.question_text import kept
 
-_NEMO = "https://raw.githubusercontent.com/NVIDIA/NeMo-Skills/0b012df8a09cd4730d31b16e90a0d8f13d145fb8/nemo_skills"
+_FILE = "nemo_skills/dataset/comp-math-24-25/test.txt"
 
 
 def from_source(raw: Row) -> dict[str, Any]:
@@ -37,9 +38,10 @@ BENCHMARK = Benchmark(
     licence="Apache-2.0 (NeMo-Skills); problems (c) MAA and HMMT, widely republished",
     split="test",
     rows=256,
-    source=WebSource(
-        (f"{_NEMO}/dataset/comp-math-24-25/test.txt",),
-        ("c83c51386c1bb15e26b665caf880e8158e57585bffb3579a824f93eec4c49190",),
+    source=github(
+        "NVIDIA/NeMo-Skills",
+        "0b012df8a09cd4730d31b16e90a0d8f13d145fb8",
+        {_FILE: "c83c51386c1bb15e26b665caf880e8158e57585bffb3579a824f93eec4c49190"},
     ),
     from_source=from_source,
     check_row=rows.check_question,

@@ -5,17 +5,34 @@ arXiv 2401.08190).
      "answer": "$\\{x|-2\\leq x < 1\\}$"}
 
 The catch: answers stand in dollars; 176 are no plain numbers but sets, intervals, equations of curves, words ("a
-necessary but not a sufficient condition"), several values.
+necessary but not a sufficient condition"), several values. Two rows have it at the end of
+the question ("... answers: $\\frac{3}{10}$") and nothing in its place: here they are put right; others ask them with the
+answer and count every reply as wrong.
 """
 
+import re
+from typing import Any
+
 from rwkv_data import rows
-from rwkv_data.benchmark import Answer, Benchmark, Example
+from rwkv_data.benchmark import Answer, Benchmark, Example, Row
 from rwkv_data.graders.math import GRADER
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples_qwen import MATH
 from rwkv_data.profiles.maths_set import examples, maths_set
 from rwkv_data.shapes.question_rows import formula_row
 from rwkv_data.shapes.question_sources import qwen_set
+
+_LEAKED = re.compile(r"[Aa]nswers?:\s*(?P<answer>[^:]+)$")
+
+
+def from_source(raw: Row) -> dict[str, Any]:
+    """The question; an answer that slipped into it goes where it belongs."""
+    question = rows.text(raw, "question")
+    leaked = _LEAKED.search(question) if raw.get("answer") == "" else None
+    if leaked:
+        return formula_row({"question": question[: leaked.start()].strip(), "answer": leaked["answer"]})
+    return formula_row(raw)
+
 
 _POWER = {"question": "What is the coefficient of $x$?", "answer": "80"}
 _ROOT = {"question": "What is its conjugate?", "answer": "-1-\\sqrt{3}"}
@@ -30,7 +47,7 @@ BENCHMARK = Benchmark(
     split="test",
     rows=385,
     source=qwen_set("gaokao2023en", "654d8f49bdb86f578c171dbc0dd8f4d9f1bf3d7a7438f60359fda7d643df4951"),
-    from_source=formula_row,
+    from_source=from_source,
     check_row=rows.check_question,
     local_files=("test.jsonl",),
     kinds=_KINDS,

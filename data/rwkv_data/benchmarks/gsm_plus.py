@@ -22,8 +22,9 @@ from rwkv_data.shapes.question_text import first_value, kept
 
 UNKNOWN = "None"
 _UNKNOWABLE = re.compile(
-    r"\bnone\b|\bnot enough\b|\binsufficient\b|\bunknown\b|\bmissing\b|\bunanswerable\b|\bundetermined\b|\bindeterminate\b"
-    r"|\b(?:cannot|can't|can not|could not|not possible to|impossible to) (?:be )?(?:determin|know|answer|calculat|comput|say|tell)",
+    r"\b(?:none|not enough|insufficient|unknown|missing|unanswerable|undetermined|indeterminate)\b"
+    r"|\b(?:cannot|can't|can not|could not|not possible to|impossible to) (?:be )?"
+    r"(?:determin|know|answer|calculat|comput|say|tell)",
     re.IGNORECASE,
 )
 

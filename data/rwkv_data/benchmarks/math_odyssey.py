@@ -11,11 +11,12 @@ import re
 from typing import Any
 
 from rwkv_data import rows
-from rwkv_data.benchmark import Answer, Benchmark, Example, Row, WebSource
+from rwkv_data.benchmark import Answer, Benchmark, Example, Row
 from rwkv_data.errors import RowError
 from rwkv_data.graders.math import GRADER
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_set import examples, maths_set
+from rwkv_data.shapes.question_sources import github
 from rwkv_data.shapes.question_text import bare, kept
 
 _END = re.compile(r"[\s\\]*\\noindent\s*$")
@@ -52,12 +53,10 @@ BENCHMARK = Benchmark(
     licence="MIT",
     split="test",
     rows=387,
-    source=WebSource(
-        (
-            "https://raw.githubusercontent.com/protagolabs/odyssey-math/"
-            "fe9e83df06111728e1b06ddaee0a60837c07d6c9/final-odyssey-math-with-levels.jsonl",
-        ),
-        ("b3dab75dbfc9a07f1f6096e060790630cdff96a70e3adf92b692c9316294290a",),
+    source=github(
+        "protagolabs/odyssey-math",
+        "fe9e83df06111728e1b06ddaee0a60837c07d6c9",
+        {"final-odyssey-math-with-levels.jsonl": "b3dab75dbfc9a07f1f6096e060790630cdff96a70e3adf92b692c9316294290a"},
     ),
     from_source=from_source,
     check_row=check_row,

@@ -9,20 +9,20 @@ than one of them; answers are floats, dozens of them not whole (11.5). Which fil
 from typing import Any
 
 from rwkv_data import rows
-from rwkv_data.benchmark import Answer, Benchmark, Example, Row, WebSource
+from rwkv_data.benchmark import Answer, Benchmark, Example, Row
 from rwkv_data.graders.number import NUMBER
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples import GSM8K
 from rwkv_data.profiles.maths_set import examples, maths_set
 from rwkv_data.shapes.question_rows import check_number
+from rwkv_data.shapes.question_sources import github
 from rwkv_data.shapes.question_text import first_text, first_value, number
 
-_TORA = "https://raw.githubusercontent.com/microsoft/ToRA/213c1c995038c73fab10343814df7a42f990f026/src/data/mawps"
 _FILES = {
-    "addsub": "2fae2c92530cdf1ac0487db9a90e68d6af84049d755c07c4486411c1d7f43e75",
-    "singleeq": "07bec92bae226dd5231a966e907a0f097ba3170a1557c73ceeb135caad8d09f8",
-    "singleop": "feb012e7ed5503cdb96fd127d539692b033000e9134655acaf4f4e0091328e94",
-    "multiarith": "12e8295088364af21fb6591dbdbd1dda452aade57227f63d725677471ded2951",
+    "src/data/mawps/addsub.jsonl": "2fae2c92530cdf1ac0487db9a90e68d6af84049d755c07c4486411c1d7f43e75",
+    "src/data/mawps/singleeq.jsonl": "07bec92bae226dd5231a966e907a0f097ba3170a1557c73ceeb135caad8d09f8",
+    "src/data/mawps/singleop.jsonl": "feb012e7ed5503cdb96fd127d539692b033000e9134655acaf4f4e0091328e94",
+    "src/data/mawps/multiarith.jsonl": "12e8295088364af21fb6591dbdbd1dda452aade57227f63d725677471ded2951",
 }
 
 
@@ -53,7 +53,7 @@ BENCHMARK = Benchmark(
     licence="MIT (microsoft/ToRA)",
     split="test",
     rows=2065,
-    source=WebSource(tuple(f"{_TORA}/{name}.jsonl" for name in _FILES), tuple(_FILES.values())),
+    source=github("microsoft/ToRA", "213c1c995038c73fab10343814df7a42f990f026", _FILES),
     from_source=from_source,
     check_row=check_row,
     local_files=("test.jsonl", "[ams]*.jsonl"),

@@ -1,4 +1,4 @@
-r"""Minerva's 272 problems of MIT courses in physics, chemistry, economics and maths (Lewkowycz et al. 2022, OCWCourses).
+r"""Minerva's 272 problems of MIT courses in physics, chemistry, economics and maths (Lewkowycz et al. 2022).
 
     {"problem": "Each of the two Magellan telescopes ...", "solution": "... \\boxed{1.6} \\mathrm{~cm}", "type":
      "Introduction to Astronomy (8.282J Spring 2006)", "idx": 0}
@@ -8,14 +8,23 @@ the grader allows one per cent. rwkv-skills and the evaluation of Qwen2.5-Math c
 lm-evaluation-harness has for something else (see math_minerva).
 """
 
+from typing import Any
+
 from rwkv_data import rows
-from rwkv_data.benchmark import Answer, Benchmark, Example
+from rwkv_data.benchmark import Answer, Benchmark, Example, Row
 from rwkv_data.graders.minerva_ocw import GRADER
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples_qwen import MINERVA_OCW
 from rwkv_data.profiles.maths_set import examples, maths_set
 from rwkv_data.shapes.question_math import math_row
 from rwkv_data.shapes.question_sources import qwen_set
+
+
+def from_source(raw: Row) -> dict[str, Any]:
+    """As a problem of MATH; the course is the subject. One answer is written as Python: np.arcsin(10/13)."""
+    row = math_row(raw)
+    return row | {"answer": row["answer"].replace("np.", "\\")}
+
 
 _IMAGE = {"question": "What is the image's diameter in cm?", "answer": "1.6", "solution": "\\boxed{1.6}"}
 _POWER = {"question": "What is the power in ergs per second?", "answer": "4.5e33", "solution": "\\boxed{4.5e33}"}
@@ -32,7 +41,7 @@ BENCHMARK = Benchmark(
     split="test",
     rows=272,
     source=qwen_set("minerva_math", "0e656b430d3a0a1dab6aa853f453ba3805e28e2cabe4fc72486a897cc09d8ba2"),
-    from_source=math_row,
+    from_source=from_source,
     check_row=rows.check_question,
     local_files=("test.jsonl",),
     kinds=_KINDS,

@@ -11,12 +11,13 @@ before the question follows. 300 of these rows circulate as a test split; here a
 from typing import Any
 
 from rwkv_data import rows
-from rwkv_data.benchmark import Answer, Benchmark, Example, Row, WebSource
+from rwkv_data.benchmark import Answer, Benchmark, Example, Row
 from rwkv_data.graders.number import NUMBER
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples import GSM8K
 from rwkv_data.profiles.maths_set import examples, maths_set
 from rwkv_data.shapes.question_rows import check_number
+from rwkv_data.shapes.question_sources import github
 from rwkv_data.shapes.question_text import first_value, kept, number
 
 
@@ -39,9 +40,10 @@ BENCHMARK = Benchmark(
     licence="MIT",
     split="test",
     rows=1000,
-    source=WebSource(
-        ("https://raw.githubusercontent.com/arkilpatel/SVAMP/689d7ccac74b9983a2ac7cc3b264f441b99e7c53/SVAMP.json",),
-        ("5be77703a6d891ae476d7c082787ad361392aa02453b132516cdd5f4e7934e3e",),
+    source=github(
+        "arkilpatel/SVAMP",
+        "689d7ccac74b9983a2ac7cc3b264f441b99e7c53",
+        {"SVAMP.json": "5be77703a6d891ae476d7c082787ad361392aa02453b132516cdd5f4e7934e3e"},
     ),
     from_source=from_source,
     check_row=check_number,

@@ -68,9 +68,8 @@ class _Arithmetic:
         return Pow(base, self._signed(), evaluate=False) if self._next("**") else base
 
     def _atom(self) -> Any:
-        token = self._next()
-        if token != "(":
-            return number(token)
+        if not self._next("("):
+            return number(self._next())
         value = self._sum()
         if not self._next(")"):
             raise SyntaxError("a bracket stays open")

@@ -1,7 +1,14 @@
-"""choice-v1: the likeliest choice is the answer. A tie goes to the first one, as argmax does; the detail says so."""
+"""choice-v1: the likeliest choice is the answer. choice-norm-v1: likewise, with two length-normalised views beside it.
 
-from rwkv_data.benchmark import Answer, Grade, Grader, Row
+The parts of choice-norm-v1, as lm_eval names them: `acc_norm` divides each log-likelihood by the number of characters
+of the choice's text, `acc_bytes` by its bytes in UTF-8. The scored text has a blank before it, which does not count.
+A tie goes to the first choice, as argmax does; the detail says so.
+"""
+
+from rwkv_data.answer import Answer, Grade
+from rwkv_data.grader import Grader
 from rwkv_data.rows import letters
+from rwkv_data.stage import Row
 
 
 def grade(row: Row, answer: Answer) -> Grade:
@@ -16,4 +23,25 @@ def grade(row: Row, answer: Answer) -> Grade:
     return Grade(0.0, picked, expected, "wrong", detail)
 
 
+def grade_normalised(row: Row, answer: Answer) -> Grade:
+    """As `grade`, with the parts acc_norm and acc_bytes."""
+    plain = grade(row, answer)
+    if plain.value is None:
+        return plain
+    expected = letters(row).index(plain.expected)
+    choices = [str(choice) for choice in row["choices"]]
+    parts = {
+        "acc_norm": float(_likeliest(answer.logprobs, [len(choice) for choice in choices]) == expected),
+        "acc_bytes": float(_likeliest(answer.logprobs, [len(choice.encode()) for choice in choices]) == expected),
+    }
+    return Grade(plain.value, plain.extracted, plain.expected, plain.reason, plain.detail, parts=parts)
+
+
+def _likeliest(logprobs: tuple[float, ...], lengths: list[int]) -> int:
+    """Index of the highest log-likelihood for its length. An empty choice has none to speak of."""
+    rates = [value / length if length else float("-inf") for value, length in zip(logprobs, lengths, strict=True)]
+    return rates.index(max(rates))
+
+
 GRADER = Grader.of("choice-v1", "1", grade)
+NORM = Grader.of("choice-norm-v1", "1", grade_normalised)

@@ -1,10 +1,10 @@
 r"""Which part of a completion is its answer: a chain of rules, of which the first that finds something counts.
 
-`of_box` is for an answer stage whose prompt has opened `\boxed{`; `of_text` for a whole free completion. Of a completion
-that thinks first only what follows the last `</think>` is read. The chain of `of_text`, by the name of the route:
+`of_box` is for an answer stage whose prompt has opened `\boxed{`; `of_text` for a whole free completion. Of one that
+thinks first only what follows the last `</think>` is read. The chain of `of_text`, by the name of the route:
 
 1. `boxed`: the last `\boxed{...}` or `\fbox{...}` (see boxed.last_box).
-2. `sentence`: what follows the last "the answer is", "Answer:", "答案是" ... , up to the end of its sentence or formula.
+2. `sentence`: what follows the last "the answer is", "Answer:", "答案是" ..., up to the end of its sentence or formula.
    "Final Answer: The final answer is $X$. I hope it is correct." is one of them.
 3. `short`: the whole text, if it is one short line without words.
 4. `formula`: the last `$...$`, `\(...\)` or `\[...\]`, if no number stands behind it.
@@ -93,9 +93,9 @@ def bare(text: str) -> str:
     text = text.strip().strip("*_").strip()
     for opening, closing in _OPENERS:
         inner = text[len(opening) : -len(closing)]
-        if len(text) > len(opening + closing) and text.startswith(opening) and text.endswith(closing):
-            if opening not in inner and closing not in inner:
-                return inner.strip().rstrip(".,").strip()
+        around = len(text) > len(opening + closing) and text.startswith(opening) and text.endswith(closing)
+        if around and opening not in inner and closing not in inner:
+            return inner.strip().rstrip(".,").strip()
     return text.rstrip(".,;:").strip()
 
 
@@ -105,12 +105,10 @@ def _short(text: str) -> str:
 
 
 def _formula(text: str) -> str:
-    last = None
-    for last in _FORMULA.finditer(text):
-        pass
-    if last is None or _NUMBER.search(text, last.end()):
+    found = list(_FORMULA.finditer(text))
+    if not found or _NUMBER.search(text, found[-1].end()):
         return ""
-    return bare(next(group for group in last.groups() if group))
+    return bare(next(group for group in found[-1].groups() if group))
 
 
 def _last_number(text: str) -> str:

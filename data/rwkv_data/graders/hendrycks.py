@@ -19,7 +19,7 @@ _TAKEN_OUT = (
 LONGEST = 20_000
 
 
-class NoNormalForm(ValueError):
+class NoNormalForm(ValueError):  # noqa: N818  # an event of the rules, not a mistake of the caller
     """The rules do not apply to the text."""
 
 

@@ -1,7 +1,7 @@
 r"""lm_eval-gsm8k-v1 and lm_eval-gsm8k-cot-v1: what lm_eval 0.4.13 makes of a GSM8K completion.
 
-The value is its `exact_match,strict-match`, the part `flexible` its `exact_match,flexible-extract`. Its quirks are kept:
-18.0 is not 18, and the rule of gsm8k_cot swallows a character behind the number, so "The answer is 18" reads 1.
+The value is its `exact_match,strict-match`, the part `flexible` its `exact_match,flexible-extract`. Its quirks are
+kept: 18.0 is not 18, and the rule of gsm8k_cot swallows a character behind the number: "The answer is 18" reads 1.
 Prefer number-v1 where no comparison with the harness is wanted.
 """
 

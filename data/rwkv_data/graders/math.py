@@ -1,6 +1,6 @@
 r"""math-verify-v1 and math-text-v1: mathematical equality with the reference.
 
-`math-verify-v1` grades the content of a box that the prompt has opened, `math-text-v1` a whole completion (see extract).
+`math-verify-v1` grades the content of a box that the prompt has opened, `math-text-v1` a whole completion (extract).
 Texts that differ only in their typesetting, answers in words and whole numbers are decided by their text (math_text);
 the rest goes to math-verify in a process of its own. Both sides are wrapped as `$\boxed{...}$` there, because it reads
 nothing from bare LaTeX. Its comparison is the strict one: variables keep their names. `50\%` equals both 50 and 0.5.
@@ -20,7 +20,7 @@ from rwkv_data.graders.extract import Extracted, of_box, of_text
 from rwkv_data.graders.math_process import CPU_S, Overrun, Process, WorkerGone
 from rwkv_data.stage import Row
 
-__all__ = ["GRADER", "TEXT", "MathWorker", "decided", "equality", "opener"]
+__all__ = ["GRADER", "TEXT", "MathWorker", "asked", "decided", "equality", "in_process", "opener"]
 
 VERSION = "2+math-verify-0.9"
 Compare = Callable[[Process, Row, str], tuple[bool, str]]
@@ -32,7 +32,7 @@ def equality(process: Process, gold: str, answer: str) -> tuple[bool, str]:
     if known is not None:
         return known, ""
     golds, answers = [math_text.tidy(gold)], [math_text.tidy(answer)]
-    reply = _asked(process, "equal", golds, answers)
+    reply = asked(process, "equal", golds, answers)
     return reply["equal"], "" if reply["read"] else "math-verify reads nothing in it"
 
 
@@ -40,7 +40,7 @@ class Unreadable(Exception):  # noqa: N818  # an event: the reference's fault
     """The reference cannot be read, or is too slow by itself."""
 
 
-def _asked(process: Process, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
+def asked(process: Process, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
     """A worker's reply; before an answer is blamed for an overrun, the reference is compared with itself."""
     try:
         reply = process.ask_twice(do, golds=golds, answers=answers, **more)

@@ -8,6 +8,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rwkv_data.graders.qwen_tasks import qwen_equal
+
 Reply = dict[str, Any]
 
 
@@ -17,7 +19,13 @@ def load() -> list[str]:
     import sympy
 
     logging.disable(logging.CRITICAL)
-    for gold, answer in (("\\frac{1}{2}", "0.5"), ("x=2", "2"), ("(1,2]", "(1,3]"), ("x^2+1<5", "x<2"), ("\\{1\\}", "1")):
+    for gold, answer in (
+        ("\\frac{1}{2}", "0.5"),
+        ("x=2", "2"),
+        ("(1,2]", "(1,3]"),
+        ("x^2+1<5", "x<2"),
+        ("\\{1\\}", "1"),
+    ):
         equal([gold], [answer])
     latex_reader()("\\frac{1}{2}")
     return [str(math_verify.__file__), str(sympy.__file__)]
@@ -61,9 +69,7 @@ def _parse(text: str) -> list[Any]:
 
     # Behind what it read stands the text as it normalised it; of what it cannot read, that text alone, and then two
     # are equal if their texts are.
-    return list(
-        math_verify.parse(f"$\\boxed{{{text}}}$", [math_verify.LatexExtractionConfig()], parsing_timeout=None)
-    )
+    return list(math_verify.parse(f"$\\boxed{{{text}}}$", [math_verify.LatexExtractionConfig()], parsing_timeout=None))
 
 
 def _near(gold: list[Any], answer: list[Any], tolerance: float, relative: bool) -> bool:
@@ -96,7 +102,7 @@ def latex_reader() -> Callable[[str], Any]:
 
 
 def minerva_equal(first: str, second: str) -> Reply:
-    """Whether the difference of two normal forms simplifies to zero, by sympy's LaTeX reader (lm_eval's minerva_math)."""
+    """Whether the difference of two normal forms simplifies to zero, by sympy's LaTeX reader (as in minerva_math)."""
     from sympy import simplify
 
     read = latex_reader()
@@ -122,4 +128,5 @@ TASKS: dict[str, Callable[..., Reply]] = {
     "matched": matched,
     "minerva_equal": minerva_equal,
     "verified": verified,
+    "qwen_equal": qwen_equal,
 }

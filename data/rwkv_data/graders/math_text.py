@@ -16,10 +16,14 @@ _SIGNS = str.maketrans("−–，；：（）％", "--,;:()%")
 _DOLLARS = re.compile(r"(?<!\\)\$|\\[()\[\]]")
 _STYLES = re.compile(r"\\(?:displaystyle|textstyle|limits|nolimits|boldsymbol|bf|rm|it)(?![a-zA-Z])")
 _TEXT_COMMAND = re.compile(r"\\(?:text|mbox|textrm|textnormal)\s*\{")
-_IMAGINARY = re.compile(r"(?<=[0-9])i(?![a-zA-Z])")  # math-verify takes an i for the imaginary one only if it stands alone
+_IMAGINARY = re.compile(
+    r"(?<=[0-9])i(?![a-zA-Z])"
+)  # math-verify takes an i for the imaginary one only if it stands alone
 _SET_BUILDER = re.compile(r"\\\{\s*[a-z]\s*(?:\\mid|\\vert|\||:)([^{}=,|]*(?:<|>|\\[lg]eq?(?![a-z]))[^{}=,|]*)\\\}")
 _ENDS = " \t\r\n.,;。"
-_SET_APART = re.compile(r"\\[!,:;> ]|\\(?:left|right|[bB]igg?[lr]?|quad|qquad|text|mathrm|textbf|mathbf|mbox)(?![a-zA-Z])|~")
+_SET_APART = re.compile(
+    r"\\[!,:;> ]|\\(?:left|right|[bB]igg?[lr]?|quad|qquad|text|mathrm|textbf|mathbf|mbox)(?![a-zA-Z])|~"
+)
 _FRACTION = re.compile(r"\\[dtc]frac(?![a-zA-Z])")
 _BLANKS = re.compile(r"(?<![0-9])\s+|\s+(?![0-9])")
 _TEXT_GROUP = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox)\s?\{([^{}]*)\}")
@@ -81,6 +85,11 @@ def _set(text: str) -> str:
     """The text as it would be read, whatever its typesetting. Blanks between digits stay: `2 1/2` is not `21/2`."""
     text = _FRACTION.sub(r"\\frac", _SET_APART.sub(" ", text.replace("{,}", ",").replace("\\\\", "\\\\ ")))
     return _BLANKS.sub("", text.replace("^{\\circ}", "^\\circ").replace("\\%", "%"))
+
+
+def setting_aside(text: str) -> str:
+    """The tidy text as it would be read, whatever its typesetting."""
+    return _set(tidy(text))
 
 
 def is_number(text: str) -> bool:

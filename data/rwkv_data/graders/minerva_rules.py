@@ -1,6 +1,6 @@
-r"""How Minerva's answers are read and normalised (Lewkowycz et al. 2022, arXiv 2206.14858, appendix D), as in lm_eval 0.4.13.
+r"""How Minerva's answers are read and normalised (Lewkowycz et al. 2022, arXiv 2206.14858, appendix D; lm_eval 0.4.13).
 
-The answer stands in the sentence "Final Answer: The final answer is X. I hope it is correct."; without it there is none.
+The answer stands in the sentence "Final Answer: The final answer is X. I hope it is correct."; else there is none.
 """
 
 import re
@@ -22,10 +22,12 @@ _REPLACED = (
     ("\\text{m}", "\\text{}"),
 )
 # In the original's order: what is taken out first decides what is left for the rest.
-_UNITS = tuple(
+_UNIT_WORDS = (
     "square ways integers dollars mph inches ft hours km units \\ldots sue points feet minutes digits cents degrees cm gm"
-    " pounds meters meals edges students childrentickets multiples".split()
-) + (
+    " pounds meters meals edges students childrentickets multiples"
+)
+_UNITS = (
+    *_UNIT_WORDS.split(),
     "\\text{s}",
     "\\text{.}",
     "\\text{\ns}",
@@ -67,7 +69,7 @@ def normal(answer: str) -> str:
     """The normal form of an answer. Of more than LONGEST characters nothing is left."""
     if len(answer) > LONGEST:
         return ""
-    answer = answer.split("=")[-1]
+    answer = answer.rsplit("=", maxsplit=1)[-1]
     for _, word in _WORDS:
         answer = word.sub("", answer)
     for old, new in _REPLACED:

@@ -66,7 +66,7 @@ def install() -> None:
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "compile":
-        if not _importing(sys._getframe(1)):  # noqa: SLF001
+        if not _importing(sys._getframe(1)):
             raise Refused("source text is not compiled here")
     elif event == "open":
         if arguments[2] & _WRITES:

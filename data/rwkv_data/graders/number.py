@@ -1,4 +1,5 @@
-r"""number-v1: the final number of an answer, compared as a number. And exact-number-v1: the answer must be the number.
+r"""number-v1: the final number of an answer, compared as a number. number-text-v1: the same of a whole completion,
+whose answer is found first (see extract). And exact-number-v1: the answer must be the number.
 
 The rule of number-v1, in order:
 
@@ -22,8 +23,11 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rwkv_data.benchmark import Answer, Grade, Grader, Row
+from rwkv_data.answer import Answer, Grade
+from rwkv_data.grader import Grader
 from rwkv_data.graders.boxed import inside_box
+from rwkv_data.graders.extract import of_text
+from rwkv_data.stage import Row
 
 _LONGEST = 400
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
@@ -90,27 +94,38 @@ def _fraction(digits: str) -> Fraction:
 
 def grade(row: Row, answer: Answer) -> Grade:
     """number-v1 on the content of the final box."""
+    return _graded(row, inside_box(answer.text), "boxed")
+
+
+def grade_text(row: Row, answer: Answer) -> Grade:
+    """number-text-v1 on a whole completion."""
+    found = of_text(answer.text)
+    return _graded(row, found.text, found.route)
+
+
+def _graded(row: Row, text: str, route: str) -> Grade:
     expected = str(row["answer"])
     gold = final_number(expected)
     if gold is None:
         return Grade(None, None, expected, "error", f"the reference {expected!r} is no number")
-    return _verdict(final_number(inside_box(answer.text)), gold, expected)
+    return _verdict(final_number(text), gold, expected, route)
 
 
 def grade_exact(row: Row, answer: Answer) -> Grade:
     """exact-number-v1: nothing but the number, blanks aside."""
     text, expected = answer.text.strip(), str(row["answer"])
     found = Found(Fraction(text), text) if re.fullmatch(r"-?[0-9]{1,32}", text) else None
-    return _verdict(found, Found(Fraction(expected), expected), expected)
+    return _verdict(found, Found(Fraction(expected), expected), expected, "")
 
 
-def _verdict(found: Found | None, gold: Found, expected: str) -> Grade:
+def _verdict(found: Found | None, gold: Found, expected: str, route: str) -> Grade:
     if found is None:
         return Grade(0.0, None, expected, "no_answer")
     if found.value == gold.value:
-        return Grade(1.0, found.text, expected, "right")
-    return Grade(0.0, found.text, expected, "wrong")
+        return Grade(1.0, found.text, expected, "right", route=route)
+    return Grade(0.0, found.text, expected, "wrong", route=route)
 
 
 NUMBER = Grader.of("number-v1", "1", grade)
+TEXT = Grader.of("number-text-v1", "1", grade_text)
 EXACT = Grader.of("exact-number-v1", "1", grade_exact)

@@ -18,6 +18,8 @@ LONGEST_PROMPT = 20_000
 """Characters of the whole prompt. Answer and reference may take a quarter of what the fixed text leaves; the context
 gets the rest, 70 % of it from its head."""
 
+SMALLEST_ROOM = 1_000
+
 FLAGS = (
     "answer_correct",
     "instruction_following_error",
@@ -84,10 +86,10 @@ class Check:
         return tuple(flag for flag in FLAGS if getattr(self, flag))
 
 
-def ask(row: Row, extracted: str, answer: Answer) -> tuple[Messages, ...]:
-    """One request of at most LONGEST_PROMPT characters."""
+def ask(row: Row, extracted: str, answer: Answer, longest: int = LONGEST_PROMPT) -> tuple[Messages, ...]:
+    """One request of at most `longest` characters, unless that leaves no room for the task at all."""
     form = FORM.format(", ".join(f"{flag} (true or false)" for flag in FLAGS))
-    room = LONGEST_PROMPT - len(SYSTEM) - len(form) - _FRAME
+    room = max(longest - len(SYSTEM) - len(form) - _FRAME, SMALLEST_ROOM)
     given = fenced("extracted", extracted or NONE, room // 4)
     reference = fenced("reference", str(row.get("answer", "")), room // 4)
     context = fenced("context", cut(context_of(row, answer), room - len(given) - len(reference)), room)
@@ -121,8 +123,10 @@ def read(_: Row, answers: tuple[str, ...]) -> Check | None:
 def check(reply: str) -> Check | None:
     """One reply: JSON with anything around it; flags also as words, numbers, in capitals."""
     found = replies.embedded_object(reply)
-    flags = {flag: _flag(found, flag) for flag in FLAGS} if found else {}
-    if found is None or None in flags.values():
+    if found is None:
+        return None
+    flags = {flag: _flag(found, flag) for flag in FLAGS}
+    if None in flags.values():
         return None
     return Check(
         checker_cot=replies.text_of(found.get("checker_cot"), 8000),
@@ -138,12 +142,17 @@ def _flag(found: Mapping[str, object], name: str) -> bool | None:
     return None
 
 
-CHECKER = Rule(
-    name="checker-v1",
-    version="1",
-    ask=ask,
-    read=read,
-    readable=lambda reply: check(reply) is not None,
-    schema=SCHEMA,
-    max_tokens=2048,
-)
+def rule_for(longest_prompt: int = LONGEST_PROMPT) -> Rule[Check]:
+    """The checker with another length of prompt."""
+    return Rule(
+        name="checker-v1",
+        version="1",
+        ask=lambda row, extracted, answer: ask(row, extracted, answer, longest_prompt),
+        read=read,
+        readable=lambda reply: check(reply) is not None,
+        schema=SCHEMA,
+        max_tokens=2048,
+    )
+
+
+CHECKER = rule_for()

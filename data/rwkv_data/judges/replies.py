@@ -11,6 +11,7 @@ from typing import Any
 
 LONGEST = 100_000
 _DECORATION = " \t\r\n`*_#>\"'“”‘’.,;:!()[]{}-–—"
+_BEFORE_A_NAME = " \t`*_#>\"'-"
 _FENCE = re.compile(r"```[a-zA-Z]{0,10}[ \t]*\n?")
 _LONGEST_LINE = 400
 
@@ -38,7 +39,7 @@ def last_field(reply: str, names: tuple[str, ...]) -> str | None:
     """What stands behind `NAME:` in the last line that begins with one of the (lower-case) names; None without one."""
     for line in reversed(without_thought(reply).splitlines()):
         name, colon, value = line[:_LONGEST_LINE].replace("：", ":").partition(":")
-        if colon and bare(name).lower() in names:
+        if colon and name.strip(_BEFORE_A_NAME).lower().removeprefix("final ") in names:
             return bare(value)
     return None
 

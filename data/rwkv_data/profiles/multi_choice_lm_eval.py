@@ -36,15 +36,16 @@ def chinese(description: Callable[[str], str]) -> Kind:
     return _letters(lambda row: f"{description(str(row['subject']))}\n\n", "答案：")
 
 
-def continuations(prompt: Prompt, *, metrics: tuple[str, ...], sampled: bool = True) -> Kind:
-    """The choices' own texts, with and without the length norm."""
+def continuations(prompt: Prompt, *, metrics: tuple[str, ...], one_more: bool = False) -> Kind:
+    """The choices' own texts, with and without the length norm. With `one_more` the harness draws an example too many,
+    so that it can leave out the row itself, as it does for tasks that have no test split."""
     example = _example(prompt, lambda row: row["choices"][rows.LETTERS.index(row["answer"])])
     return _kind(
         prompt,
         lambda row: tuple(f" {text}" for text in row["choices"]),
         grader=choice.NORM,
         metrics=metrics,
-        shots=Shots(count=0, example=example, pick="sampled" if sampled else "first"),
+        shots=Shots(count=0, example=example, pick="sampled", same_split=one_more),
     )
 
 

@@ -6,6 +6,7 @@ is what it returns or prints, and that is the answer being graded.
 
 import atexit
 import builtins
+import functools
 import gc
 import io
 import os
@@ -25,20 +26,34 @@ MOST_TEXT = 2000
 
 # What the contests' graders import before every answer (LiveCodeBench, testing_util.py): answers rely on it
 CONTEST_MODULES = (
-    "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json "
-    "builtins typing"
-).split()
+    *(
+        "string",
+        "re",
+        "datetime",
+        "collections",
+        "heapq",
+        "bisect",
+        "copy",
+        "math",
+        "random",
+        "statistics",
+        "itertools",
+    ),
+    *("functools", "operator", "io", "sys", "json", "builtins", "typing"),
+)
 CONTEST_RECURSION = 50_000
 
 
-def preambles() -> dict[str, dict[str, Any]]:
-    """Names that an answer finds already there, by the preamble's name; made once, in the zygote."""
+@functools.cache
+def preamble(name: str) -> dict[str, Any]:
+    """Names that an answer finds already there: none, or those of a contest. Made once, in the zygote."""
     names: dict[str, Any] = {}
-    for module in CONTEST_MODULES:
-        exec(f"from {module} import *", names)  # noqa: S102  # our own list
-    names |= {module: __import__(module) for module in CONTEST_MODULES}
-    del names["__builtins__"]
-    return {"": {}, "contest": names}
+    if name == "contest":
+        for module in CONTEST_MODULES:
+            exec(f"from {module} import *", names)  # noqa: S102  # our own list
+        names |= {module: __import__(module) for module in CONTEST_MODULES}
+        del names["__builtins__"]
+    return names
 
 
 def run_script(names: dict[str, Any]) -> NoReturn:
@@ -50,8 +65,8 @@ def run_script(names: dict[str, Any]) -> NoReturn:
     sys.stderr = io.TextIOWrapper(io.FileIO(2, "w"), encoding="utf-8", errors="replace", write_through=True)
     status = _status_of(source, _namespace("__main__", names))
     try:
-        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  # what the interpreter does when it ends
-        atexit._run_exitfuncs()  # noqa: SLF001
+        threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter does when it ends
+        atexit._run_exitfuncs()
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  # a full output, or anything the program left behind
         status = status or _report(error)

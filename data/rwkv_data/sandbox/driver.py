@@ -12,7 +12,7 @@ import json
 import os
 import struct
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from rwkv_data.sandbox.codec import UnreadableError, decode, encode
@@ -43,7 +43,7 @@ class CallFailedError(BaseException):
 
 
 class Candidate:
-    """The answer, in its own process. `budget_s` is what is left of its processor time; `cpu_s` what the last call took.
+    """The answer, in its own process. `budget_s`: what is left of its processor time; `cpu_s`: what the last call took.
 
     `failure` is the first reason that ended it for good; from then on every call fails with it.
     """
@@ -58,12 +58,12 @@ class Candidate:
         """Wait until its code has been executed. Raises CallFailedError."""
         self._value(self._timed(None, cpu_s))
 
-    def call(self, name: str, *arguments: object, cpu_s: float | None = None, **keywords: object) -> Any:
-        """The value of one call, within a limit of processor seconds. Raises CallFailedError."""
-        return decode_reply(self.call_encoded(name, encode((arguments, keywords)), cpu_s))
+    def call(self, name: str, arguments: Sequence[object], keywords: Mapping[str, object]) -> Any:
+        """The value of one call, within what is left of the budget. Raises CallFailedError."""
+        return decode_reply(self.call_encoded(name, encode((tuple(arguments), dict(keywords)))))
 
     def call_encoded(self, name: str, arguments: str, cpu_s: float | None = None) -> bytes:
-        """The same for arguments that are text of the codec already; returns the value's text."""
+        """The same, within a limit of processor seconds, for text of the codec; returns the value's text."""
         return self._value(self._timed(f"{name}\n{arguments}".encode(), cpu_s))
 
     def _timed(self, request: bytes | None, cpu_s: float | None) -> bytes:
@@ -119,7 +119,9 @@ def main(driver: Driver, budget_s: float) -> NoReturn:
     """Run a driver and write its report."""
     candidate = Candidate(budget_s)
     try:
-        report = dict(driver(candidate, decode(read_all(DATA))))
+        data = decode(read_all(DATA))
+        candidate.load()
+        report = dict(driver(candidate, data))
     except CallFailedError as failed:
         report = {"failed": failed.kind, "detail": str(failed)}
     except Exception:  # noqa: BLE001  # a fault of the test or of ours, told to the caller

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rwkv_data.sandbox import kernel
 
-WORK = "/tmp"  # the sandbox's own: a fresh tmpfs for every program
+WORK = "/tmp"  # noqa: S108  # the sandbox's own: a fresh tmpfs for every program
 DEVICES = ("null", "zero", "full", "random", "urandom")
 # An empty tmpfs is laid over it while the new root is built: it exists everywhere, and nothing below it is wanted.
 _STAGING = "/proc"

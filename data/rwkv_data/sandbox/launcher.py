@@ -19,12 +19,17 @@ from contextlib import suppress
 from pathlib import Path
 
 _FOLDER = Path(__file__).resolve().parent
+_ONE_USER, _TWO_USERS = b"1", b"2"
 
 
 def _packages() -> None:
     """Make `rwkv_data.sandbox` and its neighbours importable without running any `__init__`."""
     root = _FOLDER.parent
-    for name, folder in {"rwkv_data": root, "rwkv_data.sandbox": _FOLDER, "rwkv_data.graders": root / "graders"}.items():
+    for name, folder in {
+        "rwkv_data": root,
+        "rwkv_data.sandbox": _FOLDER,
+        "rwkv_data.graders": root / "graders",
+    }.items():
         module = types.ModuleType(name)
         module.__path__ = [str(folder)]
         sys.modules[name] = module
@@ -53,7 +58,7 @@ def _isolated(control: socket.socket, preload: list[str]) -> None:
     from rwkv_data.sandbox import kernel
 
     root = os.geteuid() == 0
-    if root:
+    with suppress(PermissionError):  # an ordinary user keeps its groups: what they could open is not there
         os.setgroups([])
     go, say_go = os.pipe()
     spaces = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
@@ -61,15 +66,14 @@ def _isolated(control: socket.socket, preload: list[str]) -> None:
     pid, mapped = _clone(spaces, root=root)
     if pid == 0:
         os.close(say_go)
-        _become_zygote(control, preload, go, root=root)
+        _become_zygote(control, preload, go)
     control.detach()
     try:
-        if mapped:
-            _map_users(pid, root=root)
-        os.write(say_go, b"g")
+        two_users = _map_users(pid, root=root) if mapped else True
     except OSError as error:
         os.kill(pid, signal.SIGKILL)
         raise OSError(f"cannot map users: {error}") from error
+    os.write(say_go, _TWO_USERS if two_users else _ONE_USER)
     os.close(say_go)
     _, status = os.waitpid(pid, 0)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
@@ -89,35 +93,34 @@ def _clone(spaces: int, *, root: bool) -> tuple[int, bool]:
         raise OSError(f"no namespaces: {error}") from error
 
 
-def _map_users(pid: int, *, root: bool) -> None:
+def _map_users(pid: int, *, root: bool) -> bool:
+    """Tell the kernel which users the namespace knows; whether there are two."""
     from rwkv_data.sandbox.guest import USER
 
-    folder = Path(f"/proc/{pid}")
-    if not root:
-        (folder / "setgroups").write_text("deny")
-        (folder / "uid_map").write_text(f"{USER} {os.geteuid()} 1")
-        (folder / "gid_map").write_text(f"{USER} {os.getegid()} 1")
-        return
     nobody = 0x7000_0000 + secrets.randbelow(0x0100_0000)
-    try:
-        for name in ("uid_map", "gid_map"):
-            (folder / name).write_text(f"0 0 1\n{USER} {nobody} 1")
-    except OSError:  # root of a container that itself has few users: the last of them
-        for name in ("uid_map", "gid_map"):
-            (folder / name).write_text(f"0 0 1\n{USER} {USER} 1")
+    for other in (nobody, USER) if root else ():  # root of a container may itself have few users
+        with suppress(OSError):
+            for name in ("uid_map", "gid_map"):
+                Path(f"/proc/{pid}/{name}").write_text(f"0 0 1\n{USER} {other} 1")
+            return True
+    Path(f"/proc/{pid}/setgroups").write_text("deny")
+    Path(f"/proc/{pid}/uid_map").write_text(f"{USER} {os.geteuid()} 1")
+    Path(f"/proc/{pid}/gid_map").write_text(f"{USER} {os.getegid()} 1")
+    return False
 
 
-def _become_zygote(control: socket.socket, preload: list[str], go: int, *, root: bool) -> None:
+def _become_zygote(control: socket.socket, preload: list[str], go: int) -> None:
     from rwkv_data.sandbox import filesystem, guest, kernel, zygote
 
     try:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.read(go, 1) != b"g":
+        users = os.read(go, 1)
+        if not users:
             os._exit(1)
         os.close(go)
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         socket.sethostname("sandbox")
-        if root:
+        if users == _TWO_USERS:
             os.setresgid(0, 0, 0)
             os.setresuid(0, 0, 0)
         warm = [*zygote.WARM, *preload]
@@ -125,7 +128,7 @@ def _become_zygote(control: socket.socket, preload: list[str], go: int, *, root:
             __import__(name)  # while the package's folder can still be seen
         filesystem.build_root()
         kernel.forget_capabilities()
-        zygote.main(control, guest.Confinement(isolated=True, other_user=root), preload)
+        zygote.main(control, guest.Confinement(isolated=True, other_user=users == _TWO_USERS), preload)
     except Exception as error:  # noqa: BLE001  # whatever is missing, the caller hears of it
         with suppress(OSError):
             control.send(json.dumps({"trouble": f"{error}"}).encode())

@@ -45,8 +45,8 @@ def wall_for(cpu_s: float) -> float:
 class Outcome:
     """What came of a program.
 
-    `passed`: it ended by itself, without an error (of a script: exit status 0; of a check: the driver reported). `failed`:
-    it raised or left with another status. `timeout`: out of processor time, or asleep beyond the clock's limit.
+    `passed`: it ended by itself, without an error (a script: exit status 0; a check: the driver reported).
+    `failed`: it raised or left with another status. `timeout`: out of processor time, or asleep for too long.
     `memory`, `output`: over that limit. `killed`: by a signal, such as a crash. `error`: the sandbox broke, which says
     nothing about the program. `result` is the driver's report, `output` what a script printed. `starved`: it ran out of
     wall time with hardly any processor time used, so the machine may be to blame.

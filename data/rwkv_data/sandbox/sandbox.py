@@ -24,7 +24,7 @@ from typing import Any, Self
 from rwkv_data.sandbox import driver
 from rwkv_data.sandbox.codec import encode
 from rwkv_data.sandbox.frames import read_all
-from rwkv_data.sandbox.program import Limits, Outcome, wall_for
+from rwkv_data.sandbox.program import Limits, Outcome, Status, wall_for
 
 START_S = 60.0
 _GRACE_S = 30.0
@@ -75,7 +75,9 @@ class Sandbox:
         with self._lock:
             self._stop()
 
-    def script(self, code: str, standard_input: str = "", *, limits: Limits | None = None, preamble: str = "") -> Outcome:
+    def script(
+        self, code: str, standard_input: str = "", *, limits: Limits | None = None, preamble: str = ""
+    ) -> Outcome:
         """Run code as a program with an input; its output is in the outcome."""
         limits = limits or self.limits
         request = {"kind": "script", "preamble": preamble}
@@ -181,9 +183,10 @@ def remedy(trouble: str) -> str:
     """The sentence for the operator."""
     return (
         f"untrusted code cannot be isolated here: {trouble}. It needs Linux 5.12 or newer on x86-64 or arm64, and "
-        "namespaces: run as root with CAP_SYS_ADMIN, or allow user namespaces (sysctl user.max_user_namespaces above 0, "
-        "kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0); in a container allow the "
-        "calls clone, mount and pivot_root (docker: --security-opt seccomp=unconfined --cap-add SYS_ADMIN)"
+        "namespaces: run as root with CAP_SYS_ADMIN, or allow user namespaces (sysctl user.max_user_namespaces "
+        "above 0, kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0); "
+        "in a container allow the calls clone, mount and pivot_root (docker: --security-opt seccomp=unconfined "
+        "--cap-add SYS_ADMIN)"
     )
 
 
@@ -192,7 +195,7 @@ def _memory_file(content: bytes = b"") -> Iterator[int]:
     """A file without a name; it is gone when the last process closes it."""
     descriptor = os.memfd_create("rwkvctl", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
-        with open(descriptor, "wb", closefd=False) as file:  # noqa: PTH123  # a descriptor has no path
+        with open(descriptor, "wb", closefd=False) as file:  # a descriptor has no path
             file.write(content)
         os.lseek(descriptor, 0, os.SEEK_SET)
         yield descriptor
@@ -225,7 +228,7 @@ def _script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors
     if os.WEXITSTATUS(program["status"]) == 0:
         return Outcome(status="passed", output=text, cpu_s=cpu_s)
     last = said.rpartition("\n")[2]
-    status = "memory" if last.startswith("MemoryError") else "failed"
+    status: Status = "memory" if last.startswith("MemoryError") else "failed"
     detail = last or f"exit status {os.WEXITSTATUS(program['status'])}"
     return Outcome(status=status, detail=detail, output=text, cpu_s=cpu_s)
 
@@ -243,8 +246,8 @@ def _check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
     starved = bool(report.pop("starved"))
     failed = report.get("failed")
     if failed:
-        status = {"timeout": "timeout", "memory": "memory", "killed": "killed"}.get(failed, "failed")
-        return Outcome(status=status, detail=report["detail"], cpu_s=cpu_s, result=report, starved=starved)  # type: ignore[arg-type]
+        status: Status = failed if failed in {"timeout", "memory", "killed"} else "failed"
+        return Outcome(status=status, detail=report["detail"], cpu_s=cpu_s, result=report, starved=starved)
     return Outcome(status="passed", cpu_s=cpu_s, result=report, starved=starved)
 
 
@@ -253,7 +256,9 @@ def _no_report(drives: dict[str, Any], cpu_s: float) -> Outcome:
     if _out_of_time(drives):
         return Outcome(status="timeout", detail=f"while its values were compared: {_out_of_time(drives)}", cpu_s=cpu_s)
     if os.WIFSIGNALED(drives["status"]):
-        return Outcome(status="killed", detail=f"while its values were compared: {_signal(drives['status'])}", cpu_s=cpu_s)
+        return Outcome(
+            status="killed", detail=f"while its values were compared: {_signal(drives['status'])}", cpu_s=cpu_s
+        )
     return Outcome(status="error", detail=f"the driver left without a report (status {drives['status']})", cpu_s=cpu_s)
 
 
@@ -268,7 +273,7 @@ def _signal(status: int) -> str:
 
 
 class _Crowd:
-    """Programs of this process's sandboxes run side by side (`shared`), or one of them while no other does (`alone`)."""
+    """Programs of this process's sandboxes run side by side (`shared`), or one while no other does (`alone`)."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

@@ -11,10 +11,8 @@ import json
 import math
 import os
 import select
-import shutil
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,12 +25,11 @@ from rwkv_data.sandbox.program import wall_for
 MOST_FILES = 8
 MOST_REQUEST = 1 << 16
 LONGEST_NAP_S = 0.25
-# What answers import most: imported once here, and not by every program
+# What answers import most: imported once here, and not by every program. A longer list makes every fork slower.
 WARM = (
-    "abc array bisect cmath collections contextlib copy ctypes dataclasses datetime decimal enum fractions functools "
-    "hashlib heapq inspect io itertools json math numbers operator queue random re statistics string struct sys textwrap "
-    "threading time traceback types typing zlib"
-).split()
+    *("bisect", "collections", "copy", "ctypes", "functools", "heapq", "itertools", "math", "operator", "random", "re"),
+    *("string", "typing"),
+)
 
 
 class CallerGoneError(Exception):
@@ -103,7 +100,6 @@ class Zygote:
         self._control = control
         self._confinement = confinement
         self._null = os.open("/dev/null", os.O_RDWR)
-        self._preambles = candidate.preambles()
 
     def serve(self) -> None:
         """Answer requests until the caller goes away."""
@@ -129,19 +125,19 @@ class Zygote:
         return json.loads(text), files
 
     def _run(self, request: dict[str, Any], files: list[int]) -> dict[str, Any]:
-        limits = request["limits"]
-        if not self._confinement.isolated:
-            limits["folder"] = tempfile.mkdtemp(prefix="rwkvctl-unsafe-")
-        try:
-            return self._script(request, files) if request["kind"] == "script" else self._check(request, files)
-        finally:
-            if "folder" in limits:
-                shutil.rmtree(limits["folder"], ignore_errors=True)
+        run = self._script if request["kind"] == "script" else self._check
+        if self._confinement.isolated:
+            return run(request, files)
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="rwkvctl-unsafe-", ignore_cleanup_errors=True) as folder:
+            request["limits"]["folder"] = folder
+            return run(request, files)
 
     def _script(self, request: dict[str, Any], files: list[int]) -> dict[str, Any]:
         """One guest: code, input, output, errors."""
         code, standard_input, output, errors = files
-        names = self._preambles[request["preamble"]]
+        names = candidate.preamble(request["preamble"])
         program = self._start(lambda: candidate.run_script(names), [standard_input, output, errors, code], request)
         self._watch([program])
         return {"guests": [program.report(request["limits"]["cpu_s"])]}
@@ -149,7 +145,7 @@ class Zygote:
     def _check(self, request: dict[str, Any], files: list[int]) -> dict[str, Any]:
         """Two guests: the candidate, and the driver that calls it. Each gets its own files only."""
         code, data, result = files
-        drive, names = driver.find(request["driver"]), self._preambles[request["preamble"]]
+        drive, names = driver.find(request["driver"]), candidate.preamble(request["preamble"])
         limits = request["limits"]
         (calls, call), (reply, replies) = os.pipe(), os.pipe()
         clock, driver_clock = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -194,10 +190,11 @@ class Zygote:
         """Wait for the next event or deadline; the driver's clock, unless the driver has closed it."""
         nap = min((watch.look() for watch in watches if watch.ending == driver.ALIVE), default=0.0)
         living = {watch.handle: watch for watch in watches if watch.ending == driver.ALIVE}
-        ready, _, _ = select.select([self._control, *([clock] if clock else []), *living], [], [], nap)
-        if self._control in ready:
+        asking = [clock.fileno()] if clock else []
+        ready, _, _ = select.select([self._control.fileno(), *asking, *living], [], [], nap)
+        if self._control.fileno() in ready:
             raise CallerGoneError
-        if clock in ready and clock and not _keep_time(clock, watches[0]):
+        if clock and clock.fileno() in ready and not _keep_time(clock, watches[0]):
             clock = None
         for handle in living.keys() & set(ready):
             living[handle].ended()

@@ -16,7 +16,7 @@ _ENDS = (".", "!", "?", '"', "'", ")")
 
 def from_source(raw: Row) -> dict[str, Any]:
     """A hub row, or one of the copies that have the joined text alone."""
-    first, second = _halves(raw)
+    first, second = halves(raw)
     endings = rows.texts(raw, "endings")
     label = rows.first(raw, "label")
     return {
@@ -33,7 +33,7 @@ def cleaned(text: str) -> str:
     return _without_brackets(text.strip().replace(" [title]", ". ")).replace("  ", " ")
 
 
-def _halves(raw: Row) -> tuple[str, str]:
+def halves(raw: Row) -> tuple[str, str]:
     """ctx_a and ctx_b. Where there is only the joined text, ctx_b is the unfinished sentence that an ActivityNet text
     ends with; a WikiHow text has none."""
     if "ctx_a" in raw:

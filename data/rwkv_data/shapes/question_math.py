@@ -2,7 +2,7 @@ r"""MATH and its subsets: problems whose solution holds the answer in its last `
 
     {"problem": "...", "level": "Level 3", "type": "Algebra", "solution": "... $\\boxed{2}$ ..."}
 
-A copy of the training problems that circulates has answers only; such a row has no solution.
+A circulating copy of the training problems has answers only; such a row has no solution, and four of them no answer.
 """
 
 from typing import Any
@@ -38,8 +38,10 @@ def math_row(raw: Row) -> dict[str, Any]:
     return row | kept(raw, subject="type", level="level")
 
 
-def math_example(raw: Row) -> dict[str, Any]:
-    """A training problem, with its solution where the copy has it."""
+def math_example(raw: Row) -> dict[str, Any] | None:
+    """A training problem, with its solution where the copy has it; None for one without an answer."""
     if raw.get("solution"):
         return math_row(raw)
+    if not raw.get("answer"):
+        return None
     return {"question": rows.text(raw, "problem"), "answer": rows.text(raw, "answer")}

@@ -14,16 +14,16 @@ _FORMULA = re.compile(r"\$([^$]+)\$", re.DOTALL)
 
 def first_text(raw: Row, names: Sequence[str]) -> str:
     """The first of the fields that there is; it must be text."""
-    name = next((name for name in names if raw.get(name) is not None), names[0])
-    return rows.text(raw, name)
+    value = rows.first(raw, *names)
+    return rows.text({names[0]: value}, names[0])
 
 
 def first_value(raw: Row, names: Sequence[str]) -> Any:
     """The first of the fields that there is, whatever it holds. Raises RowError if there is none."""
-    for name in names:
-        if raw.get(name) is not None:
-            return raw[name]
-    raise RowError(f"{names[0]!r} is missing")
+    value = rows.first(raw, *names)
+    if value is None:
+        raise RowError(f"{names[0]!r} is missing")
+    return value
 
 
 def number(value: Any) -> str:

@@ -183,7 +183,6 @@ class _Bar:
 def _one_line(source: HubSource) -> Iterator[None]:
     """Whatever the client raises about set, network or files as one line that says what to do."""
     try:
-        import httpx
         from huggingface_hub import constants, errors
     except ImportError as error:
         raise PrepareError(f"fetching rows needs the extra rwkvctl[daemon] ({error})") from None
@@ -200,7 +199,7 @@ def _one_line(source: HubSource) -> Iterator[None]:
             f"{source.repo} is not on the hub {constants.ENDPOINT}: it was removed or is private "
             f"(then set HF_TOKEN or run `hf auth login`) ({type(error).__name__})"
         ) from None
-    except (errors.LocalEntryNotFoundError, errors.EntryNotFoundError, httpx.HTTPError, OSError, ValueError) as error:
+    except _failures() as error:
         detail = " ".join(str(error).split())[:300]
         raise PrepareError(
             f"{source.repo} cannot be fetched from the hub ({type(error).__name__}: {detail})"
@@ -212,3 +211,11 @@ def _gated(source: HubSource, endpoint: str) -> str:
         f"{source.repo} is gated: accept its terms at {endpoint}/datasets/{source.repo}, then set HF_TOKEN to a token "
         f"of that account or run `hf auth login`"
     )
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What the client raises: OSError and the error of the HTTP library that it uses, whichever it is, and more."""
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
+
+    bases = [base for base in HfHubHTTPError.__bases__ if issubclass(base, Exception)]
+    return (*bases, EntryNotFoundError, ValueError)

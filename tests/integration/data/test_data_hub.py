@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rwkv_data import registry, sets
+from rwkv_data.benchmark import HubSource
 
 MMLU = [
     {"question": "Q1", "subject": "anatomy", "choices": ["None", "N/A", "c", "d"], "answer": 0},
@@ -25,27 +26,43 @@ MATH = [
     }
 ]
 GSM8K = [{"question": "Q", "answer": "1 + 2 = 3\n#### 3"}, {"question": "Q", "answer": "#### 1,000"}]
-CONFIGURED = "---\nconfigs:\n- config_name: {0}\n  data_files:\n  - split: test\n    path: {0}/test-*\n---\n"
+EXAMPLES = {
+    "math_500": [{"problem": "P", "solution": "$\\boxed{2}$", "level": "Level 1", "type": "Algebra"}],
+    "arc_challenge": ARC,
+    "gsm8k": GSM8K,
+    "mmlu": MMLU,
+}
+CONFIGURED = "- config_name: {0}\n  data_files:\n  - split: {1}\n    path: {0}/{1}-*\n"
 
 
 @pytest.fixture
 def publish(hub):
-    """Put a dataset on the hub, as parquet below its configuration's folder or as one file of JSON lines."""
+    """Put a benchmark's rows and examples on the hub: parquet below its configuration's folder, or JSON lines."""
+    cards = {}
 
-    def parquet(name: str, rows: list[dict[str, object]]) -> None:
-        table = pytest.importorskip("pyarrow").Table.from_pylist(rows)
-        source = registry.load(name).source
+    def parquet(source: HubSource, rows: list[dict[str, object]]) -> None:
         folder = hub.root / "datasets" / source.repo
-        (folder / source.config).mkdir(parents=True)
-        (folder / "README.md").write_text(CONFIGURED.format(source.config))
-        pytest.importorskip("pyarrow.parquet").write_table(table, folder / source.config / "test-00000.parquet")
+        table = pytest.importorskip("pyarrow").Table.from_pylist(rows)
+        for config in source.configs or (source.config,):
+            (folder / config).mkdir(parents=True, exist_ok=True)
+            path = folder / config / f"{source.split}-00000.parquet"
+            pytest.importorskip("pyarrow.parquet").write_table(table, path)
+            known = cards.setdefault(source.repo, {}).setdefault(config, CONFIGURED.format(config, source.split))
+            if f"split: {source.split}\n" not in known:
+                cards[source.repo][config] += f"  - split: {source.split}\n    path: {config}/{source.split}-*\n"
+        (folder / "README.md").write_text("---\nconfigs:\n" + "".join(cards[source.repo].values()) + "---\n")
 
-    def lines(name: str, rows: list[dict[str, object]]) -> None:
-        folder = hub.root / "datasets" / registry.load(name).source.repo
+    def lines(source: HubSource, rows: list[dict[str, object]]) -> None:
+        folder = hub.root / "datasets" / source.repo
         folder.mkdir(parents=True)
-        (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / f"{source.split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    return lambda name, rows: (lines if name == "math_500" else parquet)(name, rows)
+    def everything(name: str, rows: list[dict[str, object]]) -> None:
+        benchmark = registry.load(name)
+        (lines if name == "math_500" else parquet)(benchmark.source, rows)
+        parquet(benchmark.pool, EXAMPLES[name])
+
+    return everything
 
 
 @pytest.mark.slow
@@ -68,6 +85,7 @@ def test_rows_of_the_hub_are_those_of_a_file(hub, publish, data_command, tmp_pat
     assert manifest.revision == hub.commit(benchmark.source.repo)
     assert manifest.source == f"hf:{benchmark.source.repo}/{benchmark.source.config}/test"
     assert json.loads(run.stdout)["sha256"] == manifest.sha256
+    assert len(sets.load_pool(tmp_path / "home" / "data", benchmark)) == manifest.pool_rows > 0
     rows = sets.load_rows(tmp_path / "home" / "data", benchmark)
     assert [row["answer"] for row in rows] == answers
     assert rows == [benchmark.convert(row) for row in raw]
@@ -80,14 +98,14 @@ def test_a_bad_row_of_the_hub_is_named(publish, data_command) -> None:
     publish("gsm8k", [*GSM8K, {"question": "Q", "answer": "three"}])
     run = data_command("prepare", "gsm8k")
     assert run.returncode == 1
-    assert "main/test row 3: 'answer' has no '####'" in run.stderr
+    assert "main/test-00000.parquet row 3: 'answer' has no '####'" in run.stderr
     assert "Traceback" not in run.stderr
 
 
 def test_a_missing_dataset_is_one_line(data_command, tmp_path) -> None:
     run = data_command("prepare", "gsm8k")
     assert run.returncode == 1
-    assert run.stderr.startswith("rwkv_data: openai/gsm8k cannot be fetched from the hub (RepositoryNotFoundError")
+    assert run.stderr.startswith("rwkv_data: openai/gsm8k is not on the hub")
     assert run.stderr.count("\n") == 1
     assert not (tmp_path / "home").exists()
 

@@ -34,7 +34,9 @@ def upstream():
     patch.setattr(langdetect.DetectorFactory, "seed", 0)
     patch.setattr(nltk, "download", lambda *_: False)
     utils = importlib.import_module("lm_eval.tasks.ifeval.utils")
-    logging.getLogger("lm_eval.tasks.ifeval.instructions").setLevel(logging.CRITICAL)  # it reports texts without language
+    logging.getLogger("lm_eval.tasks.ifeval.instructions").setLevel(
+        logging.CRITICAL
+    )  # it reports texts without language
     if sentences.splitter() == "bundled":
         util = importlib.import_module("lm_eval.tasks.ifeval.instructions_util")
         words = nltk.tokenize.NLTKWordTokenizer()
@@ -63,7 +65,9 @@ def pools(real_rows) -> dict[str, list[str]]:
     return {
         "gsm8k": _texts(real_rows, "gsm8k/example_model_solutions.jsonl", lambda row: row["6b_finetuning"]["solution"]),
         "math": _texts(real_rows, "math_500/test.jsonl", lambda row: row["solution"]),
-        "code": _texts(real_rows, "human_eval/HumanEval.jsonl.gz", lambda row: row["prompt"] + row["canonical_solution"]),
+        "code": _texts(
+            real_rows, "human_eval/HumanEval.jsonl.gz", lambda row: row["prompt"] + row["canonical_solution"]
+        ),
     }
 
 
@@ -72,13 +76,19 @@ def _obedient(raw: Raw) -> str:
     wanted = {name: value for kwargs in raw["kwargs"] for name, value in kwargs.items() if value is not None}
     count = lambda name: int(wanted.get(name, 0))  # noqa: E731
     parts = [f"<<a title>>\n{' '.join(wanted.get('keywords', []))}"]
-    parts.append(f"{wanted.get('keyword', '')} " * count("frequency") + str(wanted.get("letter", "")) * count("let_frequency"))
+    parts.append(
+        f"{wanted.get('keyword', '')} " * count("frequency") + str(wanted.get("letter", "")) * count("let_frequency")
+    )
     parts += [f"[place {n}] *bright spot {n}*" for n in range(max(count("num_placeholders"), count("num_highlights")))]
     parts += [f"{wanted.get('section_spliter')} {n}\nwhat it holds" for n in range(count("num_sections"))]
     parts += [f"* point {n}" for n in range(count("num_bullets"))]
     parts += ["This is one sentence."] * min(count("num_sentences"), 100)
     parts += ["LOUD "] * count("capital_frequency")
-    parts += ["word " * count("num_words"), f"{wanted.get('postscript_marker', '')} the rest", str(wanted.get("end_phrase", ""))]
+    parts += [
+        "word " * count("num_words"),
+        f"{wanted.get('postscript_marker', '')} the rest",
+        str(wanted.get("end_phrase", "")),
+    ]
     return f"{wanted.get('prompt_to_repeat', '')}\n" + "\n".join(part for part in parts if part.strip())
 
 

@@ -1,6 +1,7 @@
 """The judge service against a real server on loopback, well-behaved and not."""
 
 import asyncio
+import dataclasses
 import json
 import time
 from datetime import UTC, datetime, timedelta
@@ -358,6 +359,49 @@ async def test_same_questions_in_flight_share_one_reply(kit: Any, judge: Any) ->
         work = [group.create_task(running.service.judge(task)) for task in tasks]
     assert {one.result().value for one in work} == {1.0}
     assert len(judge.asked) == 1
+
+
+async def test_an_endpoint_that_refuses_everything_is_stopped_and_said(kit: Any, judge: Any) -> None:
+    judge.behave = lambda _: kit.Do("unknown parameter", 400)
+    async with kit.judging(kit.endpoint(judge, concurrency=1)) as running, asyncio.TaskGroup() as group:
+        work = group.create_task(running.judge(50))
+        await kit.until(lambda: "refuses everything" in running.service.stats().parked)
+        assert len(judge.asked) == 3
+        running.service.cancel_job("j1")
+    assert [outcome.status for outcome in work.result()].count("stopped") == 47
+
+
+async def test_a_404_may_be_about_the_schema(kit: Any, judge: Any) -> None:
+    judge.behave = lambda asked: (
+        kit.Do("no endpoint takes this", 404) if "response_format" in asked.document else kit.Do("Judgement: No")
+    )
+    async with kit.judging(kit.endpoint(judge)) as running:
+        (outcome,) = await running.judge(1, rule="equality-v1")
+    assert outcome.value == 0.0
+
+
+async def test_a_cache_that_cannot_be_written_costs_no_verdict(kit: Any, judge: Any) -> None:
+    class Broken(MemoryCache):
+        async def put(self, key: str, reply: Any) -> None:
+            raise OSError("disk full")
+
+    async with kit.judging(kit.endpoint(judge), cache=Broken()) as running:
+        outcomes = await running.judge(2)
+    assert {outcome.status for outcome in outcomes} == {"judged"}
+    assert [event.kind for event in running.events] == ["cache", "cache"]
+
+
+async def test_a_job_that_wants_the_same_goes_on_when_the_other_is_cancelled(kit: Any, judge: Any) -> None:
+    judge.behave = lambda _: kit.Do(delay_s=0.05)
+    async with kit.judging(kit.endpoint(judge, concurrency=1)) as running, asyncio.TaskGroup() as group:
+        shared = [running.task(number) for number in range(6)]
+        first = [group.create_task(running.service.judge(task)) for task in shared]
+        other = [group.create_task(running.service.judge(dataclasses.replace(task, job="j2"))) for task in shared]
+        await kit.until(lambda: len(judge.asked) == 2)
+        running.service.cancel_job("j1")
+    assert "stopped" in {one.result().status for one in first}
+    assert {one.result().status for one in other} == {"judged"}
+    assert len(judge.asked) == 6
 
 
 async def test_what_is_in_flight_at_a_cancel_is_kept(kit: Any, judge: Any) -> None:

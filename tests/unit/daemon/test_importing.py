@@ -31,27 +31,49 @@ def write(path: Path, *records: Any, as_document: bool = False) -> Path:
 
 def trace(row: int, repeat: int = 0, stop: str = "stop_token", **more: Any) -> dict[str, Any]:
     return {
-        "benchmark_name": "gsm8k", "dataset_split": "test", "sample_index": row, "repeat_index": repeat,
-        "sampling_config": {"stage1": {"temperature": 0.3}}, "prompt1": f"User: Q{row}\n\nAssistant: <think>",
-        "completion1": f" think {row}.{repeat}", "stop_reason1": stop, "prompt2": "\nTherefore", "completion2": f" {row}",
-        "stop_reason2": "stop_token", **more,
-    }  # fmt: skip
+        "benchmark_name": "gsm8k",
+        "dataset_split": "test",
+        "sample_index": row,
+        "repeat_index": repeat,
+        "sampling_config": {"stage1": {"temperature": 0.3}},
+        "prompt1": f"User: Q{row}\n\nAssistant: <think>",
+        "completion1": f" think {row}.{repeat}",
+        "stop_reason1": stop,
+        "prompt2": "\nTherefore",
+        "completion2": f" {row}",
+        "stop_reason2": "stop_token",
+        **more,
+    }
 
 
 def verdict(row: int, repeat: int = 0, *, passed: bool, **more: Any) -> dict[str, Any]:
     return {
-        "benchmark_name": "gsm8k", "dataset_split": "test", "sample_index": row, "repeat_index": repeat,
-        "context": "...", "answer": str(row), "ref_answer": f"gold {row}", "is_passed": passed,
-        "fail_reason": "" if passed else "incorrect", **more,
-    }  # fmt: skip
+        "benchmark_name": "gsm8k",
+        "dataset_split": "test",
+        "sample_index": row,
+        "repeat_index": repeat,
+        "context": "...",
+        "answer": str(row),
+        "ref_answer": f"gold {row}",
+        "is_passed": passed,
+        "fail_reason": "" if passed else "incorrect",
+        **more,
+    }
 
 
 def score(**more: Any) -> dict[str, Any]:
     return {
-        "dataset": "gsm8k_test", "model": MODEL, "cot": True, "metrics": {"judge_accuracy": 0.5, "exact_accuracy": 0.1},
-        "samples": 4, "problems": 4, "created_at": "2026-03-01T10:00:00", "log_path": "x", "task": "free_response_judge",
+        "dataset": "gsm8k_test",
+        "model": MODEL,
+        "cot": True,
+        "metrics": {"judge_accuracy": 0.5, "exact_accuracy": 0.1},
+        "samples": 4,
+        "problems": 4,
+        "created_at": "2026-03-01T10:00:00",
+        "log_path": "x",
+        "task": "free_response_judge",
         **more,
-    }  # fmt: skip
+    }
 
 
 def v3_tree(root: Path) -> Path:
@@ -136,13 +158,39 @@ def table_tree(root: Path, **task: Any) -> Path:
         {"task_id": 7, "evaluator": "eval_free_response", "git_hash": "abc", "sampling_config": None} | task,
     )
     rows = [
-        {"completions_id": 10 + n, "task_id": 7, "context": context, "sample_index": n, "repeat_index": 0, "status": "answer"}
+        {
+            "completions_id": 10 + n,
+            "task_id": 7,
+            "context": context,
+            "sample_index": n,
+            "repeat_index": 0,
+            "status": "answer",
+        }
         for n in range(2)
-    ]  # fmt: skip
+    ]
     write(place("completions"), *rows)
-    answers = [{"eval_id": n, "completions_id": 10 + n, "answer": "1", "ref_answer": "2", "is_passed": n == 0, "fail_reason": ""} for n in range(2)]  # fmt: skip
+    answers = [
+        {
+            "eval_id": n,
+            "completions_id": 10 + n,
+            "answer": "1",
+            "ref_answer": "2",
+            "is_passed": n == 0,
+            "fail_reason": "",
+        }
+        for n in range(2)
+    ]
     write(place("eval"), *answers)
-    scores = [{"score_id": n, "task_id": 7, "is_cot": True, "metrics": {"avg@1": 0.1 * n}, "created_at": f"2026-03-0{n}T00:00:00"} for n in (2, 1)]  # fmt: skip
+    scores = [
+        {
+            "score_id": n,
+            "task_id": 7,
+            "is_cot": True,
+            "metrics": {"avg@1": 0.1 * n},
+            "created_at": f"2026-03-0{n}T00:00:00",
+        }
+        for n in (2, 1)
+    ]
     write(place("scores"), *scores)
     return root
 
@@ -180,18 +228,45 @@ def test_trials_of_a_search_are_no_scores(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "record", "expected"),
     [
-        ("cot_llm_judge_gsm8k.json", {"model": "m", "dataset": "data/gsm8k/test.jsonl", "accuracy": 0.5, "total": 8},
-         ("m", "gsm8k_test", "free_response_judge", True, {"judge_accuracy": 0.5}, 8)),
-        ("results_mmlu.json", {"model": "x", "model_path": "/w/m.pth", "dataset_slug": "mmlu_test", "accuracy": 0.25},
-         ("m", "mmlu_test", "multiple_choice", False, {"accuracy": 0.25}, 0)),
-        ("a.json", {"model": "m", "dataset_slug": "math", "benchmark": "cot_general_math", "metrics":
-         {"ExactMatchMetric": {"accuracy": 0.1}, "JudgeMetric": {"value": 0.0}}, "generations": [1, 2]},
-         ("m", "math", "free_response", True, {"exact_accuracy": 0.1, "judge_accuracy": 0.0}, 2)),
-        ("scores.json", {"input_data": "ifeval/input_data.jsonl", "response_file": "out/m_no_think.jsonl", "results":
-         {"strict": {"prompt_accuracy": 0.2, "instruction_accuracy": 0.3, "prompt_total": 541}}},
-         ("m", "ifeval_test", "instruction_following", False, {"prompt_accuracy": 0.2, "instruction_accuracy": 0.3}, 541)),
+        (
+            "cot_llm_judge_gsm8k.json",
+            {"model": "m", "dataset": "data/gsm8k/test.jsonl", "accuracy": 0.5, "total": 8},
+            ("m", "gsm8k_test", "free_response_judge", True, {"judge_accuracy": 0.5}, 8),
+        ),
+        (
+            "results_mmlu.json",
+            {"model": "x", "model_path": "/w/m.pth", "dataset_slug": "mmlu_test", "accuracy": 0.25},
+            ("m", "mmlu_test", "multiple_choice", False, {"accuracy": 0.25}, 0),
+        ),
+        (
+            "a.json",
+            {
+                "model": "m",
+                "dataset_slug": "math",
+                "benchmark": "cot_general_math",
+                "metrics": {"ExactMatchMetric": {"accuracy": 0.1}, "JudgeMetric": {"value": 0.0}},
+                "generations": [1, 2],
+            },
+            ("m", "math", "free_response", True, {"exact_accuracy": 0.1, "judge_accuracy": 0.0}, 2),
+        ),
+        (
+            "scores.json",
+            {
+                "input_data": "ifeval/input_data.jsonl",
+                "response_file": "out/m_no_think.jsonl",
+                "results": {"strict": {"prompt_accuracy": 0.2, "instruction_accuracy": 0.3, "prompt_total": 541}},
+            },
+            (
+                "m",
+                "ifeval_test",
+                "instruction_following",
+                False,
+                {"prompt_accuracy": 0.2, "instruction_accuracy": 0.3},
+                541,
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_old_summaries(tmp_path: Path, name: str, record: dict[str, Any], expected: tuple[object, ...]) -> None:
     finding = read_only(write(tmp_path / name, record, as_document=True))
     assert (finding.model, finding.dataset, finding.task, finding.cot, finding.metrics, finding.samples) == expected
@@ -304,11 +379,19 @@ def test_rows_are_known_by_their_reference_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("dataset", "name"),
     [
-        ("gsm8k_test", "gsm8k"), ("math_500_test", "math_500"), ("math500", "math_500"), ("gpqa_main", "gpqa"),
-        ("minerva_math_test", "minerva_ocw"), ("humanevalplus", "human_eval_plus"), ("ifeval_test", "ifeval"),
-        ("my_own_test", "my_own_test"), ("Weird Set!", "weird_set"), ("../../etc/passwd", "etc_passwd"), ("", "unknown"),
+        ("gsm8k_test", "gsm8k"),
+        ("math_500_test", "math_500"),
+        ("math500", "math_500"),
+        ("gpqa_main", "gpqa"),
+        ("minerva_math_test", "minerva_ocw"),
+        ("humanevalplus", "human_eval_plus"),
+        ("ifeval_test", "ifeval"),
+        ("my_own_test", "my_own_test"),
+        ("Weird Set!", "weird_set"),
+        ("../../etc/passwd", "etc_passwd"),
+        ("", "unknown"),
     ],
-)  # fmt: skip
+)
 def test_names_of_data_sets(dataset: str, name: str) -> None:
     assert benchmark_of(dataset, KNOWN) == name
 
@@ -316,11 +399,15 @@ def test_names_of_data_sets(dataset: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("task", "metrics", "cot", "kind"),
     [
-        ("free_response_judge", {}, True, "free_response_judge"), ("eval_code_human_eval", {}, None, "code_human_eval"),
-        ("multiple_choice", {}, False, "multi_choice_plain"), ("", {"accuracy": 1.0}, True, "multi_choice_cot"),
-        ("", {"prompt_accuracy": 1.0}, False, "instruction_following"), ("x", {}, True, "cot"), ("", {}, None, "unknown"),
+        ("free_response_judge", {}, True, "free_response_judge"),
+        ("eval_code_human_eval", {}, None, "code_human_eval"),
+        ("multiple_choice", {}, False, "multi_choice_plain"),
+        ("", {"accuracy": 1.0}, True, "multi_choice_cot"),
+        ("", {"prompt_accuracy": 1.0}, False, "instruction_following"),
+        ("x", {}, True, "cot"),
+        ("", {}, None, "unknown"),
     ],
-)  # fmt: skip
+)
 def test_kinds(task: str, metrics: dict[str, float], cot: bool | None, kind: str) -> None:
     assert (
         kind_of(Finding(source=Path("x"), layout="v3", model="m", dataset="d", task=task, metrics=metrics, cot=cot))
@@ -339,12 +426,42 @@ def test_names_of_models_and_moments() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
-        ["sample_index", "repeat_index", "prompt1", "completion1", "stop_reason1", "sampling_config", "context", "stages",
-         "prompt", "completion", "stop_reason", "metrics", "results", "strict", "model", "dataset", "accuracy", "task",
-         "response_file", "benchmark", "cot", "total", "generations"]), inner, max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "sample_index",
+                    "repeat_index",
+                    "prompt1",
+                    "completion1",
+                    "stop_reason1",
+                    "sampling_config",
+                    "context",
+                    "stages",
+                    "prompt",
+                    "completion",
+                    "stop_reason",
+                    "metrics",
+                    "results",
+                    "strict",
+                    "model",
+                    "dataset",
+                    "accuracy",
+                    "task",
+                    "response_file",
+                    "benchmark",
+                    "cot",
+                    "total",
+                    "generations",
+                ]
+            ),
+            inner,
+            max_size=8,
+        )
+    ),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.text(max_size=12) | st.just("sample_index"), JSON, max_size=6) | JSON)
@@ -355,10 +472,9 @@ def test_whatever_a_line_holds_it_is_read_or_refused(value: Any) -> None:
     for read in (v3.trace_of, tables.trace_of):
         try:
             found = read(record, "x:1")
-        except BadFileError as error:
-            assert str(error).startswith("x:1: ")
-        else:
-            assert all(isinstance(text, str) for turn in found.turns for text in turn)
+        except BadFileError:
+            continue
+        assert all(isinstance(text, str) for turn in found.turns for text in turn)
     if summaries.is_summary(record):
         finding = (
             summaries.ifeval(Path("x"), record) if summaries.is_ifeval(record) else summaries.plain(Path("x"), record)

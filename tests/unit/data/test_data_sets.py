@@ -15,7 +15,7 @@ from rwkv_data.errors import PrepareError, RowError, RowsDamagedError, RowsMissi
 from rwkv_data.prepare import prepare
 from rwkv_data.sources.raw import Progress
 
-GSM8K = registry.load("gsm8k")
+GSM8K = replace(registry.load("gsm8k"), pool=None, pool_files=(), pool_from_source=None)
 RAW = [
     {"question": "How much?", "answer": "2 + 1 = 3\n#### 3"},
     {"question": "线\u2028和\x85\f?", "answer": "#### -1,234"},

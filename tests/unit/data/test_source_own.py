@@ -1,6 +1,7 @@
 """Rows of one's own: fields under whatever names, in whatever form, become a prepared set of their own."""
 
 import json
+import os
 
 import pytest
 
@@ -116,5 +117,8 @@ def test_all_rows_have_choices_or_none_has(tmp_path) -> None:
 
 
 def test_a_file_that_is_none(tmp_path) -> None:
-    with pytest.raises(PrepareError, match="it is no file"):
+    with pytest.raises(PrepareError, match="No such file"):
         prepare_own("mine", tmp_path / "nothing.jsonl", tmp_path / "data")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(PrepareError, match="it is no plain file"):
+        prepare_own("mine", tmp_path / "pipe.jsonl", tmp_path / "data")

@@ -5,11 +5,13 @@ ALTER TABLE grade ADD COLUMN parts TEXT NOT NULL DEFAULT '{}';   -- further meas
 ALTER TABLE grade ADD COLUMN judge TEXT NOT NULL DEFAULT '{}';   -- what the judge said: model, replies, tokens, as JSON
 ALTER TABLE completion ADD COLUMN greedy TEXT NOT NULL DEFAULT '[]';  -- of scored continuations, as JSON
 ALTER TABLE job ADD COLUMN grading TEXT NOT NULL DEFAULT '{}';   -- what the grade key covers beside grader and version
+ALTER TABLE job ADD COLUMN checking TEXT NOT NULL DEFAULT '';    -- wrong answers go to the checker: wanted | done
+CREATE INDEX job_to_check ON job (checking) WHERE checking = 'wanted';
 
 CREATE TABLE verdict (            -- a judge's replies by the hash of all that was asked: nothing is paid for twice
     key TEXT PRIMARY KEY,
     at TEXT NOT NULL,
-    verdict TEXT NOT NULL         -- as JSON
+    verdict TEXT NOT NULL         -- the reply with its usage, as JSON
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE finding (            -- what the checker says of a wrong answer

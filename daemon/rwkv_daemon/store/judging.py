@@ -1,0 +1,151 @@
+"""Queries of the judge and the checker: what waits for them, what they said, and what was paid."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import aiosqlite
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.judge.reading import Reply, Usage
+from rwkv_daemon.store.connection import Store
+from rwkv_daemon.store.jobs import as_json
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReplies:
+    """The judge's replies, kept in the store: a reply that was paid for survives a crash of the daemon."""
+
+    store: Store
+
+    async def get(self, key: str) -> Reply | None:
+        """The reply under a key, or None."""
+        row = await self.store.one("SELECT verdict FROM verdict WHERE key = ?", (key,))
+        if row is None:
+            return None
+        fields = json.loads(row["verdict"])
+        return Reply(**fields | {"usage": Usage(**fields["usage"])})
+
+    async def put(self, key: str, reply: Reply) -> None:
+        """Keep a reply."""
+        async with self.store.write() as db:
+            await db.execute("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?)", (key, now(), as_json(asdict(reply))))
+
+
+async def spent(store: Store) -> Usage:
+    """All that judges were ever paid, for the budget."""
+    row = await store.one(
+        "SELECT COALESCE(SUM(verdict ->> '$.usage.prompt_tokens'), 0) AS prompt, "
+        "COALESCE(SUM(verdict ->> '$.usage.completion_tokens'), 0) AS completion, "
+        "COALESCE(SUM(verdict ->> '$.usage.cost'), 0.0) AS cost FROM verdict"
+    )
+    assert row is not None
+    return Usage(row["prompt"], row["completion"], row["cost"])
+
+
+@dataclass(frozen=True, slots=True)
+class ToJudge:
+    """A sample without a verdict, or a wrong one that the checker is to look at, with its texts by stage."""
+
+    number: int
+    row: int
+    repeat: int
+    extracted: str
+    expected: str
+    texts: tuple[str, ...]
+    stops: tuple[str, ...]
+
+
+async def unjudged(store: Store, job: int, grade_key: str) -> list[ToJudge]:
+    """Samples that wait for the judge."""
+    return await _samples(store, job, grade_key, "reason = 'unjudged'")
+
+
+async def unchecked(store: Store, job: int, grade_key: str) -> list[ToJudge]:
+    """Wrong samples that the checker has not looked at."""
+    condition = "value < 1 AND number NOT IN (SELECT sample FROM finding WHERE grade_key = grade.grade_key)"
+    return await _samples(store, job, grade_key, condition)
+
+
+async def _samples(store: Store, job: int, grade_key: str, condition: str) -> list[ToJudge]:
+    rows = await store.all(
+        "SELECT number, row, repeat, extracted, expected FROM sample "
+        f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND {condition} ORDER BY row, repeat",
+        (grade_key, job),
+    )
+    stages: dict[tuple[int, int], list[sqlite3.Row]] = {}
+    if rows:
+        query = "SELECT row, repeat, text, stop FROM completion WHERE job = ? ORDER BY row, repeat, stage"
+        for stage in await store.all(query, (job,)):
+            stages.setdefault((stage["row"], stage["repeat"]), []).append(stage)
+    found = []
+    for r in rows:
+        own = stages.get((r["row"], r["repeat"]), [])
+        texts, stops = tuple(s["text"] for s in own), tuple(s["stop"] for s in own if s["stop"])
+        found.append(ToJudge(r["number"], r["row"], r["repeat"], r["extracted"] or "", r["expected"], texts, stops))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What becomes of a grade: a verdict, or why there still is none."""
+
+    sample: int
+    value: float | None
+    detail: str
+    extracted: str
+    parts: dict[str, float]
+    judge: dict[str, object]
+
+
+async def add_verdicts(db: aiosqlite.Connection, grade_key: str, verdicts: Sequence[Judged]) -> None:
+    """Put verdicts into their grades. One that was read out of the answer replaces what the rule had extracted."""
+    await db.executemany(
+        "UPDATE grade SET value = ?1, reason = CASE WHEN ?1 IS NULL THEN 'unjudged' WHEN ?1 >= 1 THEN 'right' "
+        "ELSE 'wrong' END, detail = ?2, extracted = CASE WHEN ?3 = '' THEN extracted ELSE ?3 END, "
+        "parts = json_patch(parts, ?4), judge = ?5 WHERE sample = ?6 AND grade_key = ?7",
+        [(v.value, v.detail, v.extracted, as_json(v.parts), as_json(v.judge), v.sample, grade_key) for v in verdicts],
+    )
+
+
+async def add_finding(
+    db: aiosqlite.Connection, job: int, grade_key: str, sample: int, *, needs_review: bool, finding: dict[str, object]
+) -> None:
+    """What the checker says of a wrong answer."""
+    await db.execute(
+        "INSERT OR REPLACE INTO finding (sample, grade_key, job, needs_review, finding) VALUES (?, ?, ?, ?, ?)",
+        (sample, grade_key, job, needs_review, as_json(finding)),
+    )
+
+
+async def findings(store: Store, *, job: int | None, every: bool, after: int, limit: int) -> list[sqlite3.Row]:
+    """Findings with their samples: those that a person should look at and nobody has, or all."""
+    conditions, parameters = ["f.sample > ?"], [after]
+    if job is not None:
+        conditions.append("f.job = ?")
+        parameters.append(job)
+    if not every:
+        conditions.append("f.needs_review AND f.reviewed = ''")
+    return await store.all(
+        "SELECT f.*, s.row, s.repeat, g.value, g.expected, g.extracted, j.model, j.benchmark, j.kind FROM finding f "
+        "JOIN sample s ON s.number = f.sample JOIN job j ON j.id = f.job "
+        "JOIN grade g ON g.sample = f.sample AND g.grade_key = f.grade_key "
+        f"WHERE {' AND '.join(conditions)} ORDER BY f.sample LIMIT ?",
+        (*parameters, limit),
+    )
+
+
+async def add_review(db: aiosqlite.Connection, sample: int, decision: str) -> int:
+    """What a person decided about a sample's findings; returns how many there are."""
+    return (await db.execute("UPDATE finding SET reviewed = ? WHERE sample = ?", (decision, sample))).rowcount
+
+
+async def finding_counts(store: Store, job: int) -> dict[str, int]:
+    """How often the checker said what of a job's wrong answers."""
+    counts: dict[str, int] = {}
+    for row in await store.all("SELECT finding FROM finding WHERE job = ?", (job,)):
+        for name, value in json.loads(row["finding"]).items():
+            if value is True:
+                counts[name] = counts.get(name, 0) + 1
+    return counts

@@ -1,0 +1,50 @@
+"""Queries about searches for settings, and the points they promoted."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiosqlite
+
+from rwkv_daemon.store.connection import Store
+from rwkv_daemon.store.jobs import as_json
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSearch:
+    """The newest search of one benchmark, with what it found."""
+
+    job: str
+    benchmark: str
+    kind: str
+    weights_sha256: str
+    summary: dict[str, Any]
+
+
+async def searches_of(store: Store, model: str, benchmarks: Collection[str]) -> list[FinishedSearch]:
+    """The newest finished search of each benchmark (of the named ones, if any are) for a model."""
+    rows = await store.all(
+        "SELECT j.id, j.benchmark, j.kind, j.weights_sha256, s.view FROM job j JOIN score s ON s.job = j.id "
+        "WHERE j.model = ? AND j.state = 'done' AND j.kind LIKE 'param\\_search\\_%' ESCAPE '\\' ORDER BY j.id DESC",
+        (model,),
+    )
+    found: dict[str, FinishedSearch] = {}
+    for row in rows:
+        summary = json.loads(row["view"])["provenance"].get("search")
+        wanted = not benchmarks or row["benchmark"] in benchmarks
+        if summary and wanted and row["benchmark"] not in found:
+            found[row["benchmark"]] = FinishedSearch(
+                f"j{row['id']}", row["benchmark"], row["kind"], row["weights_sha256"], summary
+            )
+    return sorted(found.values(), key=lambda one: one.benchmark)
+
+
+async def add_promotion(
+    db: aiosqlite.Connection, at: str, model: str, weights_sha256: str, promotion: Mapping[str, Any]
+) -> None:
+    """Record a point that was chosen, and on what grounds."""
+    await db.execute(
+        "INSERT INTO promotion (at, model, weights_sha256, promotion) VALUES (?, ?, ?, ?)",
+        (at, model, weights_sha256, as_json(dict(promotion))),
+    )

@@ -1,0 +1,71 @@
+"""Where the code is in what a model wrote: one function a rule. The route names the rule that found it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+FENCE = "```"
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """Code, and the rule that found it."""
+
+    code: str
+    route: str
+
+
+Rule = Callable[[str], Extracted | None]
+
+
+def continuation(text: str) -> Extracted | None:
+    """All of it: the prompt ends in the middle of a function, and the text goes on (HumanEval)."""
+    return Extracted(text, "continuation") if text.strip() else None
+
+
+def before_fence(text: str) -> Extracted | None:
+    """What stands before the first fence: the prompt has opened one (MBPP of rwkv-skills), and the text closes it."""
+    kept = []
+    for line in text.split("\n"):
+        before, fence, _ = line.partition(FENCE)
+        kept.append(before)
+        if fence:
+            return _found("\n".join(kept), "before-fence")
+    return _found(text, "unfenced")
+
+
+def last_fenced(text: str) -> Extracted | None:
+    """The last fenced block; a block that the text does not close ends with the text (SkyThought: APPS, TACO)."""
+    block: list[str] | None = None
+    closed = ""
+    for line in text.split("\n"):
+        if line.lstrip().startswith(FENCE):
+            if block is not None:
+                closed = "\n".join(block)
+            block = [] if block is None else None
+        elif block is not None:
+            block.append(line)
+    if block is not None and "\n".join(block).strip():
+        return Extracted("\n".join(block), "open-fence")
+    return _found(closed, "last-fence")
+
+
+def between_last_fences(text: str) -> Extracted | None:
+    """What stands between the last two lines that hold a fence (LiveCodeBench, extraction_utils.py)."""
+    lines = text.split("\n")
+    fences = [number for number, line in enumerate(lines) if FENCE in line]
+    if len(fences) < 2:
+        return None
+    return _found("\n".join(lines[fences[-2] + 1 : fences[-1]]), "between-fences")
+
+
+def first_of(*rules: Rule) -> Rule:
+    """The first rule that finds something."""
+
+    def rule(text: str) -> Extracted | None:
+        return next(filter(None, (each(text) for each in rules)), None)
+
+    return rule
+
+
+def _found(code: str, route: str) -> Extracted | None:
+    return Extracted(code, route) if code.strip() else None

@@ -1,0 +1,67 @@
+"""translation-v1: what BLEU and chrF++ need of each translated segment, by sacrebleu.
+
+The value is the segment's own chrF++ (Popović 2017) over 100, for looking at single samples. The score of a corpus is
+no mean of those: `corpus` takes the sums of the parts (`bleu.0` ... the lengths and matches, `chrf.0` ... the counts),
+and equals sacrebleu's corpus_score on all segments. BLEU's tokeniser follows the target language (`target` of the row):
+"zh" for Chinese, "char" for Japanese, Korean, Thai, Lao, Khmer and Burmese, else "13a".
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rwkv_data.answer import Answer, Grade
+from rwkv_data.grader import Grader
+from rwkv_data.graders.extract import after_thinking
+from rwkv_data.stage import Row
+
+_BY_CHARACTER = ("ja", "jpn", "ko", "kor", "th", "tha", "lo", "lao", "km", "khm", "my", "mya")
+_LONGEST = 20_000
+
+
+def grade(row: Row, answer: Answer) -> Grade:
+    """The statistics of one segment. An empty translation has them too: it counts as the worst, and as no answer."""
+    reference, said = str(row["answer"]), after_thinking(answer.text).strip()[:_LONGEST]
+    bleu, chrf = _metrics(tokenizer(str(row.get("target") or "")))
+    parts = _named("bleu", bleu, said, reference) | _named("chrf", chrf, said, reference)
+    value = chrf.sentence_score(said, [reference]).score / 100
+    if not said:
+        return Grade(value, None, reference, "no_answer", parts=parts)
+    return Grade(value, said, reference, "right" if value == 1 else "wrong", route="all", parts=parts)
+
+
+def corpus(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """BLEU and chrF++ (0 to 100) of many segments, from their parts."""
+    sums: dict[str, float] = {}
+    for sample in parts:
+        for name, value in sample.items():
+            sums[name] = sums.get(name, 0.0) + value
+    bleu, chrf = _metrics("13a")
+    return {"bleu": _score(bleu, "bleu", sums), "chrf++": _score(chrf, "chrf", sums)}
+
+
+def tokenizer(target: str) -> str:
+    """sacrebleu's tokeniser for a target language, given as a code such as "de", "zh_CN", "zho_Hans"."""
+    language = target.replace("-", "_").partition("_")[0].lower()
+    if language in {"zh", "zho", "cmn", "yue"}:
+        return "zh"
+    return "char" if language in _BY_CHARACTER else "13a"
+
+
+def _metrics(tokenize: str) -> tuple[Any, Any]:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
+    return BLEU(tokenize=tokenize), CHRF(word_order=2)
+
+
+def _named(name: str, metric: Any, said: str, reference: str) -> dict[str, float]:
+    [counts] = metric._extract_corpus_statistics([said], [[reference]])  # there is no public way
+    return {f"{name}.{index}": float(count) for index, count in enumerate(counts)}
+
+
+def _score(metric: Any, name: str, sums: Mapping[str, float]) -> float:
+    counts = [int(sums[f"{name}.{index}"]) for index in range(sum(key.startswith(f"{name}.") for key in sums))]
+    return float(metric._compute_score_from_stats(counts).score) if counts else 0.0
+
+
+GRADER = Grader.of("translation-v1", "1+sacrebleu-2", grade)

@@ -1,0 +1,26 @@
+"""Which class an answer belongs to when the answers to one question are counted (maj@k).
+
+Right answers are one class, whatever their form: the grader has found them equal to the reference. Others are a class
+if they are the same text in normal form, or the same number. Answers that differ in form but not in value can thus
+split their votes; that never happens to the right one.
+"""
+
+from rwkv_data.answer import Grade
+from rwkv_data.graders import math_text
+from rwkv_data.graders.number import final_number
+from rwkv_data.stage import Row
+
+RIGHT = "="
+_LONGEST = 200
+
+
+def vote(_row: Row, grade: Grade) -> str | None:
+    """The class of a graded answer, or None where there is no vote: no answer was found, or there is no verdict."""
+    if grade.value == 1.0:
+        return RIGHT
+    if grade.value is None or grade.extracted is None:
+        return None
+    text = math_text.setting_aside(grade.extracted).casefold()
+    if math_text.is_number(text) and (number := final_number(text)) is not None:
+        return f"#{number.value}"[:_LONGEST]
+    return f"~{text}"[:_LONGEST]

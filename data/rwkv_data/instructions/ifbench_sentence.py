@@ -1,0 +1,93 @@
+"""IFBench's rules about sentences and about shares of the text (allenai/IFBench, Apache-2.0): own code, the same
+verdicts wherever the sentences are split the same way."""
+
+import re
+import string
+from collections.abc import Mapping
+from typing import Final
+
+from rwkv_data.instructions import sentences, words
+from rwkv_data.instructions.ifbench_lists import STOP_WORDS
+from rwkv_data.instructions.rule import Rule
+
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def stop_words(text: str, percentage: int) -> bool:
+    """At most this share of the words are stop words."""
+    found = words.runs(text)
+    return bool(found) and sum(word.lower() in STOP_WORDS for word in found) / len(found) * 100 <= percentage
+
+
+def _ending_with(text: str) -> dict[str, int]:
+    found = sentences.split(text)
+    return {mark: sum(sentence.endswith(mark) for sentence in found) for mark in ".?!"}
+
+
+def sentence_type(text: str) -> bool:
+    """Two statements for each question."""
+    count = _ending_with(text)
+    return count["."] == 2 * count["?"]
+
+
+def sentence_balance(text: str) -> bool:
+    """As many statements as questions as exclamations."""
+    count = _ending_with(text)
+    return count["."] == count["?"] == count["!"]
+
+
+def overlap(text: str, reference_text: str, percentage: int) -> bool:
+    """This share of the response's different trigrams (of characters) occurs in the reference, within 2 points."""
+    mine, theirs = _trigrams(text), _trigrams(reference_text)
+    return bool(mine) and percentage - 2 <= len(mine & theirs) / len(mine) * 100 <= percentage + 2
+
+
+def _trigrams(text: str) -> set[str]:
+    return {text[at : at + 3] for at in range(len(text) - 2)}
+
+
+def sentence_words(text: str) -> bool:
+    """Three sentences of the same length. As upstream, that their words differ is not checked."""
+    found = [len(sentence.strip()) for sentence in sentences.split(text)]
+    return len(found) == 3 and len(set(found)) == 1
+
+
+def alliteration_increment(text: str) -> bool:
+    """Each sentence has more alliterative words than the one before."""
+    counts = [_alliterative(sentence) for sentence in sentences.split(text)]
+    return all(before < behind for before, behind in zip(counts, counts[1:], strict=False))
+
+
+def _alliterative(sentence: str) -> int:
+    """Words in runs of words with one first letter."""
+    clean = (word.lstrip(string.punctuation + " ") for word in sentence.lower().split())
+    letters = [word[0] for word in clean if word]
+    same = [False, *(one == next_one for one, next_one in zip(letters, letters[1:], strict=False))]
+    starts = sum(now and not before for before, now in zip(same, same[1:], strict=False))
+    return sum(same) + starts
+
+
+def keyword(text: str, word: str, N: int) -> bool:
+    """A keyword stands in the Nth sentence."""
+    found = sentences.split(text)
+    if len(found) < N:
+        return False
+    return re.search(rf"\b{re.escape(word)}\b", found[N - 1], re.IGNORECASE) is not None
+
+
+def increment(text: str, small_n: int) -> bool:
+    """Each sentence has exactly so many words more than the one before."""
+    counts = [len(sentence.translate(_WITHOUT_PUNCTUATION).split()) for sentence in sentences.split(text)]
+    return all(behind - before == small_n for before, behind in zip(counts, counts[1:], strict=False))
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "ratio:stop_words": stop_words,
+    "ratio:sentence_type": sentence_type,
+    "ratio:sentence_balance": sentence_balance,
+    "ratio:overlap": overlap,
+    "ratio:sentence_words": sentence_words,
+    "sentence:alliteration_increment": alliteration_increment,
+    "sentence:keyword": keyword,
+    "sentence:increment": increment,
+}

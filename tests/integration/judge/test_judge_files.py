@@ -1,0 +1,104 @@
+"""Key files and the cache file, on a real disk; and what the daemon pays where there is no judge."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from rwkv_daemon.judge.cache import FileCache, MemoryCache
+from rwkv_daemon.judge.keyfile import Scrubber, keys_of, read
+from rwkv_daemon.judge.reading import Reply, Usage
+from rwkv_daemon.judge.service import JudgeService
+from rwkvctl.judge_config import EndpointConfig, JudgeConfig, Secret, checked
+from rwkvctl.protocol.errors import ConfigError
+
+KEY = "sk-abcdefghijklmnop1234"
+
+
+def write(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_keys_stand_one_a_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "keys", f"# ours\n\n  {KEY}  \r\nother-key\n{KEY}\n")
+    endpoint = EndpointConfig(base_url="https://x.example", keys_file=str(path))
+    assert [key.reveal() for key in keys_of(endpoint)] == [KEY, "other-key"]
+    assert [key.reveal() for key in keys_of(EndpointConfig(base_url="https://x.example"))] == [""]
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o644, 0o602, 0o666])
+def test_keys_that_everybody_can_read_are_refused(tmp_path: Path, mode: int) -> None:
+    with pytest.raises(ConfigError, match="chmod 600") as caught:
+        read(write(tmp_path / "keys", KEY, mode))
+    assert KEY not in str(caught.value)
+
+
+def test_keys_that_the_group_can_read_are_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert len(read(write(tmp_path / "keys", KEY, 0o640))) == 1
+    assert "chmod 600" in caplog.text
+    assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "no key"), ("# nothing\n", "no key"), (f"{KEY}\ntwo words\n", ":2 is no key"), ("x" * 70_000, "too long")],
+)
+def test_files_that_hold_no_keys(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        read(write(tmp_path / "keys", text))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read(tmp_path / "missing")
+
+
+def test_a_service_with_bad_files_is_not_made(tmp_path: Path) -> None:
+    for settings in ({"keys_file": str(tmp_path / "no")}, {"ca_file": str(tmp_path / "no")}, {"proxy": "nonsense://"}):
+        endpoint = EndpointConfig(base_url="https://x.example", **settings)
+        with pytest.raises(ConfigError):
+            JudgeService(checked(JudgeConfig(model="m", endpoints=(endpoint,)), "test"), MemoryCache())
+
+
+def test_known_keys_are_taken_out_of_any_text() -> None:
+    scrubber = Scrubber()
+    scrubber.add([Secret(KEY), Secret("")])
+    assert scrubber.clean(f"bad key {KEY}!") == "bad key …1234!"
+
+
+async def test_the_cache_file_survives_a_torn_line(tmp_path: Path) -> None:
+    path = tmp_path / "cache"
+    reply = Reply("Tr\nue \u2028", "m", cut=True, usage=Usage(3, 4, 0.5), latency_s=0.25)
+    await FileCache(path).put("a", reply)
+    with path.open("ab") as file:
+        file.write(b'{"key": "b", "text"')
+    again = FileCache(path)
+    assert await again.get("a") == reply
+    assert await again.get("b") is None
+    await again.put("b", reply)
+    assert set(FileCache(path).replies) == {"a", "b"}
+
+
+def test_httpx_is_not_imported_before_there_is_a_judge() -> None:
+    code = "import sys, rwkv_daemon.judge.service, rwkv_daemon.judge.calibrate; sys.exit('httpx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_fake_judge_runs_in_a_thread_for_other_tests(kit: Any) -> None:
+    fake = kit.FakeJudge(behave=lambda asked: kit.Do(asked.document["model"]))
+    with kit.fake_judge.in_thread(fake):
+        answer = httpx.post(f"{fake.url}/chat/completions", json={"model": "m", "messages": []}, timeout=5)
+        assert answer.json()["choices"][0]["message"]["content"] == "m"
+
+
+async def test_many_at_once_cost_little_processor_time(kit: Any, judge: Any) -> None:
+    """The fake server's share is in it. One client for all 64 connections took three times as long."""
+    started = time.process_time()
+    async with kit.judging(kit.endpoint(judge, concurrency=64)) as running:
+        outcomes = await running.judge(400)
+    assert sum(outcome.status == "judged" for outcome in outcomes) == 400
+    assert judge.most > 16
+    assert time.process_time() - started < 4.0
