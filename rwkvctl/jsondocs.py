@@ -33,6 +33,9 @@ LOCAL: Final = {
     "rwkvctl.weights-show/1": "`weights show`: dimensions, ranks, parameters and memory of one checkpoint.",
     "rwkvctl.weights-verify/1": "`weights verify`: `ok`, `sha256`, and `checks` of `name`, `ok`, `what`.",
     "rwkvctl.weights-download/1": "`weights download`: `items` of `file`, `size_bytes`, `sha256`, and what was done.",
+    "rwkvctl.gate/1": "`gate`: `model`, `baseline`, `margin`, `alpha`, `verdict` (passed, regression, undecided), and "
+    "`items` (ComparisonView) with `gate`, the same word for each.",
+    "rwkvctl.export/1": "`export --to`: `format`, and the `files` that were written.",
     "rwkvctl.completion/1": "`completion`: `shell`, `script`.",
 }
 """Envelopes that the command line writes without the daemon."""

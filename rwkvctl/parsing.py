@@ -11,14 +11,14 @@ SHORT_LIST: Final = 40
 OUTPUTS: Final = ("table", "json", "tsv")
 EXIT_CODES: Final[dict[Exit, str]] = {
     Exit.OK: "done, or already so",
-    Exit.FAILED: "failed: a job that was waited for failed or was stopped, or a check found something missing",
+    Exit.FAILED: "failed: a job that was waited for failed or was stopped, or a check or the gate found fault",
     Exit.USAGE: "the command line or a setting is wrong",
     Exit.UNREACHABLE: "no daemon answers",
     Exit.NOT_FOUND: "no such job, model or benchmark",
-    Exit.REFUSED: "refused: the plan changed, or the daemon's rules say no",
+    Exit.REFUSED: "refused: the plan changed, a file is there, nothing is comparable, or the daemon's rules say no",
     Exit.TIMEOUT: "timed out waiting; the work goes on",
     Exit.VERSION_SKEW: "client and daemon do not share a protocol version",
-    Exit.PARTLY: "partly done: the reply says for each job what happened",
+    Exit.PARTLY: "partly done, compared or imported: the reply says for each item what happened",
     Exit.INTERRUPTED: "interrupted with Ctrl-C; the work goes on",
     Exit.CLOSED_PIPE: "the reader of the output went away",
 }

@@ -7,7 +7,7 @@ from typing import Any, Final
 from rwkvctl.protocol.messages import ScoreView
 
 DECISIVE: Final = (
-    "benchmark_version", "numerics", "grader", "grader_version", "isolation",
+    "benchmark_version", "numerics", "grader", "grader_version",
 )  # fmt: skip
 """Fields of the provenance any of which changes what a score means."""
 

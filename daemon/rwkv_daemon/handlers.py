@@ -33,6 +33,7 @@ from rwkv_daemon.store.samples import page, scores
 from rwkvctl import __version__
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.states import JobState
 
 STOP_ANSWER_S = 10.0
 """How long `stop` waits for a runner to be gone before it answers `stopping`."""
@@ -284,10 +285,11 @@ async def regrade(node: Node, request: m.RegradeRequest) -> m.ChangedReply:
 async def regrade_one(node: Node, name: str) -> m.ChangedJob:
     try:
         job = await find_job(node, name)
-        await regrading.regrade(node, job)
+        job = await regrading.regrade(node, job)
     except RefusedError as error:
         return m.ChangedJob(job=name, state="", changed=False, error=str(error))
-    return m.ChangedJob(job=job.name, state="grading", changed=True)
+    state: JobState = "judging" if job.state == "judging" else "grading"
+    return m.ChangedJob(job=job.name, state=state, changed=True)
 
 
 async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:

@@ -11,7 +11,6 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import asdict, dataclass, field
 
 from rwkv_daemon.judge.calibrate import calibrate
-from rwkv_daemon.judge.exchange import JudgeEvent
 from rwkv_daemon.judge.reading import NOTHING
 from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.node import Change, Node, log
@@ -25,6 +24,7 @@ from rwkv_daemon.store.judging import (
     add_finding,
     add_verdicts,
     spent,
+    spent_on,
     unchecked,
     unjudged,
 )
@@ -80,18 +80,15 @@ class Judging:
 
 async def open_services(node: Node) -> None:
     """The judge and the checker that the configuration asks for. Raises ConfigError."""
-    replies, paid = StoredReplies(node.store), await spent(node.store)
+    replies = StoredReplies(node.store)
     if (settings := config.judge_config("judge")) is not None:
-        node.judge = JudgeService(settings, replies, spent=paid, tell=_say)
+        node.judge = JudgeService(settings, replies, spent=await spent(node.store, settings.budget_resets))
         node.benchmarks.judge = node.judge.model
     if (settings := config.judge_config("checker")) is not None:
-        node.checker = JudgeService(settings, replies, spent=NOTHING if node.judge else paid, tell=_say)
+        paid = NOTHING if node.judge else await spent(node.store, settings.budget_resets)
+        node.checker = JudgeService(settings, replies, spent=paid)
     else:
         node.checker = node.judge
-
-
-def _say(event: JudgeEvent) -> None:
-    log.warning("judge: %s", event.text)
 
 
 async def judge_forever(node: Node) -> None:
@@ -162,7 +159,7 @@ async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRu
         if len(found) >= STORE_EVERY:
             await flush()
 
-    service.open_job(job.name, priority=job.priority)
+    service.open_job(job.name, priority=job.priority, spent=await spent_on(node.store, job.id, job.grade_key))
     await service.judge_all(_tasks(job, rule, rows, waiting), deliver)
     await flush()
     return stopped
@@ -177,6 +174,7 @@ def _tasks(job: JobRow, rule: JudgeRule, rows: list[Row], waiting: list[ToJudge]
             extracted=sample.extracted,
             answer=answer_of(sample),
             label=str(sample.number),
+            fresh=sample.tried,
         )
 
 

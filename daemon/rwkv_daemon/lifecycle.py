@@ -59,7 +59,7 @@ TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
     },
     "resume": {"stopped": "queued", "failed": "queued", "held": "queued", "paused": "queued"},
     "regrade": {"done": "grading", "failed": "grading", "stopped": "grading", "grading": "grading"},
-    "rejudge": {"stopped": "judging", "failed": "judging"},
+    "rejudge": {"done": "judging", "stopped": "judging", "failed": "judging"},
 }
 
 

@@ -11,7 +11,7 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.runners import start_runner
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.jobs import as_json, update_job
-from rwkv_daemon.store.samples import forget_ungraded, refresh_counts
+from rwkv_daemon.store.samples import count_unjudged, forget_errors, refresh_counts
 from rwkvctl.protocol.errors import RefusedError
 
 
@@ -19,26 +19,37 @@ async def regrade(node: Node, job: JobRow) -> JobRow:
     """Begin to grade a finished job again. Raises RefusedError with the reason if that means nothing."""
     check(node, job)
     benchmark = node.benchmarks.all()[job.benchmark]
-    settings = json.loads(job.settings)
-    fact = catalogue.kind_fact(node.benchmarks, benchmark, benchmark.kinds[job.kind], settings)
+    fact = catalogue.kind_fact(node.benchmarks, benchmark, benchmark.kinds[job.kind], json.loads(job.settings))
     key = keys.grade_key(job.generation_key, fact.grader, fact.grader_version, fact.grading)
+    if key == job.grade_key:
+        return await again(node, job)
+    graded = replace(
+        job, grade_key=key, grader=fact.grader, grader_version=fact.grader_version, grading=as_json(dict(fact.grading))
+    )
+    columns = ("grade_key", "grader", "grader_version", "grading")
     async with node.change() as change:
-        forgotten = await forget_ungraded(change.db, job.id, key)
-        if key == job.grade_key and not forgotten:
-            raise RefusedError("graded", f"{job.name} is graded by {fact.grader} {fact.grader_version} already.")
-        graded = replace(
-            job,
-            grade_key=key,
-            grader=fact.grader,
-            grader_version=fact.grader_version,
-            grading=as_json(dict(fact.grading)),
-        )
-        columns = ("grade_key", "grader", "grader_version", "grading")
-        await update_job(
-            change.db, job.id, restarts=0, finished="", **{name: getattr(graded, name) for name in columns}
-        )
-        counts = await refresh_counts(change.db, job.id, key)
-    graded = replace(graded, restarts=0, finished="", done=counts.done, right_sum=counts.right_sum)
+        await update_job(change.db, job.id, **{name: getattr(graded, name) for name in columns})
+    return await begin(node, graded)
+
+
+async def again(node: Node, job: JobRow) -> JobRow:
+    """The same grader once more, for what it gave no verdict on."""
+    waiting = await count_unjudged(node.store, job.id, job.grade_key)
+    async with node.change() as change:
+        errors = await forget_errors(change.db, job.id, job.grade_key)
+        if not errors and not waiting:
+            raise RefusedError("graded", f"{job.name} is graded by {job.grader} {job.grader_version} already.")
+        if not errors:
+            return await change.move(job, "rejudge", finished="")
+    return await begin(node, job)
+
+
+async def begin(node: Node, job: JobRow) -> JobRow:
+    """Start a runner that only grades."""
+    async with node.change() as change:
+        await update_job(change.db, job.id, restarts=0, finished="")
+        counts = await refresh_counts(change.db, job.id, job.grade_key)
+    graded = replace(job, restarts=0, finished="", done=counts.done, right_sum=counts.right_sum)
     await start_runner(node, graded, None)
     return graded
 

@@ -76,11 +76,10 @@ def survivors(search: Search, verdicts: Verdicts, live: Collection[int]) -> list
 
 def _worse(values: Mapping[int, float], best: Mapping[int, float], level: float) -> bool:
     """Whether a point is worse than the best one by more than chance explains, over the rows that both have."""
-    differences = [values[row] - best[row] for row in values.keys() & best.keys()]
-    if len(differences) < 2:
-        return False
+    # One row more on which they are alike: a difference that never varied has an error too.
+    differences = [0.0, *(values[row] - best[row] for row in values.keys() & best.keys())]
     mean, stderr = mean_stderr(differences)
-    return mean < 0 and bool(stderr) and mean < -level * (stderr or 0.0)
+    return bool(stderr) and mean < -level * (stderr or 0.0)
 
 
 def summary(search: Search, verdicts: Verdicts, rows: int) -> dict[str, Any]:

@@ -36,7 +36,8 @@ class MemoryCache:
 
 
 class FileCache:
-    """Lines of JSON, read once, appended to. A torn last line (a crash while writing) is left out."""
+    """Lines of JSON, read once, appended to: survives the death of the process, not that of the machine. A torn line
+    is left out."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -76,35 +76,55 @@ class Exchange:
 
     async def reply(self, job: str, question: Question, *, fresh: bool = False) -> tuple[Reply, bool]:
         """The reply, and whether it was known already. Waits as long as it takes; raises NoReplyError."""
-        key = question.key(self.model)
-        if not fresh and key not in self.flights and (known := await self.cache.get(key)) is not None:
-            return known, True
-        request = self._join(job, key, question)
-        request.waiters += 1
-        try:
-            return await asyncio.shield(request.future), False
-        finally:
-            request.waiters -= 1
-            if not request.waiters and request.queued:
-                self._end(request)
-
-    def _join(self, job: str, key: str, question: Question) -> Request:
-        """The request on its way, or a new one at the end of the job's line."""
         if self.stopping:
             raise NoReplyError("stopped", "the judge is stopping")
+        key = question.key(self.model)
         request = self.flights.get(key)
+        first = request is None
         if request is None:
-            request = Request(key, question, asyncio.get_running_loop().create_future(), [job])
+            request = Request(key, question, asyncio.get_running_loop().create_future(), [])
             request.future.add_done_callback(_retrieved)
             self.flights[key] = request
-        elif job in request.jobs:
-            return request
-        else:
+        self._join(job, request)
+        try:
+            if first:
+                await self._begin(request, fresh=fresh)
+            return await asyncio.shield(request.future), request.known
+        finally:
+            request.waiters -= 1
+            if not request.waiters and (request.queued or not request.asked_at):
+                self._end(request)
+
+    def _join(self, job: str, request: Request) -> None:
+        """One more waits for a request; a job that is new to it may be the one whose turn comes first."""
+        request.waiters += 1
+        if job not in request.jobs:
             request.jobs.append(job)
-        if request.queued:
+            if request.queued:
+                self.line.add(job, request)
+
+    async def _begin(self, request: Request, *, fresh: bool) -> None:
+        """The cache, else into line. The request is known to others from its first moment, so that none of them asks
+        the same between a look into the cache and its answer."""
+        known = None
+        try:
+            known = None if fresh else await self.cache.get(request.key)
+        except Exception as error:  # whoever waits for it hears it
+            log.exception("the judge's cache cannot be read")
+            self._end(request, error)
+            return
+        finally:
+            if known is not None:
+                request.known = True
+                self._end(request, known)
+            elif not request.future.done():
+                self._line_up(request)
+
+    def _line_up(self, request: Request) -> None:
+        request.queued = True
+        for job in request.jobs:
             self.line.add(job, request)
-            self.wake.set()
-        return request
+        self.wake.set()
 
     async def run(self, grace_s: float = 10.0) -> None:
         """Ask whatever can be asked, until `stop` or a cancellation; then let what is in flight land, for a while."""
@@ -125,7 +145,11 @@ class Exchange:
     async def _move(self, flying: asyncio.TaskGroup) -> None:
         while not self.stopping:
             self.wake.clear()
-            until = self._start_what_can(flying)
+            try:
+                until = self._start_what_can(flying)
+            except Exception:  # the supervisor's rule: a round that fails must not end the daemon
+                log.exception("the judge could not decide what to send; it looks again in a moment")
+                until = self.clock.now() + 1.0
             await self.clock.wait(self.wake, until)
 
     async def _land(self, grace_s: float) -> None:
@@ -273,7 +297,7 @@ class Exchange:
     def _learnt(self, endpoint: Endpoint) -> None:
         self._say("manner", f"{endpoint.config.label} is asked differently from now on: {endpoint.manner}")
 
-    def _end(self, request: Request, outcome: "Reply | NoReplyError | None" = None) -> None:
+    def _end(self, request: Request, outcome: Reply | Exception | None = None) -> None:
         """The request is over: with a reply, with an error, or because nobody waits."""
         request.queued = False
         if self.flights.get(request.key) is request:

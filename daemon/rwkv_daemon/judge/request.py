@@ -60,7 +60,8 @@ class Request:
     future: "asyncio.Future[Reply]"
     jobs: list[str]
     waiters: int = 0
-    queued: bool = True
+    queued: bool = False
+    known: bool = False
     not_before: float = 0.0
     asked_at: float = 0.0
     tries: int = 0

@@ -160,15 +160,17 @@ class JudgeService:
         """Send nothing more. Whoever waits gets `stopped`."""
         self.exchange.stop()
 
-    def open_job(self, job: str, *, priority: int = 0, spent: Usage = NOTHING) -> None:
-        """Say what is known of a job before its first sample: its priority, and what it cost before a restart. Its
-        wall time runs from here. Without this a job opens with its first sample."""
+    def open_job(self, job: str, *, priority: int = 0, spent: Usage = NOTHING, ran_s: float = 0.0) -> None:
+        """Say what is known of a job before its first sample: its priority, and what it cost and how long it took
+        before a restart. Its wall time runs from here. Without this a job opens with its first sample."""
         self.exchange.line.priorities[job] = priority
         self.exchange.budget.jobs[job] = spent
-        self._job(job)
+        state = self._job(job)
+        if state.expires_at is not None:
+            state.expires_at -= ran_s
 
     def close_job(self, job: str) -> None:
-        """Forget a job that is over."""
+        """Forget a job, once nothing of it waits any more (`cancel_job` sees to that)."""
         self.cancel_job(job)
         self.jobs.pop(job, None)
         self.exchange.line.priorities.pop(job, None)

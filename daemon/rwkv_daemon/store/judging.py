@@ -33,12 +33,27 @@ class StoredReplies:
             await db.execute("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?)", (key, now(), as_json(asdict(reply))))
 
 
-async def spent(store: Store) -> Usage:
-    """All that judges were ever paid, for the budget."""
+async def spent(store: Store, resets: str) -> Usage:
+    """What judges were paid since the budget began: ever, or `daily` since midnight UTC."""
+    since = now()[:10] if resets == "daily" else ""
     row = await store.one(
         "SELECT COALESCE(SUM(verdict ->> '$.usage.prompt_tokens'), 0) AS prompt, "
         "COALESCE(SUM(verdict ->> '$.usage.completion_tokens'), 0) AS completion, "
-        "COALESCE(SUM(verdict ->> '$.usage.cost'), 0.0) AS cost FROM verdict"
+        "COALESCE(SUM(verdict ->> '$.usage.cost'), 0.0) AS cost FROM verdict WHERE at >= ?",
+        (since,),
+    )
+    assert row is not None
+    return Usage(row["prompt"], row["completion"], row["cost"])
+
+
+async def spent_on(store: Store, job: int, grade_key: str) -> Usage:
+    """What the judge was paid for one job's grades so far."""
+    row = await store.one(
+        "SELECT COALESCE(SUM(judge ->> '$.usage.prompt_tokens'), 0) AS prompt, "
+        "COALESCE(SUM(judge ->> '$.usage.completion_tokens'), 0) AS completion, "
+        "COALESCE(SUM(judge ->> '$.usage.cost'), 0.0) AS cost "
+        "FROM grade JOIN sample ON number = sample WHERE job = ? AND grade_key = ?",
+        (job, grade_key),
     )
     assert row is not None
     return Usage(row["prompt"], row["completion"], row["cost"])
@@ -46,7 +61,8 @@ async def spent(store: Store) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class ToJudge:
-    """A sample without a verdict, or a wrong one that the checker is to look at, with its texts by stage."""
+    """A sample without a verdict, or a wrong one that the checker is to look at, with its texts by stage. `tried`: the
+    judge was asked before, and could not be read."""
 
     number: int
     row: int
@@ -55,6 +71,7 @@ class ToJudge:
     expected: str
     texts: tuple[str, ...]
     stops: tuple[str, ...]
+    tried: bool = False
 
 
 async def unjudged(store: Store, job: int, grade_key: str) -> list[ToJudge]:
@@ -70,7 +87,7 @@ async def unchecked(store: Store, job: int, grade_key: str) -> list[ToJudge]:
 
 async def _samples(store: Store, job: int, grade_key: str, condition: str) -> list[ToJudge]:
     rows = await store.all(
-        "SELECT number, row, repeat, extracted, expected FROM sample "
+        "SELECT number, row, repeat, extracted, expected, judge ->> '$.status' AS status FROM sample "
         f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND {condition} ORDER BY row, repeat",
         (grade_key, job),
     )
@@ -83,7 +100,8 @@ async def _samples(store: Store, job: int, grade_key: str, condition: str) -> li
     for r in rows:
         own = stages.get((r["row"], r["repeat"]), [])
         texts, stops = tuple(s["text"] for s in own), tuple(s["stop"] for s in own if s["stop"])
-        found.append(ToJudge(r["number"], r["row"], r["repeat"], r["extracted"] or "", r["expected"], texts, stops))
+        place, tried = (r["number"], r["row"], r["repeat"]), r["status"] == "invalid"
+        found.append(ToJudge(*place, r["extracted"] or "", r["expected"], texts, stops, tried))
     return found
 
 

@@ -56,10 +56,11 @@ async def add_sample(db: aiosqlite.Connection, job: int, attempt: int, grade_key
     )  # fmt: skip
 
 
-async def forget_ungraded(db: aiosqlite.Connection, job: int, grade_key: str) -> int:
-    """Take back the grades under this key that are no verdict, so that they are made again; returns how many."""
+async def forget_errors(db: aiosqlite.Connection, job: int, grade_key: str) -> int:
+    """Take back the grades under this key that are errors, so that they are made again; returns how many. What waits
+    for a judge stays: the judge is asked again."""
     cursor = await db.execute(
-        "DELETE FROM grade WHERE grade_key = ? AND value IS NULL "
+        "DELETE FROM grade WHERE grade_key = ? AND value IS NULL AND reason <> 'unjudged' "
         "AND sample IN (SELECT number FROM sample WHERE job = ?)",
         (grade_key, job),
     )
@@ -187,7 +188,7 @@ async def scores(
         )
     rows = await store.all(
         f"SELECT s.view FROM score s JOIN job j ON j.id = s.job WHERE {' AND '.join(conditions)} "
-        "ORDER BY s.job DESC LIMIT ?",
+        "ORDER BY s.job DESC, s.finished DESC LIMIT ?",
         (*parameters, limit),
     )
     return [row["view"] for row in rows]

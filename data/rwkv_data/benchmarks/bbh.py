@@ -19,7 +19,11 @@ _OPTIONS = {
 _DYCK = {"question": "Close the sequence. Input: [ { [", "answer": "] } ]", "task": "dyck_languages"}
 _WORDS = {"question": "Sort: pear apple fig", "answer": "apple fig pear", "task": "word_sorting"}
 _SUM = {"question": "((2 - 9)) =", "answer": "-7", "task": "multistep_arithmetic_two"}
-_ENDED = ("stop_suffix",)
+
+
+def _said(text: str) -> Answer:
+    return Answer(text, ("stop_suffix",))
+
 
 BENCHMARK = Benchmark(
     name="bbh",
@@ -40,17 +44,17 @@ BENCHMARK = Benchmark(
     pool_files=("cot-prompts/*.txt",),
     kinds=by_name(bbh.kinds(GRADER)),
     examples=(
-        Example(_OPTIONS, Answer("An apple grows on a tree. So the answer is (A).", _ENDED), 1.0),
-        Example(_OPTIONS, Answer("The answer is the apple.", _ENDED), 1.0),
-        Example(_OPTIONS, Answer("So the answer is (B).", _ENDED), 0.0),
+        Example(_OPTIONS, _said("An apple grows on a tree. So the answer is (A)."), 1.0),
+        Example(_OPTIONS, _said("The answer is the apple."), 1.0),
+        Example(_OPTIONS, _said("So the answer is (B)."), 0.0),
         Example(_OPTIONS, Answer("A chair is furniture.\n\nAnd apples are red.", ("length",)), 0.0),
-        Example(_DYCK, Answer('We pop "[", "{", "[". So the answer is ] } ].', _ENDED), 1.0),
-        Example(_DYCK, Answer("So the answer is ] ] }.", _ENDED), 0.0),
-        Example(_WORDS, Answer("So the answer is apple, fig, pear.", _ENDED), 1.0),
-        Example(_SUM, Answer("So the answer is -7.", _ENDED), 1.0),
-        Example(_SUM, Answer("So the answer is 7.", _ENDED), 0.0),
-        Example(_OPTIONS, Answer("So the answer is (A).", _ENDED), 1.0, kind="free_response.lm-eval"),
-        Example(_OPTIONS, Answer("So the answer is (B).", _ENDED), 0.0, kind="free_response.lm-eval"),
-        Example(_SUM, Answer("So the answer is -7", _ENDED), 0.0, kind="free_response.lm-eval"),
+        Example(_DYCK, _said('We pop "[", "{", "[". So the answer is ] } ].'), 1.0),
+        Example(_DYCK, _said("So the answer is ] ] }."), 0.0),
+        Example(_WORDS, _said("So the answer is apple, fig, pear."), 1.0),
+        Example(_SUM, _said("So the answer is -7."), 1.0),
+        Example(_SUM, _said("So the answer is 7."), 0.0),
+        Example(_OPTIONS, _said("So the answer is (A)."), 1.0, kind="free_response.lm-eval"),
+        Example(_OPTIONS, _said("So the answer is (B)."), 0.0, kind="free_response.lm-eval"),
+        Example(_SUM, _said("So the answer is -7"), 0.0, kind="free_response.lm-eval"),
     ),
 )

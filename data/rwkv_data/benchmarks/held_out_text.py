@@ -27,7 +27,8 @@ def pieces(raws: Iterable[Row]) -> Iterator[Row]:
 
 def cut(text: str) -> Iterator[str]:
     """Pieces of at most PIECE bytes that together are the text; blank ones are left out."""
-    piece, size = [], 0
+    piece: list[str] = []
+    size = 0
     for line in _lines(text):
         length = len(line.encode("utf-8", "replace"))
         if size + length > PIECE and piece:

@@ -6,8 +6,9 @@ arXiv 1905.07830), the validation split.
     copies  {"context": the same as ctx, "endings": [...], "label": 3, "activity_label": "...", "source_id": "..."}
 
 The catch: the labels of the test split are hidden. Rows are stored in the harness's cleaned form (see
-rwkv_data.shapes.choice_hellaswag); a copy without ctx_a and ctx_b has them told apart by where its last sentence begins.
-The field scores the endings themselves, with the length norm, so that is the default here; letters are the other way.
+rwkv_data.shapes.choice_hellaswag); a copy without ctx_a and ctx_b has them told apart by where its last sentence
+begins. The field scores the endings themselves, with the length norm, so that is the default here; letters are the
+other way.
 """
 
 from dataclasses import replace

@@ -14,6 +14,7 @@ from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_n
 from rwkv_data.errors import RowError
 from rwkv_data.profiles import multi_choice_lm_eval
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
+from rwkv_data.profiles.multi_choice_text import multi_choice_text
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
 from rwkv_data.shapes.choice_rows import check_four, of_index, subject_of
 
@@ -54,6 +55,7 @@ BENCHMARK = Benchmark(
             multi_choice_plain(group_by="subject", shots=True),
             multi_choice_cot(group_by="subject"),
             *multi_choice_v2(group_by="subject", shots=True),
+            multi_choice_text(group_by="subject"),
             multi_choice_lm_eval.mmlu(),
         ]
     ),
@@ -61,5 +63,7 @@ BENCHMARK = Benchmark(
         Example(_CYCLIC, Answer(logprobs=(-2.0, -0.5, -3.0, -4.0)), 1.0),
         Example(_CYCLIC, Answer(logprobs=(-0.1, -0.5, -3.0, -4.0)), 0.0),
         Example(_CYCLIC, Answer(logprobs=(-1.0, -1.0, -3.0, -4.0)), 0.0),
+        Example(_CYCLIC, Answer("It is plain.\nAnswer: B", ("stop_token",)), 1.0, kind="multi_choice_cot.simple-evals"),
+        Example(_CYCLIC, Answer("It is plain.\nAnswer: A", ("stop_token",)), 0.0, kind="multi_choice_cot.simple-evals"),
     ),
 )

@@ -13,6 +13,7 @@ from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
 from rwkv_data.errors import RowError
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
+from rwkv_data.profiles.multi_choice_text import multi_choice_text
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
 from rwkv_data.shapes.choice_rows import check_subject, letter_of
 
@@ -59,10 +60,13 @@ BENCHMARK = Benchmark(
             multi_choice_plain(group_by="subject", shots=True),
             multi_choice_cot(group_by="subject"),
             *multi_choice_v2(group_by="subject", shots=True),
+            multi_choice_text(group_by="subject"),
         ]
     ),
     examples=(
         Example(_TENTH, Answer(logprobs=(-9.0, -9.0, -9.0, -9.0, -9.0, -9.0, -9.0, -9.0, -2.0, -1.0)), 1.0),
         Example(_TENTH, Answer(logprobs=(-1.0, -9.0, -9.0, -9.0, -9.0, -9.0, -9.0, -9.0, -2.0, -1.0)), 0.0),
+        Example(_TENTH, Answer("It is plain.\nAnswer: J", ("stop_token",)), 1.0, kind="multi_choice_cot.simple-evals"),
+        Example(_TENTH, Answer("It is plain.\nAnswer: I", ("stop_token",)), 0.0, kind="multi_choice_cot.simple-evals"),
     ),
 )

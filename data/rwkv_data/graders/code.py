@@ -6,6 +6,7 @@ right if every test passes; `wrong` says in its detail which did not, `timeout` 
 that the row's tests or the sandbox broke, which is no verdict.
 """
 
+import ast
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
@@ -98,9 +99,22 @@ def _human_eval(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> Rep
 
 
 def _mbpp(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> Report:
-    data = {"before": "\n".join(row.get("test_imports") or []), "tests": list(row["test_list"]), "functions": []}
+    data = {
+        "before": "\n".join(row.get("test_imports") or []),
+        "tests": list(row["test_list"]),
+        "functions": sorted(_defined(row.get("code") or "")),
+    }
     pieces = [code, row.get("test_setup_code") or ""]
     return reported(sandbox.check(pieces, f"{DRIVERS}:assertions", data, limits=limits))
+
+
+def _defined(code: str) -> set[str]:
+    """The functions and classes of a reference solution: tests mean the candidate's, even of a builtin's name."""
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError):
+        return set()
+    return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
 def _grader(name: str, extract: Rule, build: Callable[..., Test], options: Mapping[str, float]) -> Grader:

@@ -2,8 +2,8 @@ r"""letter-v1: the letter that a chain of thought, or any free completion, choos
 
 Of a completion that thinks first only what follows the last `</think>` is read. The chain, by the name of the route:
 
-1. `sentence`: behind the last "answer is", "answer:", "答案是", "选" ... a capital letter of the row's choices that stands
-   alone: `C`, `(C)`, `**C**`, `\boxed{C}`, `\text{(C)}`, `$C$`, "option C", "C. Paris", "C) ...". The article in
+1. `sentence`: behind the last "answer is", "answer:", "答案是", "选" ... a capital letter of the row's choices that
+   stands alone: `C`, `(C)`, `**C**`, `\boxed{C}`, `\text{(C)}`, `$C$`, "option C", "C. Paris", "C) ...". The article in
    "the answer is a metal" or "is A metal" is no letter; neither is the pronoun in "the answer is I think B".
 2. `boxed`: the last box, if it holds a letter alone or one that opens it (`\boxed{B. 5 cm}`).
 3. `text`: the last sentence or box holds the whole text of one choice, and of that alone.
@@ -41,7 +41,7 @@ _ARTICLE = re.compile(r"\s+[a-z]")
 _PRONOUN = re.compile(
     r"\s+(?:think|believe|am|would|will|have|had|was|do|don|can|could|know|need|guess|choose|say)\b|['’]"
 )
-_ALONE = re.compile(r"(?<!\bnot )(?<!n't )(?<![\w'’.&-])([A-Z])(?![\w'’&]|-\w|\.[A-Za-z]\b|\.\s?[A-Z]\.)", re.ASCII)
+_ALONE = re.compile(r"(?<!\bnot )(?<!n't )(?<![\w'’.&-])([A-Z])(?!\w|['’]\w|&|-\w|\.[A-Za-z]\b|\.\s?[A-Z]\.)", re.ASCII)
 _END = re.compile(r"\n|[.!?。！？](?=\s|$)")
 
 
@@ -94,7 +94,7 @@ def _first(text: str, names: str) -> str:
 
 def _stands_alone(letter: str, behind: str) -> bool:
     """Whether a letter is no part of a word, no article, no pronoun and no name of a quantity."""
-    if re.match(r"[\w'’&]|-\w|\.[A-Za-z]\b", behind):
+    if re.match(r"\w|['’]\w|&|-\w|\.[A-Za-z]\b", behind):
         return False
     if (
         letter in "Aa"

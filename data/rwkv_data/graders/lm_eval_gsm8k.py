@@ -9,22 +9,28 @@ import re
 
 from rwkv_data.answer import Answer, Grade
 from rwkv_data.grader import Grader
-from rwkv_data.graders.lm_eval_regex import cleaned, found, verdict
+from rwkv_data.graders.lm_eval_regex import found, verdict
 from rwkv_data.stage import Row
 
 _STRICT = re.compile(r"#### (\-?[0-9\.\,]+)")
 _STRICT_COT = re.compile(r"The answer is (\-?[0-9\.\,]+).")
 _FLEXIBLE = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
-_IGNORED = tuple(re.compile(pattern) for pattern in (",", r"\$", r"(?s).*#### ", r"\.$"))
+_STOP_AT_END = re.compile(r"\.$")
 
 
 def graded(strict: re.Pattern[str], row: Row, text: str) -> Grade:
     """Both filters and their exact match. The reference may be the number alone or the whole solution."""
     expected = str(row["answer"])
-    gold = cleaned(expected, _IGNORED)
+    gold = _cleaned(expected)
     extracted, loose = found(strict, text), found(_FLEXIBLE, text, -1)
-    flexible = float(cleaned(loose, _IGNORED) == gold)
-    return verdict(cleaned(extracted, _IGNORED) == gold, extracted, expected, "strict-match", flexible=flexible)
+    flexible = float(_cleaned(loose) == gold)
+    return verdict(_cleaned(extracted) == gold, extracted, expected, "strict-match", flexible=flexible)
+
+
+def _cleaned(text: str) -> str:
+    """A side of the exact match: no commas and dollars, nothing up to `#### `, no full stop at the end, no capitals."""
+    text = text.replace(",", "").replace("$", "").rpartition("#### ")[2]
+    return _STOP_AT_END.sub("", text).lower()
 
 
 def grade(row: Row, answer: Answer) -> Grade:

@@ -1,7 +1,6 @@
-"""lm_eval's regex filter and its exact match, as the harness-compatible graders need them (release 0.4.13)."""
+"""lm_eval's regex filter, as the harness-compatible graders need it (release 0.4.13)."""
 
 import re
-from collections.abc import Iterable
 
 from rwkv_data.answer import Grade
 
@@ -19,15 +18,8 @@ def found(pattern: re.Pattern[str], text: str, which: int = 0) -> str:
     return str(match).strip()
 
 
-def cleaned(text: str, ignored: Iterable[re.Pattern[str]]) -> str:
-    """A side of an exact match that ignores some patterns, and case."""
-    for pattern in ignored:
-        text = pattern.sub("", text)
-    return text.lower()
-
-
 def verdict(right: bool, extracted: str, expected: str, route: str, **parts: float) -> Grade:
     """A grade of right or wrong; what was not found is no answer."""
-    if extracted == INVALID:
+    if extracted in {INVALID, ""}:
         return Grade(float(right), None, expected, "right" if right else "no_answer", route="", parts=parts)
     return Grade(float(right), extracted, expected, "right" if right else "wrong", route=route, parts=parts)

@@ -40,7 +40,7 @@ def tidy(text: str) -> str:
     text = unicodedata.normalize("NFC", text[:LONGEST]).translate(_SIGNS)
     text = _STYLES.sub("", _DOLLARS.sub("", text.replace(r"\$", "")))
     text = _TEXT_COMMAND.sub(r"\\text{", _IMAGINARY.sub(" i", text))
-    return _SET_BUILDER.sub(r"\1", text.strip(_ENDS))
+    return _SET_BUILDER.sub(r"\1", text.lstrip(" \t\r\n,;:").rstrip(_ENDS))
 
 
 def same(gold: str, answer: str) -> bool | None:

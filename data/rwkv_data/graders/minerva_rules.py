@@ -8,6 +8,7 @@ import re
 INVALID = "[invalidanswer]"
 LONGEST = 4000
 _CLOSING = "I hope it is correct."
+_HOPE = " I hope it is correct"
 _SENTENCE = re.compile(r"Final Answer: The final answer is(.*?). I hope it is correct.")
 _REPLACED = (
     ("an ", ""),
@@ -23,8 +24,8 @@ _REPLACED = (
 )
 # In the original's order: what is taken out first decides what is left for the rest.
 _UNIT_WORDS = (
-    "square ways integers dollars mph inches ft hours km units \\ldots sue points feet minutes digits cents degrees cm gm"
-    " pounds meters meals edges students childrentickets multiples"
+    "square ways integers dollars mph inches ft hours km units \\ldots sue points feet minutes digits cents degrees cm"
+    " gm pounds meters meals edges students childrentickets multiples"
 )
 _UNITS = (
     *_UNIT_WORDS.split(),
@@ -61,8 +62,11 @@ _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+")
 
 def said(completion: str) -> str:
     """The answer of a completion as it stands, or INVALID."""
-    match = _SENTENCE.search(completion + _CLOSING)
-    return match[1].strip() if match else INVALID
+    for line in (completion + _CLOSING).split("\n"):
+        end = line.rfind(_HOPE)
+        if end >= 0 and (match := _SENTENCE.search(line, 0, end + len(_HOPE) + 1)):
+            return match[1].strip()
+    return INVALID
 
 
 def normal(answer: str) -> str:

@@ -28,7 +28,7 @@ def listed(text: str, unit: str = "") -> list[str]:
         text = text.replace(math_text.tidy(unit), "")
     if text.startswith("\\{") and text.endswith("\\}") and "\\}" not in text[2:-2]:
         text = text[2:-2]
-    parts = [part.strip(" .,;~") for part in _apart(text)]
+    parts = [part.lstrip(" ~").rstrip(" .,;~") for part in _apart(text)]
     return [answer for part in parts if part for answer in _signs(part)][:_MOST]
 
 

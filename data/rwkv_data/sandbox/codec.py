@@ -1,18 +1,28 @@
 """Python values as JSON text and back, between processes that do not trust each other.
 
 What JSON has (None, bools, strings, lists, finite floats, small integers) stands for itself; everything else is an
-object with one key that names its kind. What has no form here (functions, iterators, objects of a class) arrives as
-`Opaque`, which keeps its truth value and the name of its type and is equal to nothing. Subclasses of plain types
-arrive as the plain type. Decoding builds plain values only: it calls nothing that the text names.
+object with one key that names its kind. What has no form here (functions, objects of a class) arrives as `Opaque`: it
+keeps its truth value, the name of its type and, of iterators, ranges, deques and views, the items; it is equal to
+nothing, and sent back it is again what it was. Subclasses of plain types arrive as the plain type. Decoding builds
+plain values only: it calls nothing that the text names.
 """
 
+import builtins
+import itertools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 _SMALL = 1 << 53
 _MOST_HEX = 1 << 22  # 16 million bits: no test needs more, and hex is read in linear time
+_MOST_ITEMS = 1_000_000
+_MOST_KEPT = 100_000
+_WITH_ITEMS: tuple[type, ...] = (range, deque, type({}.keys()), type({}.values()), type({}.items()))
+_TYPES = {kind.__name__: kind for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)}
+
+_kept: list[object] = []  # what this process has sent as Opaque, to know it when it comes back
 
 
 class UnreadableError(ValueError):
@@ -20,16 +30,32 @@ class UnreadableError(ValueError):
 
 
 class Opaque:
-    """A value of another process that could not travel."""
+    """A value of another process that could not travel; `number` is its place there."""
 
-    __slots__ = ("_truth", "type_name")
+    __slots__ = ("_items", "_truth", "number", "type_name")
 
-    def __init__(self, type_name: str, *, truth: bool) -> None:
+    def __init__(self, type_name: str, number: int, items: list[Any] | None, *, truth: bool) -> None:
         self.type_name = type_name[:80]
+        self.number = number
+        self._items = items
         self._truth = truth
 
     def __bool__(self) -> bool:
         return self._truth
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._known()[place]
+
+    def _known(self) -> list[Any]:
+        if self._items is None:
+            raise TypeError(f"{self.type_name!r} object is not iterable")
+        return self._items
 
     def __repr__(self) -> str:
         return f"<{self.type_name}>"
@@ -49,14 +75,14 @@ def encode(value: object) -> str:
     try:
         return json.dumps(_pack(value))
     except RecursionError:
-        return json.dumps(_opaque(value))
+        return json.dumps(_opaque(object()))
 
 
 def decode(text: str | bytes, names: Mapping[str, object] | None = None) -> Any:
     """The value of a text; references are looked up in `names`. Raises UnreadableError."""
     try:
         return json.loads(text, object_hook=lambda tagged: _unpack(tagged, names or {}))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise UnreadableError(f"not a value: {error}"[:200]) from error
 
 
@@ -67,48 +93,38 @@ def _pack(value: Any) -> object:
     return writer(value)
 
 
-def _opaque(value: object) -> dict[str, object]:
-    try:
-        truth = bool(value)
-    except Exception:  # noqa: BLE001  # whatever the foreign class raises
-        truth = True
-    return {"o": [truth, type(value).__name__[:80]]}
-
-
-def _unpack(tagged: dict[str, Any], names: Mapping[str, object]) -> object:
-    ((tag, body),) = tagged.items()
-    if tag == "r":
-        return names[body]
-    if tag == "o":
-        return Opaque(str(body[1]), truth=bool(body[0]))
-    return _READERS[tag](body)
-
-
-def _integer(body: Any) -> int:
-    if len(body) > _MOST_HEX:
-        raise UnreadableError("an integer of more than 16 million bits")
-    return int(body, 16)
-
-
-_READERS: dict[str, Callable[[Any], object]] = {
-    "i": _integer,
-    "f": float,
-    "t": tuple,
-    "d": dict,
-    "s": set,
-    "z": frozenset,
-    "c": lambda body: complex(body[0], body[1]),
-    "b": lambda body: body.encode("latin-1"),
-    "a": lambda body: bytearray(body.encode("latin-1")),
-}
-
-
 def _pack_integer(value: int) -> object:
     return int(value) if -_SMALL < value < _SMALL else {"i": hex(value)}
 
 
 def _pack_float(value: float) -> object:
     return float(value) if math.isfinite(value) else {"f": float.__repr__(value)}
+
+
+def _pack_type(value: type) -> object:
+    return {"r": value.__name__} if vars(builtins).get(value.__name__) is value else _opaque(value)
+
+
+def _opaque(value: object) -> dict[str, object]:
+    number = len(_kept) if len(_kept) < _MOST_KEPT else -1
+    if number >= 0:
+        _kept.append(value)
+    return {"o": [_truth(value), type(value).__name__[:80], number, _items(value)]}
+
+
+def _truth(value: object) -> bool:
+    try:
+        return bool(value)
+    except Exception:  # noqa: BLE001  # whatever the foreign class raises
+        return True
+
+
+def _items(value: object) -> list[object] | None:
+    """The items of what is there to be gone through; an endless one runs into the limit of time or of items."""
+    if not isinstance(value, _WITH_ITEMS) and not hasattr(type(value), "__next__"):
+        return None
+    items = list(itertools.islice(iter(value), _MOST_ITEMS + 1))  # type: ignore[call-overload]
+    return [_pack(item) for item in items] if len(items) <= _MOST_ITEMS else None
 
 
 _WRITERS: dict[type, Callable[[Any], object]] = {
@@ -126,4 +142,47 @@ _WRITERS: dict[type, Callable[[Any], object]] = {
     bytes: lambda value: {"b": value.decode("latin-1")},
     bytearray: lambda value: {"a": value.decode("latin-1")},
     Reference: lambda value: {"r": value.name},
+    Opaque: lambda value: {"h": value.number},
+    type: _pack_type,
+}
+
+
+def _unpack(tagged: dict[str, Any], names: Mapping[str, object]) -> object:
+    ((tag, body),) = tagged.items()
+    if tag == "r":
+        return names[body] if body in names else _TYPES[body]
+    return _READERS[tag](body)
+
+
+def _integer(body: Any) -> int:
+    if len(body) > _MOST_HEX:
+        raise UnreadableError("an integer of more than 16 million bits")
+    return int(body, 16)
+
+
+def _unpack_opaque(body: Any) -> Opaque:
+    truth, name, number, items = body
+    if items is not None and not isinstance(items, list):
+        raise UnreadableError("items are no list")
+    return Opaque(str(name), int(number), items, truth=bool(truth))
+
+
+def _back(number: Any) -> object:
+    if not isinstance(number, int) or number < 0:
+        raise UnreadableError("it was never here")
+    return _kept[number]
+
+
+_READERS: dict[str, Callable[[Any], object]] = {
+    "i": _integer,
+    "f": float,
+    "t": tuple,
+    "d": dict,
+    "s": set,
+    "z": frozenset,
+    "c": lambda body: complex(body[0], body[1]),
+    "b": lambda body: body.encode("latin-1"),
+    "a": lambda body: bytearray(body.encode("latin-1")),
+    "o": _unpack_opaque,
+    "h": _back,
 }

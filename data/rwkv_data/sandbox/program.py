@@ -12,7 +12,7 @@ class Limits:
     """Limits of one program. They bound what it does to the node; what it should do is the test's affair.
 
     `cpu_s`: processor seconds of the whole program, whatever else the machine does. `wall_s`: seconds by the clock, for
-    programs that sleep (0: three times the processor limit and five seconds more). `memory_mb`: address space of a
+    programs that sleep (0: twice the processor limit and three seconds more). `memory_mb`: address space of a
     process. `workspace_mb`: its folder. `output_mb`: what it prints, and the largest file it writes. `processes`: 1
     forbids it to start any, which also makes `memory_mb` the limit of the whole program; with more, each of them may
     use as much. `threads`: of all its processes together.
@@ -38,7 +38,7 @@ class Limits:
 
 def wall_for(cpu_s: float) -> float:
     """Seconds by the clock that so many processor seconds may take on a busy machine."""
-    return 3.0 * cpu_s + 5.0
+    return 2.0 * cpu_s + 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,19 +119,25 @@ class Sandbox:
         return _again_if_starved(once)
 
     def _ask(self, request: dict[str, Any], files: list[int], limits: Limits, *, wall_s: float) -> dict[str, Any]:
-        """The zygote's reply, or `{"trouble": ...}`; a dead zygote is replaced."""
+        """The zygote's reply, or `{"trouble": ...}`. A dead zygote is replaced, and asked once more."""
         text = json.dumps(request | {"limits": limits.as_json() | {"wall_s": limits.wall_limit_s}}).encode()
+        trouble = ""
         with _EVERYONE.shared(), self._lock:
-            if self._control is None:
-                self._start()
-            assert self._control is not None
-            try:
-                self._control.settimeout(wall_s + _GRACE_S)
-                socket.send_fds(self._control, [text], files)
-                return self._receive()
-            except (OSError, _ZygoteGoneError) as error:
-                self._stop()
-                return {"trouble": f"the sandbox broke and will be started again: {error}"}
+            for _ in range(2):
+                try:
+                    return self._exchange(text, files, wall_s + _GRACE_S)
+                except (OSError, _ZygoteGoneError) as error:
+                    self._stop()
+                    trouble = f"the sandbox broke twice: {error}"
+        return {"trouble": trouble}
+
+    def _exchange(self, text: bytes, files: list[int], limit_s: float) -> dict[str, Any]:
+        if self._control is None:
+            self._start()
+        assert self._control is not None
+        self._control.settimeout(limit_s)
+        socket.send_fds(self._control, [text], files)
+        return self._receive()
 
     def _receive(self) -> dict[str, Any]:
         assert self._control is not None

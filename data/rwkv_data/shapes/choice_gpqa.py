@@ -17,6 +17,7 @@ from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
 from rwkv_data.profiles import multi_choice_lm_eval
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
+from rwkv_data.profiles.multi_choice_text import multi_choice_text
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
 from rwkv_data.shapes.choice_rows import check_four
 from rwkv_data.stage import Row
@@ -64,11 +65,14 @@ def benchmark(selection: str, count: int) -> Benchmark:
                 multi_choice_plain(group_by="subject"),
                 multi_choice_cot(group_by="subject", repeats=REPEATS),
                 *multi_choice_v2(group_by="subject", repeats=REPEATS),
+                multi_choice_text(group_by="subject"),
                 multi_choice_lm_eval.gpqa(),
             ]
         ),
         examples=(
             Example(_EXAMPLE, Answer(logprobs=(-2.0, -1.5, -0.5, -3.0)), 1.0),
             Example(_EXAMPLE, Answer(logprobs=(-0.1, -1.5, -0.5, -3.0)), 0.0),
+            Example(_EXAMPLE, Answer("Answer: C", ("stop_token",)), 1.0, kind="multi_choice_cot.simple-evals"),
+            Example(_EXAMPLE, Answer("Answer: D", ("stop_token",)), 0.0, kind="multi_choice_cot.simple-evals"),
         ),
     )

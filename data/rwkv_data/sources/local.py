@@ -80,8 +80,9 @@ def _split(name: str) -> tuple[str, str]:
 
 def _member_of(path: Path, names: tuple[str, ...]) -> str | None:
     """Which members are meant of an archive, under whatever name it lies; None for a file that is none of the kind."""
-    inside = [member for outer, member in map(_split, names) if path.name.lower().endswith(archives.ending(outer))]
-    return inside[0] if archives.is_archive(path.name) and inside else None
+    like = [pair for pair in map(_split, names) if path.name.lower().endswith(archives.ending(pair[0]))]
+    like.sort(key=lambda pair: PurePosixPath(pair[0]).name != path.name)
+    return like[0][1] if archives.is_archive(path.name) and like else None
 
 
 def _placed(found: _Found, want: Want) -> Iterator[Placed]:

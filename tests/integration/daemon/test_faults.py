@@ -181,7 +181,7 @@ def test_a_corrupt_checkpoint_holds_its_jobs_and_others_go_on(node, tools):
 
 
 def test_missing_rows_hold_the_job_until_they_are_prepared(node, real_rows: Path):
-    held, good = node.dispatch(only_datasets=["mmlu", "demo_arith"], limit=5)
+    held, good = node.dispatch(only_datasets=["mmlu", "demo_arith"], only_jobs=["multi_choice_plain", "free_response"], limit=5)
     if node.job(held)["benchmark"] != "mmlu":
         held, good = good, held
     assert node.job(held)["reason"] == "data-missing"
@@ -195,7 +195,7 @@ def test_rows_that_are_damaged_after_planning_hold_the_job(node, real_rows: Path
     node.cli("data", "prepare", "mmlu", "--from", str(real_rows / "mmlu"))
     path = node.home / "data" / "mmlu" / "test.jsonl"
     path.write_bytes(path.read_bytes()[:-100])
-    (name,) = node.dispatch(only_datasets=["mmlu"], limit=5)
+    (name,) = node.dispatch(only_datasets=["mmlu"], only_jobs=["multi_choice_plain"], limit=5)
     job = node.wait_for_state(name, "held", "done")
     assert job["state"] == "held"
     assert "sha256" in job["detail"]

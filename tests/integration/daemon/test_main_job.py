@@ -191,7 +191,7 @@ def raw(path, request: bytes) -> bytes:
 
 def test_rows_that_were_replaced_are_not_mixed(node, real_rows):
     node.cli("data", "prepare", "mmlu", "--from", str(real_rows / "mmlu"))
-    (name,) = node.dispatch(only_datasets=["mmlu"], limit=300)
+    (name,) = node.dispatch(only_datasets=["mmlu"], only_jobs=["multi_choice_plain"], limit=300)
     node.wait_until_some(name, 10)
     node.api.post("/v1/stop", {"jobs": [name]})
     path = node.home / "data" / "mmlu" / "manifest.json"

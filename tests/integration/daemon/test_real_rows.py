@@ -19,8 +19,8 @@ def prepared(node, real_rows: Path):
 
 
 def test_every_real_benchmark_gets_a_score(prepared):
-    jobs = prepared.dispatch(only_datasets=["mmlu", "arc_challenge"], limit=24)
-    jobs += prepared.dispatch(only_datasets=["gsm8k", "math_500"], limit=6, settings=SHORT)
+    jobs = prepared.dispatch(only_datasets=["mmlu", "arc_challenge"], only_jobs=["multi_choice_plain"], limit=24)
+    jobs += prepared.dispatch(only_datasets=["gsm8k", "math_500"], only_jobs=["free_response"], limit=6, settings=SHORT)
     for name in jobs:
         job = prepared.wait_for_state(name, "done", "failed", timeout_s=150)
         assert job["state"] == "done", job
@@ -34,7 +34,7 @@ def test_every_real_benchmark_gets_a_score(prepared):
 
 def test_two_stage_samples_hold_both_stages_and_survive_a_dead_engine(prepared, tools):
     settings = SHORT | {"cot.temperature": "1.0", "k": "6"}
-    (name,) = prepared.dispatch(only_datasets=["gsm8k"], limit=12, settings=settings)
+    (name,) = prepared.dispatch(only_datasets=["gsm8k"], only_jobs=["free_response"], limit=12, settings=settings)
     for stages in (20, 80):
         tools.wait_for(
             lambda s=stages: (j := prepared.job(name)).get("stages_done", 0) >= s or j["state"] == "done",
@@ -47,7 +47,7 @@ def test_two_stage_samples_hold_both_stages_and_survive_a_dead_engine(prepared, 
     lines = prepared.stage_lines(name)
     assert len(lines) == len(set(lines)) == 12 * 6 * 2
     disturbed = prepared.answers_of(name)
-    (again,) = prepared.dispatch(only_datasets=["gsm8k"], limit=12, settings=settings, overwrite=True)
+    (again,) = prepared.dispatch(only_datasets=["gsm8k"], only_jobs=["free_response"], limit=12, settings=settings, overwrite=True)
     prepared.wait_for_state(again, "done", timeout_s=150)
     assert prepared.answers_of(again) == disturbed, "a stage that was sent again as ids differs from one that went on"
     first, second = prepared.samples(name)[0]["stages"]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rwkv_data import registry
+from rwkv_data import metrics, registry
 from rwkv_data.benchmark import Answer, Benchmark, Kind
 from rwkv_data.shapes import choice_arc, choice_bbh, choice_hellaswag
 from rwkv_data.stage import Row
@@ -58,9 +58,10 @@ manager, found = TaskManager(include_path=folder, include_defaults=False), {}
 for shots, tasks in json.load(open(f"{folder}/runs.json")).items():
     result = lm_eval.simple_evaluate(
         model=GivenLM(), tasks=tasks, task_manager=manager, num_fewshot=None if shots == "own" else int(shots),
-        bootstrap_iters=0, log_samples=True)
+        bootstrap_iters=100, log_samples=True)
     for task, samples in result["samples"].items():
         found[f"{task}/{shots}"] = sorted(samples, key=lambda sample: sample["doc_id"])
+        found[f"{task}/{shots}/results"] = result["results"][task]
 json.dump(found, open(f"{folder}/found.json", "w"), default=str)
 """
 
@@ -75,7 +76,6 @@ class Task(NamedTuple):
     rows: list[Row]
     pool: list[Row]
     runs: tuple[str, ...]
-    more: str = ""
 
 
 def likelihood(context: str, continuation: str) -> tuple[float, bool]:
@@ -166,7 +166,7 @@ def hellaswag_task(data: Path) -> Task:
     """The copies have the joined text alone: both sides get the halves that we tell apart."""
     benchmark = registry.load("hellaswag")
     lines = (data / "hellaswag" / "hellaswag_val_500_en.jsonl").read_text().splitlines()
-    docs = [_hellaswag_doc(json.loads(line)) for line in lines]
+    docs = [_hellaswag_doc(json.loads(line)) for line in lines[: 2 * EACH]]
     made = {
         "activity_label": "Cutting [the] lawn",
         "ctx_a": " A man  mows. [header] How to mow [title] Begin.   Now",
@@ -229,8 +229,8 @@ def tasks(real_rows) -> dict[str, Task]:
 
 
 @pytest.fixture(scope="module")
-def harness(tasks, tmp_path_factory) -> dict[str, list[dict[str, Any]]]:
-    """The harness's samples by task and number of examples."""
+def harness(tasks, tmp_path_factory) -> dict[str, Any]:
+    """The harness's samples, and its results, by task and number of examples."""
     folder = tmp_path_factory.mktemp("harness")
     runs: dict[str, list[str]] = {}
     for task in tasks.values():
@@ -249,7 +249,7 @@ def harness(tasks, tmp_path_factory) -> dict[str, list[dict[str, Any]]]:
     command = [sys.executable, "-c", SCRIPT, str(folder)]
     run = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500, check=False)
     assert run.returncode == 0, run.stderr[-9000:]
-    found: dict[str, list[dict[str, Any]]] = json.loads((folder / "found.json").read_text())
+    found: dict[str, Any] = json.loads((folder / "found.json").read_text())
     return found
 
 
@@ -280,17 +280,22 @@ def test_scored_texts_and_measures_are_the_harness_s(tasks, harness, name: str, 
     kind = task.benchmark.kinds[kind_name]
     ours = asked(task, kind, shots)
     assert len(ours) == len(samples) > 2
+    values = []
     for (row, prompt), sample in zip(ours, samples, strict=True):
         choices = kind.stages[0].choices(row)
         assert sample["arguments"] == [[prompt, choice] for choice in choices]
         scores = [likelihood(prompt, choice) for choice in choices]
         grade = kind.grade(row, Answer(logprobs=tuple(s for s, _ in scores), greedy=tuple(g for _, g in scores)))
         assert grade.value == sample["acc"]
+        values.append(grade.value)
         if "acc_norm" in grade.parts:
             assert grade.parts["acc_norm"] == sample["acc_norm"]
         if name == "lambada":
             assert grade.parts["logprob"] == pytest.approx(sample["perplexity"])
             assert grade.parts["words"] == 1
+    results, estimate = harness[f"ours_{name}/{shots}/results"], metrics.estimate(values)
+    assert estimate.value == pytest.approx(results["acc,none"])
+    assert estimate.stderr == pytest.approx(results["acc_stderr,none"])
 
 
 @pytest.mark.parametrize("name", choice_bbh.SHA256)

@@ -50,7 +50,6 @@ FILES = [
 def test_every_real_file_is_read(real_rows, folder: str, name: str, count: int, field: str) -> None:
     raw = local.open_rows(real_rows / folder, (name,), "test")
     rows = [row for _, row in raw.placed]
-    # The test split of C-Eval is the one whose labels are hidden; one accountant's question lacks nothing else.
     assert len(rows) == count
     assert all(field in row for row in rows)
     assert raw.revision.startswith("sha256:")

@@ -6,12 +6,13 @@ import json
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from rwkv_daemon.judge.cache import FileCache, MemoryCache
 from rwkv_daemon.judge.calibrate import calibrate
+from rwkv_daemon.judge.limits import Window
 from rwkv_daemon.judge.service import JudgeTask
 from rwkv_data.answer import Answer
 from rwkv_data.judges import RULES
@@ -116,9 +117,9 @@ async def test_hanging_dripping_and_cut_connections_are_tried_again(
         started = time.monotonic()
         (outcome,) = await running.judge(1)
     assert outcome.status == "judged"
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10
     counts = running.service.stats().endpoints[0].counts
-    assert counts["failed" if "cut" in behaviour else "timeout"] == 1
+    assert counts["failed" if "cut" in behaviour else "timeout"] >= 1
 
 
 @pytest.mark.parametrize(
@@ -303,29 +304,43 @@ async def test_a_moderated_prompt_does_not_take_the_keys_out(kit: Any, judge: An
     assert running.events == []
 
 
+class Noted(Window):
+    """A window that notes when what was sent: times at the server shift with the machine's load."""
+
+    sent: ClassVar[list[tuple[float, float]]] = []
+
+    def add(self, now: float, amount: float) -> list[float]:
+        self.sent.append((now, amount))
+        return super().add(now, amount)
+
+
+def most_within(sent: list[tuple[float, float]], span: float) -> float:
+    """The most of some amounts that lie within any span."""
+    return max(sum(amount for at, amount in sent if start <= at < start + span) for start, _ in sent)
+
+
 async def test_requests_per_minute_hold(kit: Any, judge: Any) -> None:
-    speed = 60.0
-    async with kit.judging(kit.endpoint(judge, requests_per_min=20, concurrency=50), speed=speed) as running:
+    Noted.sent.clear()
+    async with kit.judging(kit.endpoint(judge, requests_per_min=20, concurrency=50), speed=60.0) as running:
+        running.service.exchange.pool.keys[0].requests = Noted(20)
         started = time.monotonic()
         await running.judge(70)
-        elapsed = time.monotonic() - started
-    times = [asked.at for asked in judge.asked]
-    assert most_within(times, 60 / speed - 0.1) <= 20
-    assert 3.0 <= elapsed < 6.0
+    assert len(judge.asked) == len(Noted.sent) == 70
+    assert most_within(Noted.sent, 60.0) == 20
+    assert time.monotonic() - started >= 3.0
 
 
 async def test_tokens_per_minute_hold(kit: Any, judge: Any) -> None:
-    speed = 60.0
+    """What is reserved is the most a request may take; what was not used is given back when the reply is there."""
     usage = {"prompt_tokens": 900, "completion_tokens": 100}
     judge.behave = lambda _: kit.Do(usage=usage, delay_s=0.005)
-    async with kit.judging(kit.endpoint(judge, tokens_per_min=10_000, concurrency=4), speed=speed) as running:
+    async with kit.judging(kit.endpoint(judge, tokens_per_min=10_000, concurrency=4), speed=60.0) as running:
+        started = time.monotonic()
         await running.judge(30)
-    assert most_within([asked.at for asked in judge.asked], 60 / speed - 0.1) <= 10
-
-
-def most_within(times: list[float], span: float) -> int:
-    """The most of some times that lie within any span."""
-    return max(sum(start <= at < start + span for at in times) for start in times)
+        counted = running.service.exchange.pool.keys[0].tokens
+        assert counted.total <= 10_000
+    assert time.monotonic() - started >= 2.0
+    assert 1000 in {entry[1] for entry in counted.entries}
 
 
 async def test_nothing_is_paid_twice(kit: Any, judge: Any, tmp_path: Path) -> None:
@@ -389,6 +404,50 @@ async def test_a_cache_that_cannot_be_written_costs_no_verdict(kit: Any, judge: 
         outcomes = await running.judge(2)
     assert {outcome.status for outcome in outcomes} == {"judged"}
     assert [event.kind for event in running.events] == ["cache", "cache"]
+
+
+async def test_a_slow_cache_does_not_make_anything_paid_twice(kit: Any, judge: Any) -> None:
+    class Slow(MemoryCache):
+        async def get(self, key: str) -> Any:
+            found = await super().get(key)
+            await asyncio.sleep(0.05 * len(judge.asked) + 0.05)
+            return found
+
+    async with kit.judging(kit.endpoint(judge), cache=Slow()) as running, asyncio.TaskGroup() as group:
+        work = []
+        for _ in range(10):
+            work.append(group.create_task(running.service.judge(running.task(1))))
+            await asyncio.sleep(0.013)
+        work[0].cancel()
+    assert {one.result().value for one in work[1:]} == {1.0}
+    assert len(judge.asked) == 1
+
+
+async def test_the_one_who_looks_into_the_cache_may_go(kit: Any, judge: Any) -> None:
+    class Slow(MemoryCache):
+        async def get(self, key: str) -> Any:
+            await asyncio.sleep(0.1)
+
+    async with kit.judging(kit.endpoint(judge), cache=Slow()) as running, asyncio.TaskGroup() as group:
+        looker, other = (group.create_task(running.service.judge(running.task(1))) for _ in range(2))
+        alone = group.create_task(running.service.judge(running.task(2)))
+        await asyncio.sleep(0.03)
+        looker.cancel()
+        alone.cancel()
+    assert other.result().value == 1.0
+    assert len(judge.asked) == 1
+    assert running.service.exchange.flights == {}
+
+
+async def test_a_cache_that_cannot_be_read_is_heard_of(kit: Any, judge: Any) -> None:
+    class Broken(MemoryCache):
+        async def get(self, key: str) -> Any:
+            raise OSError("no disk")
+
+    async with kit.judging(kit.endpoint(judge), cache=Broken()) as running:
+        with pytest.raises(OSError, match="no disk"):
+            await running.service.judge(running.task(1))
+    assert judge.asked == []
 
 
 async def test_a_job_that_wants_the_same_goes_on_when_the_other_is_cancelled(kit: Any, judge: Any) -> None:
@@ -497,7 +556,7 @@ async def test_the_budget_of_one_job_does_not_hold_up_another(kit: Any, judge: A
 
 async def test_wall_time_ends_a_job_without_verdicts(kit: Any, judge: Any) -> None:
     judge.behave = lambda asked: kit.Do() if asked.number < 3 else kit.Do("no", 500)
-    async with kit.judging(kit.endpoint(judge, concurrency=1), max_runtime_s=20.0, speed=20.0) as running:
+    async with kit.judging(kit.endpoint(judge, concurrency=1), max_runtime_s=60.0, speed=20.0) as running:
         outcomes = await running.judge(10)
     statuses = [outcome.status for outcome in outcomes]
     assert statuses.count("judged") == 3

@@ -176,6 +176,18 @@ def test_how_often_choices_are_asked(name: str, kind: str, repeats: int, metrics
     assert (found.repeats, found.metrics) == (repeats, metrics)
 
 
+def test_free_choice_prompt() -> None:
+    kind = registry.load("gpqa_diamond").kinds["multi_choice_cot.simple-evals"]
+    [stage] = kind.stages
+    assert stage.prompt(EVEN) == (
+        "User: Answer the following multiple choice question. The last line of your response should be of the "
+        "following format: 'Answer: $LETTER' (without quotes) where LETTER is one of ABC. Think step by step "
+        "before answering.\n\nWhich is even?\n\nA) 1\nB) 2\nC) 3\n\nAssistant:"
+    )
+    assert (stage.sampling, stage.stops) == (Sampling(max_tokens=2048), Stops(suffixes=("\nUser:",)))
+    assert (kind.grader.name, kind.default) == ("letter-v1", False)
+
+
 def test_bbh_prompt_and_stops() -> None:
     kinds = registry.load("bbh").kinds
     assert (

@@ -155,7 +155,7 @@ def line_of(loop: Any, **jobs: int) -> Line:
     for job, count in jobs.items():
         for number in range(count):
             future = loop.create_future()
-            line.add(job, Request(f"{job}{number}", Question("r", (), "", 1, 0.0), future, [job]))
+            line.add(job, Request(f"{job}{number}", Question("r", (), "", 1, 0.0), future, [job], queued=True))
     return line
 
 
@@ -198,7 +198,7 @@ def test_what_is_put_aside_comes_back_first_and_not_before_its_time(loop: Any) -
 
 def test_a_shared_request_is_taken_once(loop: Any) -> None:
     line = line_of(loop, a=1, b=1)
-    shared = Request("shared", Question("r", (), "", 1, 0.0), loop.create_future(), ["a", "b"])
+    shared = Request("shared", Question("r", (), "", 1, 0.0), loop.create_future(), ["a", "b"], queued=True)
     line.add("a", shared)
     line.add("b", shared)
     assert len(line.requests()) == 3

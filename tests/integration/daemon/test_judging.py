@@ -1,0 +1,182 @@
+"""Jobs that need a judge, grading again, and searches, with a benchmark of the operator's own and a judge on loopback."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+spec = importlib.util.spec_from_file_location(
+    "fake_judge_of_daemon_tests", Path(__file__).parents[1] / "judge" / "fake_judge.py"
+)
+fake_judge = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = fake_judge
+spec.loader.exec_module(fake_judge)
+
+OWN = """
+from dataclasses import replace
+
+from rwkv_data.benchmark import by_name
+from rwkv_data.benchmarks.demo_arith import BENCHMARK as SUMS
+from rwkv_data.graders.judged import judged
+from rwkv_data.graders.text import EXACT
+from rwkv_data.judges import rule
+from rwkv_data.search import Search
+
+PLAIN = SUMS.default_kind
+GRADER = replace(judged(EXACT, rule("rwkv-skills-v1")), version={version!r})
+SEARCH = Search(stage="answer", grid={{"temperature": ("0", "1", "1000"), "top_p": ("1",)}}, rungs=(8, 16), keep=1.0)
+BENCHMARK = replace(
+    SUMS,
+    name="judged_sums",
+    kinds=by_name([
+        replace(PLAIN, name="free_response_judge", grader=GRADER),
+        replace(PLAIN, name="param_search_free_response", search=SEARCH, repeats=3, part="search", default=False),
+        PLAIN,
+    ]),
+)
+"""
+
+
+@pytest.fixture
+def judge():
+    with fake_judge.in_thread(fake_judge.FakeJudge()) as fake:
+        yield fake
+
+
+@pytest.fixture
+def own(node, judge, tmp_path):
+    """A node with the benchmark and the judge, restarted so that it reads both."""
+    folder = tmp_path / "config" / "rwkvctl"
+    (folder / "benchmarks").mkdir(parents=True)
+    (folder / "benchmarks" / "judged_sums.py").write_text(OWN.format(version="1"))
+    node.settings |= {
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "JUDGE_MODEL": "fake-judge-1",
+        "JUDGE_BASE_URL": judge.url,
+        "JUDGE_API_KEY": "k" * 20,
+        "CHECKER_MODEL": "fake-judge-1",
+    }
+    node.terminate()
+    return node.start()
+
+
+CHECK = json.dumps(
+    {
+        "checker_cot": "", "answer_correct": True, "instruction_following_error": False, "world_knowledge_error": False,
+        "math_error": True, "reasoning_logic_error": False, "thought_contains_correct_answer": False, "reason": "close",
+    }
+)  # fmt: skip
+
+
+def test_a_job_waits_for_its_judge_and_gets_a_score_with_it(own, judge):
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
+    settings = {"temperature": "1000"}
+    (name,) = own.dispatch(
+        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=12, settings=settings
+    )
+    job = own.wait_for_state(name, "done", "failed")
+    score = job["score"]
+    assert score["n"] == score["scored"] == 12
+    assert "unjudged" not in score
+    asked = [sample for sample in own.samples(name) if sample["judge"]]
+    assert asked, "at temperature 1000 some answers are wrong"
+    assert all(sample["value"] == 1.0 and sample["judge"]["model"] == "fake-judge-1" for sample in asked)
+    known = score["provenance"]["judge"]
+    assert known["rule"].startswith("rwkv-skills-v1")
+    assert "fake-judge-1" in known["calibration"]
+    assert (own.home / "runs" / name / "verdicts.jsonl").stat().st_size
+    assert "k" * 20 not in (own.home.parent / "daemon.log").read_text()
+    assert "fake-judge-1" in own.cli("judge", "--output", "tsv").stdout
+
+
+def test_an_outage_parks_the_job_and_a_restart_pays_nothing_twice(own, judge):
+    judge.behave = lambda _: fake_judge.Do("down", status=503)
+    (name,) = own.dispatch(
+        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8, settings={"temperature": "1000"}
+    )
+    own.wait_for_state(name, "judging")
+    assert not own.api.get("/v1/status").value["engines"][0].get("jobs")
+    own.kill()
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "False")
+    own.start()
+    first = own.wait_for_state(name, "done")
+    assert first["score"]["metrics"][first["score"]["primary"]]["value"] is not None
+    assert "unjudged" not in first["score"]
+
+
+def test_what_the_judge_cannot_do_holds_the_score_back_until_it_is_graded_again(own, judge):
+    judge.behave = lambda _: fake_judge.Do("neither this nor that")
+    (name,) = own.dispatch(
+        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=6, settings={"temperature": "1000"}
+    )
+    held = own.wait_for_state(name, "done")["score"]
+    assert held["metrics"][held["primary"]]["value"] is None
+    assert held["unjudged"] > 0
+    assert "regrade" in held["why_null"]
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
+    engines = len(own.api.get("/v1/status").value["engines"])
+    assert "judging" in own.cli("regrade", name).stdout
+    score = own.wait_for_state(name, "done", "failed")["score"]
+    assert "unjudged" not in score
+    assert score["metrics"][score["primary"]]["value"] == 1.0
+    assert len(own.api.get("/v1/status").value["engines"]) == engines
+
+
+def test_another_grader_stands_beside_the_old_one(own, tmp_path):
+    (name,) = own.dispatch(
+        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=5, settings={"temperature": "0"}
+    )
+    own.wait_for_state(name, "done")
+    refused = own.cli("regrade", name, check=False)
+    assert "already" in refused.stdout + refused.stderr
+    file = tmp_path / "config" / "rwkvctl" / "benchmarks" / "judged_sums.py"
+    file.write_text(OWN.format(version="2"))
+    own.terminate()
+    own.start()
+    lines = len(own.stage_lines(name))
+    own.cli("regrade", name)
+    job = own.wait_for_state(name, "done")
+    assert job["score"]["provenance"]["grader_version"] == "2"
+    assert len(own.stage_lines(name)) == lines, "nothing was generated again"
+    every = own.api.get("/v1/scores", all_versions=True).value["items"]
+    assert [item["provenance"]["grader_version"] for item in every] == ["2", "1"]
+    (newest,) = own.api.get("/v1/scores").value["items"]
+    assert newest["provenance"]["grader_version"] == "2"
+
+
+def test_wrong_answers_go_to_the_checker_and_onto_the_review_list(own, judge, tools):
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "False")
+    (name,) = own.dispatch(only_datasets=["demo_arith"], limit=10, settings={"temperature": "1000"})
+    own.wait_for_state(name, "done")
+    wrong = sorted(sample["number"] for sample in own.samples(name) if sample["value"] == 0)
+
+    def listed():
+        return [item["sample"] for item in own.api.get("/v1/review", job=name).value["items"]]
+
+    tools.wait_for(lambda: listed() == wrong, 30, "the checker has looked at every wrong answer")
+    own.cli("review", "mark", str(wrong[0]), "right")
+    assert listed() == wrong[1:]
+    assert "arithmetic" in own.cli("review", "--job", name, "--output", "tsv").stdout
+    (skipped,) = own.dispatch(
+        only_datasets=["demo_arith"], limit=4, settings={"temperature": "1000"}, disable_checker=True
+    )
+    own.wait_for_state(skipped, "done")
+    assert own.api.get("/v1/review", job=skipped, every=True).value["items"] == []
+
+
+def test_a_search_drops_bad_points_early_and_its_best_is_measured_on_other_rows(own):
+    (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["param_search_free_response"])
+    job = own.wait_for_state(name, "done", "failed")
+    points = job["score"]["provenance"]["search"]["points"]
+    assert points[0]["rows"] == 120
+    assert points[2]["rows"] < 120, "temperature 1000 cannot win"
+    assert any("part=report" in line for line in job["score"]["warnings"])
+    chosen = own.api.post("/v1/search/select", {"model": job["model"], "dispatch": True}).value
+    assert chosen["settings"]["answer.temperature"] in {"0", "1"}
+    (measured,) = chosen["jobs"]
+    score = own.wait_for_state(measured, "done")["score"]
+    assert score["n"] == 180
+    assert score["metrics"]["accuracy"]["value"] > 0.5
+    assert name in own.cli("search", "select", job["model"], "--output", "tsv").stdout

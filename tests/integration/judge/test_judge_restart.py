@@ -1,0 +1,59 @@
+"""kill -9 in the middle of judging: the next process asks only what the first had not got."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+SAMPLES, CONCURRENCY = 120, 8
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from rwkv_daemon.judge.cache import FileCache
+from rwkv_daemon.judge.service import JudgeService, JudgeTask
+from rwkv_data.answer import Answer
+from rwkv_data.judges import RULES
+from rwkvctl.judge_config import EndpointConfig, JudgeConfig, checked
+
+async def main(url, cache, samples, concurrency):
+    endpoint = EndpointConfig(base_url=url, concurrency=concurrency)
+    service = JudgeService(checked(JudgeConfig(model="fake", endpoints=(endpoint,)), "test"), FileCache(Path(cache)))
+    async def deliver(task, outcome):
+        print(task.label, outcome.status, outcome.value, flush=True)
+    tasks = [JudgeTask(job="j1", row={"question": f"Q{n}", "answer": str(n)}, rule=RULES["rwkv-skills-v1"],
+                       extracted=str(n), answer=Answer(str(n)), label=str(n)) for n in range(samples)]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(service.run())
+        await service.judge_all(tasks, deliver)
+        service.stop()
+
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+"""
+
+
+def test_a_killed_process_loses_only_what_was_in_flight(kit: Any, tmp_path: Path) -> None:
+    fake = kit.FakeJudge(behave=lambda asked: kit.Do("False" if "Q7\\n" in asked.prompt else "True", delay_s=0.02))
+    with kit.fake_judge.in_thread(fake):
+        command = [sys.executable, "-c", CHILD, fake.url, str(tmp_path / "cache"), str(SAMPLES), str(CONCURRENCY)]
+        kills = 0
+        for stop_at in (15, 60):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            assert process.stdout is not None
+            for _ in range(stop_at):
+                process.stdout.readline()
+            process.send_signal(signal.SIGKILL)
+            process.wait(10)
+            process.stdout.close()
+            kills += 1
+        last = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    lines = [line.split() for line in last.stdout.splitlines()]
+    assert len(lines) == SAMPLES
+    assert {status for _, status, _ in lines} == {"judged"}
+    assert [label for label, _, value in lines if value == "0.0"] == ["7"]
+    asked = Counter(json.dumps(one.document["messages"]) for one in fake.asked)
+    assert len(asked) == SAMPLES
+    assert sum(asked.values()) <= SAMPLES + kills * CONCURRENCY

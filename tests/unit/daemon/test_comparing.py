@@ -1,0 +1,165 @@
+"""Which scores may be compared, which are chosen, and which rows pair up."""
+
+import dataclasses
+from typing import Any
+
+import msgspec
+import pytest
+
+from rwkv_daemon.comparable import decisive_differences, flat, harmless_differences
+from rwkv_daemon.comparing import Named, choose, refusal, with_verdicts
+from rwkv_daemon.pairing import Side, pair_up
+from rwkvctl.protocol.messages import ComparisonView, MetricView, ScoreView
+
+CONFIGURATION = {
+    "kind": "free_response", "profile": "p", "profile_version": 1, "repeats": 1, "seed": 42,
+    "stages": [{"name": "cot", "sampling": {"temperature": 0.3, "ban": [1, 2]}}, {"name": "answer", "sampling": {}}],
+}  # fmt: skip
+
+
+def score(job: int = 1, *, partial: bool = False, primary: str = "accuracy", **known: Any) -> ScoreView:
+    provenance = {
+        "rows_sha256": "r", "benchmark_version": 1, "grader": "g", "grader_version": "1", "grading": {},
+        "configuration": CONFIGURATION, "numerics": "fp32", "seed": 42, "limit": None,
+        "engines": [{"device": "cpu", "torch_version": "2"}],
+    } | known  # fmt: skip
+    return ScoreView(
+        job=f"j{job}", model="m", benchmark="gsm8k", kind="free_response", version=job, primary=primary,
+        metrics={primary: MetricView(value=0.5)}, n=2, rows=2, repeats=1, partial=partial, provenance=provenance,
+    )  # fmt: skip
+
+
+def changed(**stage: Any) -> dict[str, Any]:
+    first, second = CONFIGURATION["stages"]  # type: ignore[misc]
+    return CONFIGURATION | {"stages": [first | {"sampling": {"temperature": 0.3, "ban": [1, 2]} | stage}, second]}
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({}, []),
+        ({"seed": 7}, []),
+        ({"configuration": CONFIGURATION | {"seed": 7}}, []),
+        ({"rows_sha256": "s"}, ["rows_sha256: r in A, s in B"]),
+        ({"rows_sha256": ""}, ["rows_sha256: r in A, unknown in B"]),
+        ({"benchmark_version": 2}, ["benchmark_version: 1 in A, 2 in B"]),
+        ({"numerics": "fast"}, ["numerics: fp32 in A, fast in B"]),
+        ({"grader_version": "2"}, ["grader_version: 1 in A, 2 in B"]),
+        ({"grading": {"judge": "x/1"}}, ["judge: nothing in A, x/1 in B"]),
+        ({"limit": 5}, []),
+        ({"limit": 5, "partial": True}, ["limit: nothing in A, 5 in B"]),
+        ({"configuration": CONFIGURATION | {"profile": "q"}}, ["profile: p in A, q in B"]),
+        ({"configuration": CONFIGURATION | {"repeats": 4}}, ["repeats: 1 in A, 4 in B"]),
+        ({"configuration": CONFIGURATION | {"shots": {"count": 5}}}, ["shots.count: nothing in A, 5 in B"]),
+        ({"configuration": changed(temperature=1.0)}, ["stages.cot.sampling.temperature: 0.3 in A, 1.0 in B"]),
+        ({"configuration": changed(ban=[1])}, ["stages.cot.sampling.ban: [1, 2] in A, [1] in B"]),
+    ],
+)
+def test_every_field_that_forbids_a_comparison_is_named(other: dict[str, Any], told: list[str]) -> None:
+    partial = bool(other.get("partial"))
+    known = {name: value for name, value in other.items() if name != "partial"}
+    assert decisive_differences(score(), score(2, partial=partial, **known)) == told
+
+
+def test_what_does_not_matter_is_noted() -> None:
+    other = score(2, seed=7, engines=[{"device": "cuda", "torch_version": "2"}])
+    assert harmless_differences(score(), other) == ["seed: 42 in A, 7 in B", "engine device: cpu in A, cuda in B"]
+
+
+def test_rows_that_nobody_knows_are_never_the_same() -> None:
+    unknown = score(rows_sha256="")
+    assert decisive_differences(unknown, unknown) == ["rows_sha256: not known in A, unknown in B"]
+
+
+def test_flat_names() -> None:
+    assert flat({"seed": 1, "stages": [{"name": "a", "x": {"y": 1}}, {"z": []}]}) == {
+        "stages.a.x.y": 1, "stages.1.z": [],
+    }  # fmt: skip
+    assert flat(None) == {}
+
+
+def named(*views: ScoreView) -> list[Any]:
+    rows = [(int(view.job[1:]), "k", msgspec.json.encode(view).decode()) for view in views]
+    [found] = Named("m").add(rows).scores.values()
+    return found
+
+
+def test_the_newest_comparable_pair_is_chosen() -> None:
+    a = named(score(1), score(5, numerics="fast"), score(9, imported={}), score(7, partial=True))
+    b = named(score(2), score(3))
+    assert [one.job for one in a] == [5, 1, 7, 9], "ours, then whole ones, then the newest"
+    assert [one.job for one in choose(a, b)] == [1, 3]
+    assert [one.job for one in choose(a, named(score(4, numerics="exact")))] == [5, 4], "or the best ranked of each"
+
+
+def test_scores_that_say_nothing_are_not_compared() -> None:
+    null = msgspec.structs.replace(score(), metrics={"accuracy": MetricView(value=None)}, why_null="3 errors")
+    assert refusal(score(), null, [], force=True) == "B has no value: 3 errors"
+    assert refusal(score(primary="avg@4"), score(primary="pass@8"), [], force=True).endswith("unlike measures")
+    assert refusal(score(primary="avg@4"), score(primary="avg@8"), ["repeats"], force=True) == ""
+    assert refusal(score(), score(2), ["limit: 1 in A, 2 in B"], force=False).startswith("not the same in both: limit")
+
+
+def side(view: ScoreView, values: dict[int, list[float | None]], expected: str = "5", **parts: float) -> Side:
+    rows = [
+        {"row": row, "repeat": repeat, "value": value, "number": 100 * row + repeat, "expected": f"{expected}{row}",
+         "extracted": f"a{repeat}", "reason": "right", "parts": msgspec.json.encode(parts).decode()}
+        for row, own in values.items() for repeat, value in enumerate(own)
+    ]  # fmt: skip
+    return Side.of(view, rows)
+
+
+def paired(a: Side, b: Side, *, force: bool = False, flips: int = 10) -> ComparisonView:
+    view = ComparisonView(benchmark="b", kind="k", verdict="not comparable", metric=a.view.primary)
+    return pair_up(view, a, b, force=force, flips=flips)
+
+
+def test_rows_without_a_partner_need_force_and_are_counted() -> None:
+    a, b = side(score(), {0: [1], 1: [0], 2: [1]}), side(score(2), {1: [1], 2: [None], 3: [0]})
+    assert paired(a, b).why == "3 rows are in one of them only, or have no verdict in both"
+    found = paired(a, b, force=True)
+    assert (found.rows, found.left_out, found.only_b, found.forced) == (1, 3, 1, True)
+    assert paired(a, side(score(2), {7: [1]}), force=True).why == "no row is in both"
+    assert paired(a, Side(score(2)), force=True).why == "B came without samples"
+
+
+def test_row_numbers_must_mean_the_same_questions() -> None:
+    rows: dict[int, list[float | None]] = {row: [1.0] for row in range(300)}
+    ours, theirs = side(score(), rows), side(score(2, rows_sha256="other"), rows, expected="9")
+    assert paired(ours, theirs, force=True).why == (
+        "the row numbers mean other questions: 300 of 300 reference answers differ"
+    )
+    two_differ = side(score(2, rows_sha256="other"), rows)
+    for row in (3, 4):
+        two_differ.rows[row] = dataclasses.replace(two_differ.rows[row], expected="x")
+    found = paired(ours, two_differ, force=True)
+    assert (found.rows, found.left_out) == (298, 2)
+
+
+def test_flips_show_the_repeat_that_differs_and_where_to_look() -> None:
+    a, b = side(score(), {0: [1, 1], 1: [1, 1]}), side(score(2), {0: [1, 0], 1: [1, 1]})
+    [flip] = paired(a, b).flips
+    assert (flip.row, flip.value_a, flip.value_b, flip.sample_a, flip.after) == (0, 1.0, 0.5, 1, 0)
+    assert paired(a, b, flips=0).flips == ()
+
+
+def test_a_smaller_perplexity_is_better() -> None:
+    rows: dict[int, list[float | None]] = {row: [0.0] for row in range(30)}
+    a = side(score(primary="bits_per_byte"), rows, nats=50.0, bytes=100.0)
+    b = side(score(2, primary="bits_per_byte"), rows, nats=40.0, bytes=100.0)
+    found = paired(a, b)
+    assert found.lower_is_better
+    assert found.difference
+    assert found.difference.value == pytest.approx(-0.1 / 0.6931471805599453)
+    [judged] = with_verdicts([found], 0.05)
+    assert (judged.test, judged.verdict) == ("bootstrap", "better")
+
+
+def test_p_values_are_adjusted_over_what_was_compared() -> None:
+    views = [
+        ComparisonView(benchmark=name, kind="k", verdict="not comparable", p=p, difference=MetricView(value=-0.1))
+        for name, p in (("a", 0.01), ("b", 0.04), ("c", None))
+    ]
+    found = with_verdicts(views, 0.05)
+    assert [one.p_holm for one in found] == [0.02, 0.04, None]
+    assert [one.verdict for one in found] == ["worse", "worse", "not comparable"]
