@@ -300,6 +300,12 @@ def runtime_dirs(home: Path, environ: Mapping[str, str]) -> list[Path]:
     return [*folders, Path(f"/tmp/{name}-{os.getuid()}")]  # noqa: S108 - made with mode 0700
 
 
+def folders_of(variable: str, environ: Mapping[str, str] | None = None) -> list[Path]:
+    """The folders of a search path that another program's users set (NLTK_DATA)."""
+    text = (os.environ if environ is None else environ).get(variable, "")
+    return [Path(folder) for folder in text.split(os.pathsep) if folder]
+
+
 def marker(name: str, environ: Mapping[str, str] | None = None) -> str:
     """The value of one of the MARKERS, empty if it is not set."""
     assert name in MARKERS, name

@@ -1,6 +1,6 @@
 """`rwkvctl judge`: how the judge is doing, what it costs, and how far it can be trusted."""
 
-from rwkvctl import views
+from rwkvctl import judgeviews
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
@@ -18,7 +18,7 @@ def judge(context: Context) -> int:
     $ rwkvctl judge --json
     """
     answer = context.client.get("/v1/judge")
-    context.show(answer, views.judges(answer.value["judges"]))
+    context.show(answer, judgeviews.judges(answer.value["judges"]))
     for line in answer.value.get("calibrations", ()):
         context.say(f"calibration: {line}")
     return Exit.OK

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from rwkvctl import views
+from rwkvctl import judgeviews
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
@@ -23,7 +23,7 @@ def review(context: Context, *, job: str = "", every: bool = False, after: int =
     $ rwkvctl review --job j12 --every
     """
     answer = context.client.get("/v1/review", job=job, every=every or None, after=after, limit=limit)
-    context.show(answer, views.findings(answer.value["items"]))
+    context.show(answer, judgeviews.findings(answer.value["items"]))
     return Exit.OK
 
 

@@ -1,6 +1,6 @@
 """`rwkvctl search`: what a search for sampling settings found, and the point that several share as their best."""
 
-from rwkvctl import views
+from rwkvctl import judgeviews
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
@@ -19,7 +19,7 @@ def search(context: Context, job: str, *, limit: int = 20) -> int:
     $ rwkvctl search j12
     """
     answer = context.client.get("/v1/search", job=job)
-    context.show(answer, views.points(answer.value["points"][:limit]))
+    context.show(answer, judgeviews.points(answer.value["points"][:limit]))
     return Exit.OK
 
 
@@ -39,7 +39,7 @@ def search_select(context: Context, model: str, *, benchmarks: list[str] = [], d
     body = {"model": model, "benchmarks": benchmarks, "dispatch": dispatch}
     answer = context.change("/v1/search/select", body)
     reply = answer.value
-    context.show(answer, views.promotion(reply))
+    context.show(answer, judgeviews.promotion(reply))
     if reply.get("session"):
         context.say(f"session {reply['session']}: {', '.join(reply['jobs'])}")
     return Exit.OK

@@ -5,9 +5,9 @@ arXiv 2401.08190).
      "answer": "$\\{x|-2\\leq x < 1\\}$"}
 
 The catch: answers stand in dollars; 176 are no plain numbers but sets, intervals, equations of curves, words ("a
-necessary but not a sufficient condition"), several values. Two rows have it at the end of
-the question ("... answers: $\\frac{3}{10}$") and nothing in its place: here they are put right; others ask them with the
-answer and count every reply as wrong.
+necessary but not a sufficient condition"), several values. Two rows have it at the end of the question ("... answers:
+$\\frac{3}{10}$") and nothing in its place: here they are put right; others ask them with the answer and count every
+reply as wrong.
 """
 
 import re

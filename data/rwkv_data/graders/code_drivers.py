@@ -112,11 +112,11 @@ def _failed(tests: Any, number: int, kind: str, detail: str) -> Report:
 
 
 def record(candidate: Candidate, data: Mapping[str, Any]) -> Report:
-    """Outputs of a reference solution (text of the codec) and the processor time of each."""
+    """Outputs of a reference solution (text of the codec) and the processor time of each, by its own account."""
     values, seconds = [], []
-    for arguments in data["calls"]:
-        values.append(candidate.call_encoded(data["entry_point"], arguments).decode())
-        seconds.append(candidate.cpu_s)
+    for value in candidate.calls(data["entry_point"], data["calls"]):
+        values.append(value.decode())
+        seconds.append(candidate.seconds)
     return {"values": values, "seconds": seconds}
 
 
@@ -138,19 +138,22 @@ def contest(candidate: Candidate, data: Mapping[str, Any]) -> Report:
 
 
 def _compare(candidate: Candidate, data: Mapping[str, Any], accepts: Callable[[Any, int], bool]) -> Report:
-    calls = data["calls"]
-    for number, arguments in enumerate(calls):
-        try:
-            out = decode_reply(candidate.call_encoded(data["entry_point"], arguments, data["limits_s"][number]))
-        except CallFailedError as failed:
-            return _failed(calls, number, failed.kind, str(failed))
-        try:
-            accepted = accepts(out, number)
-        except RecursionError:  # deeper than the reference's output can be
-            accepted = False
-        if not accepted:
-            return _failed(calls, number, "wrong", f"{shown(decode(arguments)[0])} gives {shown(out)}")
+    calls, number = data["calls"], 0
+    try:
+        for number, text in enumerate(candidate.calls(data["entry_point"], calls, data["limits_s"])):
+            out = decode_reply(text)
+            if not _accepted(accepts, out, number):
+                return _failed(calls, number, "wrong", f"{shown(decode(calls[number])[0])} gives {shown(out)}")
+    except CallFailedError as failed:
+        return _failed(calls, number, failed.kind, str(failed))
     return {"tests": len(calls), "passed": len(calls)}
+
+
+def _accepted(accepts: Callable[[Any, int], bool], out: Any, number: int) -> bool:
+    try:
+        return accepts(out, number)
+    except RecursionError:  # deeper than the reference's output can be
+        return False
 
 
 def shown(value: Any) -> str:

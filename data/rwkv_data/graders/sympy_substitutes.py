@@ -6,7 +6,7 @@ from typing import Any
 
 Exponents = tuple[int, ...]
 _INTEGER = re.compile(r"([+-]?)(0+|[1-9][0-9]*)")
-_DECIMAL = re.compile(r"([+-]?)((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
+_DECIMAL = re.compile(r"([+-]?)((?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)")
 
 
 def number(text: str, *_: Any, **__: Any) -> Any:
@@ -25,11 +25,11 @@ def number(text: str, *_: Any, **__: Any) -> Any:
 def polynomial(symbol: Any, expression: Any, **__: Any) -> Callable[[Any], Any]:
     """What sympy's lambdify gives for a polynomial with whole coefficients. Raises ValueError for anything else."""
     from sympy import Poly
-    from sympy.polys.polyerrors import PolynomialError
+    from sympy.polys.polyerrors import BasePolynomialError
 
     try:
         coefficients = [int(value) for value in Poly(expression, symbol, domain="ZZ").all_coeffs()]
-    except (PolynomialError, TypeError) as error:
+    except (BasePolynomialError, TypeError) as error:
         raise ValueError("no polynomial with whole coefficients") from error
 
     def value(at: Any) -> Any:

@@ -7,6 +7,7 @@ that counts of sentences agree with it; the code is our own, needs no NLTK, and 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 _CLOSING = r"[)\";}\]*:@'({\[‘’“”«»?!]"  # noqa: RUF001
 _END = re.compile(rf"[.?!](?=(?P<behind>{_CLOSING}|\s+(?P<next>\S+)))")
@@ -67,9 +68,10 @@ def split(text: str, model: Model) -> list[str]:
 
 
 def _spans(text: str, model: Model) -> Iterator[tuple[int, int]]:
+    """Exclamation and question marks always end a sentence; a period has to be looked at with its neighbours."""
     start = 0
     for match, word_start in _candidates(text):
-        if _breaks(text[word_start : match.end()] + match["behind"], model):
+        if match[0] != "." or _breaks(text[word_start : match.end()] + match["behind"], model):
             yield start, match.end()
             start = match.start("next") if match["next"] else match.end()
     yield start, len(text.rstrip())
@@ -80,7 +82,9 @@ def _candidates(text: str) -> Iterator[tuple[re.Match[str], int]]:
     last: tuple[re.Match[str], int] | None = None
     start = stop = 0
     for match in _END.finditer(text):
-        blank = max(text.rfind(blank, stop, match.start()) for blank in _BLANKS)
+        blank = match.start() - 1
+        while blank > stop and text[blank] not in _BLANKS:
+            blank -= 1
         word_start = blank + 1 if blank > stop else start
         if last and last[0].start() <= word_start:
             yield last
@@ -105,9 +109,12 @@ def _realigned(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, i
 def _breaks(context: str, model: Model) -> bool:
     """Whether a sentence ends inside this short stretch (not merely with it)."""
     tokens = [_classified(word, model) for line in context.split("\n") for word in _WORD.findall(line)]
-    for token, behind in zip(tokens, tokens[1:], strict=False):
-        _reconsider(token, behind, model)
-    return any(token.ends for token in tokens[:-1])
+    for token, behind in pairwise(tokens):
+        if token.text.endswith("."):
+            _reconsider(token, behind, model)
+        if token.ends:
+            return True
+    return False
 
 
 def _classified(word: str, model: Model) -> _Token:
@@ -115,9 +122,9 @@ def _classified(word: str, model: Model) -> _Token:
     token = _Token(word)
     if word in {".", "?", "!"}:
         token.ends = True
-    elif re.fullmatch(r"\.\.+", word):
-        token.ellipsis = True
-    elif word.endswith(".") and not word.endswith(".."):
+    elif word.endswith(".."):
+        token.ellipsis = not word.strip(".")
+    elif word.endswith("."):
         stem = word[:-1].lower()
         token.abbreviation = stem in model.abbreviations or stem.rpartition("-")[2] in model.abbreviations
         token.ends = not token.abbreviation
@@ -126,8 +133,6 @@ def _classified(word: str, model: Model) -> _Token:
 
 def _reconsider(token: _Token, behind: _Token, model: Model) -> None:
     """Second pass: collocations, abbreviations, then initials and ordinal numbers, seen with the word behind."""
-    if not token.text.endswith("."):
-        return
     kind, initial = token.type_without_period, _INITIAL.match(token.text) is not None and len(token.text) == 2
     if (kind, behind.type_as_start) in model.collocations:
         token.ends, token.abbreviation = False, True

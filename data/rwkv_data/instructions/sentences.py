@@ -7,13 +7,13 @@ the version of every grader that counts sentences.
 """
 
 import functools
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from rwkv_data.instructions import punkt
+from rwkvctl import config
 
 _TITLES = "adm brig capt cmdr col cpl dr fr gen gov hon lt maj messrs mr mrs ms mt prof rep rev sen sgt sr jr st supt"
 _FIRMS = "bros cie co corp inc ltd plc dept univ assn"
@@ -56,7 +56,7 @@ def _lines(path: Path) -> list[str]:
 
 def _nltk_folders() -> Iterator[Path]:
     """Where NLTK looks for its data, in its order."""
-    yield from (Path(folder) for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder)
+    yield from config.folders_of("NLTK_DATA")
     yield Path.home() / "nltk_data"
     yield from (Path(sys.prefix, *tail, "nltk_data") for tail in ((), ("share",), ("lib",)))
     yield from (Path(root, "nltk_data") for root in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib"))
@@ -73,9 +73,10 @@ def current() -> punkt.Model:
     return BUNDLED
 
 
-def split(text: str) -> list[str]:
-    """The sentences of a text."""
-    return punkt.split(text, current())
+@functools.lru_cache(maxsize=32)
+def split(text: str) -> tuple[str, ...]:
+    """The sentences of a text. The rules of a prompt ask for those of the same few texts again and again."""
+    return tuple(punkt.split(text, current()))
 
 
 def splitter() -> str:

@@ -9,11 +9,7 @@ false says so at its end.
 from typing import Final
 
 from rwkv_data.benchmark import Kind, Row, Shots, Stage
-
-try:  # TEMPORARY
-    from rwkv_data.graders import qwen_math as grader
-except ImportError:
-    from rwkv_data.graders import math as grader
+from rwkv_data.graders import qwen_math as grader
 from rwkv_data.profiles import QWEN_MATH
 from rwkv_data.profiles.maths_examples import Examples
 from rwkvctl.protocol.engine import Sampling, Stops

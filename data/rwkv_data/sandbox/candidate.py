@@ -12,6 +12,7 @@ import io
 import os
 import sys
 import threading
+import time
 import traceback
 import types
 from typing import Any, NoReturn
@@ -116,7 +117,7 @@ def _loaded(source: bytes, namespace: dict[str, Any]) -> bytes:
             exec(compile(piece, "<answer>", "exec"), namespace)  # noqa: S102  # this is the sandbox
     except BaseException as error:  # noqa: BLE001  # told to the caller
         return _failure(error)
-    return b"+null"
+    return b"+0\nnull"
 
 
 def _answer(request: bytes, namespace: dict[str, Any]) -> bytes:
@@ -124,7 +125,9 @@ def _answer(request: bytes, namespace: dict[str, Any]) -> bytes:
     name, _, text = request.partition(b"\n")
     try:
         arguments, keywords = decode(text, namespace)
-        return b"+" + encode(_find(name.decode(), namespace)(*arguments, **keywords)).encode()
+        function, begun = _find(name.decode(), namespace), time.process_time()
+        value = function(*arguments, **keywords)
+        return f"+{time.process_time() - begun:.6f}\n{encode(value)}".encode()
     except UnreadableError as error:
         return _failure(NameError(str(error)))
     except BaseException as error:  # noqa: BLE001  # told to the caller, SystemExit and all

@@ -11,8 +11,10 @@ import importlib
 import json
 import os
 import struct
+import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from rwkv_data.sandbox.codec import UnreadableError, decode, encode
@@ -21,12 +23,21 @@ from rwkv_data.sandbox.frames import BrokenFrameError, read_all, read_exactly, r
 REPLIES, CALLS, CLOCK, DATA, RESULT = 3, 4, 5, 6, 7
 MOST_REPLY_BYTES = 1 << 26
 
-# To the zygote: begin a call of so many processor seconds, or one of these. From it: seconds used, and an ENDING.
-BEGIN = struct.Struct("d")
-END, LOST = -1.0, -2.0
-SPENT = struct.Struct("dB")
+# To the zygote: the next call may take so many processor seconds, or: what has become of the candidate? The answer to
+# that: an ENDING.
+ALLOW = struct.Struct("d")
+LOST = -1.0
+ENDING = struct.Struct("B")
 ALIVE, OUT_OF_CPU, OUT_OF_WALL, DIED = range(4)
-_ENDINGS = {OUT_OF_CPU: "timeout", OUT_OF_WALL: "timeout", DIED: "killed"}
+_ENDINGS = {
+    OUT_OF_CPU: ("timeout", "out of processor time"),
+    OUT_OF_WALL: ("timeout", "out of time, asleep"),
+    DIED: ("killed", "the process ended"),
+}
+# Calls that may be under way at once: as many as surely fit into a pipe, so that writing them never has to wait
+_MOST_WAITING, _PIPE_BYTES = 256, 1 << 15
+# The zygote hears of the next call at most so often: that much more than its limit a call can take
+_TELL_EVERY_S = 0.02
 
 Driver = Callable[["Candidate", Any], Mapping[str, Any]]
 
@@ -43,61 +54,93 @@ class CallFailedError(BaseException):
 
 
 class Candidate:
-    """The answer, in its own process. `budget_s`: what is left of its processor time; `cpu_s`: what the last call took.
+    """The answer, in its own process.
 
-    `failure` is the first reason that ended it for good; from then on every call fails with it.
+    `failure` is what ended it for good; from then on every call fails with it. `seconds` is the processor time that the
+    last call took, by its own account: good for a reference solution, worth nothing from an answer.
     """
 
-    def __init__(self, budget_s: float) -> None:
-        self.budget_s = budget_s
-        self.cpu_s = 0.0
+    def __init__(self) -> None:
+        self.seconds = 0.0
         self.failure: CallFailedError | None = None
         self.starved = False
+        self._limit_s, self._told = 0.0, 0.0
 
-    def load(self, cpu_s: float | None = None) -> None:
+    def load(self) -> None:
         """Wait until its code has been executed. Raises CallFailedError."""
-        self._value(self._timed(None, cpu_s))
+        self._value(self._reply())
 
     def call(self, name: str, arguments: Sequence[object], keywords: Mapping[str, object]) -> Any:
-        """The value of one call, within what is left of the budget. Raises CallFailedError."""
-        return decode_reply(self.call_encoded(name, encode((tuple(arguments), dict(keywords)))))
+        """The value of one call. Raises CallFailedError."""
+        self._send(f"{name}\n{encode((tuple(arguments), dict(keywords)))}".encode())
+        return decode_reply(self._value(self._reply()))
 
-    def call_encoded(self, name: str, arguments: str, cpu_s: float | None = None) -> bytes:
-        """The same, within a limit of processor seconds, for text of the codec; returns the value's text."""
-        return self._value(self._timed(f"{name}\n{arguments}".encode(), cpu_s))
+    def calls(self, name: str, arguments: Sequence[str], limits_s: Sequence[float] = ()) -> Iterator[bytes]:
+        """The values (text of the codec) of many calls of one function, each within a limit of processor seconds.
 
-    def _timed(self, request: bytes | None, cpu_s: float | None) -> bytes:
-        """One exchange, under the zygote's watch."""
+        The next ones are on their way while a value is looked at. Raises CallFailedError for the call that failed.
+        """
+        waiting: deque[int] = deque()
+        sent = 0
+        for number in range(len(arguments)):
+            if limits_s:
+                self._allow(limits_s[number])
+            while sent < len(arguments) and _fits(waiting, len(name) + len(arguments[sent])):
+                request = f"{name}\n{arguments[sent]}".encode()
+                self._send(request)
+                waiting.append(len(request))
+                sent += 1
+            waiting.popleft()
+            yield self._value(self._reply())
+
+    def _allow(self, limit_s: float) -> None:
+        """Tell the zygote the limit of the call that is next."""
+        now = time.monotonic()
+        if limit_s != self._limit_s or now - self._told > _TELL_EVERY_S:
+            self._limit_s, self._told = limit_s, now
+            os.write(CLOCK, ALLOW.pack(limit_s))
+
+    def _send(self, request: bytes) -> None:
         if self.failure:
             raise self.failure
-        os.write(CLOCK, BEGIN.pack(max(0.0, min(cpu_s or self.budget_s, self.budget_s))))
         try:
-            if request is not None:
-                write_frame(CALLS, request)
-            reply = read_frame(REPLIES, MOST_REPLY_BYTES)
+            write_frame(CALLS, request)
         except BrokenFrameError as error:
             raise self._lost(str(error)) from None
-        self._spend(END)
-        return reply
 
-    def _spend(self, message: float) -> int:
-        os.write(CLOCK, BEGIN.pack(message))
-        self.cpu_s, ending = SPENT.unpack(read_exactly(CLOCK, SPENT.size))
-        self.budget_s -= self.cpu_s
-        return int(ending)
+    def _reply(self) -> bytes:
+        try:
+            return read_frame(REPLIES, MOST_REPLY_BYTES)
+        except BrokenFrameError as error:
+            raise self._lost(str(error)) from None
 
     def _lost(self, text: str) -> CallFailedError:
-        ending = self._spend(LOST)
+        os.write(CLOCK, ALLOW.pack(LOST))
+        (ending,) = ENDING.unpack(read_exactly(CLOCK, ENDING.size))
         self.starved = ending == OUT_OF_WALL
-        texts = {OUT_OF_CPU: "out of processor time", OUT_OF_WALL: "out of time, asleep", DIED: "the process ended"}
-        self.failure = CallFailedError(_ENDINGS.get(ending, "killed"), texts.get(ending, text), "")
+        kind, why = _ENDINGS.get(ending, ("killed", text))
+        self.failure = CallFailedError(kind, why, "")
         return self.failure
 
     def _value(self, reply: bytes) -> bytes:
+        head, _, text = reply.partition(b"\n")
         if reply[:1] == b"+":
-            return reply[1:]
-        name, _, text = reply[1:].decode(errors="replace").partition("\n")
-        raise CallFailedError("memory" if name == "MemoryError" else "raised", name or "nothing", text)
+            self.seconds = _seconds(head[1:])
+            return text
+        name = head[1:].decode(errors="replace") or "nothing"
+        raise CallFailedError("memory" if name == "MemoryError" else "raised", name, text.decode(errors="replace"))
+
+
+def _fits(waiting: deque[int], size: int) -> bool:
+    """Whether one more request can be written without waiting for the candidate; one alone always may."""
+    return not waiting or (len(waiting) < _MOST_WAITING and sum(waiting) + len(waiting) * 4 + size < _PIPE_BYTES)
+
+
+def _seconds(text: bytes) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
 def decode_reply(text: bytes) -> Any:
@@ -115,9 +158,9 @@ def find(name: str) -> Driver:
     return found
 
 
-def main(driver: Driver, budget_s: float) -> NoReturn:
+def main(driver: Driver) -> NoReturn:
     """Run a driver and write its report."""
-    candidate = Candidate(budget_s)
+    candidate = Candidate()
     try:
         data = decode(read_all(DATA))
         candidate.load()

@@ -8,7 +8,6 @@ It is process 1 of its namespace: when it goes, every guest goes. It goes when t
 import gc
 import importlib
 import json
-import math
 import os
 import select
 import signal
@@ -38,18 +37,22 @@ class CallerGoneError(Exception):
 
 @dataclass(slots=True)
 class Watch:
-    """One guest and its deadlines: processor seconds of its own clock, seconds of the monotonic clock."""
+    """One guest and its deadlines: processor seconds of its own clock, seconds of the monotonic clock.
+
+    `cpu_limit` is for the whole of it, `cpu_end` at most that: where the present call has to be done.
+    """
 
     pid: int
-    cpu_end: float
+    cpu_limit: float
     wall_end: float
-    started_s: float = 0.0  # processor time at the beginning of the present call
     ending: int = driver.ALIVE
     status: int = 0
     cpu_s: float = 0.0
+    cpu_end: float = field(init=False)
     handle: int = field(init=False)
 
     def __post_init__(self) -> None:
+        self.cpu_end = self.cpu_limit
         self.handle = os.pidfd_open(self.pid)
 
     def used(self) -> float:
@@ -86,9 +89,9 @@ class Watch:
         self.cpu_s = max(self.cpu_s, usage.ru_utime + usage.ru_stime)
         os.close(self.handle)
 
-    def report(self, cpu_limit_s: float) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """For the caller. The kernel's own processor limit counts as ours."""
-        if self.ending == driver.DIED and os.WIFSIGNALED(self.status) and self.cpu_s >= cpu_limit_s:
+        if self.ending == driver.DIED and os.WIFSIGNALED(self.status) and self.cpu_s >= self.cpu_limit:
             self.ending = driver.OUT_OF_CPU
         return {"ending": self.ending, "status": self.status, "cpu_s": self.cpu_s}
 
@@ -140,13 +143,12 @@ class Zygote:
         names = candidate.preamble(request["preamble"])
         program = self._start(lambda: candidate.run_script(names), [standard_input, output, errors, code], request)
         self._watch([program])
-        return {"guests": [program.report(request["limits"]["cpu_s"])]}
+        return {"guests": [program.report()]}
 
     def _check(self, request: dict[str, Any], files: list[int]) -> dict[str, Any]:
         """Two guests: the candidate, and the driver that calls it. Each gets its own files only."""
         code, data, result = files
         drive, names = driver.find(request["driver"]), candidate.preamble(request["preamble"])
-        limits = request["limits"]
         (calls, call), (reply, replies) = os.pipe(), os.pipe()
         clock, driver_clock = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         null = [self._null] * 3
@@ -154,7 +156,7 @@ class Zygote:
         try:
             watches.append(self._start(lambda: candidate.serve_calls(names), [*null, calls, replies, code], request))
             own = [*null, reply, call, driver_clock.fileno(), data, result]
-            watches.append(self._start(lambda: driver.main(drive, limits["cpu_s"]), own, request, drives=True))
+            watches.append(self._start(lambda: driver.main(drive), own, request, drives=True))
         except BaseException:
             for watch in watches:
                 watch.kill(driver.DIED)
@@ -165,7 +167,7 @@ class Zygote:
             driver_clock.close()
         with clock:
             self._watch(watches, clock)
-        return {"guests": [watch.report(limits["cpu_s"]) for watch in watches]}
+        return {"guests": [watch.report() for watch in watches]}
 
     def _start(
         self, main: Callable[[], None], descriptors: list[int], request: dict[str, Any], *, drives: bool = False
@@ -203,21 +205,16 @@ class Zygote:
 
 def _keep_time(clock: socket.socket, watch: Watch) -> bool:
     """Do what the driver asks about the candidate's time; False once it has nothing more to ask."""
-    message = clock.recv(driver.BEGIN.size)
-    if len(message) < driver.BEGIN.size:
+    message = clock.recv(driver.ALLOW.size)
+    if len(message) < driver.ALLOW.size:
         return False
-    (seconds,) = driver.BEGIN.unpack(message)
-    if seconds >= 0:
-        watch.started_s = watch.used()
-        watch.cpu_end = watch.started_s + seconds
-        watch.wall_end = time.monotonic() + wall_for(seconds)
-        return True
+    (seconds,) = driver.ALLOW.unpack(message)
     if seconds == driver.LOST:
         _settle(watch)
+        clock.send(driver.ENDING.pack(watch.ending))
     else:
-        watch.look()
-        watch.cpu_end = watch.wall_end = math.inf
-    clock.send(driver.SPENT.pack(watch.used() - watch.started_s, watch.ending))
+        watch.cpu_end = min(watch.used() + seconds, watch.cpu_limit)
+        watch.wall_end = time.monotonic() + wall_for(seconds)
     return True
 
 

@@ -1,5 +1,6 @@
-"""The maths grader's process: verdicts, and everything that can go wrong in it."""
+"""The maths graders' process: verdicts, what it gave up, what it refuses, and everything that can go wrong in it."""
 
+import json
 import os
 import sys
 import threading
@@ -10,23 +11,53 @@ from pathlib import Path
 import pytest
 
 from rwkv_data import registry
-from rwkv_data.benchmark import Answer
-from rwkv_data.graders.math import MathWorker
+from rwkv_data.answer import Answer
+from rwkv_data.graders import math, minerva_ocw, olympiad
+from rwkv_data.graders.extract import of_box
+from rwkv_data.graders.math import MathWorker, decided
+from rwkv_data.graders.math_process import Overrun, Process, WorkerGone
 
 HALF = {"question": "Q", "answer": "\\frac{1}{2}"}
-FIVE = {"question": "Q", "answer": "5"}
+FIVE = {"question": "Q", "answer": "x^2+5"}
 DIES = "import sys; print('{\"ready\": {}}', flush=True); sys.stdin.readline()"
+SPINS = "import signal, sys; print('{\"ready\": {}}', flush=True)\nfor line in sys.stdin: signal.setitimer(signal.ITIMER_PROF, .05)\nwhile True: pass"
+SLEEPS = "import time; print('{\"ready\": {}}', flush=True); time.sleep(600)"
 ECHO = """
 import json, os, sys
 print('{"ready": {}}', flush=True)
 for line in sys.stdin:
-    print(json.dumps({"equal": True, "read": True, "pid": os.getpid(), "environment": dict(os.environ)}), flush=True)
+    print(json.dumps({"equal": True, "read": True, "pid": os.getpid(), "environment": dict(os.environ), "task": line}), flush=True)
 """
+PAYLOADS = [
+    "__import__('os').system('touch MARK')",
+    "\\text{__import__('os').system('touch MARK')}",
+    "\\mathrm{exec}(\"open('MARK','w')\")",
+    "().__class__.__bases__[0].__subclasses__()",
+    "\\operatorname{__import__('os').system}('touch MARK')",
+    "\\operatorname{open}(MARK)",
+    "{__import__('os').system('touch MARK')}",
+    "open('MARK', 'w')",
+    "\\sum_{n=1}^{\\infty} \\frac{1}{n^2} + __import__('os').system('touch MARK')",
+    "x_{__import__('os').system('touch MARK')}",
+    "\\operatorname{gcd}(__import__('os'), 2)",
+    "f(__import__('os').system('touch MARK'))",
+    "\\begin{pmatrix} __import__('os').system('touch MARK') \\end{pmatrix}",
+    "\\frac{exec('import os')}{eval('1')}",
+    "1+2*__import__('os').getpid()",
+    "٣+١",
+    "lambda: 1",
+    "\\int_{0}^{1} __builtins__ dx",
+    "\\lim_{x \\to eval('1')} x",
+    "\\variable{__import__('os')}",
+    "\\sqrt[__import__('os')]{2}",
+    "{'a': 1}.keys()",
+    "5\x00; import os",
+]
 
 
 @pytest.fixture(scope="module")
 def worker():
-    with MathWorker(task_s=20) as opened:
+    with MathWorker(cpu_s=20) as opened:
         yield opened
 
 
@@ -38,15 +69,32 @@ def worker():
         ("\\frac{1}{2}", "\\frac{1}{2", 1),
         ("\\frac{1}{2}", "2", 0),
         ("6-5i", "5", 0),
+        ("6-5i", "-5i+6", 1),
+        ("2+2i", "2+2 i", 1),
         ("\\sqrt{7}", "7", 0),
+        ("\\sqrt{8}", "2\\sqrt{2}", 1),
         ("10{,}000", "10000", 1),
+        ("10,\\!080", "10080", 1),
         ("x^2", "y^2", 0),
+        ("x=5", "5", 1),
         ("(1,2)", "(2,1)", 0),
+        ("(1,2]", "(1,2)", 0),
+        ("[0,\\infty)", "[0, +\\infty)", 1),
+        ("1,2,3", "3,2,1", 1),
+        ("1,2,3", "1,2", 0),
+        ("\\{x|-2\\leq x < 1\\}", "[-2,1)", 1),
         ("\\text{Evelyn}", "Evelyn", 1),
         ("\\text{(C)}", "C", 1),
+        ("\\text{east}", "seat", 0),
         ("\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", 1),
+        ("\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix}2\\\\1\\end{pmatrix}", 0),
         ("50\\%", "50", 1),
-        ("5", "__import__('os').system('false')", 0),
+        ("90^\\circ", "90", 1),
+        ("5", "5.", 1),
+        (".5", "\\frac12", 1),
+        ("5", "6 \\foo 5", 0),
+        ("\\sum_{n=1}^{\\infty} \\frac{1}{n^2}", "\\frac{\\pi^2}{6}", 1),
+        ("x^5-x-1=0", "x^5=x+1", 1),
         ("5", "\x00", 0),
     ],
 )
@@ -55,46 +103,159 @@ def test_verdicts(worker, gold: str, answer: str, value: int) -> None:
     assert (grade.value, grade.expected) == (value, gold), grade
 
 
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_nothing_of_a_text_is_evaluated(worker, tmp_path, payload: str) -> None:
+    """No payload is right, none leaves a mark, and the worker that read it goes on."""
+    mark = tmp_path / "mark"
+    tmp_path.chmod(0o777)
+    text = payload.replace("MARK", str(mark))
+    for gold in ("7", "x^2+5", "\\frac{1}{2}"):
+        assert worker.grade({"question": "Q", "answer": gold}, Answer(text)).value == 0.0
+    for task in ("minerva_equal", "qwen_equal"):
+        assert worker.ask(task, first=text, second="x^2+5")["equal"] is False
+    assert worker.ask("verified", gold="$x^2+5$", completion=f"The answer is ${text}$, or {text}")["equal"] is False
+    assert not mark.exists()
+    assert worker.grade(HALF, Answer("0.5")).value == 1.0
+
+
+GIVEN_UP = """
+import json, os, sys, socket
+from rwkv_data.graders import math_tasks, no_evaluation, unprivileged
+files = math_tasks.load()
+unprivileged.give_up(2 * 1024**3, [os.__file__, json.__file__, *files])
+no_evaluation.install()
+def attempt(do):
+    try:
+        do()
+    except BaseException as error:
+        return type(error).__name__
+    return "done"
+print(json.dumps({
+    "eval": attempt(lambda: eval("1+1")),
+    "exec": attempt(lambda: exec("x = 1")),
+    "compile": attempt(lambda: compile("1", "<text>", "eval")),
+    "system": attempt(lambda: os.system("true")),
+    "fork": attempt(os.fork),
+    "spawn": attempt(lambda: os.posix_spawn("/bin/true", ["true"], {})),
+    "write": attempt(lambda: open("/tmp/mark", "w")),
+    "socket": attempt(socket.socket),
+    "parse": attempt(lambda: __import__("sympy").sympify("1+1")),
+    "lambdify": attempt(lambda: __import__("sympy").lambdify([], "1")),
+    "read": attempt(lambda: open(os.__file__).close()),
+    "status": open("/proc/self/status").read(),
+    "net": open("/proc/self/net/dev").read(),
+    "environment": dict(os.environ),
+    "cwd": os.getcwd(),
+}))
+"""
+
+
+def test_what_the_worker_has_given_up() -> None:
+    import subprocess  # noqa: PLC0415  # the test's own child: the worker's steps, then a look around
+
+    paths = os.pathsep.join(str(Path(path).absolute()) for path in sys.path if path)
+    ran = subprocess.run(
+        [sys.executable, "-c", GIVEN_UP], capture_output=True, text=True, env={"PYTHONPATH": paths}, check=True, timeout=200
+    )
+    left = json.loads(ran.stdout)
+    refused = ("eval", "exec", "compile", "system", "fork", "spawn", "write", "socket", "lambdify")
+    assert {name: left[name] for name in refused} == dict.fromkeys(refused, "Refused")
+    assert left["parse"] == "SympifyError"
+    assert left["read"] == "done"
+    assert left["environment"] == {}
+    assert left["cwd"] == "/"
+    status = dict(line.split(":", 1) for line in left["status"].splitlines() if ":" in line)
+    assert status["NoNewPrivs"].strip() == "1"
+    if os.geteuid() == 0:
+        loopback_only = {line.split(":")[0].strip() for line in left["net"].splitlines()[2:]}
+        assert loopback_only <= {"lo"}
+
+
 def test_nothing_in_the_box_needs_no_process() -> None:
     with MathWorker(argv=("/does/not/exist",)) as worker:
         assert worker.grade(HALF, Answer("}\\)")).reason == "no_answer"
+        assert worker.grade(HALF, Answer("\\dfrac{1}{2}")).value == 1.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bomb", ["3^{3*10^8}", "\\binom{10^7}{5*10^6}", "10^{10^{10}}", "(" * 5000])
-def test_a_hang_is_killed_and_is_no_wrong_answer(bomb: str) -> None:
-    with MathWorker(task_s=1.0) as worker:
-        worker.compare("1", "1")
-        began = time.monotonic()
+@pytest.mark.parametrize("bomb", ["3^{3*10^8}", "\\binom{10^7}{5*10^6}", "10^{10^{10}}"])
+def test_a_hang_is_tried_twice_and_counts_as_wrong(bomb: str) -> None:
+    with MathWorker(cpu_s=0.5) as worker:
         grade = worker.grade(FIVE, Answer(bomb))
-        assert (grade.value, grade.reason) in {(None, "timeout"), (None, "error")}
-        assert time.monotonic() - began < 4
-        assert worker.grade(FIVE, Answer("\\frac{10}{2}")).value in {1.0, None}
+        assert (grade.value, grade.reason) == (0.0, "timeout"), grade
+        assert "tried twice" in grade.detail
+        assert worker.grade(FIVE, Answer("5+x^2")).value == 1.0
 
 
-def test_a_crash_is_no_wrong_answer_and_the_next_one_is_served() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("bomb", ["3^{3*10^8}", "\\binom{10^7}{5*10^6}"])
+def test_a_reference_that_is_too_slow_is_no_wrong_answer(bomb: str) -> None:
+    with MathWorker(cpu_s=0.5) as worker:
+        grade = worker.grade({"question": "Q", "answer": bomb}, Answer("x^2"))
+        assert (grade.value, grade.reason) == (None, "error")
+        assert "the reference alone" in grade.detail
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["(" * 5000, "{" * 5000, "\\sqrt{" * 900, "9" * 5000, "[" * 5000, "-" * 5000, "\\frac{1}{" * 400, "x_" * 2000])
+def test_deep_or_long_answers_are_wrong_one_way_or_another(worker, text: str) -> None:
+    grade = worker.grade(FIVE, Answer(text))
+    assert (grade.value, grade.reason) in {(0.0, "wrong"), (0.0, "timeout")}, grade
+    assert worker.grade(FIVE, Answer("5+x^2")).value == 1.0
+
+
+@pytest.mark.parametrize(("program", "cause"), [(DIES, "died"), (SPINS, "cpu")])
+def test_a_child_that_ends_twice_is_the_answers_fault(program: str, cause: str) -> None:
+    with Process(argv=(sys.executable, "-c", program)) as process:
+        with pytest.raises(WorkerGone) as gone:
+            process.ask("equal")
+        assert gone.value.cause == cause
+        with pytest.raises(Overrun):
+            process.ask_twice("equal")
+
+
+def test_a_grade_of_a_crash_counts_as_wrong_unless_the_reference_crashes_too() -> None:
     with MathWorker(argv=(sys.executable, "-c", DIES)) as worker:
-        for _ in range(2):
-            grade = worker.grade(FIVE, Answer("5"))
-            assert (grade.value, grade.reason, grade.detail) == (None, "error", "the maths grader died on this answer")
+        grade = worker.grade(FIVE, Answer("5x"))
+        assert (grade.value, grade.reason) == (None, "error")
+        assert "the reference alone" in grade.detail
+
+    def crashes(*_: object) -> tuple[bool, str]:
+        raise Overrun("tried twice: it died")
+
+    with MathWorker() as worker:
+        grade = decided(crashes, worker, FIVE, of_box("5x"))
+    assert (grade.value, grade.reason, grade.extracted) == (0.0, "timeout", "5x")
+
+
+def test_a_child_that_only_waits_is_the_machines_fault(monkeypatch) -> None:
+    monkeypatch.setattr("rwkv_data.graders.math_process.STALLED_S", 0.5)
+    monkeypatch.setattr("rwkv_data.graders.math_process._LOOK_S", 0.1)
+    with MathWorker(argv=(sys.executable, "-c", SLEEPS)) as worker:
+        began = time.monotonic()
+        grade = worker.grade(FIVE, Answer("5x"))
+        assert (grade.value, grade.reason) == (None, "error")
+        assert "no processor time" in grade.detail
+        assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("argv", [(sys.executable, "-c", "raise SystemExit(1)"), ("/does/not/exist",)])
 def test_a_child_that_cannot_start_is_no_wrong_answer(argv: tuple[str, ...]) -> None:
     with MathWorker(argv=argv) as worker:
-        grade = worker.grade(FIVE, Answer("5"))
+        grade = worker.grade(FIVE, Answer("5x"))
         assert (grade.value, grade.reason) == (None, "error")
+        assert "cannot start" in grade.detail
 
 
 @pytest.mark.slow
-def test_memory_and_files_are_limited() -> None:
+def test_memory_files_and_processes_are_limited() -> None:
     with MathWorker() as worker:
         worker.compare("1", "1")
         limits = {line[:25].strip(): line[26:].split() for line in _limits_of(worker)}
     assert limits["Max address space"][0] == str(2 * 1024**3)
-    assert limits["Max file size"][0] == "0"
-    assert limits["Max core file size"][0] == "0"
-    assert int(limits["Max cpu time"][0]) < 60
+    for name in ("Max file size", "Max core file size", "Max processes"):
+        assert limits[name][0] == "0"
+    assert limits["Max open files"][0] == "64"
     assert set(worker.versions) == {"math-verify", "latex2sympy2_extended", "sympy"}
 
 
@@ -104,17 +265,18 @@ def _limits_of(worker: MathWorker) -> list[str]:
 
 def test_the_child_is_renewed_and_sees_no_secrets(monkeypatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", "secret")
-    with MathWorker(argv=(sys.executable, "-c", ECHO), recycle_after=2) as worker:
+    with MathWorker(argv=(sys.executable, "-c", ECHO), recycle_after=2, cpu_s=7) as worker:
         replies = [worker.compare("1", "1") for _ in range(5)]
     pids = [reply["pid"] for reply in replies]
     assert [a == b for a, b in pairwise(pids)] == [True, False, True, False]
-    assert "JUDGE_API_KEY" not in replies[0]["environment"]
+    assert set(replies[0]["environment"]) - {"LC_CTYPE"} == {"PYTHONPATH", "PYTHONHASHSEED"}
+    assert json.loads(replies[0]["task"])["cpu_s"] == 7
 
 
 def test_several_threads_share_one_child(worker) -> None:
     grades = []
     threads = [
-        threading.Thread(target=lambda n=n: grades.append((n, worker.grade(FIVE, Answer(str(n))).value)))
+        threading.Thread(target=lambda n=n: grades.append((n, worker.grade(FIVE, Answer(f"{n}+x^2")).value)))
         for n in range(4, 8)
     ]
     for thread in threads:
@@ -122,6 +284,12 @@ def test_several_threads_share_one_child(worker) -> None:
     for thread in threads:
         thread.join()
     assert sorted(grades) == [(4, 0.0), (5, 1.0), (6, 0.0), (7, 0.0)]
+
+
+def test_several_functions_are_open_side_by_side() -> None:
+    assert math.GRADER.workers > 1
+    with math.GRADER.open() as one, math.GRADER.open(cpu_s=9.0) as other:
+        assert one(HALF, Answer("0.5")).value == other(HALF, Answer("2/4")).value == 1.0
 
 
 def test_closing_ends_the_child() -> None:
@@ -136,3 +304,49 @@ def test_a_kind_opens_and_closes_its_grader() -> None:
     with kind.grading() as grade:
         assert grade(HALF, Answer("0.5", ("stop_token", "stop_token"))).value == 1.0
         assert grade(HALF, Answer("0.5", ("error",))).reason == "error"
+
+
+@pytest.mark.parametrize(
+    ("row", "answer", "value"),
+    [
+        ({"answer": "1,3,5", "multiple": True}, "5, 3 and 1", 1),
+        ({"answer": "1,3,5", "multiple": True}, "5, 3", 0),
+        ({"answer": "1,3,5", "multiple": True}, "1,3,5,7", 0),
+        ({"answer": "$\\frac{1}{3},1,\\frac{1}{9}$", "multiple": True}, "1, 1/9, 1/3", 1),
+        ({"answer": "$(3,2),(-3,2)$", "multiple": True}, "(-3, 2), (3, 2)", 1),
+        ({"answer": "$(3,2),(-3,2)$", "multiple": True}, "(2,-3), (3, 2)", 0),
+        ({"answer": "$a=2$, $a=-6-4 \\sqrt{2}$", "multiple": True}, "-6-4\\sqrt{2}, 2", 1),
+        ({"answer": "$0, \\pm i \\sqrt{6}$", "multiple": True}, "-i\\sqrt{6}, 0, i\\sqrt{6}", 1),
+        ({"answer": "4.2", "tolerance": "1e-1", "unit": "%"}, "4.25\\%", 1),
+        ({"answer": "4.2", "tolerance": "1e-1"}, "\\frac{21}{5}", 1),
+        ({"answer": "4.2", "tolerance": "1e-1"}, "4.31", 0),
+        ({"answer": "$90^{\\circ}$,$60^{\\circ}$", "multiple": True, "unit": None}, "60^\\circ, 90^\\circ", 1),
+        ({"answer": "45", "unit": "minute"}, "45 minutes", 1),
+        ({"answer": "$f(x)=2 x$"}, "2x", 1),
+        ({"answer": "0.5"}, "50", 0),
+    ],
+)
+def test_lists_units_and_tolerances(worker, row: dict[str, object], answer: str, value: int) -> None:
+    grade = decided(olympiad.compare, worker, row, of_box(answer))
+    assert grade.value == value, grade
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "value"),
+    [
+        ("4.5e33", "4.5 \\times 10^{33} \\text{ erg/s}", 1),
+        ("4.5e33", "4.5 \\times 10^{32}", 0),
+        ("1.6", "\\frac{8}{5}", 1),
+        ("1.6", "1.62", 0),
+        ("-1./3", "-\\frac{1}{3}", 1),
+        ("np.arcsin(10/13)", "\\arcsin(\\frac{10}{13})", 1),
+        ("8", "8.5", 0),
+        ("0", "0", 1),
+        ("0", "0.001", 0),
+        ("e^{t} / 3", "\\frac{e^t}{3}", 1),
+        ("1.6", "__import__('os').getpid()", 0),
+    ],
+)
+def test_quantities(worker, gold: str, answer: str, value: int) -> None:
+    grade = decided(minerva_ocw.compare, worker, {"answer": gold}, of_box(answer))
+    assert grade.value == value, grade

@@ -57,7 +57,7 @@ TASKS = {
 }
 MIDDLE = 700
 MANY = 200
-"""Enough of the 5,000: the harness compiles its templates anew for every example of every question."""
+"""Enough where all rows have the same examples: the harness compiles its templates anew for each of them."""
 
 
 def aime_rows(folder: Path, real_rows: Path) -> None:
@@ -83,7 +83,7 @@ def harness(real_rows, tmp_path_factory):
     out = folder / "asked.json"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "RWKVCTL_"))}
     settings = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(folder / "hf")}
-    limits = {f"local_{name}": (20, MANY if name in {"minerva", "hendrycks"} else None) for name in TASKS}
+    limits = {f"local_{name}": (20, MANY if name in {"gsm8k_cot", "minerva", "hendrycks"} else None) for name in TASKS}
     command = [sys.executable, "-c", HARNESS, str(folder), json.dumps(limits), str(out)]
     found = subprocess.run(
         command, env=kept | settings, capture_output=True, text=True, timeout=550, check=False, cwd=folder
@@ -118,10 +118,10 @@ def prepared(real_rows, tmp_path_factory):
     ("task", "benchmark", "kind", "folder", "count"),
     [
         ("gsm8k", "gsm8k", "free_response.lm-eval", "gsm8k", 1319),
-        ("gsm8k_cot", "gsm8k", "free_response.lm-eval-cot", "gsm8k", 1319),
+        ("gsm8k_cot", "gsm8k", "free_response.lm-eval-cot", "gsm8k", MANY),
         ("minerva_500", "math_500", "free_response.lm-eval", "math_500", 500),
         ("hendrycks_500", "math_500", "free_response.lm-eval-hendrycks", "math_500", 500),
-        # A subject's task differs from the others in nothing but its rows, so one stands for all 5,000.
+        # A subject's task differs from the others in nothing but its rows, so one stands for all seven.
         ("minerva", "math_minerva", "free_response.lm-eval", "math", MANY),
         ("hendrycks", "hendrycks_math", "free_response.lm-eval", "math", MANY),
         ("aime24", "aime24", "free_response.lm-eval", "aime24", 30),

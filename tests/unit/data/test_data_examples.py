@@ -1,10 +1,11 @@
 """Every benchmark's own graded examples, and what must hold for all benchmarks."""
 
 import json
+import re
 
 import pytest
 
-from rwkv_data import registry
+from rwkv_data import measures, registry
 from rwkv_data.benchmark import Benchmark, Example
 
 BENCHMARKS = [registry.load(name) for name in registry.names()]
@@ -36,8 +37,12 @@ def test_example_gets_its_value(benchmark: Benchmark, example: Example, graders)
     benchmark.check_row(example.row)
     kind = benchmark.kinds[example.kind] if example.kind else benchmark.default_kind
     grade = graders(kind, example.row, example.answer)
-    assert (grade.value, grade.expected) == (example.value, str(example.row["answer"])), grade
-    assert grade.reason in ({"right"} if example.value else {"wrong", "no_answer"})
+    if kind.grader.judge and grade.reason == "unjudged":
+        assert example.value < 1, "what the rule accepts needs no judge"
+        return
+    assert grade.value == pytest.approx(example.value, abs=5e-3), grade
+    measured = any(measures.unit(metric) != "share" for metric in kind.metrics)
+    assert measured or grade.reason in ({"right"} if example.value == 1 else {"wrong", "no_answer"})
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
@@ -45,11 +50,10 @@ class TestEveryBenchmark:
     def test_has_examples_of_both_verdicts_for_each_kind(self, benchmark: Benchmark) -> None:
         for kind in benchmark.kinds:
             values = {example.value for example in benchmark.examples if (example.kind or kind) == kind}
-            assert {0.0, 1.0} <= values
+            assert {0.0, 1.0} <= values or measures.unit(benchmark.kinds[kind].metrics[0]) != "share"
 
     def test_has_a_source_or_makes_its_rows(self, benchmark: Benchmark) -> None:
-        assert (benchmark.source is None) == benchmark.built_in
-        assert benchmark.rows > 0
+        assert benchmark.source is None or not benchmark.built_in
         assert benchmark.built_in or benchmark.local_files
 
     def test_configuration_is_plain_json_and_says_all_limits(self, benchmark: Benchmark) -> None:
@@ -62,9 +66,8 @@ class TestEveryBenchmark:
     def test_metrics_fit_the_repeats(self, benchmark: Benchmark) -> None:
         for kind in benchmark.kinds.values():
             for metric in kind.metrics:
-                name, _, k = metric.partition("@")
-                assert name in {"accuracy", "avg", "pass"}
-                assert int(k or 1) <= kind.repeats
+                found = re.fullmatch(r"(avg|pass|maj)[@^](\d+)", metric)
+                assert found is None or int(found[2]) <= kind.repeats
 
     def test_stages_are_named_apart_and_choices_belong_to_choosing(self, benchmark: Benchmark) -> None:
         for kind in benchmark.kinds.values():

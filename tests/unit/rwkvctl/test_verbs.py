@@ -78,14 +78,14 @@ def test_filters_become_a_selection() -> None:
     words = "--models a b --model-regex g1.* --max-samples 5 --set t=0 x=a=b --seed 7 --numerics fast --overwrite"
     words += " --min-param-b 0"
     values, _ = arguments(by_name("dispatch"), words.split())
-    assert body(values["filters"]) == {
+    assert body(values["filters"], "/h") == {
         "models": ["a", "b"], "model_regex": ["g1.*"], "limit": 5, "settings": {"t": "0", "x": "a=b"}, "seed": 7,
         "numerics": "fast", "min_param_b": 0.0, "overwrite": True,
     }  # fmt: skip
 
 
 def test_nothing_given_is_an_empty_selection() -> None:
-    assert body(arguments(by_name("queue"), [])[0]["filters"]) == {}
+    assert body(arguments(by_name("queue"), [])[0]["filters"], "/h") == {}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_nothing_given_is_an_empty_selection() -> None:
 )
 def test_wrong_filters_are_refused_in_their_own_words(filters: Filters, says: str) -> None:
     with pytest.raises(SelectionError, match=says.replace("(", "\\(")):
-        body(filters)
+        body(filters, "/h")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_summary_of_a_second_dispatch() -> None:
     ("typed", "expected"),
     [
         (["sta"], ["status"]),
-        (["data", ""], ["list", "prepare"]),
+        (["data", ""], ["list", "own", "prepare"]),
         (["benchmarks", "s"], ["show"]),
         (["jobs", "--state", "gen"], ["generating"]),
         (["dispatch", "--numerics", ""], ["exact", "exact-fp16-state", "fast", "fast-fp16-state", "fp32"]),

@@ -1,0 +1,112 @@
+"""Tables of the judge, the review list and searches: replies of the daemon as rows to draw."""
+
+from collections.abc import Iterable, Mapping
+
+from rwkvctl.client import Record
+from rwkvctl.render import Cell, Column, Table, count, joined, percent
+from rwkvctl.views import interval
+
+def judges(items: Iterable[Record]) -> Table:
+    """The judge and the checker, one line an endpoint."""
+    columns = [
+        Column("ROLE"), Column("MODEL", cut="middle"), Column("ENDPOINT", cut="middle"), Column("WAITS FOR", cut="end"),
+        Column("QUEUE", right=True), Column("RUN", right=True), Column("/S", right=True), Column("P50 S", right=True),
+        Column("OUTAGES", right=True), Column("TOKENS", right=True), Column("COST", right=True),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = []
+    for item in items:
+        usage = item.get("usage", {})
+        tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+        for endpoint in item.get("endpoints", ()):
+            p50 = endpoint.get("p50_s")
+            rows.append(
+                [
+                    item["role"],
+                    item["model"],
+                    endpoint["name"],
+                    Cell(item.get("parked", ""), "warn"),
+                    count(item.get("queue", 0)),
+                    count(endpoint.get("in_flight", 0)),
+                    f"{endpoint.get('rate', 0):.1f}",
+                    "–" if p50 is None else f"{p50:.1f}",
+                    count(item.get("outages", 0)),
+                    count(tokens),
+                    f"{usage.get('cost', 0):.2f}",
+                ]
+            )
+    return Table(columns, rows, "no judge is configured; see `rwkvctl help judge`")
+
+
+CHECKER_FLAGS = {
+    "answer_correct": "right after all",
+    "thought_contains_correct_answer": "right in the reasoning",
+    "instruction_following_error": "instruction",
+    "world_knowledge_error": "knowledge",
+    "math_error": "arithmetic",
+    "reasoning_logic_error": "reasoning",
+}
+
+
+def findings(items: Iterable[Record]) -> Table:
+    """What the checker says of wrong answers."""
+    columns = [
+        Column("SAMPLE", right=True), Column("JOB"), Column("BENCHMARK", cut="middle"), Column("ROW", right=True),
+        Column("EXPECTED", cut="end"), Column("EXTRACTED", cut="end"), Column("CHECKER", cut="end"), Column("REVIEWED"),
+        Column("REASON", cut="end"),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = []
+    for item in items:
+        found = item.get("finding", {})
+        words = joined(word for flag, word in CHECKER_FLAGS.items() if found.get(flag))
+        rows.append(
+            [
+                str(item["sample"]),
+                item["job"],
+                item["benchmark"],
+                str(item["row"]),
+                item.get("expected", ""),
+                item.get("extracted") or "",
+                Cell(words, "warn" if item.get("needs_review") else ""),
+                item.get("reviewed", ""),
+                str(found.get("reason", "")),
+            ]
+        )
+    return Table(columns, rows, "nothing to review")
+
+
+def points(items: Iterable[Record]) -> Table:
+    """The points of a search."""
+    columns = [
+        Column("POINT", right=True), Column("%", right=True), Column("95 % CI", right=True), Column("ROWS", right=True),
+        Column("SETTINGS", cut="end"),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [
+            str(item["point"]),
+            percent(item.get("value")),
+            interval(item),
+            count(item["rows"]),
+            settings(item["settings"]),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "no points")
+
+
+def promotion(reply: Record) -> Table:
+    """The point that searches share as their best, and how to measure it."""
+    flags = " ".join(f"--set {name}={value}" for name, value in reply["settings"].items())
+    names = " ".join(reply["benchmarks"])
+    command = f"rwkvctl dispatch --models {reply['model']} --only-datasets {names} {flags} --set part=report"
+    rows: list[list[str | Cell]] = [
+        ["chosen", settings(reply["settings"])],
+        ["over", joined(f"{job} ({name})" for job, name in zip(reply["searches"], reply["benchmarks"], strict=True))],
+        ["sum of values", f"{reply['objective']:.4f} on the rows of the searches: optimistic"],
+        ["measure it", command],
+    ]
+    return Table([Column(""), Column("", cut="end")], rows, "")
+
+
+def settings(values: Mapping[str, str]) -> str:
+    """`temperature=0.3 top_p=0.4`."""
+    return " ".join(f"{name}={value}" for name, value in values.items())
