@@ -62,9 +62,9 @@ class Overrides:
     rules: tuple[Rule, ...] = ()
 
     def settings(self, benchmark: str, kind: Kind, model: str = "") -> dict[str, str]:
-        """What the file sets for a kind, of what the kind has."""
+        """What the file sets for a kind, of what the kind has and can take."""
         found = {r.name: r.value for r in self.rules if r.applies(benchmark, kind.name, model)}
-        return {name: value for name, value in found.items() if kind.has_setting(name)}
+        return {name: value for name, value in found.items() if not refusal(kind, name, value)}
 
     def of_model(self, model: str) -> bool:
         """Whether any rule names this model."""
@@ -147,14 +147,21 @@ def check(rule: Rule, benchmarks: Iterable[Benchmark]) -> None:
         for kind in benchmark.kinds.values()
         if rule.benchmark in {"", benchmark.name} and rule.kind in {"", kind.name}
     ]
-    having = [kind for kind in reached if kind.has_setting(rule.name)]
+    refused = [why for kind in reached if (why := refusal(kind, rule.name, rule.value))]
+    # What is meant for everything need not suit everything; what names a benchmark must suit each kind that has it.
+    having = [kind for kind in reached if rule.benchmark and kind.has_setting(rule.name)]
+    strict = [why for kind in having if (why := refusal(kind, rule.name, rule.value))]
+    if strict or (reached and len(refused) == len(reached)):
+        raise ConfigError(f"{rule.where}: {(strict or refused)[0]}.")
+
+
+def refusal(kind: Kind, name: str, value: str) -> str:
+    """Why a kind cannot take a setting; empty if it can."""
     try:
-        if reached and not having:
-            reached[0].with_settings({rule.name: rule.value})
-        for kind in having:
-            kind.with_settings({rule.name: rule.value})
+        kind.with_settings({name: value})
     except SettingError as error:
-        raise ConfigError(f"{rule.where}: {error}.") from error
+        return str(error)
+    return ""
 
 
 def line_of(text: str, place: tuple[str, ...]) -> int:

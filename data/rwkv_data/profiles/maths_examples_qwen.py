@@ -1,6 +1,6 @@
 """The worked examples of the evaluation of Qwen2.5-Math (MIT, evaluation/examples.py), word for word, slips included.
 
-Each is a question and its answer; upstream shows the first four by default of most reports.
+Each is a question and its answer. Reports on base models show the first four.
 """
 
 from typing import Final

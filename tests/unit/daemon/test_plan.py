@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
+from rwkv_daemon import plan as plan_module
 from rwkv_daemon.plan import Facts, KindFact, ModelFact, Plan, SelectionError, make_plan, select_models
 from rwkv_weights import names
 from rwkvctl.protocol.messages import Selection
@@ -401,3 +402,98 @@ def test_the_same_facts_give_the_same_plan(
 def test_a_glob_that_matches_nothing_is_an_error_even_beside_one_that_does() -> None:
     with pytest.raises(SelectionError, match=r"--models: no model matches typo\*"):
         chosen(models=("*", "typo*"))
+
+
+# -- profiles and judges
+
+PROFILED = replace(
+    FACTS,
+    kinds=(
+        kind("gsm8k", "free_response", profile="rwkv-skills-v1"),
+        kind("gsm8k", "free_response.lm-eval", profile="lm-eval", default=False),
+        kind("gsm8k", "free_response_judge", profile="rwkv-skills-v1", judged=True),
+        kind("mmlu", "multi_choice_plain.lm-eval", profile="lm-eval", default=False),
+    ),
+)
+
+
+def kinds_of(**flags: Any) -> list[str]:
+    plan = make_plan(Selection(models=(SMALL_B.name,), **flags), PROFILED)
+    return sorted(pair.row.kind for pair in plan.pairs)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({}, ["free_response", "free_response_judge"]),
+        ({"profiles": ("lm-eval",)}, ["free_response.lm-eval", "multi_choice_plain.lm-eval"]),
+        ({"only_jobs": ("free_response",)}, ["free_response"]),
+        ({"only_jobs": ("free_response.lm-eval",)}, ["free_response.lm-eval"]),
+        ({"only_jobs": ("free_response",), "profiles": ("lm-eval",)}, ["free_response.lm-eval"]),
+        ({"skip_jobs": ("free_response",)}, ["free_response_judge"]),
+        ({"skip_jobs": ("free_response_judge",)}, ["free_response"]),
+    ],
+)
+def test_kinds_of_other_profiles_run_when_they_or_their_profile_are_named(
+    flags: dict[str, Any], expected: list[str]
+) -> None:
+    assert kinds_of(**flags) == expected
+
+
+def test_an_unknown_profile_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(SelectionError, match="unknown lm_eval; known are lm-eval, rwkv-skills-v1"):
+        kinds_of(profiles=("lm_eval",))
+
+
+@pytest.mark.parametrize(
+    ("judge", "only_jobs", "action", "reason"),
+    [
+        ("", (), "skip", "judge-not-configured"),
+        ("", ("free_response_judge",), "hold", "judge-not-configured"),
+        ("judge-x", (), "run", "run"),
+    ],
+)
+def test_a_judged_kind_without_a_judge_is_left_out_unless_it_is_named(
+    judge: str, only_jobs: tuple[str, ...], action: str, reason: str
+) -> None:
+    plan = make_plan(Selection(models=(SMALL_B.name,), only_jobs=only_jobs), replace(PROFILED, judge=judge))
+    (row,) = [pair.row for pair in plan.pairs if pair.row.kind == "free_response_judge"]
+    assert (row.action, row.reason) == (action, reason)
+
+
+def test_a_model_s_own_settings_are_in_its_key() -> None:
+    def for_model(one: ModelFact, fact: KindFact) -> KindFact:
+        return replace(fact, repeats=8, configuration={"k": 8}) if one.name == BIG.name else fact
+
+    plain = make_plan(Selection(only_datasets=("gsm8k",)), FACTS)
+    own = make_plan(Selection(only_datasets=("gsm8k",)), replace(FACTS, for_model=for_model))
+    differ = [a.row.model for a, b in zip(plain.pairs, own.pairs, strict=True) if a.generation_key != b.generation_key]
+    assert differ == [BIG.name]
+
+
+def test_grading_by_another_judge_is_another_grade_of_the_same_generation() -> None:
+    one, other = (
+        make_plan(
+            Selection(only_datasets=("gsm8k",), models=(BIG.name,)),
+            replace(FACTS, kinds=(kind("gsm8k", "cot", grading={"judge_model": judge}),)),
+        ).pairs[0]
+        for judge in ("a", "b")
+    )
+    assert one.generation_key == other.generation_key
+    assert one.grade_key != other.grade_key
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("gpqa_diamond", "gpqa_diamond"),
+        ("human_eval+", "human_eval_plus"),
+        ("HumanEvalPlus", "human_eval_plus"),
+        ("minerva_math_test", "minerva_ocw"),
+        ("lcb", "livecodebench"),
+        ("mmlu-pro", "mmlu_pro"),
+    ],
+)
+def test_usual_spellings_of_the_catalogue(given: str, name: str) -> None:
+    known = {"gpqa_diamond", "human_eval_plus", "minerva_ocw", "livecodebench", "mmlu_pro"}
+    assert plan_module.slug(given, known, "--only-datasets") == name

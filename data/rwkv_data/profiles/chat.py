@@ -1,0 +1,38 @@
+"""Open prompts, whose answers another model compares with a given one."""
+
+import contextlib
+from typing import Final
+
+from rwkv_data.benchmark import Answer, Grade, Grader, Kind, Row, Stage
+from rwkv_data.judging import JudgeRule
+from rwkv_data.profiles import RWKV_SKILLS_WHOLE
+from rwkv_data.profiles.instruction import FOLLOWING, NEXT_TURN, prompt
+from rwkv_data.shapes.arena_rows import BASELINE
+
+_LOST: Final = {"won": 0.0, "weight": 6.0, "agreed": 1.0}
+"""Both games lost by far: what an empty answer would get of any judge."""
+
+
+def grade(_row: Row, answer: Answer) -> Grade:
+    """compared-v1: an empty answer loses; every other one waits for the judge."""
+    text = answer.text.strip()
+    if not text:
+        return Grade(0.0, None, BASELINE, "no_answer", parts=_LOST)
+    return Grade(None, text, BASELINE, "unjudged", "both games are to be judged", route="all")
+
+
+def pairwise_judge(rule: JudgeRule) -> Kind:
+    """Prompt and sampling of the instructions; two games against the row's `baseline`.
+
+    The headline is the mean of the games; `agreed` is the share of prompts whose games had the same winner.
+    """
+    profile, version = RWKV_SKILLS_WHOLE
+    grader = Grader(name="compared-v1", version="1", open=lambda: contextlib.nullcontext(grade), judge=rule)
+    return Kind(
+        name="pairwise_judge",
+        profile=profile,
+        profile_version=version,
+        stages=(Stage(name="answer", mode="generate", prompt=prompt, sampling=FOLLOWING, stops=NEXT_TURN),),
+        grader=grader,
+        metrics=("accuracy", "agreed"),
+    )

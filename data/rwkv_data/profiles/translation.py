@@ -1,0 +1,38 @@
+r"""Translation, without examples. The wording is ours, as rwkv-skills prepares these sets and asks none:
+
+    User: Translate the following text from English into German. Give only the translation.\nTEXT\n\nAssistant:
+
+Greedy; the answer ends where the next turn would begin, or, for sets of single sentences, at the first blank line.
+"""
+
+from rwkv_data.benchmark import Kind, Row, Stage
+from rwkv_data.graders.translation import GRADER
+from rwkv_data.profiles import TRANSLATE
+from rwkvctl.protocol.engine import Sampling, Stops
+
+
+def prompt(row: Row) -> str:
+    """The task and the text."""
+    return (
+        f"User: Translate the following text from {row['source_language']} into {row['target_language']}. "
+        f"Give only the translation.\n{row['question']}\n\nAssistant:"
+    )
+
+
+def translation(*, max_tokens: int, sentences: bool) -> Kind:
+    """One stage; chrF++ and BLEU of the whole set and of each pair of languages."""
+    profile, version = TRANSLATE
+    stops = Stops(suffixes=("\n\n", "\nUser:") if sentences else ("\n\nUser:", "\nUser:"))
+    return Kind(
+        name="translation",
+        profile=profile,
+        profile_version=version,
+        stages=(
+            Stage(
+                name="answer", mode="generate", prompt=prompt, sampling=Sampling(max_tokens=max_tokens), stops=stops
+            ),
+        ),
+        grader=GRADER,
+        metrics=("chrf", "bleu"),
+        group_by="pair",
+    )
