@@ -1,7 +1,9 @@
 """What is missing on this machine, what that means, and how to get it. Looks only; changes nothing."""
 
+import json
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import metadata
@@ -26,7 +28,6 @@ EXTRAS: Final[dict[str, tuple[bool, str]]] = {
 """Groups of packages in pyproject.toml: whether a node needs them, and for what. The others are for developers."""
 
 PROGRAMS: Final[dict[str, tuple[str, str]]] = {
-    "bwrap": ("runs generated code in a sandbox; without it, code benchmarks are not graded", "apt install bubblewrap"),
     "gcc": ("compiles GPU kernels at their first use", "apt install gcc"),
     "tmux": ("keeps the console open when the SSH connection ends", "apt install tmux"),
 }
@@ -48,9 +49,21 @@ def examine(config: Config, client: Client) -> Iterator[Finding]:
     yield python()
     yield from packages()
     yield from (program(name) for name in PROGRAMS)
+    yield sandbox()
     yield driver()
     yield from daemon(config, client)
     yield disk(config)
+
+
+def sandbox() -> Finding:
+    """Whether what models write can be run in isolation; the data room knows, in a process of its own."""
+    what = "runs what models write, for code benchmarks"
+    words = [sys.executable, "-m", "rwkv_data", "sandbox", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return Finding("sandbox", "missing", what, done.stderr.strip() or "rwkv_data does not start")
+    missing = str(json.loads(done.stdout)["missing"])
+    return Finding("sandbox", "optional" if missing else "ok", what, missing)
 
 
 def python() -> Finding:

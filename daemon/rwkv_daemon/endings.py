@@ -11,7 +11,7 @@ from pathlib import Path
 from rwkv_daemon.catalogue import rows_stamp
 from rwkv_daemon.node import Change, Node
 from rwkv_daemon.processes import ShimRecord
-from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, OUT_OF_TIME
+from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, NO_SANDBOX, OUT_OF_TIME
 from rwkv_daemon.scores import OtherWeightsError, store_score
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.jobs import ACTIVE, end_attempt, get_job, update_job
@@ -51,15 +51,8 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
             await ending.write(change)
         return
     log_says = last_line(node.folder(job.id).log(ending.attempt))
-    if job.total and job.done >= job.total and await count_unjudged(node.store, job.id, job.grade_key):
-        async with node.change() as change:
-            await ending.write(change)
-            await change.move(job, "ended" if job.state == "stopping" else "judge", engine=None)
-    elif job.total and job.done >= job.total:
-        try:
-            await store_score(node, job, ending.write)
-        except OtherWeightsError as error:
-            await fail(node, job, ending, str(error))
+    if job.total and job.done >= job.total:
+        await all_graded(node, job, ending)
     elif held := node.hold_when_ended.pop(job.id, None):
         await hold(node, job, ending, *held)
     elif job.state == "stopping":
@@ -69,13 +62,26 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
     elif ending.code == BAD_ROWS:
         node.bad_rows[job.id] = rows_stamp(node.config.data_dir / job.benchmark)
         await hold(node, job, ending, "data-missing", log_says)
-    elif ending.code == OUT_OF_TIME:
-        await fail(node, job, ending, f"{log_says}; `rwkvctl resume {job.name}` goes on")
+    elif ending.code in {OUT_OF_TIME, NO_SANDBOX}:
+        await fail(node, job, ending, f"{log_says}; `rwkvctl resume {job.name}` goes on from there")
     elif ending.code == DISK_FULL:
         node.retry_at[job.id] = time.monotonic() + DISK_RETRY_S
         await hold(node, job, ending, "disk-low", log_says)
     else:
         await crashed(node, job, ending, log_says)
+
+
+async def all_graded(node: Node, job: JobRow, ending: Ending) -> None:
+    """Every sample has its grade: the score, or the judge's turn."""
+    if await count_unjudged(node.store, job.id, job.grade_key):
+        async with node.change() as change:
+            await ending.write(change)
+            await change.move(job, "ended" if job.state == "stopping" else "judge", engine=None)
+        return
+    try:
+        await store_score(node, job, ending.write)
+    except OtherWeightsError as error:
+        await fail(node, job, ending, str(error))
 
 
 async def hold(node: Node, job: JobRow, ending: Ending, reason: Reason, detail: str) -> None:

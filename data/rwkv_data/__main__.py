@@ -1,5 +1,5 @@
-"""`python -m rwkv_data prepare NAME… | own FILE | list | show NAME [KIND] | diff NAME KIND KIND`, each with `--home DIR`
-and `--json`.
+"""`python -m rwkv_data prepare NAME… | own FILE | list | sandbox | show NAME [KIND] | diff NAME KIND KIND`,
+each with `--home DIR` and `--json`.
 
 Without --home the configuration decides where data lies. Exit codes are those of `rwkvctl.protocol.errors.Exit`; one
 line on standard error says what went wrong.
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from rwkv_data import overrides, registry, sets
+from rwkv_data import overrides, registry, sandbox, sets
 from rwkv_data.prepare import prepare, prepare_own
 from rwkv_data.show import difference, facts, kind_of, show
 from rwkv_data.sources.raw import Progress, Report, silent
@@ -152,6 +152,12 @@ def _diff(arguments: argparse.Namespace, found: config.Config) -> Printed:
     return [safe_text(line) for line in lines] or ["the prompts are the same"], lines
 
 
+def _sandbox(_arguments: argparse.Namespace, _found: config.Config) -> Printed:
+    """Whether what models write can be run in isolation."""
+    missing = sandbox.available()
+    return [missing or "every layer of the sandbox works"], {"works": not missing, "missing": missing}
+
+
 @contextlib.contextmanager
 def _reporting() -> Iterator[Report]:
     """A line that is written over and over on a terminal, and nothing anywhere else."""
@@ -203,6 +209,7 @@ def _parser() -> argparse.ArgumentParser:
     differ.add_argument("other")
     differ.add_argument("--row", type=int, default=0)
     differ.set_defaults(run=_diff)
+    verbs.add_parser("sandbox", parents=[common], help="whether the sandbox works here").set_defaults(run=_sandbox)
     verbs.add_parser("list", parents=[common], help="all benchmarks").set_defaults(run=_list)
     return parser
 

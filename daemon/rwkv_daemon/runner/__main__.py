@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from rwkv_daemon.rundir import JobSpec, Record, RunDir, StageRecord, UnknownFormatError, read_records
-from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, OUT_OF_TIME, STOPPED
+from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, NO_SANDBOX, OUT_OF_TIME, STOPPED
 from rwkv_daemon.runner.race import open_race
 from rwkv_daemon.runner.run import OutOfTimeError, Run, StoppedError
 from rwkv_daemon.runner.work import open_work
@@ -14,6 +14,7 @@ from rwkv_daemon.runner.writer import DiskFullError, SamplesFile
 from rwkv_data import registry, sets
 from rwkv_data.benchmark import Kind
 from rwkv_data.errors import DataError, RowsDamagedError
+from rwkv_data.sandbox import SandboxUnavailableError
 from rwkv_data.stage import Row
 
 
@@ -42,6 +43,8 @@ def main(arguments: list[str]) -> int:
         code, last_words = OUT_OF_TIME, str(group.exceptions[0])
     except* DiskFullError as group:
         code, last_words = DISK_FULL, str(group.exceptions[0])
+    except* SandboxUnavailableError as group:
+        code, last_words = NO_SANDBOX, str(group.exceptions[0])
     say(last_words)
     return code
 

@@ -12,3 +12,5 @@ CANNOT_RUN: Final = 13
 """The run directory is from another version: the job fails."""
 OUT_OF_TIME: Final = 14
 """It has been at work for as long as it may: the job fails, and goes on when it is resumed."""
+NO_SANDBOX: Final = 15
+"""The sandbox does not work here, so what models write is not run: the job fails with the reason and the remedy."""

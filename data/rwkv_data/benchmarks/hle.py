@@ -6,7 +6,7 @@ r"""Humanity's Last Exam: 2,158 questions of many fields that need no picture (P
 
 The catch: of its 2,500 questions those with a picture are left out. Answers are short texts of any kind (a letter for
 `multipleChoice`), so a judge is needed: the rule accepts only what is plainly equal, and a rule's score is a lower
-bound. Access must be asked for, and the rows must not be published: no public place holds them in plain text.
+bound. Access must be asked for, and its authors ask that rows are never published in plain text.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """What stands in the maths worker for those parts of sympy that evaluate or generate Python."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Poly, Symbol
 from sympy.parsing.sympy_parser import parse_expr
@@ -56,6 +56,7 @@ SUMS = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(SUMS)
 def test_sums_have_the_value_that_sympy_gives_them(text: str) -> None:
     assert str(arithmetic(text).doit()) == str(parse_expr(text, evaluate=False).doit())
@@ -75,6 +76,7 @@ def test_what_is_no_sum_is_refused(text: str) -> None:
 EXPONENTS = st.tuples(*[st.integers(0, 9)] * 3)
 
 
+@settings(deadline=None)
 @given(EXPONENTS, EXPONENTS, st.integers(0, 5))
 def test_monomials_are_sympys(first: tuple[int, ...], second: tuple[int, ...], times: int) -> None:
     ours, theirs = Monomials(3), MonomialOps(3)
@@ -84,6 +86,7 @@ def test_monomials_are_sympys(first: tuple[int, ...], second: tuple[int, ...], t
     assert ours.mulpow()(first, second, times) == theirs.mulpow()(first, second, times)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=5), st.integers(-9, 9))
 def test_polynomials_are_sympys(coefficients: list[int], at: int) -> None:
     x = Symbol("x")
