@@ -19,7 +19,7 @@ _WORD = re.compile(
 )
 _LEFT_BEHIND = re.compile(r"[\"')\]}‘’“”«»]+?(?:\s+|(?=--)|$)", re.MULTILINE)
 _NUMBER = re.compile(r"-?[.,]?\d[\d,.-]*")
-_INITIAL = re.compile(r"[^\W\d]\.")
+_NUMBER_TYPE = "##number##"
 _BLANKS = " \t\n\r\x0b\x0c"
 
 # How a word was seen in the text that a model was learned from (bits of `Model.seen`).
@@ -42,16 +42,13 @@ class Model:
 
 @dataclass(slots=True)
 class _Token:
+    """A word; `type` is its lower case, or one type for all numbers."""
+
     text: str
+    type: str
     ends: bool = False
     abbreviation: bool = False
     ellipsis: bool = False
-
-    @property
-    def type(self) -> str:
-        """The word in lower case; every number is one type."""
-        lower = self.text.lower()
-        return "##number##" if _NUMBER.fullmatch(lower) else lower
 
     @property
     def type_without_period(self) -> str:
@@ -119,13 +116,14 @@ def _breaks(context: str, model: Model) -> bool:
 
 def _classified(word: str, model: Model) -> _Token:
     """First pass: what the word alone tells."""
-    token = _Token(word)
+    lower = word.lower()
+    token = _Token(word, _NUMBER_TYPE if _NUMBER.fullmatch(lower) else lower)
     if word in {".", "?", "!"}:
         token.ends = True
     elif word.endswith(".."):
         token.ellipsis = not word.strip(".")
     elif word.endswith("."):
-        stem = word[:-1].lower()
+        stem = lower[:-1]
         token.abbreviation = stem in model.abbreviations or stem.rpartition("-")[2] in model.abbreviations
         token.ends = not token.abbreviation
     return token
@@ -133,19 +131,21 @@ def _classified(word: str, model: Model) -> _Token:
 
 def _reconsider(token: _Token, behind: _Token, model: Model) -> None:
     """Second pass: collocations, abbreviations, then initials and ordinal numbers, seen with the word behind."""
-    kind, initial = token.type_without_period, _INITIAL.match(token.text) is not None and len(token.text) == 2
-    if (kind, behind.type_as_start) in model.collocations:
+    kind, next_kind = token.type_without_period, behind.type_as_start
+    initial = len(token.text) == 2 and token.text[0].isalpha()
+    if (kind, next_kind) in model.collocations:
         token.ends, token.abbreviation = False, True
         return
-    starts = _starts_sentence(behind, model)
-    upper = behind.text[0].isupper()
-    if (token.abbreviation or token.ellipsis) and not initial:
-        if starts or (upper and behind.type_as_start in model.starters):
-            token.ends = True
-            return
-    if not initial and kind != "##number##":
+    unsure = (token.abbreviation or token.ellipsis) and not initial
+    if not unsure and not initial and kind != _NUMBER_TYPE:
         return
-    never_lower = upper and not model.seen.get(behind.type_as_start, 0) & _ANY_LOWER
+    starts, upper = _starts_sentence(behind, model), behind.text[0].isupper()
+    if unsure and (starts or (upper and next_kind in model.starters)):
+        token.ends = True
+        return
+    if not initial and kind != _NUMBER_TYPE:
+        return
+    never_lower = upper and not model.seen.get(next_kind, 0) & _ANY_LOWER
     if starts is False or (starts is None and initial and never_lower):
         token.ends, token.abbreviation = False, True
 
