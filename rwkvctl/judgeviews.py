@@ -6,6 +6,7 @@ from rwkvctl.client import Record
 from rwkvctl.render import Cell, Column, Table, count, joined, percent
 from rwkvctl.views import interval
 
+
 def judges(items: Iterable[Record]) -> Table:
     """The judge and the checker, one line an endpoint."""
     columns = [

@@ -16,6 +16,7 @@ from rwkv_daemon.node import Change, Node
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.engines import get_engine
 from rwkv_daemon.store.samples import GradedSample, add_score, graded, totals
+from rwkv_daemon.store.searches import chosen_on
 from rwkv_data import scoring, sets
 from rwkv_data.benchmark import Answer, Kind
 from rwkv_data.errors import DataError
@@ -88,7 +89,7 @@ async def score_view(node: Node, job: JobRow) -> ScoreView:
         chance=result["chance"],
         partial=is_partial(node, job),
         why_null=why_null(job, result),
-        warnings=warnings_of(result, kind),
+        warnings=(*warnings_of(result, kind), *await selected_on_test(node, job, kind)),
         session=job.session,
         provenance=await provenance(node, job, result, problem),
     )
@@ -115,6 +116,14 @@ def warnings_of(result: dict[str, Any], kind: Kind) -> tuple[str, ...]:
     elif kind.part == "search":
         found.append("only the rows that are set aside for choosing settings were asked")
     return tuple(found)
+
+
+async def selected_on_test(node: Node, job: JobRow, kind: Kind) -> list[str]:
+    """Settings that a search chose on rows that are among these make the score optimistic."""
+    if kind.search or kind.part == "report":
+        return []
+    searches = await chosen_on(node.store, job.model, job.benchmark, json.loads(job.settings))
+    return [f"its settings were chosen on some of these rows ({', '.join(searches)}): optimistic"] if searches else []
 
 
 def is_partial(node: Node, job: JobRow) -> bool:

@@ -3,10 +3,16 @@
 from rwkvctl import views
 from rwkvctl.client import Record, segment
 from rwkvctl.context import Context
-from rwkvctl.protocol.errors import Exit
+from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.render import Role, Terminal, joined
 from rwkvctl.safe import cell_width, safe_line, safe_text, take
 from rwkvctl.verbs import verb
+
+
+class NoSampleError(RwkvctlError):
+    """The job has no such sample."""
+
+    exit_code = Exit.NOT_FOUND
 
 
 @verb
@@ -42,6 +48,40 @@ def samples(
     return Exit.OK
 
 
+@verb
+def samples_diff(context: Context, one: str, other: str, *, row: int = 0, repeat: int = 0) -> int:
+    """How the prompts of two jobs differ for the same row, stage by stage, as they were sent.
+
+    one: a job's id
+    other: another job's id
+    row: which row
+    repeat: which repeat
+
+    $ rwkvctl samples diff j12 j15 --row 3
+    """
+    import difflib
+
+    before, after = (prompts(sample_at(context, job, row, repeat)) for job in (one, other))
+    lines = list(difflib.unified_diff(before, after, one, other, lineterm="", n=2))
+    for line in lines or ["the prompts are the same"]:
+        context.terminal.line(safe_line(line))
+    return Exit.OK
+
+
+def sample_at(context: Context, job: str, row: int, repeat: int) -> Record:
+    """One sample of a job. Raises NoSampleError."""
+    place = row * 1048576 + repeat
+    items = context.client.get(f"/v1/jobs/{segment(job)}/samples", limit=1, after=place - 1).value["items"]
+    if not items or (items[0]["row"], items[0]["repeat"]) != (row, repeat):
+        raise NoSampleError(f"{job} has no sample of row {row}, repeat {repeat}.")
+    return dict(items[0])
+
+
+def prompts(sample: Record) -> list[str]:
+    """The lines of every stage's prompt."""
+    return [line for stage in sample["stages"] for line in (f"== stage {stage['stage']}", *stage["prompt"].split("\n"))]
+
+
 def draw(terminal: Terminal, item: Record, longest: int) -> None:
     """One sample as a block of lines."""
     value = item.get("value")
@@ -54,7 +94,12 @@ def draw(terminal: Terminal, item: Record, longest: int) -> None:
     extracted = item.get("extracted")
     field(terminal, "expected", item.get("expected", ""))
     field(terminal, "extracted", "nothing" if extracted is None else extracted)
+    field(terminal, "found by", item.get("route", ""))
     field(terminal, "detail", item.get("detail", ""))
+    parts = item.get("parts", {})
+    field(terminal, "parts", " ".join(f"{name}={amount:g}" for name, amount in parts.items()))
+    for reply in item.get("judge", {}).get("replies", ()):
+        field(terminal, "judge", reply)
     for stage in item.get("stages", ()):
         draw_stage(terminal, stage, longest, width)
     terminal.line()

@@ -1,9 +1,16 @@
-"""`rwkvctl scores`."""
+"""`rwkvctl scores` and `rwkvctl scores show`."""
 
-from rwkvctl import views
+from rwkvctl import scoreviews, views
+from rwkvctl.client import segment
 from rwkvctl.context import Context
-from rwkvctl.protocol.errors import Exit
+from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.verbs import verb
+
+
+class NoScoreError(RwkvctlError):
+    """The job has no score to show."""
+
+    exit_code = Exit.NOT_FOUND
 
 
 @verb
@@ -34,4 +41,22 @@ def scores(
         limit=limit,
     )
     context.show(answer, views.scores(answer.value["items"]))
+    return Exit.OK
+
+
+@verb
+def scores_show(context: Context, job: str) -> int:
+    """One score in full: every metric, the breakdown by subject, k curves, what qualifies it, and its provenance.
+
+    job: the id of its job
+
+    $ rwkvctl scores show j12
+    """
+    answer = context.client.get(f"/v1/jobs/{segment(job)}")
+    item = answer.value["item"]
+    score = item.get("score")
+    if score is None:
+        raise NoScoreError(f"{item['id']} is {item['state']} and has no score yet; see `rwkvctl jobs`.")
+    headline = f"{score['model']} {score['benchmark']} {score['kind']} ({score['job']}, version {score['version']})"
+    context.show(answer, *scoreviews.whole(score), headline=headline)
     return Exit.OK

@@ -48,3 +48,14 @@ async def add_promotion(
         "INSERT INTO promotion (at, model, weights_sha256, promotion) VALUES (?, ?, ?, ?)",
         (at, model, weights_sha256, as_json(dict(promotion))),
     )
+
+
+async def chosen_on(store: Store, model: str, benchmark: str, settings: Mapping[str, str]) -> list[str]:
+    """The searches on this benchmark that chose these settings for a model."""
+    found = []
+    for row in await store.all("SELECT promotion FROM promotion WHERE model = ?", (model,)):
+        promotion = json.loads(row["promotion"])
+        same = all(settings.get(name) == value for name, value in promotion["settings"].items())
+        if same and benchmark in promotion["benchmarks"]:
+            found.append(promotion["searches"][promotion["benchmarks"].index(benchmark)])
+    return sorted(set(found))

@@ -136,7 +136,7 @@ def evalplus(candidate: Candidate, data: Mapping[str, Any]) -> Report:
     rule = EvalplusRule(data["entry_point"], data["atol"], mbpp=data["mbpp"])
 
     def accepts(text: bytes, number: int) -> bool:
-        expected = data["expected"][number]
+        expected: str = data["expected"][number]
         if expected.startswith("#"):
             return _digest(text) == expected
         arguments, _ = decode(data["calls"][number])
@@ -156,8 +156,9 @@ def _compare(candidate: Candidate, data: Mapping[str, Any], accepts: Callable[[b
     try:
         for number, text in enumerate(candidate.calls(data["entry_point"], calls, data["limits_s"])):
             if not _accepted(accepts, text, number):
-                given, got = decode(calls[number])[0], decode_reply(text)
-                return _failed(calls, number, "wrong", f"{shown(given)} gives {shown(got)}")
+                given = ", ".join(shown(argument) for argument in decode(calls[number])[0])
+                what = f"{data['entry_point']}({given}) gives {shown(decode_reply(text))}"
+                return _failed(calls, number, "wrong", what)
     except CallFailedError as failed:
         return _failed(calls, number, failed.kind, str(failed))
     return {"tests": len(calls), "passed": len(calls)}

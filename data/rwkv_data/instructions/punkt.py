@@ -19,6 +19,7 @@ _WORD = re.compile(
 )
 _LEFT_BEHIND = re.compile(r"[\"')\]}‘’“”«»]+?(?:\s+|(?=--)|$)", re.MULTILINE)
 _NUMBER = re.compile(r"-?[.,]?\d[\d,.-]*")
+_LETTER = re.compile(r"[^\W\d]")
 _NUMBER_TYPE = "##number##"
 _BLANKS = " \t\n\r\x0b\x0c"
 
@@ -132,7 +133,7 @@ def _classified(word: str, model: Model) -> _Token:
 def _reconsider(token: _Token, behind: _Token, model: Model) -> None:
     """Second pass: collocations, abbreviations, then initials and ordinal numbers, seen with the word behind."""
     kind, next_kind = token.type_without_period, behind.type_as_start
-    initial = len(token.text) == 2 and token.text[0].isalpha()
+    initial = len(token.text) == 2 and _LETTER.match(token.text) is not None
     if (kind, next_kind) in model.collocations:
         token.ends, token.abbreviation = False, True
         return

@@ -29,7 +29,9 @@ Graders = Callable[[Rule], Grader]
 """A grader for each form of the answer."""
 Prompt = Callable[[Row], str]
 
-TASK: Final = "You are a top-level code master. Complete the following code without any additional text or explanation:\n"
+TASK: Final = (
+    "You are a top-level code master. Complete the following code without any additional text or explanation:\n"
+)
 CODE: Final = Sampling(
     max_tokens=1024,
     temperature=0.6,
@@ -149,9 +151,7 @@ def mbpp_lm_eval(grader: Grader) -> Kind:
     """Three examples, tasks 2 to 4; greedy; 256 tokens, the limit of the harness where a task names none."""
     sampling, stops = Sampling(max_tokens=256), Stops(suffixes=("[DONE]",))
     kind = _kind("code_mbpp.lm-eval", LM_EVAL, mbpp_lm_eval_prompt, stops, grader, ("pass@1",), sampling)
-    return replace(
-        kind, shots=Shots(count=3, example=lambda row: f"{mbpp_lm_eval_prompt(row)}{row['code']}\n[DONE]")
-    )
+    return replace(kind, shots=Shots(count=3, example=lambda row: f"{mbpp_lm_eval_prompt(row)}{row['code']}\n[DONE]"))
 
 
 SYSTEM: Final = (

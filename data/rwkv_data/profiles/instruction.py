@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from rwkv_data.benchmark import Grader, Kind, Row, Stage
-from rwkv_data.profiles import LM_EVAL, RWKV_SKILLS, RWKV_SKILLS_WHOLE
+from rwkv_data.profiles import LM_EVAL, RWKV_SKILLS, RWKV_SKILLS_THINKING, RWKV_SKILLS_WHOLE
 from rwkv_data.profiles.sampling import UNPENALISED
 from rwkvctl.protocol.engine import Sampling, Stops
 
@@ -73,9 +73,18 @@ def v1(kind: Kind) -> Kind:
 
 
 def thinking(kind: Kind, grader: Grader) -> Kind:
-    """The usual kind after a thought (rwkv-skills: --enable-think); `grader` judges what follows it."""
+    """The usual kind after a thought, which rwkv-skills has behind --enable-think; `grader` judges what follows it."""
+    profile, version = RWKV_SKILLS_THINKING
     stages = (replace(kind.stages[0], prompt=thinking_prompt, sampling=THINKING),)
-    return replace(kind, name=f"{NAME}.{kind.profile}-thinking", stages=stages, grader=grader, default=False)
+    return replace(
+        kind,
+        name=f"{NAME}.{profile}",
+        profile=profile,
+        profile_version=version,
+        stages=stages,
+        grader=grader,
+        default=False,
+    )
 
 
 def lm_eval(grader: Grader, metrics: tuple[str, ...]) -> Kind:

@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from rwkv_data.benchmark import Answer, Example, Kind, Row, by_name
-from rwkv_data.judges import equality, rwkv_skills
+from rwkv_data.judges import rwkv_skills
 from rwkv_data.profiles import lm_eval_maths, maths_albatross, maths_v2, qwen_math
 from rwkv_data.profiles.free_response import free_response_judge
 from rwkv_data.profiles.maths_examples import Examples
 
 JUDGE: Final = rwkv_skills.RULE
-SOUND_JUDGE: Final = equality.RULE
 
 
 def maths_set(

@@ -28,9 +28,7 @@ def translation(*, max_tokens: int, sentences: bool) -> Kind:
         profile=profile,
         profile_version=version,
         stages=(
-            Stage(
-                name="answer", mode="generate", prompt=prompt, sampling=Sampling(max_tokens=max_tokens), stops=stops
-            ),
+            Stage(name="answer", mode="generate", prompt=prompt, sampling=Sampling(max_tokens=max_tokens), stops=stops),
         ),
         grader=GRADER,
         metrics=("chrf", "bleu"),

@@ -1,9 +1,10 @@
 r"""Rows of contest problems (LiveCodeBench, APPS, TACO): a statement, perhaps starter code, and tests.
 
-    LiveCodeBench  {"question_content": "...", "starter_code": "", "difficulty": "easy", "contest_date": "2023-08-21T00:00:00",
-                    "public_test_cases": JSON, "private_test_cases": JSON or packed, "metadata": JSON, "question_id": ...}
-    APPS, TACO     {"question": "...", "solutions": JSON, "input_output": JSON, "difficulty": ..., "starter_code": "..."}
-                   (a folder of APPS has difficulty and url in metadata.json)
+    LiveCodeBench  {"question_content": "...", "starter_code": "", "difficulty": "easy",
+                    "contest_date": "2023-08-21T00:00:00", "public_test_cases": JSON,
+                    "private_test_cases": JSON or packed, "metadata": JSON, "question_id": "...", ...}
+    APPS, TACO     {"question": "...", "solutions": JSON, "input_output": JSON, "difficulty": "...",
+                    "starter_code": "...", ...} (a folder of APPS has difficulty and url in metadata.json)
 
 The tests of LiveCodeBench are gigabytes of text. Its private ones come as a pickle, which is read once, when rows are
 prepared, by a reader that knows nothing but text; the prepared rows keep all tests as packed JSON.
@@ -45,8 +46,8 @@ def livecodebench_row(raw: Row) -> dict[str, Any]:
 
 
 def problem_row(raw: Row) -> dict[str, Any] | None:
-    """A row of APPS or TACO, or None for a problem without tests, or with tests that cannot be read: nothing can be said
-    about answers to it. The first published solution is the answer."""
+    """A row of APPS or TACO, or None for a problem without tests, or with tests that cannot be read: nothing can be
+    said about answers to it. The first published solution is the answer."""
     metadata = json.loads(raw.get("metadata") or "{}")
     tests = str(raw.get("input_output") or "")
     try:

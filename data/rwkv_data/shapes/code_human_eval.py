@@ -1,7 +1,8 @@
 r"""Rows in the form of HumanEval: the beginning of a function, and a test that calls it.
 
-    {"task_id": "HumanEval/53", "prompt": "\n\ndef add(x: int, y: int):\n    \"\"\"Add two numbers ...", "entry_point": "add",
-     "canonical_solution": "    return x + y\n", "test": "\n\nMETADATA = {}\n\n\ndef check(candidate):\n    ..."}
+    {"task_id": "HumanEval/53", "prompt": "\n\ndef add(x: int, y: int):\n    \"\"\"Add two numbers ...",
+     "entry_point": "add", "canonical_solution": "    return x + y\n",
+     "test": "\n\nMETADATA = {}\n\n\ndef check(candidate):\n    ..."}
 
 HumanEval-X and HumanEvalPack have further columns, and call `check` themselves at the end of the test; HumanEval-X does
 not name the function.

@@ -1,7 +1,9 @@
 """Rows in the form of MBPP: a task in a sentence, a solution, and assertions.
+    mbpp.jsonl           {"task_id": 11, "text": "...", "code": "...", "test_setup_code": "", "test_list": [...], ...}
+    sanitized-mbpp.json  {"task_id": 2, "prompt": "...", "code": "...", "test_imports": ["import math"],
+                          "test_list": ["assert ..."], ...}
 
-    mbpp.jsonl            {"task_id": 11, "text": "...", "code": "...", "test_setup_code": "", "test_list": ["assert ..."], ...}
-    sanitized-mbpp.json   {"task_id": 2, "prompt": "...", "code": "...", "test_imports": ["import math"], "test_list": [...], ...}
+The sanitised rows are those whose wording people have checked.
 """
 
 from typing import Any, Final

@@ -1,11 +1,11 @@
 """Rows of translation sets: a text, its translation, and which languages they are in.
 
-    wmt24pp      {"lp": "en-de_DE", "domain": "news", "document_id": "...", "segment_id": 3, "is_bad_source": false,
-                  "source": "...", "target": "...", "original_target": "..."}
-    flores_plus  {"id": 0, "iso_639_3": "deu", "iso_15924": "Latn", "text": "...", "domain": "wikinews", ...}
+wmt24pp      {"lp": "en-de_DE", "domain": "news", "document_id": "...", "segment_id": 3, "is_bad_source": false,
+              "source": "...", "target": "...", "original_target": "..."}
+flores_plus  {"id": 0, "iso_639_3": "deu", "iso_15924": "Latn", "text": "...", "domain": "wikinews", ...}
 
-prepared      {"question": source, "answer": reference, "source_language": "English", "target_language": "German",
-               "target": "de_DE", "pair": "en-de_DE", ...}
+prepared     {"question": source, "answer": reference, "source_language": "English", "target_language": "German",
+              "target": "de_DE", "pair": "en-de_DE", ...}
 """
 
 from collections.abc import Iterable, Iterator
@@ -53,8 +53,8 @@ def wmt24pp_row(raw: Row) -> dict[str, Any] | None:
 
 
 def flores_pairs(raws: Iterable[Row]) -> Iterator[dict[str, Any]]:
-    """Every sentence in every language, as a translation from every other one: pair after pair, each in the order of the
-    sentences. A sentence that a language lacks is left out of its pairs."""
+    """Every sentence in every language, as a translation from every other one: pair after pair, each in the order of
+    the sentences. A sentence that a language lacks is left out of its pairs."""
     texts: dict[str, dict[str, Row]] = {language: {} for language in FLORES}
     for raw in raws:
         language = flores_language(raw)

@@ -1,0 +1,86 @@
+"""One score in full, as tables."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from rwkvctl.client import Record
+from rwkvctl.render import Cell, Column, Table, count, percent
+from rwkvctl.views import in_unit, interval
+
+COUNTS: Final = ("n", "scored", "truncated", "no_answer", "timeouts", "unjudged", "errors", "rows", "repeats")
+ELSEWHERE: Final = frozenset({"groups", "macro", "curves", "routes", "search", "engines", "configuration"})
+"""Parts of the provenance that have a table of their own, or are too long for one line."""
+
+
+def whole(score: Record) -> list[Table]:
+    """Metrics, counts, groups, curves, routes and provenance."""
+    known = score.get("provenance", {})
+    tables = [metrics(score), counts(score), groups(known), curves(known.get("curves", {})), routes(known)]
+    return [*tables, provenance(known)]
+
+
+def metrics(score: Record) -> Table:
+    """Every metric with its interval; the headline first."""
+    columns = [Column("METRIC"), Column("VALUE", right=True), Column("SE", right=True), Column("95 % CI", right=True)]
+    names = sorted(score["metrics"], key=lambda name: name != score["primary"])
+    rows: list[list[str | Cell]] = []
+    for name in names:
+        metric = score["metrics"][name]
+        value, stderr = metric.get("value"), metric.get("stderr")
+        shown = Cell("null", "warn") if value is None else Cell(in_unit(value, metric), "bold")
+        rows.append([name, shown, "–" if stderr is None else in_unit(stderr, metric), interval(metric)])
+    return Table(columns, rows, "")
+
+
+def counts(score: Record) -> Table:
+    """What the score rests on, and what must be known with it."""
+    rows: list[list[str | Cell]] = [[name, count(score.get(name, 0))] for name in COUNTS]
+    rows.append(["completion tokens", f"{score.get('completion_tokens', 0):.1f} a sample"])
+    if score.get("chance") is not None:
+        rows.append(["chance", percent(score["chance"])])
+    if score.get("why_null"):
+        rows.append(["no score", Cell(score["why_null"], "warn")])
+    rows += [["note", Cell(text, "warn")] for text in score.get("warnings", ())]
+    return Table([Column("COUNT"), Column("", cut="end")], rows, "")
+
+
+def groups(known: Record) -> Table:
+    """The headline of each subject, and their plain mean."""
+    columns = [Column("GROUP", cut="middle"), Column("%", right=True), Column("ROWS", right=True)]
+    found = known.get("groups", {})
+    rows: list[list[str | Cell]] = [[name, percent(one["value"]), count(one["rows"])] for name, one in found.items()]
+    if found:
+        rows.append(["mean of the groups", percent(known.get("macro")), ""])
+    return Table(columns, rows, "")
+
+
+def curves(found: Mapping[str, Mapping[str, float]]) -> Table:
+    """k metrics over k."""
+    ks = sorted({int(k) for values in found.values() for k in values})
+    columns = [Column("K"), *(Column(str(k), right=True) for k in ks)]
+    rows: list[list[str | Cell]] = [
+        [f"{name}{'' if name.endswith('^') else '@'}k", *(percent(values.get(str(k))) for k in ks)]
+        for name, values in found.items()
+    ]
+    return Table(columns, rows, "")
+
+
+def routes(known: Record) -> Table:
+    """How answers were found."""
+    found = sorted(known.get("routes", {}).items(), key=lambda pair: -pair[1])
+    return Table([Column("FOUND BY"), Column("SAMPLES", right=True)], [[name, count(n)] for name, n in found], "")
+
+
+def provenance(known: Record) -> Table:
+    """Everything else that says what was measured."""
+    return Table([Column("PROVENANCE"), Column("", cut="end")], [[*pair] for pair in flat(known)], "")
+
+
+def flat(known: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested values under dotted names."""
+    for name, value in known.items():
+        if prefix or name not in ELSEWHERE:
+            if isinstance(value, dict):
+                yield from flat(value, f"{prefix}{name}.")
+            elif value not in ("", None, []):
+                yield prefix + name, str(value)

@@ -1,0 +1,113 @@
+"""The benchmarks' own solutions through their graders, and answers that must not pass."""
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rwkv_data.answer import Answer, Grade
+from rwkv_data.grader import Grader, Place
+from rwkv_data.graders import code
+
+LARGE = {15, 36, 59}  # HumanEval+ tasks whose inputs take seconds of processor time each
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def grades(grader: Grader, answers: list[tuple[dict[str, Any], str]]) -> list[Grade]:
+    with grader.opened(Place()) as grade:
+        return [grade(row, Answer(text)) for row, text in answers]
+
+
+def fenced(text: str) -> str:
+    return f"Here it is:\n```python\n{text}\n```\n"
+
+
+def test_human_eval(real_rows: Path) -> None:
+    rows = read(real_rows / "human_eval" / "HumanEval.jsonl.gz")
+    found = grades(code.human_eval(), [(row, row["canonical_solution"]) for row in rows])
+    assert Counter(grade.reason for grade in found) == {"right": 164}
+    assert {(grade.value, grade.route) for grade in found} == {(1.0, "continuation")}
+
+
+def test_an_empty_body_solves_no_problem_of_human_eval(real_rows: Path) -> None:
+    rows = read(real_rows / "human_eval" / "HumanEval.jsonl.gz")
+    found = grades(code.human_eval(), [(row, "    pass\n") for row in rows])
+    assert Counter(grade.reason for grade in found) == {"wrong": 164}
+
+
+def test_the_samples_that_human_eval_checks_its_evaluator_with(real_rows: Path) -> None:
+    (row,) = read(real_rows / "human_eval" / "example_problem.jsonl")
+    samples = read(real_rows / "human_eval" / "example_samples.jsonl")
+    found = grades(code.human_eval(cpu_s=1.0), [(row, sample["completion"]) for sample in samples])
+    assert [grade.reason for grade in found] == ["wrong", "timeout", "wrong", "right", "right", "right"]
+
+
+@pytest.mark.slow
+def test_mbpp(real_rows: Path) -> None:
+    """All 974, with the set-up code that lm_eval leaves out (367 and 927 need it)."""
+    rows = read(real_rows / "mbpp" / "mbpp.jsonl")
+    found = grades(code.mbpp(), [(row, fenced(row["code"])) for row in rows])
+    bad = [(row["task_id"], grade) for row, grade in zip(rows, found, strict=True) if grade.reason != "right"]
+    assert bad == []
+
+
+def test_sanitized_mbpp_with_its_imports(real_rows: Path) -> None:
+    rows = [row for row in json.loads((real_rows / "mbpp" / "sanitized-mbpp.json").read_text()) if row["test_imports"]]
+    found = grades(code.mbpp(), [(row, fenced(row["code"])) for row in rows])
+    assert Counter(grade.reason for grade in found) == {"right": 13}
+
+
+@pytest.mark.slow
+def test_human_eval_plus(real_rows: Path) -> None:
+    rows = read(real_rows / "human_eval_plus" / "HumanEvalPlus.jsonl.gz")
+    rows = [row for row in rows if int(row["task_id"].split("/")[1]) not in LARGE]
+    found = grades(code.human_eval_plus(), [(row, row["canonical_solution"]) for row in rows])
+    bad = [(row["task_id"], grade) for row, grade in zip(rows, found, strict=True) if grade.reason != "right"]
+    assert bad == []
+    assert {(grade.parts["base"], grade.parts["plus"]) for grade in found} == {(1.0, 1.0)}
+
+
+def test_an_answer_that_only_the_plus_inputs_find_wanting(real_rows: Path) -> None:
+    """HumanEval/0 with the comparison turned round at equality: the base tests do not see it."""
+    row = read(real_rows / "human_eval_plus" / "HumanEvalPlus.jsonl.gz")[0]
+    loose = row["canonical_solution"].replace("return True", "return len(numbers) > 1 and numbers != [1.0, 2.0]")
+    (grade,) = grades(code.human_eval_plus(), [(row, "    return len(numbers) > 5 or len(numbers) == 4\n" + loose)])
+    assert (grade.value, grade.parts["plus"]) == (0.0, 0.0)
+    assert "gives" in grade.detail
+
+
+@pytest.mark.slow
+def test_mbpp_plus(real_rows: Path) -> None:
+    rows = read(real_rows / "mbpp_plus" / "MbppPlus.jsonl.gz")[::4]
+    found = grades(code.mbpp_plus(), [(row, fenced(row["canonical_solution"])) for row in rows])
+    bad = [(row["task_id"], grade) for row, grade in zip(rows, found, strict=True) if grade.reason != "right"]
+    assert bad == []
+
+
+def test_apps(real_rows: Path) -> None:
+    """Programs and functions; of the listed solutions, those that solve the task in Python 3."""
+    seen: Counter[str] = Counter()
+    for folder in sorted((real_rows / "apps" / "train").iterdir()):
+        row = {"input_output": (folder / "input_output.json").read_text()}
+        solutions = json.loads((folder / "solutions.json").read_text())[:4]
+        found = grades(code.apps(), [(row, fenced(solution)) for solution in solutions])
+        seen.update(grade.reason for grade in found)
+        assert grades(code.apps(), [(row, fenced("print('nothing')"))])[0].reason == "wrong"
+    assert seen == {"right": sum(seen.values())}
+
+
+def test_livecodebench_examples(real_rows: Path) -> None:
+    """The two functions of its one-shot examples on tests of our own."""
+    rows = json.loads((real_rows / "livecodebench" / "func.json").read_text())
+    tests = {"inputs": ["[4,4,2,4,3]", "[1,1,1,1,1]"], "outputs": ["3", "0"], "fn_name": "unequalTriplets"}
+    answers = [fenced(rows[0]["answer"]), fenced(rows[0]["answer"].replace("== 3", "== 2")), "no code"]
+    found = grades(code.livecodebench(), [({"input_output": tests}, answer) for answer in answers])
+    assert [grade.reason for grade in found] == ["right", "wrong", "no_answer"]
+    assert found[1].detail == "test 1: Solution().unequalTriplets([4, 4, 2, 4, 3]) gives 6"

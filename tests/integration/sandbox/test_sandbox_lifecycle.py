@@ -1,0 +1,199 @@
+"""Where it runs, where it refuses, what survives what, and what it means to run without it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from rwkv_data.sandbox import Limits, Sandbox, SandboxUnavailableError, available
+from rwkv_data.sandbox.slots import slot
+
+PACKAGE = Path(__file__).resolve().parents[3] / "data"
+PROBE = "from rwkv_data.sandbox import available\nprint(available() or 'works')"
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+def test_every_layer_works_here() -> None:
+    assert available() == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to become somebody else")
+def test_an_ordinary_user_has_it_too(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """As a user without a name, with another interpreter, from a copy of the package that this user can read."""
+    version = shutil.which(SYSTEM_PYTHON) and subprocess.check_output(
+        [SYSTEM_PYTHON, "-c", "import sys; print(sys.version_info >= (3, 11))"], text=True
+    )
+    if not version or version.strip() != "True":
+        pytest.skip(f"needs a Python 3.11 that everybody may run: {SYSTEM_PYTHON}")
+    folder = Path("/tmp") / f"rwkvctl-sandbox-{os.getpid()}"
+    try:
+        shutil.copytree(PACKAGE / "rwkv_data" / "sandbox", folder / "rwkv_data" / "sandbox")
+        (folder / "rwkv_data" / "__init__.py").touch()
+        subprocess.run(["chmod", "-R", "a+rX", str(folder)], check=True)
+        found = subprocess.check_output(
+            [SYSTEM_PYTHON, "-B", "-c", PROBE], text=True, cwd=folder, user=65533, group=65533, extra_groups=[], env={}
+        )
+    finally:
+        shutil.rmtree(folder)
+    assert found == "works\n"
+
+
+def test_it_refuses_where_nothing_isolates() -> None:
+    """In a user namespace that may have no other in it, and whose only user is root."""
+    if not shutil.which("unshare"):
+        pytest.skip("needs unshare: not installed")
+    closed = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+    command = ["unshare", "-Ur", "sh", "-c", closed, "sh", sys.executable, "-B", "-c", PROBE]
+    said = subprocess.check_output(command, text=True, env={"PYTHONPATH": str(PACKAGE)})
+    assert said.startswith("untrusted code cannot be isolated here: ")
+    assert "user.max_user_namespaces" in said
+
+
+def test_a_launcher_that_cannot_be_run_is_a_refusal() -> None:
+    with pytest.raises(SandboxUnavailableError, match=r"did not start.*It needs Linux"):
+        Sandbox(launcher=("/bin/false",))
+
+
+def test_a_killed_zygote_is_replaced(process_children) -> None:
+    with Sandbox() as sandbox:
+        assert sandbox._process is not None
+        (zygote,) = process_children(sandbox._process.pid)
+        os.kill(zygote, signal.SIGKILL)
+        assert sandbox.script("print(1)").output == "1\n"
+        sandbox._process.kill()
+        assert sandbox.script("print(2)").output == "2\n"
+
+
+def test_a_zygote_killed_under_a_program_is_replaced_and_the_program_run_again(process_children) -> None:
+    with Sandbox() as sandbox:
+        assert sandbox._process is not None
+        (zygote,) = process_children(sandbox._process.pid)
+        threading.Timer(0.5, os.kill, (zygote, signal.SIGKILL)).start()
+        assert sandbox.script("import time\ntime.sleep(1.5)\nprint('slept')").output == "slept\n"
+
+
+def test_closing_ends_everything(process_children) -> None:
+    with Sandbox() as sandbox:
+        assert sandbox._process is not None
+        pids = [sandbox._process.pid, *process_children(sandbox._process.pid)]
+    deadline = time.monotonic() + 10
+    while [pid for pid in pids if Path(f"/proc/{pid}").exists()]:
+        assert time.monotonic() < deadline, "a process is left"
+        time.sleep(0.01)
+
+
+def test_a_killed_caller_leaves_nothing_running(process_children) -> None:
+    code = (
+        "from rwkv_data.sandbox import Sandbox\nsandbox = Sandbox()\nprint(sandbox._process.pid, flush=True)\n"
+        "sandbox.script('import time\\ntime.sleep(60)')"
+    )
+    caller = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": str(PACKAGE)}
+    )
+    with caller:
+        assert caller.stdout is not None
+        launcher = int(caller.stdout.readline())
+        deadline = time.monotonic() + 20
+        while len(process_children(launcher)) < 2:
+            assert time.monotonic() < deadline, "the program does not start"
+            time.sleep(0.01)
+        pids = [launcher, *process_children(launcher)]
+        caller.kill()
+    while [pid for pid in pids if _lives(pid)]:
+        assert time.monotonic() < deadline, "a process is left"
+        time.sleep(0.01)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_thread_that_ends_does_not_take_the_sandbox_with_it() -> None:
+    opened: list[Sandbox] = []
+    thread = threading.Thread(target=lambda: opened.append(Sandbox()))
+    thread.start()
+    thread.join()
+    with opened[0] as sandbox:
+        assert sandbox.script("print(1)").output == "1\n"
+
+
+def test_threads_take_turns() -> None:
+    outputs: list[str] = []
+    with Sandbox() as sandbox:
+        threads = [
+            threading.Thread(target=lambda n=n: outputs.append(sandbox.script(f"print({n})").output)) for n in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(outputs) == [f"{n}\n" for n in range(8)]
+
+
+def test_without_the_sandbox_only_where_the_name_says_so(tmp_path: Path) -> None:
+    with Sandbox(run_untrusted_code_unsandboxed=True) as sandbox:
+        assert not sandbox.isolated
+        outcome = sandbox.script("import os\nopen('x', 'w')\nprint(os.getcwd(), os.path.exists('/etc'), input())", "in")
+        folder, sees_host, line = outcome.output.split()
+        assert (outcome.status, sees_host, line) == ("passed", "True", "in")
+        assert folder.startswith("/tmp/rwkvctl-unsafe-")
+        assert not Path(folder).exists()
+        quick = Limits(cpu_s=1.0, memory_mb=256)
+        assert sandbox.script("while True: pass", limits=quick).status == "timeout"
+        assert sandbox.script("x = 'a' * (1 << 30)", limits=quick).status == "memory"
+
+
+def test_processor_time_is_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is not let run is not out of time: it is the loop's processor time that the limit is for."""
+    with Sandbox() as sandbox:
+        outcome = sandbox.script("import time\nwhile time.process_time() < .5: pass", limits=Limits(cpu_s=1.0))
+        assert outcome.status == "passed"
+        assert 0.5 <= outcome.cpu_s < 1.0
+        late = sandbox.script("import time\nwhile time.process_time() < 9: pass", limits=Limits(cpu_s=0.3))
+        assert late.status == "timeout"
+        assert 0.3 <= late.cpu_s < 0.8
+
+
+def test_slots_are_counted_over_processes(tmp_path: Path) -> None:
+    folder = tmp_path / "slots"
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom rwkv_data.sandbox.slots import slot\n"
+        "with slot(Path(sys.argv[1]), 2) as number:\n    print(number, flush=True)\n    time.sleep(60)"
+    )
+    holders = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(folder)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={"PYTHONPATH": str(PACKAGE)},
+        )
+        for _ in range(2)
+    ]
+    assert {holder.stdout.readline() for holder in holders if holder.stdout} == {"0\n", "1\n"}
+    got = threading.Event()
+
+    def wait() -> None:
+        with slot(folder, 2):
+            got.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert not got.wait(0.3)
+    for holder in holders:  # a process that dies gives its slot back
+        holder.kill()
+        holder.wait()
+        assert holder.stdout
+        holder.stdout.close()
+    assert got.wait(10)
+    thread.join()
+    with slot(None, 2) as number, slot(folder, 0) as other:
+        assert (number, other) == (0, 0)
