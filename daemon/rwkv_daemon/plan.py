@@ -256,6 +256,8 @@ def is_wanted(selection: Selection, kind: KindFact) -> bool:
         return False
     if kind.kind in selection.only_jobs:
         return True
+    if kind.domain == "param_search":  # hundreds of points: never by the way
+        return not selection.only_jobs and kind.domain in selection.domains
     usual = kind.default or bool(selection.profiles)
     return usual and (not selection.only_jobs or kind.job in selection.only_jobs)
 

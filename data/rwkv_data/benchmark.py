@@ -80,7 +80,8 @@ class Benchmark:
     first (one row into several, or several into one). `rows` is how many the complete set has, 0 where that is not
     known. `local_files` are the names (or globs) under which public copies lie, in order of preference.
     `pool`, `pool_files`, `pool_from_source` say the same of the few-shot examples. `schema_verified` is False where the
-    columns are those the set's own repository publishes and no real row has been seen here.
+    columns are those the set's own repository publishes and no real row has been seen here. `private`: its authors ask
+    that rows are not shown, so `benchmarks show` uses the examples.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Benchmark:
     pool_files: tuple[str, ...] = ()
     generate_rows: Callable[[], Iterable[Row]] | None = None
     schema_verified: bool = True
+    private: bool = False
 
     @property
     def built_in(self) -> bool:

@@ -6,6 +6,7 @@ mean it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -171,7 +172,7 @@ def _with_search(kind: Kind, search: Search, name: str, text: str) -> Kind:
         for value in values:
             parse(_OF_SAMPLING[field], name, value)
         search = replace(search, grid={**search.grid, field: values})
-    points = len(search.points)
+    points = math.prod(len(values) for values in search.grid.values())
     if points > MOST_POINTS:
         raise SettingError(f"the grid has {points} points; {MOST_POINTS} are the most")
     return replace(kind, search=search, repeats=points)

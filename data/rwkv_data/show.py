@@ -34,7 +34,8 @@ def show(
 
 def first_rows(benchmark: Benchmark, kind: Kind, data_dir: Path | None, count: int) -> tuple[list[Row], str]:
     """The first rows that are asked, and whether they are rows of the set or of its examples."""
-    if not benchmark.built_in and (data_dir is None or sets.read_manifest(data_dir, benchmark) is None):
+    unprepared = not benchmark.built_in and (data_dir is None or sets.read_manifest(data_dir, benchmark) is None)
+    if benchmark.private or unprepared:
         examples = [example.row for example in benchmark.examples if example.kind in {"", kind.name}]
         return [row for index, row in enumerate(examples) if row not in examples[:index]][:count], "examples"
     where = data_dir or Path()

@@ -53,7 +53,7 @@ BENCHMARK = Benchmark(
     kinds=by_name(code.contest(lambda rule: graders.apps(extract=rule))),
     examples=(
         Example(_LARGEST, _said("print(max(map(int, input().split())))\n"), 1.0),
-        Example(_LARGEST, _said("print(input().split()[0])\n"), 0.0),
+        Example(_LARGEST, _said("print(input().split()[-1])\n"), 0.0),
         Example(_LARGEST, _said(""), 0.0),
         Example(_EVEN, _said("def is_even(n):\n    return not n % 2\n"), 1.0),
         Example(_EVEN, _said("def is_even(n):\n    return True\n"), 0.0),

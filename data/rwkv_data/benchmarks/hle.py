@@ -51,6 +51,7 @@ BENCHMARK = Benchmark(
     licence="MIT; its authors ask not to publish the rows",
     split="test",
     rows=2158,
+    private=True,
     source=HubSource("cais/hle", "default", "test", files=("data/test-*.parquet",), gated=True),
     from_source=from_source,
     check_row=check_row,

@@ -19,7 +19,7 @@ _ABS = {
     "atol": 0,
     "task_id": "Example/0",
     "base_input": "[[2],[0]]",
-    "plus_input": "[[-3],[NaN],[18446744073709551616]]",
+    "plus_input": "[[-3],[-Infinity],[18446744073709551616]]",
 }
 _WHOLE = "\ndef size(x):\n    return {}\n"
 _ROOT = "https://raw.githubusercontent.com/evalplus/humanevalplus_release/200defce9e3429d28ca215b6dd061c0f7f31c18b"

@@ -48,7 +48,7 @@ def grade_plus(sandbox: Sandbox, row: Row, code: str, *, mbpp: bool, least_s: fl
     """
     parts = {"base": 0.0, "plus": 0.0}
     for part in parts:
-        expected = _expected(sandbox, row, part, mbpp=mbpp)
+        expected = expected_outputs(sandbox, row, part, mbpp=mbpp)
         limits_s = [max(least_s, factor * seconds) for seconds in expected.seconds]
         data: dict[str, Any] = {
             "entry_point": row["entry_point"], "atol": row["atol"], "mbpp": mbpp,
@@ -62,7 +62,8 @@ def grade_plus(sandbox: Sandbox, row: Row, code: str, *, mbpp: bool, least_s: fl
     return Report("right", parts=parts)
 
 
-def _expected(sandbox: Sandbox, row: Row, part: str, *, mbpp: bool) -> Expected:
+def expected_outputs(sandbox: Sandbox, row: Row, part: str, *, mbpp: bool) -> Expected:
+    """What the reference solution returns on the `base` or `plus` inputs of a row. Raises ReferenceFailedError."""
     key = (str(row["task_id"]), str(row["canonical_solution"]), part)
     with _lock:
         if key in _known:

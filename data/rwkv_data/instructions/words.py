@@ -72,7 +72,7 @@ def sentence_tokens(sentence: str) -> list[str]:
         sentence = _final_period_apart(sentence)
     sentence = _apart(sentence, _PUNCTUATION, characters)
     sentence = _apart(f" {sentence} ", _CLOSING, characters)
-    for pattern in _CONTRACTIONS:
+    for pattern in _CONTRACTIONS if len(sentence) >= len(" d'ye ") else ():
         sentence = pattern.sub(lambda match: " " + " ".join(filter(None, match.groups())) + " ", sentence)
     return sentence.split()
 

@@ -8,6 +8,7 @@ from rwkv_data.judges import rwkv_skills
 from rwkv_data.profiles import lm_eval_maths, maths_albatross, maths_v2, qwen_math
 from rwkv_data.profiles.free_response import free_response_judge
 from rwkv_data.profiles.maths_examples import Examples
+from rwkv_data.profiles.param_search import param_search
 
 JUDGE: Final = rwkv_skills.RULE
 
@@ -17,15 +18,11 @@ def maths_set(
 ) -> dict[str, Kind]:
     """A set's kinds, of which `kind` is the usual one. `judged`: rwkv-skills has this set judged, so both run by
     default. `qwen`: the examples of the evaluation of Qwen2.5-Math, for the sets that it has."""
-    kinds = [
-        kind,
-        free_response_judge(kind, JUDGE, default=judged),
-        maths_v2.thinking(kind),
-        maths_v2.unthinking(kind),
-    ]
+    judge_kind = free_response_judge(kind, JUDGE, default=judged)
+    kinds = [kind, judge_kind, maths_v2.thinking(kind), maths_v2.unthinking(kind)]
     if qwen is not None:
         kinds.append(qwen_math.qwen_math(qwen, group_by=kind.group_by))
-    return by_name([*kinds, *more])
+    return by_name([*kinds, *more, param_search(kind), param_search(judge_kind)])
 
 
 def _sentence(answer: str) -> str:
@@ -54,7 +51,7 @@ def examples(
     found: list[Example] = []
     for name in kinds:
         form = known.get(name, _bare)
-        bad = "" if name == "free_response_judge" else form(wrong)
+        bad = "" if name.endswith("_judge") else form(wrong)
         found += [Example(row, Answer(form(right), _ENDED), 1.0, name), Example(row, Answer(bad, _ENDED), 0.0, name)]
     return tuple(found)
 

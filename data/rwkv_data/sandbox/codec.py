@@ -168,7 +168,7 @@ def _unpack_opaque(body: Any) -> Opaque:
 
 
 def _back(number: Any) -> object:
-    if not isinstance(number, int) or number < 0:
+    if type(number) is not int or number < 0:
         raise UnreadableError("it was never here")
     return _kept[number]
 

@@ -56,6 +56,7 @@ def benchmark(selection: str, count: int) -> Benchmark:
         licence="CC BY 4.0, gated",
         split="train",
         rows=count,
+        private=True,
         source=HubSource("Idavidrein/gpqa", f"gpqa_{selection}", "train", gated=True),
         from_source=from_source,
         check_row=check_four,

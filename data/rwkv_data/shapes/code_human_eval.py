@@ -17,7 +17,7 @@ from rwkv_data import rows
 from rwkv_data.errors import RowError
 from rwkv_data.stage import Row
 
-_CALL: Final = re.compile(r"\n\s*check\((\w+)\)\s*\Z", re.ASCII)
+_CALL: Final = re.compile(r"\ncheck\((\w+)\)\s*\Z", re.ASCII)
 
 
 def from_source(raw: Row) -> dict[str, Any]:

@@ -123,7 +123,10 @@ def test_no_text_breaks_the_chain(text: str) -> None:
     of_box(text)
 
 
-@given(st.integers(-(10**9), 10**9), st.sampled_from(["The answer is {}.", "\\boxed{{{}}}", "it is {} now", "答案是 {}。", "{}"]))
+@given(
+    st.integers(-(10**9), 10**9),
+    st.sampled_from(["The answer is {}.", "\\boxed{{{}}}", "it is {} now", "答案是 {}。", "{}"]),
+)
 def test_a_number_is_found_in_each_form(number: int, form: str) -> None:
     assert of_text(form.format(number)).text == str(number)
 

@@ -122,7 +122,10 @@ def test_grades() -> None:
     assert GRADER.name == "letter-v1"
 
 
-@given(st.sampled_from("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), st.sampled_from(["Answer: {}", "The answer is ({}).", "\\boxed{{{}}}"]))
+@given(
+    st.sampled_from("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    st.sampled_from(["Answer: {}", "The answer is ({}).", "\\boxed{{{}}}"]),
+)
 def test_all_letters_are_read(letter: str, form: str) -> None:
     names = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     assert chosen(form.format(letter), names, [f"number {index}" for index in range(26)]).text == letter

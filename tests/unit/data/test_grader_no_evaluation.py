@@ -33,7 +33,9 @@ PAYLOADS = [
 ]
 
 
-@pytest.mark.parametrize("text", ["0", "00", "7", "-7", "+7", "12345678901234567890", "1.5", ".5", "5.", "-1.25", "1e5", "1.5e-3"])
+@pytest.mark.parametrize(
+    "text", ["0", "00", "7", "-7", "+7", "12345678901234567890", "1.5", ".5", "5.", "-1.25", "1e5", "1.5e-3"]
+)
 def test_numbers_are_what_sympy_makes_of_them(text: str) -> None:
     ours, theirs = number(text), parse_expr(text)
     assert (ours, type(ours)) == (theirs, type(theirs))
@@ -48,10 +50,12 @@ def test_anything_else_is_refused(text: str) -> None:
 
 SUMS = st.recursive(
     st.integers(0, 99).map(str) | st.sampled_from(["1.5", ".25", "7."]),
-    lambda inner: st.builds("{} {} {}".format, inner, st.sampled_from(["+", "-", "*", "/"]), inner)
-    | st.builds("({})".format, inner)
-    | st.builds("-({})".format, inner)
-    | st.builds("({})**{}".format, inner, st.integers(0, 3)),
+    lambda inner: (
+        st.builds("{} {} {}".format, inner, st.sampled_from(["+", "-", "*", "/"]), inner)
+        | st.builds("({})".format, inner)
+        | st.builds("-({})".format, inner)
+        | st.builds("({})**{}".format, inner, st.integers(0, 3))
+    ),
     max_leaves=6,
 )
 
