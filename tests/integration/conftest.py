@@ -1,5 +1,6 @@
 """A real daemon on a home of its own, with engines and runners as real processes, for every integration test."""
 
+import contextlib
 import json
 import os
 import signal
@@ -154,6 +155,14 @@ class LiveNode:
             record = processes.read_record(path)
             if record and not record.done and processes.is_same(record.shim, record.shim_start):
                 os.kill(record.pid, signal.SIGKILL)
+        self.kill_strays()
+
+    def kill_strays(self) -> None:
+        """A worker that was being started when the daemon was killed has no record yet: it is known by our home."""
+        for line in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if os.fsencode(self.home) in line.read_bytes():
+                    os.kill(int(line.parent.name), signal.SIGKILL)
 
 
 def wait_for(what: Callable[[], object], timeout_s: float, saying: str, log: Callable[[], str] = lambda: "") -> None:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import IO, Any
 
 MEMORY_BYTES = 2 * 1024**3
@@ -19,19 +20,29 @@ MEMORY_BYTES = 2 * 1024**3
 def main() -> None:
     """Answer tasks until the parent closes the pipe."""
     replies = _private_stdout()
-    from rwkv_data.graders import math_tasks, no_evaluation, unprivileged
+    confine()
+    from rwkv_data.graders.math_tasks import TASKS
 
-    must_read = math_tasks.load()
-    unprivileged.give_up(MEMORY_BYTES, [os.__file__, json.__file__, *must_read])
-    no_evaluation.install()
     libraries = ("math-verify", "latex2sympy2_extended", "sympy")
     _say(replies, {"ready": {name: version(name) for name in libraries}})
     for line in sys.stdin:
         task = json.loads(line)
         signal.setitimer(signal.ITIMER_PROF, task.pop("cpu_s"))
-        reply = _done(math_tasks.TASKS[task.pop("do")], task)
+        reply = _done(TASKS[task.pop("do")], task)
         signal.setitimer(signal.ITIMER_PROF, 0)
         _say(replies, reply)
+
+
+def confine() -> bool:
+    """Load the libraries and give up what they do not need. Whether the process is out of reach of the network."""
+    from rwkv_data.graders import math_tasks, no_evaluation, unprivileged
+
+    must_read = [os.__file__, __file__, *(str(find_spec(name).origin) for name in ("sympy", "math_verify"))]  # type: ignore[union-attr]
+    secluded = unprivileged.seclude(must_read)
+    math_tasks.load()
+    unprivileged.give_up(MEMORY_BYTES, must_read)
+    no_evaluation.install()
+    return secluded
 
 
 def _done(task: Any, arguments: dict[str, Any]) -> dict[str, Any]:

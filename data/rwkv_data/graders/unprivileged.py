@@ -1,4 +1,4 @@
-"""What a worker process gives up before it reads a model's text. Called once, in the child, while it has one thread.
+"""What a worker process gives up before it reads a model's text: `seclude`, then `give_up`, in the child.
 
 Nothing here is needed for a verdict to be right, so a step that the system does not offer is left out: the layers that
 matter wherever it runs are the limits and, for Python, `no_evaluation`. Of a child of root: it becomes `nobody` if the
@@ -17,22 +17,41 @@ _NEW_USER, _NEW_NET, _NEW_IPC = 0x10000000, 0x40000000, 0x08000000  # CLONE_NEWU
 _NOBODY = 65534
 
 
-def give_up(memory_bytes: int, must_read: list[str]) -> None:
-    """Give up privileges, network, files and memory beyond a limit. `must_read` are files that lazy imports need."""
-    libc = ctypes.CDLL(None, use_errno=True)
+def seclude(must_read: list[str]) -> bool:
+    """Leave the network and, if it cannot become `nobody`, the user's powers behind. Whether the system allowed it.
+
+    To be called before libraries are loaded: a process with more than one thread may not. `must_read` are files that
+    later imports need.
+    """
+    libc = _libc()
     libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    if os.geteuid() == 0 and _readable_as_nobody(must_read):
-        libc.unshare(_NEW_NET | _NEW_IPC)
+    spaces = _NEW_NET | _NEW_IPC | (0 if _can_be_nobody(must_read) else _NEW_USER)
+    return int(libc.unshare(spaces)) == 0
+
+
+def give_up(memory_bytes: int, must_read: list[str]) -> None:
+    """Give up the user, the environment, files to write, and memory beyond a limit."""
+    if _can_be_nobody(must_read):
         os.setgroups([])
         os.setresgid(_NOBODY, _NOBODY, _NOBODY)
         os.setresuid(_NOBODY, _NOBODY, _NOBODY)
-        libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)  # forgotten when the user changes
-    else:
-        libc.unshare(_NEW_USER | _NEW_NET | _NEW_IPC)
+        _libc().prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)  # forgotten when the user changes
     os.environ.clear()
     os.chdir("/")
     _limit(memory_bytes)
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _can_be_nobody(must_read: list[str]) -> bool:
+    """Whether this is root in full, and the files can be read by anyone."""
+    try:
+        return os.geteuid() == 0 and _readable_as_nobody(must_read)
+    except OSError:
+        return False  # root of a name space that has no other user
 
 
 def _readable_as_nobody(paths: list[str]) -> bool:

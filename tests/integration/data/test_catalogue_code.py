@@ -1,5 +1,5 @@
-"""The real rows of the code and instruction sets: prepared from files, asked, and graded by their own solutions, which
-run in the sandbox. Every row's solution against every grader is another test's affair; here it is a few of each kind."""
+"""The real rows of the code and instruction sets: prepared from files, asked, and graded by their own solutions in the
+sandbox: a few of each kind, as all of them against every grader are another test's affair."""
 
 import json
 from typing import NamedTuple

@@ -104,15 +104,12 @@ def test_the_ceilings_of_the_graders(real_rows) -> None:
     dollars = sum(lm_eval_math.grade_hendrycks({"answer": gold}, Answer(f" ${gold}$")).value for gold in golds)
     whole = sum(lm_eval_math.grade_hendrycks(row | {"answer": ""}, Answer(f" {row['solution']}")).value for row in rows)
     assert (bare, dollars, whole) == (4985, 5000, 0)
-    refused = []
-    for row, gold in zip(rows, golds, strict=True):
-        said = minerva_rules.said(
-            f"The final answer\nFinal Answer: The final answer is $<{gold}>$. I hope it is correct.".replace(
-                "<", ""
-            ).replace(">", "")
-            if "<" not in gold and ">" not in gold
-            else f"Final Answer: The final answer is ${gold}$. I hope it is correct."
-        )
-        if minerva_rules.normal(said) != minerva_rules.normal(gold):
-            refused.append(row["idx"])
+    with lm_eval_math.MINERVA.open() as grade:
+        refused = [row["idx"] for row, gold in zip(rows, golds, strict=True) if not _accepts_itself(grade, row, gold)]
     assert refused == [4134]
+
+
+def _accepts_itself(grade, row, gold: str) -> bool:
+    text = f"Final Answer: The final answer is ${gold}$. I hope it is correct."
+    same = minerva_rules.normal(minerva_rules.said(text)) == minerva_rules.normal(gold)
+    return same or grade(row, Answer(text)).value == 1.0
