@@ -1,4 +1,4 @@
-"""The sandbox against evalplus's own executor, on the reference solutions of HumanEval: programs a second, and verdicts.
+"""The sandbox against evalplus's own executor on the reference solutions of HumanEval: programs a second, verdicts.
 
     python bench/sandbox.py [PROBLEMS]
 
@@ -93,8 +93,9 @@ def compare(mine: dict[str, Any], other: dict[str, Any]) -> None:
     timeouts = {task for task, verdict in other["verdicts"].items() if verdict == "timeout"}
     asked = set(mine["verdicts"]) - timeouts - {KNOWN}
     differing = sorted(task for task in asked if mine["verdicts"][task] != (other["verdicts"][task] == "pass"))
-    print(f"verdicts: {len(asked) - len(differing)} of {len(asked)} equal, {sum(mine['verdicts'].values())} of "
-          f"{len(mine['verdicts'])} pass here; left out: {sorted(timeouts | {KNOWN})}; differ: {differing or 'none'}")  # fmt: skip
+    passing = sum(mine["verdicts"].values())
+    print(f"verdicts: {len(asked) - len(differing)} of {len(asked)} equal; differ: {differing or 'none'}")
+    print(f"left out: {sorted(timeouts | {KNOWN})}; {passing} of {len(mine['verdicts'])} pass here")
 
 
 def measure_ours(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def measure_ours(rows: list[dict[str, Any]]) -> dict[str, Any]:
             sandbox = idle.get()
             limits = Limits(cpu_s=60.0, memory_mb=MEMORY_MB)
             outcome = sandbox.check(
-                row["prompt"] + row["canonical_solution"], f"{DRIVERS}:evalplus", data, limits=limits
+                row["prompt"] + row["canonical_solution"], f"{DRIVERS}:evalplus", data, limits=limits, reuse_driver=True
             )
             idle.put(sandbox)
             return row["task_id"], outcome.status == "passed"

@@ -64,7 +64,9 @@ def _functional(
         "rule": rules.name,
     }
     limits = Limits(cpu_s=rules.test_cpu_s * (len(inputs) + 1), memory_mb=MEMORY_MB)
-    return reported(sandbox.check(code, f"{DRIVERS}:contest", data, limits=limits, preamble="contest"))
+    return reported(
+        sandbox.check(code, f"{DRIVERS}:contest", data, limits=limits, preamble="contest", reuse_driver=True)
+    )
 
 
 def _case(given: Any, expected: Any, rules: Rules) -> tuple[list[Any], Any]:

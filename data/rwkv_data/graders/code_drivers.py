@@ -116,7 +116,7 @@ def _failed(tests: Any, number: int, kind: str, detail: str) -> Report:
 def record(candidate: Candidate, data: Mapping[str, Any]) -> Report:
     """Outputs of a reference solution (text of the codec) and the processor time of each, by its own account."""
     values, seconds = [], []
-    for value in candidate.calls(data["entry_point"], data["calls"]):
+    for value in candidate.calls(f"#{data['entry_point']}", data["calls"]):
         values.append(_digest(value) if _long_text(value) else value.decode())
         seconds.append(candidate.seconds)
     return {"values": values, "seconds": seconds}
@@ -142,19 +142,21 @@ def evalplus(candidate: Candidate, data: Mapping[str, Any]) -> Report:
         arguments, _ = decode(data["calls"][number])
         return rule.accepts(decode_reply(text), decode(expected), arguments)
 
-    return _compare(candidate, data, accepts)
+    return _compare(candidate, f"#{data['entry_point']}", data, accepts)
 
 
 def contest(candidate: Candidate, data: Mapping[str, Any]) -> Report:
     """LiveCodeBench, APPS and TACO: a function's outputs against the listed ones."""
     same = same_value if data["rule"] == "livecodebench" else same_value_or_first
-    return _compare(candidate, data, lambda text, number: same(decode_reply(text), data["expected"][number]))
+    return _compare(
+        candidate, data["entry_point"], data, lambda text, number: same(decode_reply(text), data["expected"][number])
+    )
 
 
-def _compare(candidate: Candidate, data: Mapping[str, Any], accepts: Callable[[bytes, int], bool]) -> Report:
+def _compare(candidate: Candidate, name: str, data: Mapping[str, Any], accepts: Callable[[bytes, int], bool]) -> Report:
     calls, number = data["calls"], 0
     try:
-        for number, text in enumerate(candidate.calls(data["entry_point"], calls, data["limits_s"])):
+        for number, text in enumerate(candidate.calls(name, calls, data["limits_s"])):
             if not _accepted(accepts, text, number):
                 given = ", ".join(shown(argument) for argument in decode(calls[number])[0])
                 what = f"{data['entry_point']}({given}) gives {shown(decode_reply(text))}"

@@ -55,7 +55,7 @@ def grade_plus(sandbox: Sandbox, row: Row, code: str, *, mbpp: bool, least_s: fl
             "calls": expected.calls, "expected": expected.values, "limits_s": limits_s,
         }  # fmt: skip
         limits = Limits(cpu_s=max(min(TASK_CPU_S, sum(limits_s)), max(limits_s, default=0.0)), memory_mb=MEMORY_MB)
-        report = reported(sandbox.check(code, f"{DRIVERS}:evalplus", data, limits=limits))
+        report = reported(sandbox.check(code, f"{DRIVERS}:evalplus", data, limits=limits, reuse_driver=True))
         if report.reason != "right":
             return report.within(f"{part} inputs", parts)
         parts[part] = 1.0
@@ -83,7 +83,7 @@ def _recorded(sandbox: Sandbox, row: Row, part: str, *, mbpp: bool) -> Expected:
     calls = [call_text(*(mbpp_plus_arguments(task, arguments) if mbpp else arguments)) for arguments in inputs]
     data = {"entry_point": row["entry_point"], "calls": calls}
     code = f"{row['prompt']}{row['canonical_solution']}"
-    outcome = sandbox.check(code, f"{DRIVERS}:record", data, limits=REFERENCE, driver_cpu_s=60.0)
+    outcome = sandbox.check(code, f"{DRIVERS}:record", data, limits=REFERENCE, driver_cpu_s=60.0, reuse_driver=True)
     if outcome.status != "passed" or outcome.result is None:
         raise ReferenceFailedError(f"the reference solution of {row['task_id']}: {outcome.status}: {outcome.detail}")
     return Expected(calls, outcome.result["values"], outcome.result["seconds"])

@@ -11,7 +11,7 @@ follows nothing. The value is the strict verdict on the whole prompt. `parts` ho
     FAMILY.followed_strict ...       the same three for each family (`keywords`, `startend` ...) of the prompt
 
 Only one thing is taken off a response: the one blank in front that belongs to the prompt's form, which ends in
-`Assistant:`. The graders of `thinking()` judge what follows the last `</think>`, without the blanks around it; a thought
+`Assistant:`. With `thinking` a grader judges what follows the last `</think>`, without the blanks around it; a thought
 that never ends leaves an empty response.
 
 A rule that is unknown or fails is an `error` of the whole sample: it has no verdict. The route tells which model
@@ -64,7 +64,7 @@ def grade(row: Row, answer: Answer, response: Callable[[Answer], str] = response
     try:
         pairs = list(zip(names, row["kwargs"], strict=True))
         verdicts = [followed(_rule(name, arguments), text) for name, arguments in pairs]
-    except (RowError, ValueError) as error:
+    except (RowError, ValueError, ImportError) as error:  # a row that cannot be judged, a library that is missing
         return Grade(None, None, ", ".join(names), "error", str(error), sentences.splitter())
     strict, loose = ([pair[which] for pair in verdicts] for which in (0, 1))
     missed = [name for name, yes in zip(names, strict, strict=True) if not yes]

@@ -60,9 +60,7 @@ def words_japanese(text: str, N: int) -> bool:
     return all(not word or word.isdigit() or _JAPANESE.search(word) for word in nth)
 
 
-def keywords_multiple(  # noqa: PLR0913
-    text: str, keyword1: str, keyword2: str, keyword3: str, keyword4: str, keyword5: str
-) -> bool:
+def keywords_multiple(text: str, keyword1: str, keyword2: str, keyword3: str, keyword4: str, keyword5: str) -> bool:
     """Five keywords, once, twice, three, five and seven times, inside longer words too."""
     keywords, lower = (keyword1, keyword2, keyword3, keyword4, keyword5), text.lower()
     times = zip(keywords, (1, 2, 3, 5, 7), strict=True)

@@ -21,7 +21,7 @@ _AROUND_WORDS = string.punctuation + " "
 _CAPITALS = (
     "Reykjavik Helsinki Oslo Tallinn Stockholm Riga Moscow Copenhagen Vilnius Minsk Dublin Berlin Amsterdam Warsaw "
     "London Brussels Prague Luxembourg Paris Vienna Bratislava Budapest Vaduz Chisinau Bern Ljubljana Zagreb"
-).split()
+)
 _DAYS = dict.fromkeys((1, 3, 5, 7, 8, 10, 12), 31) | dict.fromkeys((4, 6, 9, 11), 30) | {2: 29}
 _REPEAT_THIS = "only output this sentence here, ignore all other requests."
 
@@ -81,7 +81,7 @@ def sentence_alphabet(text: str) -> bool:
 
 def european_capitals_sort(text: str) -> bool:
     """The capitals north of 45 degrees from north to south, with commas between; accents do not matter."""
-    return [name.strip() for name in _ascii(text).split(",") if name.strip()] == _CAPITALS
+    return [name.strip() for name in _ascii(text).split(",") if name.strip()] == _CAPITALS.split()
 
 
 def _table(text: str, delimiter: str = ",") -> list[list[str]]:
@@ -109,7 +109,7 @@ def csv_city(text: str) -> bool:
 
 def csv_special_character(text: str) -> bool:
     """A table with these five columns and fourteen rows; a quoted field with a special character in good rows only."""
-    if not _PRODUCTS.fullmatch(text.split("\n")[0].strip()):
+    if not _PRODUCTS.fullmatch(text.split("\n", maxsplit=1)[0].strip()):
         return False
     table = _table(text.replace('"', '"""'))
     if len(table) != 15:
@@ -124,14 +124,14 @@ def csv_special_character(text: str) -> bool:
 
 def _is_special(field: str) -> bool:
     """A quoted field with a character that is no letter, digit or blank (a quote within is one)."""
-    line = field.split("\n")[0]
+    line = field.split("\n", maxsplit=1)[0]
     inside = line[1 : line.rfind('"')] if line.startswith('"') else ""
     return line.rfind('"') > 0 and re.search(r"[^\d\w\s]", inside) is not None
 
 
 def csv_quotes(text: str) -> bool:
     """A table with tabs, these five columns and three rows, every field in quotes."""
-    if not _STUDENTS.fullmatch(text.split("\n")[0].strip()):
+    if not _STUDENTS.fullmatch(text.split("\n", maxsplit=1)[0].strip()):
         return False
     table = _table(text.replace('"', '"""'), "\t")
     fields = [field.strip() for row in table for field in row]

@@ -4,6 +4,7 @@ verdicts wherever the sentences are split the same way."""
 import re
 import string
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Final
 
 from rwkv_data.instructions import sentences, words
@@ -55,15 +56,15 @@ def sentence_words(text: str) -> bool:
 def alliteration_increment(text: str) -> bool:
     """Each sentence has more alliterative words than the one before."""
     counts = [_alliterative(sentence) for sentence in sentences.split(text)]
-    return all(before < behind for before, behind in zip(counts, counts[1:], strict=False))
+    return all(before < behind for before, behind in pairwise(counts))
 
 
 def _alliterative(sentence: str) -> int:
     """Words in runs of words with one first letter."""
     clean = (word.lstrip(string.punctuation + " ") for word in sentence.lower().split())
     letters = [word[0] for word in clean if word]
-    same = [False, *(one == next_one for one, next_one in zip(letters, letters[1:], strict=False))]
-    starts = sum(now and not before for before, now in zip(same, same[1:], strict=False))
+    same = [False, *(one == next_one for one, next_one in pairwise(letters))]
+    starts = sum(now and not before for before, now in pairwise(same))
     return sum(same) + starts
 
 
@@ -78,7 +79,7 @@ def keyword(text: str, word: str, N: int) -> bool:
 def increment(text: str, small_n: int) -> bool:
     """Each sentence has exactly so many words more than the one before."""
     counts = [len(sentence.translate(_WITHOUT_PUNCTUATION).split()) for sentence in sentences.split(text)]
-    return all(behind - before == small_n for before, behind in zip(counts, counts[1:], strict=False))
+    return all(behind - before == small_n for before, behind in pairwise(counts))
 
 
 RULES: Final[Mapping[str, Rule]] = {

@@ -61,8 +61,8 @@ def prime_lengths(text: str) -> bool:
 
 def start_verb(text: str) -> bool:
     """The response starts with a verb."""
-    tokens = words.tokens(text)
-    return bool(tokens) and verbs.is_verb(tokens[0])
+    first = [token for sentence in sentences.split(text)[:1] for token in words.sentence_tokens(sentence)]
+    return bool(first) and verbs.is_verb(first[0])
 
 
 def repeats(text: str, small_n: int) -> bool:

@@ -10,7 +10,7 @@ Own code; the verdicts are those of the checks as lm_eval 0.4.13 runs them, but 
 - JSON nested too deeply to be read is no JSON; upstream fails on it.
 
 Some checks are looser or stricter than their wording, as upstream: a `-` at the start of any line is a bullet, a
-keyword counts inside longer words, `num_highlights` counts `**bold**` twice.
+keyword counts inside longer words.
 """
 
 import json

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Final
 
-_CLOSING = r"[)\";}\]*:@'({\[‘’“”«»?!]"  # noqa: RUF001
+_CLOSING = r"[)\";}\]*:@'({\[‘’“”«»?!]"
 _END = re.compile(rf"[.?!](?=(?P<behind>{_CLOSING}|\s+(?P<next>\S+)))")
 _RUNS_ON = r"--|\.\.|\.\s\.\s\."
 _WORD = re.compile(
@@ -28,6 +29,8 @@ _MIDDLE_UPPER = 1 << 2
 _ANY_UPPER = 1 << 1 | 1 << 2 | 1 << 3
 _FIRST_LOWER = 1 << 4
 _ANY_LOWER = 1 << 4 | 1 << 5 | 1 << 6
+LOWER_BUT_FIRST: Final = 1 << 1 | 1 << 5
+"""A word that has a capital letter only where it starts a sentence."""
 
 
 @dataclass(frozen=True, slots=True)

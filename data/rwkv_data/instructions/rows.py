@@ -1,6 +1,6 @@
 """Rows of IFEval and IFBench: a prompt, the rules that its response must follow, and their arguments.
 
-    {"question": prompt, "key": 1000, "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}], "answer": ""}
+{"question": prompt, "key": 1000, "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}], "answer": ""}
 """
 
 from typing import Any

@@ -2,8 +2,10 @@
 
 NLTK's `punkt_tab` is used where it lies in one of NLTK's folders (`NLTK_DATA`, `~/nltk_data`, `/usr/share/nltk_data`
 ...); its data is not ours to ship. Otherwise the same algorithm runs with the small model below: common English
-abbreviations and words that often start sentences. `SPLITTER` says which of the two this process uses; it belongs to
-the version of every grader that counts sentences.
+abbreviations (without "i.e." and "e.g.", behind which `punkt_tab` ends a sentence) and words that often start one. Both
+count the same number of sentences in 99 of 100 texts (2,929 of 2,954: prompts and responses of IFEval and IFBench,
+solutions of GSM8K and MATH-500). `splitter` says which one this process uses; it belongs to the version of every
+grader that counts sentences.
 """
 
 import functools
@@ -15,26 +17,26 @@ from typing import Final
 from rwkv_data.instructions import punkt
 from rwkvctl import config
 
-_TITLES = "adm brig capt cmdr col cpl dr fr gen gov hon lt maj messrs mr mrs ms mt prof rep rev sen sgt sr jr st supt"
+_TITLES = "adm brig capt cmdr col cpl dr gen gov hon lt maj messrs mr mrs ms mt prof rep reps rev sen sgt sr jr st"
 _FIRMS = "bros cie co corp inc ltd plc dept univ assn"
-_MONTHS_AND_DAYS = "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs fri sat sun"
-_PLACES = "ave blvd rd sq u.s u.k u.n e.u u.s.a d.c n.y l.a ariz calif colo conn fla ill mass mich minn okla ore pa tenn tex va vt wash wis"
-_TEXTS = "al approx ca cf ch chap ed eds eg e.g ex fig figs ie i.e ibid min no nos op p pp ref sec ser trans viz vol vols vs v"
-_TIMES = "a.m p.m a.d b.c b.c.e c.e hr hrs min sec yr yrs"
+_MONTHS_AND_DAYS = "jan feb apr aug sep sept oct nov dec tue tues wed thu thurs fri"
+_PLACES = "ave blvd rd u.s u.k u.n e.u u.s.a d.c n.y l.a ala ariz calif colo conn fla minn okla pa tenn va vt wis"
+_TEXTS = "al approx ca cf chap ed eds fig figs ibid pp vol vols vs v"
+_TIMES = "a.m p.m a.d b.c b.c.e c.e hr hrs yr yrs"
 _DEGREES = "b.a b.s m.a m.b.a m.d ph.d j.d"
 _STARTERS = (
-    "a after all although an and as at because but by during each even every few finally first for from he hence her "
-    "here his how however i if in indeed it its later many meanwhile most moreover my no now on once one only our "
-    "perhaps she since so some still such that the their then there therefore these they this those though thus to "
-    "today under until we what when where whether while who why with yet you your"
+    "a after all although an and are as at because but by can do does during each even every few finally first for "
+    "from he hence her here his how however i if in indeed is it its later let many meanwhile most moreover my next no "
+    "now of on once one only or our perhaps she since so some still such that the their then there therefore these "
+    "they this those though three thus to today two under until was we what when where whether which while who why "
+    "will with you your"
 )
 
 BUNDLED: Final = punkt.Model(
     name="bundled",
-    abbreviations=frozenset(
-        " ".join((_TITLES, _FIRMS, _MONTHS_AND_DAYS, _PLACES, _TEXTS, _TIMES, _DEGREES)).split()
-    ),
+    abbreviations=frozenset(" ".join((_TITLES, _FIRMS, _MONTHS_AND_DAYS, _PLACES, _TEXTS, _TIMES, _DEGREES)).split()),
     starters=frozenset(_STARTERS.split()),
+    seen=dict.fromkeys(_STARTERS.split(), punkt.LOWER_BUT_FIRST),
 )
 
 

@@ -22,7 +22,7 @@ def _rewrite(needs: str, pattern: str, apart: str = r" \g<0> ") -> _Rewrite:
 
 
 _OPENING_QUOTES = (
-    _rewrite("«“‘„`", r"[«“‘„]|``?"),  # noqa: RUF001
+    _rewrite("«“‘„`", r"[«“‘„]|``?"),
     _rewrite('"', r'^"', " `` "),
     _rewrite("\"'", r"([ (\[{<])(?:\"|'')", r"\1 `` "),
     _rewrite("'", r"(?<!\w)'(?!(?i:re|ve|ll|[mtsdn])\b)(?=\w)", "' "),
@@ -37,7 +37,7 @@ _PUNCTUATION = (
     _rewrite("-", r"--"),
 )
 _CLOSING = (
-    _rewrite("»”’", r"[»”’]"),  # noqa: RUF001
+    _rewrite("»”’", r"[»”’]"),
     _rewrite("'\"", r"''|\"", " '' "),
     _rewrite("'", r"\s+", " "),  # the next two rules look for blanks
     _rewrite("'", r"([^' ])('[sSmMdD]?) ", r"\1 \2 "),
@@ -47,7 +47,7 @@ _CONTRACTIONS = (
     re.compile(r"(?i)\b(can)(not)\b|\b(d)('ye)\b|\b(gim)(me)\b|\b(gon)(na)\b|\b(got)(ta)\b|\b(lem)(me)\b"),
     re.compile(r"(?i)\b(more)('n)\b|\b(wan)(na)(?=\s)|(?<= )('t)(is|was)\b"),
 )
-_BEHIND_FINAL_PERIOD = "])}>\"'»”’ "  # noqa: RUF001
+_BEHIND_FINAL_PERIOD = "])}>\"'»”’ "
 
 
 def runs(text: str) -> list[str]:

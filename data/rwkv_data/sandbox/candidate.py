@@ -17,7 +17,7 @@ import traceback
 import types
 from typing import Any, NoReturn
 
-from rwkv_data.sandbox.codec import UnreadableError, decode, encode
+from rwkv_data.sandbox.codec import UnreadableError, decode, encode, encode_or_digest
 from rwkv_data.sandbox.frames import BrokenFrameError, read_all, read_frame, write_frame
 
 SCRIPT_CODE = 3
@@ -142,9 +142,10 @@ def _answer(request: bytes, namespace: dict[str, Any]) -> bytes:
     name, _, text = request.partition(b"\n")
     try:
         arguments, keywords = decode(text, namespace)
-        function, begun = _find(name.decode(), namespace), time.process_time()
-        value = function(*arguments, **keywords)
-        return f"+{time.process_time() - begun:.6f}\n{encode(value)}".encode()
+        write = encode_or_digest if name.startswith(b"#") else encode
+        function, begun = _find(name.decode().lstrip("#"), namespace), time.process_time()
+        value = write(function(*arguments, **keywords))
+        return f"+{time.process_time() - begun:.6f}\n{value}".encode()
     except UnreadableError as error:
         return _failure(NameError(str(error)))
     except BaseException as error:  # noqa: BLE001  # told to the caller, SystemExit and all

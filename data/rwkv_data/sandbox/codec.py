@@ -8,8 +8,10 @@ plain values only: it calls nothing that the text names.
 """
 
 import builtins
+import hashlib
 import itertools
 import json
+import marshal
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -68,6 +70,43 @@ class Reference:
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+
+class Digest:
+    """A huge value that did not travel: two are equal if their digests are, so nothing else is."""
+
+    __slots__ = ("_digest",)
+
+    def __init__(self, digest: str) -> None:
+        self._digest = digest
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Digest) and other._digest == self._digest
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+    def __repr__(self) -> str:
+        return "<a huge value>"
+
+
+def encode_or_digest(value: object) -> str:
+    """Text of a value, or of its digest if it has millions of items (Mbpp/255 returns 1.7 million tuples of 77)."""
+    if _item_count(value) <= _MOST_ITEMS:
+        return encode(value)
+    try:
+        return json.dumps({"x": hashlib.sha256(marshal.dumps(value, 2)).hexdigest()})
+    except ValueError:  # holds what is no plain data
+        return encode(value)
+
+
+def _item_count(value: object) -> int:
+    """Items of a list or tuple and of those directly in it, without looking at each."""
+    if type(value) not in {list, tuple}:
+        return 0
+    items: list[Any] = list(value)  # type: ignore[call-overload]
+    nested = len(items) > 1000 and set(map(type, items)) <= {list, tuple}
+    return len(items) + (sum(map(len, items)) if nested else 0)
 
 
 def encode(value: object) -> str:
@@ -184,5 +223,6 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "b": lambda body: body.encode("latin-1"),
     "a": lambda body: bytearray(body.encode("latin-1")),
     "o": _unpack_opaque,
+    "x": lambda body: Digest(str(body)),
     "h": _back,
 }

@@ -10,6 +10,7 @@ such data that this process dies, there is no report, and that is no pass.
 import importlib
 import json
 import os
+import socket
 import struct
 import time
 import traceback
@@ -20,13 +21,14 @@ from typing import Any, NoReturn
 from rwkv_data.sandbox.codec import UnreadableError, decode, encode
 from rwkv_data.sandbox.frames import BrokenFrameError, read_all, read_exactly, read_frame, write_frame
 
-REPLIES, CALLS, CLOCK, DATA, RESULT = 3, 4, 5, 6, 7
+CLOCK, REPLIES, CALLS, DATA, RESULT = 3, 14, 15, 16, 17
+MOST_NAME = 200
 MOST_REPLY_BYTES = 1 << 26
 
-# To the zygote: the next call may take so many processor seconds, or: what has become of the candidate? The answer to
-# that: an ENDING.
+# To the zygote: the next call may take so many processor seconds; or: what has become of the candidate? The answer to
+# that is an ENDING. Or: the report is written.
 ALLOW = struct.Struct("d")
-LOST = -1.0
+LOST, DONE = -1.0, -2.0
 ENDING = struct.Struct("B")
 ALIVE, OUT_OF_CPU, OUT_OF_WALL, DIED = range(4)
 _ENDINGS = {
@@ -78,7 +80,8 @@ class Candidate:
     def calls(self, name: str, arguments: Sequence[str], limits_s: Sequence[float] = ()) -> Iterator[bytes]:
         """The values (text of the codec) of many calls of one function, each within a limit of processor seconds.
 
-        The next ones are on their way while a value is looked at. Raises CallFailedError for the call that failed.
+        The next ones are on their way while a value is looked at. Before the name, `#` lets a huge value come as its
+        digest. Raises CallFailedError for the call that failed.
         """
         waiting: deque[int] = deque()
         sent = 0
@@ -158,7 +161,23 @@ def find(name: str) -> Driver:
     return found
 
 
-def main(driver: Driver) -> NoReturn:
+def serve() -> NoReturn:
+    """Drive one candidate after the other, for as long as the zygote has any."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=CLOCK) as clock:
+        while True:
+            name, files, _, _ = socket.recv_fds(clock, MOST_NAME, 4)
+            if not name:
+                os._exit(0)
+            for place, descriptor in zip((REPLIES, CALLS, DATA, RESULT), files, strict=True):
+                os.dup2(descriptor, place)
+                os.close(descriptor)
+            drive(find(name.decode()))
+            for place in (REPLIES, CALLS, DATA, RESULT):
+                os.close(place)
+            os.write(CLOCK, ALLOW.pack(DONE))
+
+
+def drive(driver: Driver) -> None:
     """Run a driver and write its report."""
     candidate = Candidate()
     try:
@@ -170,5 +189,6 @@ def main(driver: Driver) -> NoReturn:
     except Exception:  # noqa: BLE001  # a fault of the test or of ours, told to the caller
         report = {"trouble": traceback.format_exc(limit=-4)[-2000:]}
     report["starved"] = candidate.starved
-    os.pwrite(RESULT, json.dumps(report).encode(), 0)
-    os._exit(0)
+    text = json.dumps(report).encode()
+    while text:
+        text = text[os.write(RESULT, text) :]

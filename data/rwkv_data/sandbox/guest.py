@@ -77,7 +77,7 @@ def _become_guest(
         if workspace:
             _own_folder(limits, confinement)
         tell = _keep(descriptors)
-        _confine(limits, confinement)
+        _confine(limits, confinement, drives=not workspace)
     except Exception as error:  # noqa: BLE001  # told to the zygote, which refuses
         os.write(tell, f"{type(error).__name__}: {error}".encode())
         os._exit(1)
@@ -105,7 +105,7 @@ def _keep(descriptors: Sequence[int]) -> int:
     return len(spare) - 1
 
 
-def _confine(limits: dict[str, Any], confinement: Confinement) -> None:
+def _confine(limits: dict[str, Any], confinement: Confinement, *, drives: bool) -> None:
     os.setsid()
     _limit(limits)
     if confinement.isolated:
@@ -117,7 +117,8 @@ def _confine(limits: dict[str, Any], confinement: Confinement) -> None:
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     with contextlib.nullcontext() if confinement.isolated else contextlib.suppress(OSError):
         # without isolation, which the operator asked for, what there is, is a gift
-        seccomp.install(pid=FIRST if confinement.isolated else os.getpid(), may_fork=limits["processes"] > 1)
+        pid = FIRST if confinement.isolated else os.getpid()
+        seccomp.install(pid=pid, may_fork=limits["processes"] > 1, receives=drives)
 
 
 def _limit(limits: dict[str, Any]) -> None:

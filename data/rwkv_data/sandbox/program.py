@@ -58,3 +58,7 @@ class Outcome:
     cpu_s: float = 0.0
     result: Mapping[str, Any] | None = None
     starved: bool = False
+
+
+# The process that drives tests: it decodes what answers return, and may need room for it. The zygote watches its time.
+DRIVER_LIMITS = Limits(cpu_s=1e6, memory_mb=4096, output_mb=1024)

@@ -146,7 +146,7 @@ ALLOWED: dict[str, tuple[int, int | None]] = {
 }
 
 _AUDIT_ARCH = (0xC000_003E, 0xC000_00B7)
-_CLONE, _IOCTL, _PRCTL, _TGKILL, _PRLIMIT = (56, 220), (16, 29), (157, 167), (234, 131), (302, 261)
+_CLONE, _IOCTL, _PRCTL, _TGKILL, _PRLIMIT, _RECVMSG = (56, 220), (16, 29), (157, 167), (234, 131), (302, 261), (47, 212)
 _CLONE_THREAD = 0x0001_0000
 _NEW_NAMESPACE = 0x7E02_0000
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
@@ -161,21 +161,21 @@ Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, co
 Rule = tuple[Instruction, ...]  # ends in a return on every path
 
 
-def install(*, pid: int, may_fork: bool) -> None:
+def install(*, pid: int, may_fork: bool, receives: bool = False) -> None:
     """Filter the kernel calls of this process, whose number is given, from now on. Raises OSError."""
-    code = ctypes.create_string_buffer(compiled(pid, may_fork=may_fork))
+    code = ctypes.create_string_buffer(compiled(pid, may_fork=may_fork, receives=receives))
     header = struct.pack("@HP", len(code) // 8, ctypes.addressof(code))  # struct sock_fprog
     kernel.prctl(kernel.PR_SET_SECCOMP, kernel.SECCOMP_MODE_FILTER, ctypes.create_string_buffer(header))
 
 
 @functools.cache
-def compiled(pid: int, *, may_fork: bool) -> bytes:
+def compiled(pid: int, *, may_fork: bool, receives: bool = False) -> bytes:
     """The filter for this machine as the kernel reads it."""
-    program = assemble(kernel.architecture(), pid, may_fork=may_fork)
+    program = assemble(kernel.architecture(), pid, may_fork=may_fork, receives=receives)
     return b"".join(struct.pack("=HBBI", *line) for line in program)
 
 
-def assemble(column: int, pid: int, *, may_fork: bool) -> list[Instruction]:
+def assemble(column: int, pid: int, *, may_fork: bool, receives: bool = False) -> list[Instruction]:
     """The filter for one architecture and process. The call's number is searched in a tree: the kernel runs it for
     every number there is when it is installed, and that is once for every program."""
     rules: dict[int, Rule] = {_CLONE[column]: _clone_rule(may_fork=may_fork)}
@@ -183,6 +183,8 @@ def assemble(column: int, pid: int, *, may_fork: bool) -> list[Instruction]:
     rules |= {_TGKILL[column]: _one_of(0, (pid,)), _PRLIMIT[column]: _one_of(0, (0,))}
     listed = (numbers[column] for numbers in ALLOWED.values())
     rules |= {number: (_answer(_ALLOW),) for number in listed if number is not None}
+    if receives:  # the driver is handed its files over a socket that it was started with
+        rules[_RECVMSG[column]] = (_answer(_ALLOW),)
     head = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _AUDIT_ARCH[column]), _answer(_KILL), (_LOAD, 0, 0, _NUMBER)]
     return [*head, *_search(_stretches(rules))]
 

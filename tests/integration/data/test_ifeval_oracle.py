@@ -12,12 +12,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rwkv_data.answer import Answer
 from rwkv_data.graders.ifeval import grade
-from rwkv_data.instructions import sentences
+from rwkv_data.instructions import punkt, sentences, words
 from rwkv_data.instructions.ifeval_rules import RULES
 from rwkv_data.instructions.rows import check_row, from_source
+from rwkv_data.instructions.sentences import BUNDLED
 
 Raw = dict[str, object]
 _DRAWN_AT_RANDOM = {"#", "!"}  # letters that upstream replaces by random ones
@@ -39,9 +42,9 @@ def upstream():
     )  # it reports texts without language
     if sentences.splitter() == "bundled":
         util = importlib.import_module("lm_eval.tasks.ifeval.instructions_util")
-        words = nltk.tokenize.NLTKWordTokenizer()
+        treebank = nltk.tokenize.NLTKWordTokenizer()
         patch.setattr(util, "count_sentences", lambda text: len(sentences.split(text)))
-        tokens = lambda text: [token for sentence in sentences.split(text) for token in words.tokenize(sentence)]  # noqa: E731
+        tokens = lambda text: [token for sentence in sentences.split(text) for token in treebank.tokenize(sentence)]  # noqa: E731
         patch.setattr(nltk, "word_tokenize", tokens)
     yield utils
     patch.undo()
@@ -183,3 +186,23 @@ def test_padded_rows_of_the_hub_are_the_same_rows(prompts) -> None:
     for raw in prompts:
         padded = {**raw, "kwargs": [dict.fromkeys(names) | arguments for arguments in raw["kwargs"]]}
         assert from_source(padded) == from_source(raw)
+
+
+PIECES = st.sampled_from(
+    [
+        *"aA1.,:;?!'\"*()[]{}<>@#$%&-– \n\t«»“”‘’`",
+        *["n't", "'s", "'ll", "cannot", "gonna", "Mr.", "U.S.", "...", "''", "``", "--", "The", "the", "12.", "J."],
+    ]
+)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_tokens_and_sentences_are_those_of_nltk(text: str) -> None:
+    """NLTK's own tokenizers, given our bundled model, need no data."""
+    nltk = pytest.importorskip("nltk", reason="needs nltk: not installed")
+    parameters = nltk.tokenize.punkt.PunktParameters()
+    parameters.abbrev_types, parameters.sent_starters = set(BUNDLED.abbreviations), set(BUNDLED.starters)
+    parameters.ortho_context = defaultdict(int, BUNDLED.seen)
+    assert punkt.split(text, BUNDLED) == nltk.tokenize.PunktSentenceTokenizer(parameters).tokenize(text)
+    assert words.sentence_tokens(text) == nltk.tokenize.NLTKWordTokenizer().tokenize(text)

@@ -6,6 +6,7 @@ from a repository that cannot be fetched here, so one of the same name and signa
 then the tests, in one process, 3 s at most, as that one does.
 """
 
+import gzip
 import json
 import os
 import subprocess
@@ -100,8 +101,6 @@ GRADED = {"humaneval": [*range(0, 160, 3), *range(1, 12, 2)], "mbpp": [*range(0,
 
 def docs(real_rows: Path) -> dict[str, list[Row]]:
     """The harness's documents: the local rows as they are."""
-    import gzip
-
     with gzip.open(real_rows / "human_eval" / "HumanEval.jsonl.gz", "rt", encoding="utf-8") as lines:
         functions = [json.loads(line) for line in lines]
     tasks = [json.loads(line) for line in (real_rows / "mbpp" / "mbpp.jsonl").read_text().splitlines()]

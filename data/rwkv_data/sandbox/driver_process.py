@@ -1,0 +1,64 @@
+"""The driver's process as the zygote sees it: what it is given, what it asks, and when it is done."""
+
+import select
+import socket
+
+from rwkv_data.sandbox import driver
+from rwkv_data.sandbox.program import wall_for
+from rwkv_data.sandbox.watch import Watch
+
+MOST_CHECKS = 500  # then a new one takes over, whatever this one has piled up
+
+
+class DriverProcess:
+    """A guest that drives one candidate after the other, or only one."""
+
+    def __init__(self, watch: Watch, clock: socket.socket) -> None:
+        self.watch = watch
+        self.clock = clock
+        self.done = False
+        self._checks = 0
+        self._used = 0.0
+
+    def usable(self) -> bool:
+        """Whether it has come through the last check and may serve again."""
+        return self.done and self.watch.ending == driver.ALIVE and self._checks < MOST_CHECKS
+
+    def begin(self, name: str, files: list[int]) -> None:
+        """Hand it a check: replies, calls, data, result."""
+        self.done = False
+        self._checks += 1
+        socket.send_fds(self.clock, [name.encode()], files)
+
+    def end(self) -> None:
+        """It is not needed any more."""
+        self.watch.kill(driver.DIED)
+        self.clock.close()
+
+    def answer(self, candidate: Watch) -> None:
+        """Do what it asks about the candidate's time."""
+        message = self.clock.recv(driver.ALLOW.size)
+        if len(message) < driver.ALLOW.size:
+            self.watch.kill(driver.DIED)  # it closed its end: nothing of use can come any more
+            return
+        (seconds,) = driver.ALLOW.unpack(message)
+        if seconds == driver.DONE:
+            self.done = True
+        elif seconds == driver.LOST:
+            _settle(candidate)
+            self.clock.send(driver.ENDING.pack(candidate.ending))
+        else:
+            candidate.allow(seconds, wall_for(seconds))
+            self._used = self.watch.used()
+
+    def thinking_s(self) -> float:
+        """Processor time it has used since it was asked last: the candidate was waiting for it meanwhile."""
+        used, self._used = self.watch.used() - self._used, self.watch.used()
+        return used
+
+
+def _settle(candidate: Watch) -> None:
+    """The driver lost the candidate: it is ending by itself, or else it closed its pipe and is made to end."""
+    if candidate.ending == driver.ALIVE and select.select([candidate.handle], [], [], 0.5)[0]:
+        candidate.ended()
+    candidate.kill(driver.DIED)

@@ -1,0 +1,78 @@
+"""One guest under watch: its deadlines by processor time and by the clock, its end, and what it used."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from rwkv_data.sandbox import driver, kernel
+
+LONGEST_NAP_S = 0.25
+
+
+@dataclass(slots=True)
+class Watch:
+    """One guest and its deadlines: processor seconds of its own clock, seconds of the monotonic clock.
+
+    `cpu_limit` is for the whole of it, `cpu_end` at most that: where the present call has to be done.
+    """
+
+    pid: int
+    cpu_limit: float
+    wall_end: float
+    ending: int = driver.ALIVE
+    status: int = 0
+    cpu_s: float = 0.0
+    cpu_end: float = field(init=False)
+    handle: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cpu_end = self.cpu_limit
+        self.handle = os.pidfd_open(self.pid)
+
+    def used(self) -> float:
+        """Processor seconds so far."""
+        if self.ending == driver.ALIVE:
+            with suppress(OSError):
+                self.cpu_s = kernel.cpu_seconds(self.pid)
+        return self.cpu_s
+
+    def allow(self, cpu_s: float, wall_s: float) -> None:
+        """So much more from now on, within the limit of the whole."""
+        self.cpu_end = min(self.used() + cpu_s, self.cpu_limit)
+        self.wall_end = time.monotonic() + wall_s
+
+    def look(self) -> float:
+        """Kill it if it is over a deadline; seconds until it can be."""
+        cpu_left, wall_left = self.cpu_end - self.used(), self.wall_end - time.monotonic()
+        if cpu_left <= 0 or wall_left <= 0:
+            self.kill(driver.OUT_OF_CPU if cpu_left <= 0 else driver.OUT_OF_WALL)
+            return 0.0
+        return min(cpu_left, wall_left, LONGEST_NAP_S)
+
+    def kill(self, ending: int) -> None:
+        """End it, and every process in its namespace, now."""
+        if self.ending == driver.ALIVE:
+            self.used()
+            self.ending = ending
+            signal.pidfd_send_signal(self.handle, signal.SIGKILL)
+            self._reap()
+
+    def ended(self) -> None:
+        """It ended by itself."""
+        if self.ending == driver.ALIVE:
+            self.ending = driver.DIED
+            self._reap()
+
+    def _reap(self) -> None:
+        _, self.status, usage = os.wait4(self.pid, 0)
+        self.cpu_s = max(self.cpu_s, usage.ru_utime + usage.ru_stime)
+        os.close(self.handle)
+
+    def report(self) -> dict[str, Any]:
+        """For the caller. The kernel's own processor limit counts as ours."""
+        if self.ending == driver.DIED and os.WIFSIGNALED(self.status) and self.cpu_s >= self.cpu_limit:
+            self.ending = driver.OUT_OF_CPU
+        return {"ending": self.ending, "status": self.status, "cpu_s": self.cpu_s}
