@@ -1,5 +1,6 @@
 """Tables of the judge, the review list and searches: replies of the daemon as rows to draw."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 
 from rwkvctl.client import Record
@@ -98,7 +99,9 @@ def promotion(reply: Record) -> Table:
     """The point that searches share as their best, and how to measure it."""
     flags = " ".join(f"--set {name}={value}" for name, value in reply["settings"].items())
     names = " ".join(reply["benchmarks"])
-    command = f"rwkvctl dispatch --models {reply['model']} --only-datasets {names} {flags} --set part=report"
+    kinds = " ".join(reply.get("kinds", ()))
+    model = shlex.quote(reply["model"])
+    command = f"rwkvctl dispatch --models {model} --only-datasets {names} --only-jobs {kinds} {flags} --set part=report"
     rows: list[list[str | Cell]] = [
         ["chosen", settings(reply["settings"])],
         ["over", joined(f"{job} ({name})" for job, name in zip(reply["searches"], reply["benchmarks"], strict=True))],

@@ -296,7 +296,7 @@ def benchmarks(items: Iterable[Record]) -> Table:
         [
             Cell(item["name"], "bold"),
             item["domain"],
-            ",".join(item["kinds"]),
+            kinds(item),
             count(item.get("rows")),
             Cell("✓ yes", "ok", "yes") if item.get("ready") else Cell("– no", "dim", "no"),
             item["split"],
@@ -307,6 +307,13 @@ def benchmarks(items: Iterable[Record]) -> Table:
         for item in items
     ]
     return Table(columns, rows, "the catalogue is empty")
+
+
+def kinds(item: Record) -> str:
+    """The usual kinds, and how many more there are."""
+    usual = item.get("usual", ())
+    more = len(item["kinds"]) - len(usual)
+    return ",".join(usual) + (f" +{more}" if more else "")
 
 
 def changed(items: Iterable[Record]) -> Table:

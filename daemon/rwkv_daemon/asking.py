@@ -9,6 +9,7 @@ from rwkv_daemon import planning
 from rwkv_daemon.clock import now
 from rwkv_daemon.judge.stats import JudgeStats
 from rwkv_daemon.node import Node
+from rwkv_daemon.plan import SelectionError
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.judging import add_review, findings
 from rwkv_daemon.store.samples import score_of
@@ -45,9 +46,8 @@ def retry_judges(node: Node) -> m.JudgeReply:
 async def review(node: Node, request: m.ReviewRequest, job: JobRow | None) -> m.ReviewReply:
     """What the checker says of wrong answers."""
     limit = max(1, min(request.limit, 1000))
-    rows = await findings(
-        node.store, job=job.id if job else None, every=request.every, after=request.after, limit=limit
-    )
+    after = max(-1, min(request.after, 2**62))
+    rows = await findings(node.store, job=job.id if job else None, every=request.every, after=after, limit=limit)
     return m.ReviewReply(
         items=tuple(
             m.FindingView(
@@ -72,8 +72,9 @@ async def review(node: Node, request: m.ReviewRequest, job: JobRow | None) -> m.
 
 async def mark(node: Node, request: m.ReviewMark) -> m.ReviewReply:
     """What a person decided."""
+    sample = max(-1, min(request.sample, 2**62))
     async with node.change() as change:
-        if not await add_review(change.db, request.sample, request.decision):
+        if not await add_review(change.db, sample, request.decision):
             text = f"There is no finding about sample {request.sample}."
             raise RefusedError("no-such-sample", text, "`rwkvctl review` lists them.", Exit.NOT_FOUND)
         await change.note("review", text=f"sample {request.sample}: {request.decision}")
@@ -110,26 +111,31 @@ async def select(node: Node, request: m.SearchSelect) -> m.PromotionReply:
     if best is None:
         raise RefusedError("no-shared-point", "No point went through all rows of all searches.")
     settings, objective = best
-    selection = m.Selection(
-        models=(request.model,),
-        only_datasets=tuple(one.benchmark for one in found),
-        only_jobs=tuple(dict.fromkeys(one.kind.replace("param_search_", "") for one in found)),
-        settings=settings | {"part": "report"},
-    )
     reply = m.PromotionReply(
         model=request.model,
         settings=settings,
         objective=objective,
         searches=tuple(one.job for one in found),
         benchmarks=tuple(one.benchmark for one in found),
+        kinds=tuple(dict.fromkeys(one.kind.removeprefix("param_search_") for one in found)),
     )
+    if request.dispatch:
+        session, jobs = await dispatch(node, selection_of(reply, found[0].weights_path))
+        reply = msgspec.structs.replace(reply, session=session, jobs=jobs)
     async with node.change() as change:
         await add_promotion(change.db, now(), request.model, found[0].weights_sha256, msgspec.to_builtins(reply))
         await change.note("promotion", text=f"{request.model}: {settings} is best over {', '.join(reply.benchmarks)}")
-    if not request.dispatch:
-        return reply
-    session, jobs = await dispatch(node, selection)
-    return msgspec.structs.replace(reply, session=session, jobs=jobs)
+    return reply
+
+
+def selection_of(reply: m.PromotionReply, weights_path: str) -> m.Selection:
+    """The measurement of a promoted point: its model wherever it lies, on the rows that the searches have not seen."""
+    return m.Selection(
+        checkpoints=(m.NamedCheckpoint(path=weights_path, name=reply.model),),
+        only_datasets=reply.benchmarks,
+        only_jobs=reply.kinds,
+        settings=reply.settings | {"part": "report"},
+    )
 
 
 async def dispatch(node: Node, selection: m.Selection) -> tuple[str, tuple[str, ...]]:
@@ -139,8 +145,10 @@ async def dispatch(node: Node, selection: m.Selection) -> tuple[str, tuple[str, 
         """The promotion itself is the record."""
 
     async with node.owner:
-        session, jobs = await planning.dispatch(
-            node, selection, await planning.plan(node, selection), nothing_to_remember
-        )
+        try:
+            made = await planning.plan(node, selection)
+        except SelectionError as error:
+            raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
+        session, jobs = await planning.dispatch(node, selection, made, nothing_to_remember)
     node.wake.set()
     return session, tuple(jobs)

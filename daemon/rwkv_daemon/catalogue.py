@@ -13,7 +13,7 @@ from rwkv_daemon.store import Store
 from rwkv_daemon.store.jobs import sha256_of
 from rwkv_data import overrides, own, registry, sets
 from rwkv_data.benchmark import Benchmark, Kind
-from rwkv_data.errors import DataError
+from rwkv_data.errors import DataError, UnknownBenchmarkError
 from rwkv_data.overrides import Overrides
 from rwkv_weights import names, shelf
 from rwkvctl.config import Config
@@ -50,10 +50,10 @@ def named(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
     for one in given:
         try:
             found = shelf.at(Path(one.path))
-        except OSError as error:
-            raise SelectionError(f"{one.path}: there is no checkpoint ({error}).") from error
-        label = one.name or found.label
-        yield Checkpoint(found.path, astuple(found.identity), found.name, label, builtin=False)
+            identity = astuple(found.identity)
+        except (OSError, ValueError, IndexError) as error:
+            raise SelectionError(f"{one.path} is no checkpoint that can be read ({error}).") from error
+        yield Checkpoint(found.path, identity, found.name, one.name or found.label, builtin=False)
 
 
 async def model_facts(store: Store, found_ones: Iterable[Checkpoint]) -> list[tuple[Checkpoint, ModelFact]]:
@@ -104,6 +104,7 @@ class Benchmarks:
     unsandboxed: bool = False
     files: dict[str, Benchmark] = field(default_factory=dict)
     overrides: Overrides = field(default_factory=Overrides)
+    file_sha256: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def open(cls, config: Config) -> "Benchmarks":
@@ -112,7 +113,10 @@ class Benchmarks:
         benchmarks = cls(config.data_dir, config.benchmarks_dir, unsandboxed=unsandboxed)
         files = registry.Catalogue(folder=benchmarks.folder)
         benchmarks.files = {name: files.load(name) for name in files.names()}
-        benchmarks.overrides = overrides.read(config.overrides_file, benchmarks.files)
+        if (folder := config.benchmarks_dir).is_dir():
+            stems = [path.stem for path in folder.glob("*.py")]
+            benchmarks.file_sha256 = {stem: registry.file_sha256(folder, stem) for stem in stems}
+        benchmarks.overrides = overrides.read(config.overrides_file, benchmarks.all())
         return benchmarks
 
     def all(self) -> dict[str, Benchmark]:
@@ -124,8 +128,22 @@ class Benchmarks:
         return self.files | own_rows
 
     def kind(self, name: str, kind: str, settings: Mapping[str, str], rows: int) -> Kind:
-        """A kind with a job's settings, for a set of so many rows. Raises KeyError for one that is no more."""
-        return self.all()[name].kinds[kind].with_known_settings(settings).sized(rows)
+        """A kind with a job's settings, for a set of so many rows. Raises UnknownBenchmarkError if it is no more."""
+        return self.kind_of(name, kind).with_known_settings(settings).sized(rows)
+
+    def get(self, name: str) -> Benchmark:
+        """A benchmark by name. Raises UnknownBenchmarkError for one that is no more: its file may have been removed."""
+        found = self.all().get(name)
+        if found is None:
+            raise UnknownBenchmarkError(f"there is no benchmark {name} any more; put its file or rows back")
+        return found
+
+    def kind_of(self, name: str, kind: str) -> Kind:
+        """A kind by name, as it comes."""
+        kinds = self.get(name).kinds
+        if kind not in kinds:
+            raise UnknownBenchmarkError(f"{name} has no kind {kind} any more")
+        return kinds[kind]
 
     def settings(self, benchmark: str, kind: Kind, model: str = "") -> dict[str, str]:
         """The standing settings of a kind."""
@@ -145,7 +163,7 @@ def kind_facts(selection: Selection, benchmarks: Benchmarks) -> list[KindFact]:
         for benchmark in every.values()
         for kind in benchmark.kinds.values()
     }
-    if not selection.settings:
+    if not selection.settings and selection.seed is None:
         return list(facts.values())
     known = 0
     for fact in select_kinds(selection, facts.values()):
@@ -155,16 +173,19 @@ def kind_facts(selection: Selection, benchmarks: Benchmarks) -> list[KindFact]:
         facts[fact.benchmark, fact.kind] = kind_fact(
             benchmarks, every[fact.benchmark], kind, {**fact.settings, **wanted}
         )
-    if not known:
+    if not known and selection.settings:
         raise SelectionError(f"--set: nothing that is selected has a setting {next(iter(selection.settings))!r}.")
     return list(facts.values())
 
 
 def of_selection(selection: Selection, kind: Kind) -> dict[str, str]:
-    """What `--set` means for a kind; where nothing is sampled, of what the kind has."""
-    if kind.samples_tokens:
-        return dict(selection.settings)
-    return {name: text for name, text in selection.settings.items() if kind.has_setting(name)}
+    """What `--set` and `--seed` mean for a kind, under full names; where nothing is sampled, of what the kind can take."""
+    given = dict(selection.settings)
+    if selection.seed is not None:
+        given["seed"] = str(selection.seed)
+    if not kind.samples_tokens:
+        given = {name: text for name, text in given.items() if not overrides.refusal(kind, name, text)}
+    return kind.full_names(given)
 
 
 def for_model(benchmarks: Benchmarks, selection: Selection, model: ModelFact, fact: KindFact) -> KindFact:
@@ -174,8 +195,7 @@ def for_model(benchmarks: Benchmarks, selection: Selection, model: ModelFact, fa
     benchmark = benchmarks.all()[fact.benchmark]
     kind = benchmark.kinds[fact.kind]
     own_settings = benchmarks.settings(benchmark.name, kind, model.name)
-    picked = {name: text for name, text in fact.settings.items() if name in selection.settings}
-    return kind_fact(benchmarks, benchmark, kind, {**own_settings, **picked})
+    return kind_fact(benchmarks, benchmark, kind, {**own_settings, **of_selection(selection, kind)})
 
 
 def readable_manifest(data_dir: Path, benchmark: Benchmark) -> sets.Manifest | None:
@@ -186,9 +206,10 @@ def readable_manifest(data_dir: Path, benchmark: Benchmark) -> sets.Manifest | N
         return None
 
 
-def rows_stamp(folder: Path) -> tuple[object, ...]:
-    """What a benchmark's files are now: damaged rows are looked at again when this has changed."""
-    files = sorted(folder.glob("*")) if folder.is_dir() else []
+def rows_stamp(config: Config, benchmark: str) -> tuple[object, ...]:
+    """What a benchmark's files are now, its own file too: what was damaged is looked at again when this changes."""
+    folder, file = config.data_dir / benchmark, config.benchmarks_dir / f"{benchmark}.py"
+    files = [*(sorted(folder.glob("*")) if folder.is_dir() else []), file]
     return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
 
 
@@ -196,7 +217,7 @@ def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings
     """A kind with settings as the planner sees it. Raises SelectionError for a setting that cannot be meant."""
     manifest = readable_manifest(benchmarks.data_dir, benchmark)
     current = manifest if manifest is not None and manifest.benchmark_version == benchmark.version else None
-    kind = with_settings(kind, settings)
+    kind = with_settings(benchmark.name, kind, settings)
     if current is not None:
         kind = kind.sized(current.rows)
     return KindFact(
@@ -204,7 +225,7 @@ def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings
         benchmark_version=benchmark.version,
         kind=kind.name,
         domain=kind.domain or benchmark.domain,
-        configuration=configuration(kind, current),
+        configuration=configuration(benchmarks, benchmark.name, kind, current),
         repeats=kind.repeats,
         grader=kind.grader.name,
         grader_version=kind.grader.version,
@@ -220,9 +241,12 @@ def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings
     )
 
 
-def configuration(kind: Kind, manifest: sets.Manifest | None) -> dict[str, object]:
-    """What enters the generation key; with the pool's sha256 where examples are taken from it."""
+def configuration(benchmarks: Benchmarks, name: str, kind: Kind, manifest: sets.Manifest | None) -> dict[str, object]:
+    """What enters the generation key; with the pool's sha256 where examples are taken from it, and that of the
+    operator's own file, whose prompts may change without a word in its version."""
     plain = kind.configuration()
+    if name in benchmarks.file_sha256:
+        plain["file_sha256"] = benchmarks.file_sha256[name]
     if kind.shots and kind.shots.needs_pool:
         plain["shots"] |= {"pool_sha256": manifest.pool_sha256 if manifest else ""}
     return plain
@@ -238,12 +262,12 @@ def grading(benchmarks: Benchmarks, kind: Kind) -> dict[str, object]:
     return more
 
 
-def with_settings(kind: Kind, settings: Mapping[str, str]) -> Kind:
+def with_settings(benchmark: str, kind: Kind, settings: Mapping[str, str]) -> Kind:
     """The kind with settings replaced; a bad one as the error of the flag."""
     try:
         return kind.with_settings(settings)
     except DataError as error:
-        raise SelectionError(f"--set: {error}") from error
+        raise SelectionError(f"--set for {benchmark} {kind.name}: {error}") from error
 
 
 def benchmark_view(benchmark: Benchmark, data_dir: Path) -> BenchmarkView:
@@ -254,6 +278,7 @@ def benchmark_view(benchmark: Benchmark, data_dir: Path) -> BenchmarkView:
         title=benchmark.title,
         domain=benchmark.domain,
         kinds=tuple(benchmark.kinds),
+        usual=tuple(kind.name for kind in benchmark.kinds.values() if kind.default),
         version=benchmark.version,
         split=benchmark.split,
         rows=manifest.rows if manifest else None,

@@ -8,12 +8,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from rwkv_daemon import regrading
 from rwkv_daemon.catalogue import rows_stamp
-from rwkv_daemon.node import Change, Node
+from rwkv_daemon.node import Change, Node, log
 from rwkv_daemon.processes import ShimRecord
+from rwkv_daemon.regrading import is_regrade
 from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, NO_SANDBOX, OUT_OF_TIME
 from rwkv_daemon.scores import OtherWeightsError, store_score
-from rwkv_daemon.store import JobRow
+from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.jobs import ACTIVE, end_attempt, get_job, update_job
 from rwkv_daemon.store.samples import count_unjudged
 from rwkvctl.protocol.states import Reason
@@ -53,6 +55,8 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
     log_says = last_line(node.folder(job.id).log(ending.attempt))
     if job.total and job.done >= job.total:
         await all_graded(node, job, ending)
+    elif job.state != "stopping" and is_regrade(job):
+        await regrade_ended(node, job, ending, log_says)
     elif held := node.hold_when_ended.pop(job.id, None):
         await hold(node, job, ending, *held)
     elif job.state == "stopping":
@@ -60,7 +64,7 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
             await ending.write(change)
             await change.move(job, "ended")
     elif ending.code == BAD_ROWS:
-        node.bad_rows[job.id] = rows_stamp(node.config.data_dir / job.benchmark)
+        node.bad_rows[job.id] = rows_stamp(node.config, job.benchmark)
         await hold(node, job, ending, "data-missing", log_says)
     elif ending.code in {OUT_OF_TIME, NO_SANDBOX}:
         await fail(node, job, ending, f"{log_says}; `rwkvctl resume {job.name}` goes on from there")
@@ -69,6 +73,19 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
         await hold(node, job, ending, "disk-low", log_says)
     else:
         await crashed(node, job, ending, log_says)
+
+
+async def regrade_ended(node: Node, job: JobRow, ending: Ending, log_says: str) -> None:
+    """Grading again was cut off: the supervisor gives it another runner, unless it has failed too often or cannot work
+    at all; then the job goes back to the grade it had."""
+    detail = f"{how(ending.record) if ending.record else ending.why}; the log says: {log_says or 'nothing'}"
+    final = ending.code in {BAD_ROWS, OUT_OF_TIME, NO_SANDBOX, CANNOT_RUN}
+    async with node.change() as change:
+        await ending.write(change)
+        if final or job.restarts >= node.config.settings.max_restarts:
+            await regrading.undo(node, change, job, detail)
+        else:
+            await update_job(change.db, job.id, restarts=job.restarts + 1, detail=detail)
 
 
 async def all_graded(node: Node, job: JobRow, ending: Ending) -> None:
@@ -102,12 +119,6 @@ async def crashed(node: Node, job: JobRow, ending: Ending, log_says: str) -> Non
     if ending.code == CANNOT_RUN or restarts >= settings.max_restarts:
         await fail(node, job, ending, detail)
         return
-    if job.engine is None:
-        # Grading again needs no engine, so it stays what it is; the supervisor gives it another runner.
-        async with node.change() as change:
-            await ending.write(change)
-            await update_job(change.db, job.id, restarts=restarts + 1, detail=detail)
-        return
     wait = settings.restart_backoff_s * 2**restarts
     node.retry_at[job.id] = time.monotonic() + wait
     async with node.change() as change:
@@ -132,7 +143,18 @@ async def give_up(node: Node, number: int, attempt: int, detail: str) -> None:
 
 async def settle(node: Node, job: JobRow) -> None:
     """A job that should be running and has no runner: the daemon died, or could not write, between two steps."""
-    await attempt_ended(node, Ending(job.id, job.attempt, None, "it had no runner", job.stages_done))
+    await handled(node, Ending(job.id, job.attempt, None, "it had no runner", job.stages_done))
+
+
+async def handled(node: Node, ending: Ending) -> None:
+    """The step that follows; one that cannot be taken fails this one job, not the daemon."""
+    try:
+        await attempt_ended(node, ending)
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 - one job fails with it instead of all
+        log.exception("j%d: what its runner did cannot be handled", ending.job)
+        await give_up(node, ending.job, ending.attempt, f"{type(error).__name__}: {error}")
 
 
 def how(record: ShimRecord | None) -> str:

@@ -8,6 +8,9 @@ from rwkv_daemon.store import JobRow
 from rwkv_data import metrics
 from rwkvctl.protocol.messages import JobView, MetricView, ScoreView
 
+NO_SHARE = ("perplexity", "param_search")
+"""Kinds whose mean so far is no share of right answers: bits per byte, and many points of a search at once."""
+
 
 def job_view(job: JobRow, *, rate: float | None = None, score: ScoreView | None = None) -> JobView:
     """A job with its ETA at `rate` samples a second, and its running score."""
@@ -49,8 +52,8 @@ def as_data(job: JobRow, *, rate: float | None = None) -> dict[str, object]:
 
 def running_score(job: JobRow) -> MetricView | None:
     """The share that is right so far, with its interval; samples without a verdict count as not right here."""
-    if not job.done or job.kind.startswith("perplexity"):
-        return None  # bits per byte are no share
+    if not job.done or job.kind.startswith(NO_SHARE):
+        return None
     share = min(1.0, job.right_sum / job.done)
     low, high = metrics.wilson(share, job.done)
     return MetricView(value=share, ci_low=low, ci_high=high)

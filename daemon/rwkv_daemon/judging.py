@@ -6,28 +6,31 @@ refused) stays `unjudged` and holds the score back: never a wrong answer.
 """
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Coroutine, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
+from rwkv_daemon import keys
 from rwkv_daemon.judge.calibrate import calibrate
-from rwkv_daemon.judge.reading import NOTHING
 from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.node import Change, Node, log
 from rwkv_daemon.scores import asked_rows, effective_kind, store_score
-from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.jobs import get_job, jobs_in, jobs_to_check, update_job
+from rwkv_daemon.store import JobRow, StoreError
+from rwkv_daemon.store.jobs import as_json, get_job, jobs_in, jobs_to_check, update_job
 from rwkv_daemon.store.judging import (
     Judged,
     StoredReplies,
     ToJudge,
     add_finding,
     add_verdicts,
+    copy_for_judge,
     spent,
     spent_on,
     unchecked,
     unjudged,
 )
+from rwkv_daemon.store.samples import refresh_counts
 from rwkv_data.answer import Answer
 from rwkv_data.judges.checker import Check, rule_for
 from rwkv_data.judging import JudgeRule, Verdict
@@ -58,8 +61,10 @@ class Judging:
         """One job's trouble is not the others': it is logged, and tried again at a later look."""
         try:
             await work
-        except Exception:  # noqa: BLE001 - logged; the job stays where it is
+        except Exception as error:  # noqa: BLE001 - logged and said; the job stays where it is
             log.exception("%s: judging failed; it is tried again", job.name)
+            with contextlib.suppress(StoreError):
+                await say(self.node, job, f"judging failed and is tried again: {error}")
             await asyncio.sleep(AGAIN_S)
         finally:
             self.at_work.discard((what, job.id))
@@ -80,13 +85,13 @@ class Judging:
 
 async def open_services(node: Node) -> None:
     """The judge and the checker that the configuration asks for. Raises ConfigError."""
-    replies = StoredReplies(node.store)
     if (settings := config.judge_config("judge")) is not None:
-        node.judge = JudgeService(settings, replies, spent=await spent(node.store, settings.budget_resets))
+        paid = await spent(node.store, "judge", settings.budget_resets)
+        node.judge = JudgeService(settings, StoredReplies(node.store, "judge"), spent=paid)
         node.benchmarks.judge = node.judge.model
     if (settings := config.judge_config("checker")) is not None:
-        paid = NOTHING if node.judge else await spent(node.store, settings.budget_resets)
-        node.checker = JudgeService(settings, replies, spent=paid)
+        paid = await spent(node.store, "checker", settings.budget_resets)
+        node.checker = JudgeService(settings, StoredReplies(node.store, "checker"), spent=paid)
     else:
         node.checker = node.judge
 
@@ -98,44 +103,68 @@ async def judge_forever(node: Node) -> None:
         for service in {service for service in (node.judge, node.checker) if service is not None}:
             tasks.create_task(service.run(), name="judge")
         while True:
-            for job in await jobs_in(node.store, ("judging",)):
-                judging.begin(tasks, "judge", job)
-            for job in await jobs_to_check(node.store) if node.checker else []:
-                judging.begin(tasks, "check", job)
+            with contextlib.suppress(StoreError):  # the supervisor says so; what is being judged goes on
+                await look(judging, tasks)
             await asyncio.sleep(LOOK_S)
+
+
+async def look(judging: Judging, tasks: asyncio.TaskGroup) -> None:
+    """Begin with every job that waits."""
+    store = judging.node.store
+    for job in await jobs_in(store, ("judging",)):
+        judging.begin(tasks, "judge", job)
+    for job in await jobs_to_check(store) if judging.node.checker else []:
+        judging.begin(tasks, "check", job)
 
 
 async def judge_job(judging: Judging, job: JobRow) -> None:
     """Judge what waits of one job, then store its score. Stopped jobs, and a stopping daemon, leave the rest."""
     node, service = judging.node, judging.node.judge
     rule = effective_kind(node, job).grader.judge
-    waiting = await unjudged(node.store, job.id, job.grade_key)
     stopped = False
-    if waiting and rule is not None:
+    if rule is not None and await unjudged(node.store, job.id, job.grade_key):
         if service is None:
-            await _no_judge(node, job)
+            await say(node, job, REASONS["judge-not-configured"], "judge-not-configured")
             return
+        service.open_job(job.name, priority=job.priority, spent=await spent_on(node.store, job.id, job.grade_key))
         await judging.calibrate(service, rule)
-        stopped = await _ask_all(node, service, job, rule, waiting)
+        job = await under_present_judge(node, job, service.model)
+        stopped = await _ask_all(node, service, job, rule)
         service.close_job(job.name)
     job_now = await get_job(node.store, job.id)
     if not stopped and job_now is not None and job_now.state == "judging":
         await store_score(node, job_now, _no_attempt_ends, judge=judging.provenance(rule))
 
 
+async def under_present_judge(node: Node, job: JobRow, model: str) -> JobRow:
+    """The job under the grade key of the judge that will speak, if another one was configured when it was dispatched."""
+    grading = json.loads(job.grading)
+    if grading.get("judge_model", model) == model:
+        return job
+    grading["judge_model"] = model
+    key = keys.grade_key(job.generation_key, job.grader, job.grader_version, grading)
+    async with node.change() as change:
+        await copy_for_judge(change.db, job.id, job.grade_key, key)
+        await update_job(change.db, job.id, grade_key=key, grading=as_json(grading))
+        await refresh_counts(change.db, job.id, key)
+    return replace(job, grade_key=key, grading=as_json(grading))
+
+
 async def _no_attempt_ends(_change: Change) -> None:
     """Verdicts come after the last attempt."""
 
 
-async def _no_judge(node: Node, job: JobRow) -> None:
-    """The configuration has lost its judge: the job waits, and says so."""
-    if job.reason != "judge-not-configured":
+async def say(node: Node, job: JobRow, detail: str, reason: str = "") -> None:
+    """Why a job waits, where the operator looks."""
+    job_now = await get_job(node.store, job.id)
+    if job_now is not None and job_now.state == "judging" and job_now.detail != detail:
         async with node.change() as change:
-            await update_job(change.db, job.id, reason="judge-not-configured", detail=REASONS["judge-not-configured"])
+            await update_job(change.db, job.id, reason=reason, detail=detail)
 
 
-async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRule, waiting: list[ToJudge]) -> bool:
+async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRule) -> bool:
     """Every sample, its verdict stored soon after it is known; whether the job was stopped on the way."""
+    waiting = await unjudged(node.store, job.id, job.grade_key)
     rows, problem = asked_rows(node, job)
     if rows is None:
         raise ValueError(f"its rows cannot be read: {problem}")
@@ -149,6 +178,7 @@ async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRu
             file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in taken)
         async with node.store.write() as db:
             await add_verdicts(db, job.grade_key, taken)
+            await refresh_counts(db, job.id, job.grade_key)
 
     async def deliver(task: JudgeTask[Verdict], outcome: JudgeOutcome[Verdict]) -> None:
         nonlocal stopped
@@ -159,7 +189,6 @@ async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRu
         if len(found) >= STORE_EVERY:
             await flush()
 
-    service.open_job(job.name, priority=job.priority, spent=await spent_on(node.store, job.id, job.grade_key))
     await service.judge_all(_tasks(job, rule, rows, waiting), deliver)
     await flush()
     return stopped
@@ -174,7 +203,7 @@ def _tasks(job: JobRow, rule: JudgeRule, rows: list[Row], waiting: list[ToJudge]
             extracted=sample.extracted,
             answer=answer_of(sample),
             label=str(sample.number),
-            fresh=sample.tried,
+            fresh=sample.again,
         )
 
 

@@ -63,13 +63,15 @@ class KindFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key. `for_model`
+    """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key,
+    `generated` (whole, and graded somehow) by generation key. `for_model`
     puts a model's own settings into a kind; `judge` names the models that judge, empty where none is configured."""
 
     models: tuple[ModelFact, ...]
     kinds: tuple[KindFact, ...]
     numerics: str
     scored: Callable[[str], str] = field(default=lambda _key: "")
+    generated: Callable[[str], str] = field(default=lambda _key: "")
     open_jobs: Callable[[str, str, str, str], tuple[str, Action, Reason, str] | None] = field(
         default=lambda _model, _benchmark, _kind, _key: None
     )
@@ -128,8 +130,8 @@ def make_plan(selection: Selection, facts: Facts) -> Plan:
 
 def check_numbers(selection: Selection) -> None:
     """Numbers and words that a flag's own type cannot check."""
-    if selection.limit is not None and selection.limit < 1:
-        raise SelectionError(f"--limit must be at least 1, not {selection.limit}.")
+    if selection.limit is not None and not 1 <= selection.limit < 2**62:
+        raise SelectionError(f"--limit must be from 1 to 2^62, not {selection.limit}.")
     if selection.seed is not None and not 0 <= selection.seed < 2**63:
         raise SelectionError(f"--seed must be from 0 to 2^63 - 1, not {selection.seed}.")
     if abs(selection.priority) > 1_000_000:
@@ -329,13 +331,13 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
         benchmark_version=kind.benchmark_version,
         kind=kind.kind,
         configuration=kind.configuration,
-        seed=int(str(kind.configuration.get("seed", 0))) if selection.seed is None else selection.seed,
-        limit=selection.limit,
+        seed=int(str(kind.configuration.get("seed", 0))),
+        limit=limit_for(selection, kind.rows),
         numerics=facts.numerics,
     )
     generation = generation_key(work)
     graded = grade_key(generation, kind.grader, kind.grader_version, kind.grading)
-    action, reason, detail, job = decide(selection, facts, model, kind, graded)
+    action, reason, detail, job = decide(selection, facts, model, kind, generation, graded)
     rows = kind.rows if kind.rows is None or selection.limit is None else min(kind.rows, selection.limit)
     row = PlanRow(
         model=model.name,
@@ -354,8 +356,13 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
     return Pair(row=row, model=model, kind=kind, work=work, generation_key=generation, grade_key=graded)
 
 
+def limit_for(selection: Selection, rows: int | None) -> int | None:
+    """The limit on the rows, or None where it leaves none out: that is the same work as without a limit."""
+    return None if selection.limit is None or (rows is not None and selection.limit >= rows) else selection.limit
+
+
 def decide(
-    selection: Selection, facts: Facts, model: ModelFact, kind: KindFact, graded: str
+    selection: Selection, facts: Facts, model: ModelFact, kind: KindFact, generation: str, graded: str
 ) -> tuple[Action, Reason, str, str]:
     """(action, reason, detail, job). The first rule that applies wins."""
     found = facts.open_jobs(model.path, kind.benchmark, kind.kind, graded)
@@ -366,6 +373,8 @@ def decide(
         return "hold", "does-not-load", model.broken, ""
     if graded and not selection.overwrite and (job := facts.scored(graded)):
         return "skip", "done", f"{job} has the score; --overwrite runs it again", job
+    if generation and not selection.overwrite and (job := facts.generated(generation)):
+        return "skip", "regrade", f"{job} has the completions: `rwkvctl regrade {job}`; --overwrite runs it again", job
     if kind.rows is None:
         action = "skip" if selection.skip_missing_dataset else "hold"
         return action, "data-missing", f"rwkvctl data prepare {kind.benchmark}", ""

@@ -14,7 +14,7 @@ from rwkv_daemon import catalogue
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.plan import Facts, ModelFact, Pair, Plan, SelectionError, make_plan, plan_pair
+from rwkv_daemon.plan import Facts, ModelFact, Pair, Plan, SelectionError, limit_for, make_plan, plan_pair
 from rwkv_daemon.runners import resume_in
 from rwkv_daemon.store import JobRow, NewJob
 from rwkv_daemon.store.jobs import (
@@ -22,6 +22,7 @@ from rwkv_daemon.store.jobs import (
     add_job,
     add_session,
     as_json,
+    generated_work,
     get_job,
     jobs_in,
     known_work,
@@ -40,6 +41,7 @@ Remember = Callable[[aiosqlite.Connection, str, list[str]], Awaitable[None]]
 async def plan(node: Node, selection: Selection) -> Plan:
     """What a dispatch of this selection would do now. Raises SelectionError."""
     scored, unfinished = await known_work(node.store)
+    generated = await generated_work(node.store)
     given = selection.checkpoints
     found = catalogue.named(given) if given else catalogue.checkpoints(node.config.weights_dir)
     models = [fact for _, fact in await catalogue.model_facts(node.store, found)]
@@ -47,8 +49,12 @@ async def plan(node: Node, selection: Selection) -> Plan:
     open_ones_last = sorted(unfinished, key=lambda job: job.state in OPEN)
     by_key = {job.grade_key: job for job in open_ones_last if job.grade_key}
 
+    kinds = catalogue.kind_facts(selection, node.benchmarks)
+    rows = {(kind.benchmark, kind.kind): kind.rows for kind in kinds}
+
     def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:
-        job = by_key.get(key) or same_before_keys(node, selection, unfinished, (model, benchmark, kind))
+        identity, limit = (model, benchmark, kind), limit_for(selection, rows.get((benchmark, kind)))
+        job = by_key.get(key) or same_before_keys(node, selection, unfinished, identity, limit)
         if job is None:
             return None
         if job.state in OPEN:
@@ -61,9 +67,10 @@ async def plan(node: Node, selection: Selection) -> Plan:
         selection,
         Facts(
             models=tuple(models),
-            kinds=tuple(catalogue.kind_facts(selection, node.benchmarks)),
+            kinds=tuple(kinds),
             numerics=node.numerics(selection.numerics),
             scored=lambda key: scored.get(key, ""),
+            generated=lambda key: generated.get(key, ""),
             open_jobs=open_job,
             disk_low=node.disk_low,
             for_model=lambda model, fact: catalogue.for_model(node.benchmarks, selection, model, fact),
@@ -73,22 +80,22 @@ async def plan(node: Node, selection: Selection) -> Plan:
 
 
 def same_before_keys(
-    node: Node, selection: Selection, unfinished: list[JobRow], identity: tuple[str, str, str]
+    node: Node, selection: Selection, unfinished: list[JobRow], identity: tuple[str, str, str], limit: int | None
 ) -> JobRow | None:
-    """A job that has no key yet (its weights are being hashed) and was asked for with the same flags."""
+    """A job that has no key yet (its weights are being hashed) and was asked for with the same flags; `limit` is the
+    selection's as it means for the kind's rows."""
     for job in unfinished:
         if job.grade_key or (job.weights_path, job.benchmark, job.kind) != identity:
             continue
-        settings = as_json(settings_of(node, selection, job))
-        asked = (selection.limit, node.numerics(selection.numerics), settings)
-        if (job.row_limit, job.numerics, job.settings) == asked and selection.seed in {None, job.seed}:
+        asked = (limit, node.numerics(selection.numerics), as_json(settings_of(node, selection, job)))
+        if (job.row_limit, job.numerics, job.settings) == asked:
             return job
     return None
 
 
 def settings_of(node: Node, selection: Selection, job: JobRow) -> dict[str, str]:
     """What a dispatch of a job's kind for its model would set now."""
-    kind = node.benchmarks.all()[job.benchmark].kinds[job.kind]
+    kind = node.benchmarks.kind_of(job.benchmark, job.kind)
     standing = node.benchmarks.settings(job.benchmark, kind, job.model)
     return standing | catalogue.of_selection(selection, kind)
 
@@ -145,7 +152,7 @@ def new_job(selection: Selection, pair: Pair) -> NewJob:
         benchmark_version=pair.kind.benchmark_version,
         rows_sha256=pair.kind.rows_sha256,
         seed=pair.work.seed,
-        row_limit=selection.limit,
+        row_limit=pair.work.limit,
         numerics=pair.row.numerics,
         repeats=pair.kind.repeats,
         stages=len(stages),
@@ -186,9 +193,7 @@ async def release_held(node: Node) -> None:
     for job in held:
         if node.retry_at.get(job.id, 0) > time.monotonic():
             continue
-        if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(
-            node.config.data_dir / job.benchmark
-        ):
+        if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(node.config, job.benchmark):
             continue
         pair = replan(node, job, models.get(job.weights_path))
         if isinstance(pair, str):
@@ -249,6 +254,13 @@ async def queue_held(node: Node, job: JobRow, pair: Pair, scored: dict[str, str]
         "grade_key": pair.grade_key,
         "rows_sha256": pair.kind.rows_sha256,
         "configuration": as_json(pair.kind.configuration),
+        "grader": pair.kind.grader,
+        "grader_version": pair.kind.grader_version,
+        "grading": as_json(dict(pair.kind.grading)),
+        "benchmark_version": pair.kind.benchmark_version,
+        "repeats": pair.kind.repeats,
+        "stages": len(pair.kind.configuration["stages"]),  # type: ignore[arg-type]  # a list
+        "row_limit": pair.work.limit,
         "total": pair.row.samples or 0,
     }
     async with node.change() as change:

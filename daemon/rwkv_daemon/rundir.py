@@ -54,6 +54,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     grade_key: str
     regrade: bool = False
     catalogue_dir: str = ""
+    file_sha256: str = ""
     slots_dir: str = ""
     slots: int = 0
     unsandboxed: bool = False

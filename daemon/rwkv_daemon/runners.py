@@ -97,9 +97,10 @@ def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int]
             grade_key=job.grade_key,
             regrade=engine is None,
             catalogue_dir=str(node.config.benchmarks_dir),
+            file_sha256=node.benchmarks.file_sha256.get(job.benchmark, ""),
             slots_dir=str(node.config.slots_dir),
             slots=node.config.settings.grading_slots or os.cpu_count() or 1,
-            unsandboxed=node.config.settings.run_untrusted_code_unsandboxed,
+            unsandboxed=bool(json.loads(job.grading).get("unsandboxed", False)),
         )
     )
 
@@ -152,7 +153,7 @@ async def adopt_runners(node: Node) -> None:
         record = processes.read_record(folder.record(attempt.number))
         same_boot = record is not None and record.boot_id == processes.boot_id()
         exited = record if record is not None and record.done and same_boot else None
-        await endings.attempt_ended(node, Ending(attempt.job, attempt.number, exited))
+        await endings.handled(node, Ending(attempt.job, attempt.number, exited))
 
 
 async def watch_runners(node: Node) -> None:
@@ -279,6 +280,9 @@ async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
     await forget_load_failures(change.db, job.weights_sha256)
     if job.total and job.done >= job.total and lifecycle.allows(job.state, "rejudge"):
         return await change.move(job, "rejudge", restarts=0, finished="", engine=None)
+    if job.total and job.stages_done >= job.stages_total and lifecycle.allows(job.state, "regrade"):
+        node.look_at_held = True
+        return await change.move(job, "regrade", restarts=0, finished="", engine=None)
     moved = await change.move(job, "resume", restarts=0, finished="", engine=None)
     if moved.generation_key:
         return moved

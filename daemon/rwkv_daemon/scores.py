@@ -96,9 +96,13 @@ async def score_view(node: Node, job: JobRow) -> ScoreView:
 
 
 def why_null(job: JobRow, result: dict[str, Any]) -> str:
-    """Why there is no score, and what would give one."""
+    """Why there is no score, and what would give one: what has its completions is graded again, the rest is not."""
+    if not result["reason"]:
+        return ""
+    if job.stages_done < job.stages_total and result["errors"]:
+        return f"{result['reason']}; `rwkvctl dispatch --overwrite` measures it again"
     remedy = f"; `rwkvctl regrade {job.name}` tries them again" if result["unjudged"] or result["errors"] else ""
-    return result["reason"] + remedy if result["reason"] else ""
+    return f"{result['reason']}{remedy}"
 
 
 TRUNCATED_SHARE: Final = 0.01
@@ -130,7 +134,7 @@ def is_partial(node: Node, job: JobRow) -> bool:
     """Whether --limit left rows out."""
     if job.row_limit is None:
         return False
-    manifest = readable_manifest(node.config.data_dir, node.benchmarks.all()[job.benchmark])
+    manifest = readable_manifest(node.config.data_dir, node.benchmarks.get(job.benchmark))
     whole = effective_kind(node, job).rows_asked(manifest.rows) if manifest else job.total
     return job.total < whole * job.repeats
 
@@ -144,7 +148,7 @@ def whole_stop(kind: Kind, sample: GradedSample) -> str:
 
 def effective_kind(node: Node, job: JobRow) -> Kind:
     """The kind with the job's settings."""
-    manifest = readable_manifest(node.config.data_dir, node.benchmarks.all()[job.benchmark])
+    manifest = readable_manifest(node.config.data_dir, node.benchmarks.get(job.benchmark))
     rows = manifest.rows if manifest else job.total // max(1, job.repeats)
     return node.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), rows)
 
@@ -153,7 +157,7 @@ def asked_rows(node: Node, job: JobRow) -> tuple[list[Row] | None, str]:
     """The rows the job asked, without examples, for chance level and groups; or why they cannot be had any more."""
     kind = effective_kind(node, job)
     try:
-        rows = sets.load_rows(node.config.data_dir, node.benchmarks.all()[job.benchmark])
+        rows = sets.load_rows(node.config.data_dir, node.benchmarks.get(job.benchmark))
     except DataError as error:
         return None, str(error)
     asked = replace(kind, shots=None).asked(rows, (), job.row_limit)

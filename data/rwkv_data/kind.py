@@ -159,6 +159,14 @@ class Kind:
             kind = settings.applied(kind, settings.full_name(self.stages, given, known), text)
         return kind
 
+    def full_names(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Settings under their full names, so that two spellings of one are one; unknown names stay as they are."""
+        known = self.settings()
+        return {
+            settings.full_name(self.stages, name, known) if settings.has(self.stages, name, known) else name: text
+            for name, text in values.items()
+        }
+
     def has_setting(self, name: str) -> bool:
         """Whether a setting of that name, with or without its stage, exists here."""
         return settings.has(self.stages, name, self.settings())

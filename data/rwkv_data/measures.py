@@ -60,6 +60,7 @@ CORPUS: Final[dict[str, Corpus]] = {
     "perplexity": Corpus(lambda sums: math.exp(min(700.0, _nats(sums) / max(1.0, sums["tokens"]))), "perplexity"),
     "inst_strict": Corpus(lambda sums: sums["followed_strict"] / max(1.0, sums["instructions"])),
     "inst_loose": Corpus(lambda sums: sums["followed_loose"] / max(1.0, sums["instructions"])),
+    "win_rate": Corpus(lambda sums: sums["won"] / max(1e-9, sums["weight"])),
     "bleu": Corpus(_bleu, "points"),
     "chrf": Corpus(_chrf, "points"),
 }

@@ -63,7 +63,10 @@ class Overrides:
 
     def settings(self, benchmark: str, kind: Kind, model: str = "") -> dict[str, str]:
         """What the file sets for a kind, of what the kind has and can take."""
-        found = {r.name: r.value for r in self.rules if r.applies(benchmark, kind.name, model)}
+        found: dict[str, str] = {}
+        for rule in self.rules:
+            if rule.applies(benchmark, kind.name, model):
+                found |= kind.full_names({rule.name: rule.value})
         return {name: value for name, value in found.items() if not refusal(kind, name, value)}
 
     def of_model(self, model: str) -> bool:
@@ -79,7 +82,7 @@ def read(path: Path, benchmarks: Mapping[str, Benchmark], *, strict: bool = True
         table = tomllib.loads(text)
     except FileNotFoundError:
         return Overrides()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no readable TOML: {error}.") from error
     if not strict:
         table = only(table, benchmarks)
@@ -91,13 +94,16 @@ def read(path: Path, benchmarks: Mapping[str, Benchmark], *, strict: bool = True
 
 def only(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark]) -> dict[str, Any]:
     """The file without what it says of other benchmarks."""
-    kept = {name: content for name, content in table.items() if name in benchmarks or name == DEFAULTS}
-    return kept | {MODELS: {glob: only(below, benchmarks) for glob, below in table.get(MODELS, {}).items()}}
+
+    def kept(tables: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: content for name, content in tables.items() if name in benchmarks or name == DEFAULTS}
+
+    return kept(table) | {MODELS: {glob: kept(below) for glob, below in table.get(MODELS, {}).items()}}
 
 
 def rules_of(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark], where: Any) -> Iterator[Rule]:
     """Every setting of the file as a rule."""
-    for models, below, path in scopes(table):
+    for models, below, path in scopes(checked(table, where)):
         for name, content in below.items():
             place = (*path, name)
             if name != DEFAULTS and name not in benchmarks:
@@ -109,11 +115,22 @@ def rules_of(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark], wher
             yield from rules_below(content, (models, benchmark), kinds, place, where)
 
 
+def checked(table: Mapping[str, Any], where: Any) -> Mapping[str, Any]:
+    """[models] must hold a table for each glob."""
+    models = table.get(MODELS, {})
+    if not isinstance(models, dict):
+        raise ConfigError(f"{where((MODELS,))}: [models] must hold a table for each name of models.")
+    for glob, below in models.items():
+        if not isinstance(below, dict):
+            raise ConfigError(f"{where((MODELS, glob))}: [models.{glob}] must be a table of benchmarks.")
+    return table
+
+
 def scopes(table: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:
     """(models, tables of benchmarks, path): for everybody, then for each glob of models."""
     yield "", {name: content for name, content in table.items() if name != MODELS}, ()
     for glob, below in table.get(MODELS, {}).items():
-        yield glob, below if isinstance(below, dict) else {}, (MODELS, glob)
+        yield glob, below, (MODELS, glob)
 
 
 def rules_below(
@@ -121,6 +138,8 @@ def rules_below(
 ) -> Iterator[Rule]:
     """The settings of one benchmark: a table with a kind's name holds those of that kind."""
     for key, value in content.items():
+        if key in kinds and not isinstance(value, dict):
+            raise ConfigError(f"{where((*path, key))}: {key} is a kind: it must be a table of settings.")
         inside, kind, start = (value, key, (*path, key)) if key in kinds else ({key: value}, "", path)
         for name, scalar in flat(inside):
             place = (*start, *name.split("."))

@@ -32,10 +32,9 @@ def benchmark(data_dir: Path, name: str) -> Benchmark:
         manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())
         with (folder / f"{manifest['split']}.jsonl").open("rb") as file:
             first = json.loads(file.readline())
-        count = int(manifest["rows"])
-    except (OSError, ValueError, KeyError) as error:
+        count, has_choices = int(manifest["rows"]), "choices" in dict(first)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise RowsDamagedError(f"{folder} is not a prepared set ({error}); dispatch its file again") from error
-    has_choices = "choices" in first
     return Benchmark(
         name=name,
         version=1,

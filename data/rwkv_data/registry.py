@@ -6,6 +6,7 @@ own name raises an error that begins with the file's path; nothing is skipped.
 """
 
 import difflib
+import hashlib
 import importlib.util
 import pkgutil
 from dataclasses import dataclass
@@ -50,6 +51,12 @@ class Catalogue:
         if self.folder is None or not self.folder.is_dir():
             return {}
         return {path.stem: path for path in sorted(self.folder.glob("*.py")) if not path.name.startswith("_")}
+
+
+def file_sha256(folder: Path | None, name: str) -> str:
+    """The first 16 digits of the sha256 of an operator's file; empty if there is none."""
+    path = folder / f"{name}.py" if folder else Path()
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
 
 def names(package: str = PACKAGE) -> list[str]:

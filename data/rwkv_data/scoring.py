@@ -58,11 +58,13 @@ def _counts(kind: Kind, graded: Sequence[Sample], rows: Sequence[Row] | None) ->
 def _found(search: Search, graded: Sequence[Sample], rows: Sequence[Row] | None) -> dict[str, Any]:
     """What a search found: its best point's value as the headline, and every point."""
     verdicts: dict[int, dict[int, float]] = {}
-    for sample in graded:
-        if sample.reason != "dropped" and sample.value is not None:
+    there = [sample for sample in graded if sample.reason != "dropped"]
+    for sample in there:
+        if sample.value is not None:
             verdicts.setdefault(sample.repeat, {})[sample.row] = sample.value
-    count = len(rows) if rows is not None else max((len(values) for values in verdicts.values()), default=0)
-    found = summary(search, verdicts, count)
+    seen = Counter(sample.repeat for sample in there)
+    count = len(rows) if rows is not None else max(seen.values(), default=0)
+    found = summary(search, verdicts, count, seen)
     best = found["best"]
     metric = dict.fromkeys(("value", "stderr", "ci_low", "ci_high")) | {"unit": "share"}
     if best is not None:

@@ -66,11 +66,12 @@ def with_grid(text: str, name: str) -> tuple[str, ...]:
 
 def survivors(search: Search, verdicts: Verdicts, live: Collection[int]) -> list[int]:
     """The points that go on after a rung that all live points have finished: the best, and those that might be it."""
-    means = {point: fmean(verdicts[point].values()) for point in live}
+    means = {point: fmean(values) if (values := verdicts.get(point, {}).values()) else 0.0 for point in live}
     ranked = sorted(live, key=lambda point: (-means[point], point))
     best = ranked[0]
     level = NormalDist().inv_cdf(1 - ALPHA / max(1, len(ranked) - 1))
-    able = [point for point in ranked if point == best or not _worse(verdicts[point], verdicts[best], level)]
+    known = {point: verdicts.get(point, {}) for point in live}
+    able = [point for point in ranked if point == best or not _worse(known[point], known[best], level)]
     return sorted(able[: max(1, math.ceil(len(ranked) * search.keep))])
 
 
@@ -82,15 +83,18 @@ def _worse(values: Mapping[int, float], best: Mapping[int, float], level: float)
     return bool(stderr) and mean < -level * (stderr or 0.0)
 
 
-def summary(search: Search, verdicts: Verdicts, rows: int) -> dict[str, Any]:
-    """What the search found: every point with its mean, interval and number of rows, best first among those that went
-    through all rows. `best` is its index; its value was chosen as the highest of many and is optimistic."""
+def summary(search: Search, verdicts: Verdicts, rows: int, seen: Mapping[int, int] | None = None) -> dict[str, Any]:
+    """What the search found: every point with its mean, interval and number of rows. `best` is the index of the best of
+    those that went through all rows (`seen`: how many each went through, errors too, which are no verdicts); its value
+    was chosen as the highest of many and is optimistic."""
     points = []
     for index, settings in enumerate(search.points):
         values = list(verdicts.get(index, {}).values())
         found = estimate(values)._asdict() if values else {}
-        points.append({"point": index, "settings": settings, "rows": len(values), **found})
-    finished = [point for point in points if point["rows"] == rows]
+        whole = (seen or {}).get(index, len(values)) == rows
+        points.append({"point": index, "settings": settings, "rows": len(values), "whole": whole, **found})
+    went = seen if seen is not None else {index: len(values) for index, values in verdicts.items()}
+    finished = [point for point in points if point["rows"] and went.get(point["point"], 0) == rows]
     best = max(finished, key=lambda point: (point["value"], -point["point"]), default=None)
     return {"points": points, "best": best["point"] if best else None}
 
@@ -101,11 +105,10 @@ def shared_best(summaries: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str],
     tables = [{tuple(sorted(point["settings"].items())): point for point in summary["points"]} for summary in summaries]
     if not tables or any(table.keys() != tables[0].keys() for table in tables):
         raise SettingError("the searches have different grids, so no point is in all of them")
-    most = [max(point["rows"] for point in table.values()) for table in tables]
     shared = {
         key: math.fsum(table[key]["value"] for table in tables)
         for key in tables[0]
-        if all(table[key]["rows"] == rows and rows for table, rows in zip(tables, most, strict=True))
+        if all(table[key]["whole"] and table[key]["rows"] for table in tables)
     }
     if not shared:
         return None

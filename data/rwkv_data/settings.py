@@ -6,6 +6,7 @@ mean it.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -54,6 +55,7 @@ _OF_KIND = {
     "max_runtime_s": _Number(float, 0, 10**9),
     "workers": _Number(int, 1, 1024),
 }
+_RUNG = _Number(int, 1, 10**9)
 _OPTION = _Number(float, 0, 10**6)
 
 
@@ -109,7 +111,9 @@ def full_name(stages: Stages, name: str, known: Mapping[str, Value]) -> str:
     """The name as `known` has it: `answer.top_p` is `top_p` where only that stage generates. Refuses unknown ones."""
     found = _bare(stages, name)
     if found not in known:
-        raise SettingError(f"there is no setting {name!r} here; it has {', '.join(known)}")
+        near = [one for one in known if one.endswith(f".{name}")] or difflib.get_close_matches(name, known, n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}"
+        raise SettingError(f"there is no setting {name!r} here; {hint}")
     return found
 
 
@@ -165,12 +169,11 @@ def _with_search(kind: Kind, search: Search, name: str, text: str) -> Kind:
     if name == "keep":
         search = replace(search, keep=float(parse(_SHARE, name, text)))
     elif name == "rungs":
-        search = replace(search, rungs=tuple(int(parse(_OF_KIND["attempts"], name, rung)) for rung in text.split(",")))
+        search = replace(search, rungs=tuple(int(parse(_RUNG, name, rung)) for rung in text.split(",")))
     else:
         field = name.removeprefix("grid.")
-        values = with_grid(text, name)
-        for value in values:
-            parse(_OF_SAMPLING[field], name, value)
+        number = _OF_SAMPLING[field]
+        values = tuple(dict.fromkeys(f"{parse(number, name, value):g}" for value in with_grid(text, name)))
         search = replace(search, grid={**search.grid, field: values})
     points = math.prod(len(values) for values in search.grid.values())
     if points > MOST_POINTS:

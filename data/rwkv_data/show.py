@@ -84,7 +84,7 @@ def source_of(benchmark: Benchmark) -> str:
             gate = " (gated)" if benchmark.source.gated else ""
             return f"hub {repo} {config} {split}{gate}".replace("  ", " ")
         case WebSource(urls):
-            return " ".join(urls)
+            return urls[0] + (f" and {len(urls) - 1} more" if len(urls) > 1 else "")
     return "built in" if benchmark.built_in else "local files"
 
 

@@ -300,6 +300,7 @@ class PromotionReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.promotion/1"
     objective: float
     searches: tuple[str, ...]
     benchmarks: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
     session: str = ""
     jobs: tuple[str, ...] = ()
 

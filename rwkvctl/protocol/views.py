@@ -191,12 +191,13 @@ class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A benchmark of the catalogue, and the rows that lie ready for it."""
+    """A benchmark of the catalogue, and the rows that lie ready for it. `usual` are the kinds that run unnamed."""
 
     name: str
     title: str
     domain: str
     kinds: tuple[str, ...]
+    usual: tuple[str, ...] = ()
     version: int
     split: str
     rows: int | None = None

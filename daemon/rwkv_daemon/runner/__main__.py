@@ -3,9 +3,10 @@
 import asyncio
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 
-from rwkv_daemon.rundir import JobSpec, Record, RunDir, StageRecord, UnknownFormatError, read_records
+from rwkv_daemon.rundir import JobSpec, Record, RunDir, SampleRecord, StageRecord, UnknownFormatError, read_records
 from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, NO_SANDBOX, OUT_OF_TIME, STOPPED
 from rwkv_daemon.runner.race import open_race
 from rwkv_daemon.runner.run import OutOfTimeError, Run, StoppedError
@@ -30,12 +31,17 @@ def main(arguments: list[str]) -> int:
         say(str(error))
         return BAD_ROWS
     records = [record for number in spec.earlier for record in read_records(folder.samples(number))]
-    work = open_work(len(rows), spec.repeats, len(kind.stages), graded_again(records) if spec.regrade else records)
+    kept: list[SampleRecord] = []
+    if spec.regrade:
+        records, kept = graded_again(records, len(kind.stages))
+    work = open_work(len(rows), spec.repeats, len(kind.stages), records)
     race = open_race(kind.search, len(rows), work, records) if kind.search and not spec.regrade else None
     say(f"{spec.benchmark} {spec.kind}: {work.left} of {len(rows) * spec.repeats} samples to do")
     code, last_words = 0, "finished"
     try:
         with SamplesFile(folder.samples(spec.attempt)) as samples:
+            for record in kept:
+                samples.append(record)
             asyncio.run(run(Run(spec, folder, kind, rows, work, samples, race)))
     except* StoppedError:
         code, last_words = STOPPED, "stopped"
@@ -49,16 +55,21 @@ def main(arguments: list[str]) -> int:
     return code
 
 
-def graded_again(records: list[Record]) -> list[Record]:
-    """What was generated, without the verdicts; a sample that was given up stays what it is."""
-    generated = {(record.row, record.repeat) for record in records if isinstance(record, StageRecord)}
-    return [r for r in records if isinstance(r, StageRecord) or (r.row, r.repeat) not in generated]
+def graded_again(records: list[Record], stages: int) -> tuple[list[Record], list[SampleRecord]]:
+    """(what was generated, without verdicts; the samples that were given up or dropped, which stay what they are)."""
+    counts = Counter((record.row, record.repeat) for record in records if isinstance(record, StageRecord))
+    whole = {place for place, count in counts.items() if count >= stages}
+    generated = [r for r in records if isinstance(r, StageRecord) and (r.row, r.repeat) in whole]
+    given_up = {(r.row, r.repeat): r for r in records if isinstance(r, SampleRecord) and (r.row, r.repeat) not in whole}
+    return [*generated, *given_up.values()], list(given_up.values())
 
 
 def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
     """The kind with the job's settings, and the rows it asks, each with its examples."""
     data_dir = Path(spec.data_dir)
     folder = Path(spec.catalogue_dir) if spec.catalogue_dir else None
+    if spec.file_sha256 and registry.file_sha256(folder, spec.benchmark) != spec.file_sha256:
+        raise RowsDamagedError(f"{spec.benchmark}.py has changed since the daemon read it; restart the daemon")
     benchmark = registry.Catalogue(folder=folder, data_dir=data_dir).load(spec.benchmark)
     manifest = sets.read_manifest(data_dir, benchmark)
     if manifest is None or manifest.sha256 != spec.rows_sha256:

@@ -19,6 +19,7 @@ class Race:
     rows: int
     waiting: dict[tuple[int, int], Unit] = field(default_factory=dict)
     verdicts: dict[int, dict[int, float]] = field(default_factory=dict)
+    seen: dict[int, set[int]] = field(default_factory=dict)
     live: list[int] = field(default_factory=list)
     rung: int = 0
 
@@ -28,24 +29,35 @@ class Race:
         return [*(rung for rung in sorted(self.search.rungs) if rung < self.rows), self.rows]
 
     def take(self, record: SampleRecord) -> None:
-        """A verdict. What has none yet (a judge is to speak, something broke) counts for nothing in the race."""
-        if record.reason != "dropped":
+        """A verdict. In the race, what a judge has yet to decide counts for nothing; an error is no verdict at all."""
+        if record.reason == "dropped":
+            return
+        self.seen.setdefault(record.repeat, set()).add(record.row)
+        if record.value is not None or record.reason == "unjudged":
             self.verdicts.setdefault(record.repeat, {})[record.row] = record.value or 0.0
 
     def advance(self, work: Work) -> list[SampleRecord]:
         """Release the units of the rungs that may run now; returns the records of samples that never will."""
         dropped: list[SampleRecord] = []
         while self._finished():
-            keep = survivors(self.search, self.verdicts, self.live)
+            keep = survivors(self.search, self._known(), self.live)
             dropped += [self._drop(place) for place in list(self.waiting) if place[1] not in keep]
             self.live, self.rung = keep, self.rung + 1
             self.release(work)
         return dropped
 
+    def _known(self) -> dict[int, dict[int, float]]:
+        """The verdicts of this rung and those before it: a race that is taken up again decides as it did before."""
+        limit = self.rungs[self.rung]
+        return {
+            point: {row: value for row, value in self.verdicts.get(point, {}).items() if row < limit}
+            for point in self.live
+        }
+
     def _finished(self) -> bool:
         """Whether all live points have all rows of this rung, and there is another."""
         limit = self.rungs[self.rung]
-        done = all(len([row for row in self.verdicts.get(point, {}) if row < limit]) == limit for point in self.live)
+        done = all(sum(row < limit for row in self.seen.get(point, ())) == limit for point in self.live)
         return done and self.rung + 1 < len(self.rungs)
 
     def release(self, work: Work) -> None:

@@ -104,6 +104,15 @@ async def known_work(store: Store) -> tuple[dict[str, str], list[JobRow]]:
     return {row["grade_key"]: f"j{row['job']}" for row in scored}, [JobRow.of(row) for row in rows]
 
 
+async def generated_work(store: Store) -> dict[str, str]:
+    """generation key -> the newest job that generated it whole."""
+    rows = await store.all(
+        "SELECT generation_key, MAX(id) AS job FROM job WHERE state = 'done' AND stages_done >= stages * total "
+        "AND total > 0 AND numerics <> 'imported' GROUP BY generation_key"
+    )
+    return {row["generation_key"]: f"j{row['job']}" for row in rows}
+
+
 async def add_attempt(db: aiosqlite.Connection, job: int, number: int, uuid: str) -> None:
     """A runner is about to be started."""
     await db.execute(

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import aiosqlite
 
@@ -15,9 +15,11 @@ from rwkv_daemon.store.jobs import as_json
 
 @dataclass(frozen=True, slots=True)
 class StoredReplies:
-    """The judge's replies, kept in the store: a reply that was paid for survives a crash of the daemon."""
+    """The judge's replies, kept in the store: a reply that was paid for survives a crash of the daemon. `service` says
+    whose budget pays for new ones; known ones serve both."""
 
     store: Store
+    service: str
 
     async def get(self, key: str) -> Reply | None:
         """The reply under a key, or None."""
@@ -28,19 +30,22 @@ class StoredReplies:
         return Reply(**fields | {"usage": Usage(**fields["usage"])})
 
     async def put(self, key: str, reply: Reply) -> None:
-        """Keep a reply."""
+        """Keep a reply; one that replaces another carries what that one cost, so that the budget forgets nothing."""
+        before = await self.get(key)
+        kept = replace(reply, usage=reply.usage + before.usage) if before else reply
         async with self.store.write() as db:
-            await db.execute("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?)", (key, now(), as_json(asdict(reply))))
+            values = (key, now(), self.service, as_json(asdict(kept)))
+            await db.execute("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?)", values)
 
 
-async def spent(store: Store, resets: str) -> Usage:
-    """What judges were paid since the budget began: ever, or `daily` since midnight UTC."""
+async def spent(store: Store, service: str, resets: str) -> Usage:
+    """What a service was paid since its budget began: ever, or `daily` since midnight UTC."""
     since = now()[:10] if resets == "daily" else ""
     row = await store.one(
         "SELECT COALESCE(SUM(verdict ->> '$.usage.prompt_tokens'), 0) AS prompt, "
         "COALESCE(SUM(verdict ->> '$.usage.completion_tokens'), 0) AS completion, "
-        "COALESCE(SUM(verdict ->> '$.usage.cost'), 0.0) AS cost FROM verdict WHERE at >= ?",
-        (since,),
+        "COALESCE(SUM(verdict ->> '$.usage.cost'), 0.0) AS cost FROM verdict WHERE service = ? AND at >= ?",
+        (service, since),
     )
     assert row is not None
     return Usage(row["prompt"], row["completion"], row["cost"])
@@ -61,8 +66,8 @@ async def spent_on(store: Store, job: int, grade_key: str) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class ToJudge:
-    """A sample without a verdict, or a wrong one that the checker is to look at, with its texts by stage. `tried`: the
-    judge was asked before, and could not be read."""
+    """A sample without a verdict, or a wrong one that the checker is to look at, with its texts by stage. `again`: what
+    the judge said before could not be used, and somebody wants it asked anew."""
 
     number: int
     row: int
@@ -71,7 +76,7 @@ class ToJudge:
     expected: str
     texts: tuple[str, ...]
     stops: tuple[str, ...]
-    tried: bool = False
+    again: bool = False
 
 
 async def unjudged(store: Store, job: int, grade_key: str) -> list[ToJudge]:
@@ -87,7 +92,7 @@ async def unchecked(store: Store, job: int, grade_key: str) -> list[ToJudge]:
 
 async def _samples(store: Store, job: int, grade_key: str, condition: str) -> list[ToJudge]:
     rows = await store.all(
-        "SELECT number, row, repeat, extracted, expected, judge ->> '$.status' AS status FROM sample "
+        "SELECT number, row, repeat, extracted, expected, judge ->> '$.again' AS again FROM sample "
         f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND {condition} ORDER BY row, repeat",
         (grade_key, job),
     )
@@ -100,8 +105,8 @@ async def _samples(store: Store, job: int, grade_key: str, condition: str) -> li
     for r in rows:
         own = stages.get((r["row"], r["repeat"]), [])
         texts, stops = tuple(s["text"] for s in own), tuple(s["stop"] for s in own if s["stop"])
-        place, tried = (r["number"], r["row"], r["repeat"]), r["status"] == "invalid"
-        found.append(ToJudge(*place, r["extracted"] or "", r["expected"], texts, stops, tried))
+        place, again = (r["number"], r["row"], r["repeat"]), bool(r["again"])
+        found.append(ToJudge(*place, r["extracted"] or "", r["expected"], texts, stops, again))
     return found
 
 
@@ -124,6 +129,26 @@ async def add_verdicts(db: aiosqlite.Connection, grade_key: str, verdicts: Seque
         "ELSE 'wrong' END, detail = ?2, extracted = CASE WHEN ?3 = '' THEN extracted ELSE ?3 END, "
         "parts = json_patch(parts, ?4), judge = ?5 WHERE sample = ?6 AND grade_key = ?7",
         [(v.value, v.detail, v.extracted, as_json(v.parts), as_json(v.judge), v.sample, grade_key) for v in verdicts],
+    )
+
+
+async def ask_again(db: aiosqlite.Connection, job: int, grade_key: str) -> None:
+    """Let the judge be asked anew about everything that is unjudged, whatever it said before."""
+    await db.execute(
+        "UPDATE grade SET judge = '{\"again\": true}' WHERE grade_key = ? AND reason = 'unjudged' "
+        "AND sample IN (SELECT number FROM sample WHERE job = ?)",
+        (grade_key, job),
+    )
+
+
+async def copy_for_judge(db: aiosqlite.Connection, job: int, old_key: str, new_key: str) -> None:
+    """The same grades under the key of another judge: what the old one decided is open again."""
+    await db.execute(
+        "INSERT OR IGNORE INTO grade (sample, grade_key, value, reason, expected, extracted, detail, route, parts) "
+        "SELECT sample, ?, CASE WHEN judge = '{}' THEN value END, "
+        "CASE WHEN judge = '{}' THEN reason ELSE 'unjudged' END, expected, extracted, detail, route, parts FROM grade "
+        "WHERE grade_key = ? AND sample IN (SELECT number FROM sample WHERE job = ?)",
+        (new_key, old_key, job),
     )
 
 

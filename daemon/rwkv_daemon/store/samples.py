@@ -146,7 +146,7 @@ async def page(
 ) -> list[sqlite3.Row]:
     """Samples with their grades: in row order after the cursor (row * 2^20 + repeat), or the newest first."""
     order = "number DESC" if latest else "row, repeat"
-    wanted = " AND (value IS NULL OR value < 1)" if wrong else ""
+    wanted = " AND (value IS NULL OR value < 1) AND reason <> 'dropped'" if wrong else ""
     return await store.all(
         "SELECT number, row, repeat, value, reason, expected, extracted, detail, route, parts, judge FROM sample "
         f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND row * 1048576 + repeat > ?{wanted} "

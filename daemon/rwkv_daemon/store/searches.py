@@ -18,6 +18,7 @@ class FinishedSearch:
     job: str
     benchmark: str
     kind: str
+    weights_path: str
     weights_sha256: str
     summary: dict[str, Any]
 
@@ -25,17 +26,19 @@ class FinishedSearch:
 async def searches_of(store: Store, model: str, benchmarks: Collection[str]) -> list[FinishedSearch]:
     """The newest finished search of each benchmark (of the named ones, if any are) for a model."""
     rows = await store.all(
-        "SELECT j.id, j.benchmark, j.kind, j.weights_sha256, s.view FROM job j JOIN score s ON s.job = j.id "
-        "WHERE j.model = ? AND j.state = 'done' AND j.kind LIKE 'param\\_search\\_%' ESCAPE '\\' ORDER BY j.id DESC",
+        "SELECT j.id, j.benchmark, j.kind, j.weights_path, j.weights_sha256, s.view FROM job j JOIN score s ON s.job = j.id "
+        "WHERE j.model = ? AND j.state = 'done' AND j.kind LIKE 'param\\_search\\_%' ESCAPE '\\' "
+        "ORDER BY j.id DESC, s.finished DESC",
         (model,),
     )
     found: dict[str, FinishedSearch] = {}
     for row in rows:
-        summary = json.loads(row["view"])["provenance"].get("search")
+        view = json.loads(row["view"])
+        summary = None if view.get("why_null") else view["provenance"].get("search")
         wanted = not benchmarks or row["benchmark"] in benchmarks
-        if summary and wanted and row["benchmark"] not in found:
+        if summary and summary["best"] is not None and wanted and row["benchmark"] not in found:
             found[row["benchmark"]] = FinishedSearch(
-                f"j{row['id']}", row["benchmark"], row["kind"], row["weights_sha256"], summary
+                f"j{row['id']}", row["benchmark"], row["kind"], row["weights_path"], row["weights_sha256"], summary
             )
     return sorted(found.values(), key=lambda one: one.benchmark)
 

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from rwkv_data.answer import Answer, Grade
+from rwkv_data.answer import Answer, Grade, Reason
 from rwkv_data.errors import RowError
 from rwkv_data.grader import Grader
 from rwkv_data.instructions import sentences
@@ -69,7 +69,7 @@ def grade(row: Row, answer: Answer, response: Callable[[Answer], str] = response
     strict, loose = ([pair[which] for pair in verdicts] for which in (0, 1))
     missed = [name for name, yes in zip(names, strict, strict=True) if not yes]
     found = f"{len(names) - len(missed)} of {len(names)} rules"
-    reason = "no_answer" if not text.strip() else "wrong" if missed else "right"
+    reason: Reason = "no_answer" if not text.strip() else "wrong" if missed else "right"
     return Grade(
         value=float(not missed),
         extracted=found if text.strip() else None,

@@ -41,7 +41,7 @@ class Unreadable(Exception):  # noqa: N818  # an event: the reference's fault
 
 
 def asked(process: Process, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
-    """A worker's reply. Before an answer is blamed for an overrun, the reference is compared with something harmless."""
+    """A worker's reply. Before an answer is blamed for an overrun, the reference is compared with a plain number."""
     try:
         reply = process.ask_twice(do, golds=golds, answers=answers, **more)
     except Overrun:

@@ -90,7 +90,7 @@ class Digest:
         return "<a huge value>"
 
 
-def encode_or_digest(value: object) -> str:
+def encode_or_digest(value: Any) -> str:
     """Text of a value, or of its digest if it has millions of items (Mbpp/255 returns 1.7 million tuples of 77)."""
     if _item_count(value) <= _MOST_ITEMS:
         return encode(value)

@@ -21,16 +21,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rwkv_data.sandbox import driver
 from rwkv_data.sandbox.codec import encode
 from rwkv_data.sandbox.frames import read_all
-from rwkv_data.sandbox.program import DRIVER_LIMITS, Limits, Outcome, Status, wall_for
+from rwkv_data.sandbox.outcomes import check_outcome, script_outcome
+from rwkv_data.sandbox.program import DRIVER_LIMITS, Limits, Outcome, wall_for
+from rwkv_data.sandbox.turns import EVERYONE, again_if_starved
 
 START_S = 60.0
 _GRACE_S = 30.0
 _MOST_REPLY = 1 << 16
 _MEGABYTE = 1 << 20
-_TAIL = 2000
+
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
@@ -81,15 +82,16 @@ class Sandbox:
         """Run code as a program with an input; its output is in the outcome."""
         limits = limits or self.limits
         request = {"kind": "script", "preamble": preamble}
+        most = int(limits.output_mb * _MEGABYTE)
 
         def once() -> Outcome:
             with contextlib.ExitStack() as files:
                 sealed = [files.enter_context(_sealed(text)) for text in (code, standard_input)]
                 output, errors = (files.enter_context(_memory_file()) for _ in range(2))
                 reply = self._ask(request, [*sealed, output, errors], limits, wall_s=limits.wall_limit_s)
-                return _script_outcome(reply, limits, read_all(output, int(limits.output_mb * _MEGABYTE)), errors)
+                return script_outcome(reply, limits, read_all(output, most), read_all(errors, most))
 
-        return _again_if_starved(once)
+        return _surely(once)
 
     def check(
         self,
@@ -117,22 +119,19 @@ class Sandbox:
         def once() -> Outcome:
             with _sealed(source) as program, _sealed(encoded) as tests, _memory_file() as result:
                 reply = self._ask(request, [program, tests, result], limits, wall_s=wall_s)
-                return _check_outcome(reply, read_all(result, DRIVER_LIMITS.output_mb * _MEGABYTE))
+                return check_outcome(reply, read_all(result, DRIVER_LIMITS.output_mb * _MEGABYTE))
 
-        return _again_if_starved(once)
+        return _surely(once)
 
     def _ask(self, request: dict[str, Any], files: list[int], limits: Limits, *, wall_s: float) -> dict[str, Any]:
-        """The zygote's reply, or `{"trouble": ...}`. A dead zygote is replaced, and asked once more."""
+        """The zygote's reply. Raises _ZygoteGoneError; the next request then starts another one."""
         text = json.dumps(request | {"limits": limits.as_json() | {"wall_s": limits.wall_limit_s}}).encode()
-        trouble = ""
-        with _EVERYONE.shared(), self._lock:
-            for _ in range(2):
-                try:
-                    return self._exchange(text, files, wall_s + _GRACE_S)
-                except (OSError, _ZygoteGoneError) as error:
-                    self._stop()
-                    trouble = f"the sandbox broke twice: {error}"
-        return {"trouble": trouble}
+        with EVERYONE.shared(), self._lock:
+            try:
+                return self._exchange(text, files, wall_s + _GRACE_S)
+            except (OSError, _ZygoteGoneError) as error:
+                self._stop()
+                raise _ZygoteGoneError(str(error)) from error
 
     def _exchange(self, text: bytes, files: list[int], limit_s: float) -> dict[str, Any]:
         if self._control is None:
@@ -220,111 +219,13 @@ def _sealed(text: str) -> Iterator[int]:
         yield descriptor
 
 
-def _script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors: int) -> Outcome:
-    if "trouble" in reply:
-        return Outcome(status="error", detail=reply["trouble"])
-    (program,) = reply["guests"]
-    said = read_all(errors, int(limits.output_mb * _MEGABYTE)).decode(errors="replace")[-_TAIL:].strip()
-    text, cpu_s = output.decode(errors="replace"), program["cpu_s"]
-    out_of_time = _out_of_time(program)
-    if out_of_time:
-        starved = program["ending"] == driver.OUT_OF_WALL and cpu_s < limits.cpu_s / 2
-        return Outcome(status="timeout", detail=out_of_time, output=text, cpu_s=cpu_s, starved=starved)
-    if len(output) >= limits.output_mb * _MEGABYTE:
-        return Outcome(status="output", detail=f"more than {limits.output_mb} MB of output", output=text, cpu_s=cpu_s)
-    if os.WIFSIGNALED(program["status"]):
-        return Outcome(status="killed", detail=_signal(program["status"]), output=text, cpu_s=cpu_s)
-    if os.WEXITSTATUS(program["status"]) == 0:
-        return Outcome(status="passed", output=text, cpu_s=cpu_s)
-    last = said.rpartition("\n")[2]
-    status: Status = "memory" if last.startswith("MemoryError") else "failed"
-    detail = last or f"exit status {os.WEXITSTATUS(program['status'])}"
-    return Outcome(status=status, detail=detail, output=text, cpu_s=cpu_s)
-
-
-def _check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
-    if "trouble" in reply:
-        return Outcome(status="error", detail=reply["trouble"])
-    program, drives = reply["guests"]
-    cpu_s = program["cpu_s"]
-    if not drives["done"]:
-        return _no_report(drives, cpu_s)
-    report = json.loads(result)
-    if "trouble" in report:
-        return Outcome(status="error", detail=report["trouble"], cpu_s=cpu_s)
-    starved = bool(report.pop("starved"))
-    failed = report.get("failed")
-    if failed:
-        status: Status = failed if failed in {"timeout", "memory", "killed"} else "failed"
-        return Outcome(status=status, detail=report["detail"], cpu_s=cpu_s, result=report, starved=starved)
-    return Outcome(status="passed", cpu_s=cpu_s, result=report, starved=starved)
-
-
-def _no_report(drives: dict[str, Any], cpu_s: float) -> Outcome:
-    """The driver died: of the time it took to look at what the candidate sent, or of its size."""
-    if _out_of_time(drives):
-        return Outcome(status="timeout", detail=f"while its values were compared: {_out_of_time(drives)}", cpu_s=cpu_s)
-    if os.WIFSIGNALED(drives["status"]):
-        return Outcome(
-            status="killed", detail=f"while its values were compared: {_signal(drives['status'])}", cpu_s=cpu_s
-        )
-    return Outcome(status="error", detail=f"the driver left without a report (status {drives['status']})", cpu_s=cpu_s)
-
-
-def _out_of_time(guest: dict[str, Any]) -> str:
-    used = f"{guest['cpu_s']:.2f} s of processor time"
-    texts = {driver.OUT_OF_CPU: f"out of processor time ({used})", driver.OUT_OF_WALL: f"out of time, asleep ({used})"}
-    return texts.get(guest["ending"], "")
-
-
-def _signal(status: int) -> str:
-    return f"killed by signal {os.WTERMSIG(status)}"
-
-
-class _Crowd:
-    """Programs of this process's sandboxes run side by side (`shared`), or one while no other does (`alone`)."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._running = 0
-        self._alone: int | None = None
-
-    @contextlib.contextmanager
-    def shared(self) -> Iterator[None]:
-        """Together with others; inside `alone` of the same thread, by oneself."""
-        me = threading.get_ident()
-        with self._changed:
-            self._changed.wait_for(lambda: self._alone in {None, me})
-            self._running += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._running -= 1
-                self._changed.notify_all()
-
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """With none of the others."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._alone is None)
-            self._alone = threading.get_ident()
-            self._changed.wait_for(lambda: self._running == 0)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._alone = None
-                self._changed.notify_all()
-
-
-_EVERYONE = _Crowd()
-
-
-def _again_if_starved(once: Callable[[], Outcome]) -> Outcome:
-    """A program that ran out of wall time with hardly any processor time used gets one more chance, alone."""
-    outcome = once()
-    if not outcome.starved:
-        return outcome
-    with _EVERYONE.alone():
-        return once()
+def _surely(once: Callable[[], Outcome]) -> Outcome:
+    """What comes of a program, whose zygote may have died under it for reasons of its own: then it is run once more."""
+    try:
+        return again_if_starved(once)
+    except _ZygoteGoneError:
+        pass
+    try:
+        return again_if_starved(once)
+    except _ZygoteGoneError as error:
+        return Outcome(status="error", detail=f"the sandbox broke twice: {error}")

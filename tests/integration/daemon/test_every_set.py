@@ -167,7 +167,7 @@ def test_what_was_asked_is_said_with_every_score(prepared, ended):
         known = job["score"]["provenance"]
         asked = registry.load(name).kinds[kind]
         assert (known["grader"], known["configuration"]["profile"]) == (asked.grader.name, asked.profile)
-        assert job["score"]["partial"] or name not in FOLDERS
+        assert job["score"].get("partial") or name in prepared[2], "so few rows of a real set are a part of it"
     rows = list(csv.DictReader(io.StringIO(node.cli("export").stdout)))
     assert {(row["benchmark"], row["kind"]) for row in rows} == set(ended)
     table = node.cli("scores", "--limit", "1000", "--output", "tsv").stdout
@@ -176,6 +176,14 @@ def test_what_was_asked_is_said_with_every_score(prepared, ended):
 
 def test_a_model_compared_with_itself_differs_nowhere(prepared, ended):
     node, *_ = prepared
-    reply = json.loads(node.cli("compare", "builtin", "builtin", "--json").stdout)
-    assert {(item["benchmark"], item["kind"]) for item in reply["items"]} == set(ended)
-    assert {item["difference"]["value"] for item in reply["items"]} == {0}
+    found = node.cli("compare", "builtin", "builtin", "--json", check=False)
+    items = {(item["benchmark"], item["kind"]): item for item in json.loads(found.stdout)["items"]}
+    assert set(items) >= set(ended) - searches(ended)
+    compared = [item for pair, item in items.items() if pair not in searches(ended)]
+    assert {item["difference"]["value"] for item in compared} == {0}
+    assert {item["verdict"] for item in compared} == {"no difference shown"}
+
+
+def searches(ended):
+    """The jobs that are searches, which are no measurement of a model."""
+    return {pair for pair in ended if registry.load(pair[0]).kinds[pair[1]].search}

@@ -20,13 +20,21 @@ from rwkv_data.graders.math_process import Overrun, Process, WorkerGone
 HALF = {"question": "Q", "answer": "\\frac{1}{2}"}
 FIVE = {"question": "Q", "answer": "x^2+5"}
 DIES = "import sys; print('{\"ready\": {}}', flush=True); sys.stdin.readline()"
-SPINS = "import signal, sys; print('{\"ready\": {}}', flush=True)\nfor line in sys.stdin: signal.setitimer(signal.ITIMER_PROF, .05)\nwhile True: pass"
+SPINS = """
+import signal, sys
+print('{"ready": {}}', flush=True)
+sys.stdin.readline()
+signal.setitimer(signal.ITIMER_PROF, 0.05)
+while True:
+    pass
+"""
 SLEEPS = "import time; print('{\"ready\": {}}', flush=True); time.sleep(600)"
 ECHO = """
 import json, os, sys
 print('{"ready": {}}', flush=True)
 for line in sys.stdin:
-    print(json.dumps({"equal": True, "read": True, "pid": os.getpid(), "environment": dict(os.environ), "task": line}), flush=True)
+    reply = {"equal": True, "read": True, "pid": os.getpid(), "environment": dict(os.environ), "task": line}
+    print(json.dumps(reply), flush=True)
 """
 PAYLOADS = [
     "__import__('os').system('touch MARK')",
@@ -150,7 +158,7 @@ print(json.dumps({
 
 
 def test_what_the_worker_has_given_up() -> None:
-    import subprocess  # noqa: PLC0415  # the test's own child: the worker's steps, then a look around
+    import subprocess  # the test's own child: the worker's steps, then a look around
 
     paths = os.pathsep.join(str(Path(path).absolute()) for path in sys.path if path)
     ran = subprocess.run(
@@ -182,7 +190,7 @@ def test_nothing_in_the_box_needs_no_process() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bomb", ["3^{3*10^8}", "\\binom{10^7}{5*10^6}", "10^{10^{10}}"])
+@pytest.mark.parametrize("bomb", ["3^{3*10^8}", "\\binom{10^7}{5*10^6}"])
 def test_a_hang_is_tried_twice_and_counts_as_wrong(bomb: str) -> None:
     with MathWorker(cpu_s=0.5) as worker:
         grade = worker.grade(FIVE, Answer(bomb))
@@ -192,19 +200,15 @@ def test_a_hang_is_tried_twice_and_counts_as_wrong(bomb: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bomb", ["3^{3*10^8}", "\\binom{10^7}{5*10^6}"])
-def test_a_reference_that_is_too_slow_is_no_wrong_answer(bomb: str) -> None:
+def test_a_reference_that_is_too_slow_is_no_wrong_answer() -> None:
     with MathWorker(cpu_s=0.5) as worker:
-        grade = worker.grade({"question": "Q", "answer": bomb}, Answer("x^2"))
+        grade = worker.grade({"question": "Q", "answer": "3^{3*10^8}"}, Answer("x^2"))
         assert (grade.value, grade.reason) == (None, "error")
         assert "the reference alone" in grade.detail
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    ["(" * 5000, "{" * 5000, "\\sqrt{" * 900, "9" * 5000, "[" * 5000, "-" * 5000, "\\frac{1}{" * 400, "x_" * 2000],
-)
+@pytest.mark.parametrize("text", ["(" * 5000, "{" * 5000, "9" * 5000, "\\frac{1}{" * 300])
 def test_deep_or_long_answers_are_wrong_one_way_or_another(text: str) -> None:
     with MathWorker(cpu_s=1.0) as worker:
         grade = worker.grade(FIVE, Answer(text))

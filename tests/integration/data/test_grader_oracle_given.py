@@ -30,7 +30,7 @@ def evaluated(real_rows, tmp_path_factory):
 
 def _texts(real_rows, folder, name: str) -> list[str]:
     """Write the task's yaml, and make up a completion for each of its first rows."""
-    import lm_eval.tasks  # noqa: PLC0415
+    import lm_eval.tasks
 
     stock, data = TASKS[name]
     file = folder / f"{name}.jsonl"
@@ -61,8 +61,8 @@ def _completion(name: str, row: dict[str, str], index: int) -> str:
 
 
 def _samples(lm_eval, folder, texts):
-    from lm_eval.api.model import LM  # noqa: PLC0415
-    from lm_eval.tasks import TaskManager  # noqa: PLC0415
+    from lm_eval.api.model import LM
+    from lm_eval.tasks import TaskManager
 
     class GivenLM(LM):
         """Hands back stored text."""

@@ -29,10 +29,10 @@ def lm_eval_utils():
     real = importlib.metadata.version
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.metadata, "version", lambda name: "4.11.0" if name.startswith("antlr4") else real(name))
-        from lm_eval.tasks.aime import utils as aime  # noqa: PLC0415
-        from lm_eval.tasks.hendrycks_math import utils as hendrycks_math  # noqa: PLC0415
-        from lm_eval.tasks.minerva_math import utils as minerva_math  # noqa: PLC0415
-        from sympy.parsing.latex import _parse_latex_antlr  # noqa: PLC0415
+        from lm_eval.tasks.aime import utils as aime
+        from lm_eval.tasks.hendrycks_math import utils as hendrycks_math
+        from lm_eval.tasks.minerva_math import utils as minerva_math
+        from sympy.parsing.latex import _parse_latex_antlr
 
         patch.setattr(_parse_latex_antlr, "version", lambda _: "4.11.0")
         yield minerva_math, hendrycks_math, aime

@@ -15,9 +15,9 @@ from rwkvctl.protocol.messages import JobView
 JOB = JobRow(
     id=12, session="s", model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="gsm8k", kind="cot",
     version=2, state="generating", reason="", detail="", priority=0, generation_key="g", grade_key="h", settings="{}",
-    configuration="{}", grader="number", grader_version="1", grading="{}", benchmark_version=1, rows_sha256="r", seed=42,
-    row_limit=None, numerics="fp32", repeats=1, stages=2, total=100, done=40, stages_done=90, right_sum=10.0, attempt=1,
-    restarts=0, engine=3, run_log_dir="", queued="2026-01-01T00:00:00.000Z", started="", finished="",
+    configuration="{}", grader="number", grader_version="1", grading="{}", benchmark_version=1, rows_sha256="r",
+    seed=42, row_limit=None, numerics="fp32", repeats=1, stages=2, total=100, done=40, stages_done=90, right_sum=10.0,
+    attempt=1, restarts=0, engine=3, run_log_dir="", queued="2026-01-01T00:00:00.000Z", started="", finished="",
 )  # fmt: skip
 
 

@@ -314,18 +314,15 @@ def test_limit_seed_and_numerics_are_part_of_the_key() -> None:
         only_key(),
         only_key(limit=10),
         only_key(limit=11),
-        only_key(seed=7),
+        only_key(replace(FACTS, kinds=(kind("gsm8k", "cot", configuration={"kind": "cot", "seed": 7}),))),
         only_key(replace(FACTS, numerics="fast")),
         only_key(replace(FACTS, kinds=(kind("gsm8k", "cot", configuration={"kind": "cot", "seed": 42, "t": 1}),))),
     }
     assert len(keys) == 6
 
 
-def test_the_seed_of_the_configuration_holds_unless_another_is_given() -> None:
-    facts = replace(FACTS, kinds=(kind("gsm8k", configuration={"seed": 5}),))
-    selection = Selection(models=(SMALL_B.name,))
-    assert make_plan(selection, facts).pairs[0].work.seed == 5
-    assert make_plan(changed(selection, seed=6), facts).pairs[0].work.seed == 6
+def test_a_limit_that_leaves_nothing_out_is_no_other_work() -> None:
+    assert only_key(limit=1319) == only_key(limit=10_000) == only_key()
 
 
 def test_a_limit_takes_rows_and_repeats_multiply_them() -> None:
@@ -497,3 +494,11 @@ def test_grading_by_another_judge_is_another_grade_of_the_same_generation() -> N
 def test_usual_spellings_of_the_catalogue(given: str, name: str) -> None:
     known = {"gpqa_diamond", "human_eval_plus", "minerva_ocw", "livecodebench", "mmlu_pro"}
     assert plan_module.slug(given, known, "--only-datasets") == name
+
+
+def test_what_is_generated_and_graded_by_an_older_grader_is_not_generated_again() -> None:
+    facts = replace(FACTS, generated=lambda key: "j7" if key else "")
+    row = only(facts)
+    assert (row.action, row.reason, row.job) == ("skip", "regrade", "j7")
+    assert "regrade j7" in row.detail
+    assert only(facts, overwrite=True).action == "run"

@@ -45,7 +45,8 @@ def test_metrics_follow_k(k: str, metrics: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ({"temperature": "1"}, "no setting 'temperature' here; it has k, seed, cot.max_tokens"),
+        ({"temperature": "1"}, "no setting 'temperature' here; did you mean cot.temperature or final.temperature?"),
+        ({"zzz": "x"}, "no setting 'zzz' here; it has k, seed, cot.max_tokens"),
         ({"cot.banned": "x"}, "no setting 'cot.banned'"),
         ({"judge.k": "1"}, "no setting 'judge.k'"),
         ({"cot.k": "1"}, "no setting 'cot.k'"),

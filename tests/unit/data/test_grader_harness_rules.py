@@ -165,13 +165,18 @@ def test_number_words(text: str, number: str) -> None:
 
 @pytest.mark.parametrize(
     "hostile",
-    ["{" * 100_000, "9" * 100_000, "\\frac" * 20_000, "$" * 100_000, "the answer is " * 8_000, "\\text{" * 20_000]
-    + [
-        "Final Answer: The final answer is" * 3_000,
-        "\\boxed{" * 10_000,
-        "1 / " * 20_000,
-        "boxed" * 20_000,
-        "= " * 50_000,
+    [
+        "{" * 100000,
+        "9" * 100000,
+        "\\frac" * 20000,
+        "$" * 100000,
+        "the answer is " * 8000,
+        "\\text{" * 20000,
+        "Final Answer: The final answer is" * 3000,
+        "\\boxed{" * 10000,
+        "1 / " * 20000,
+        "boxed" * 20000,
+        "= " * 50000,
     ],
     ids=lambda text: ascii(text[:12]),
 )

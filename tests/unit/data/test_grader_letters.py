@@ -138,8 +138,18 @@ def test_no_text_breaks_it(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["answer is " * 20_000, "A " * 50_000, "(" * 100_000, "answer (" * 10_000, "\\text{" * 20_000, "**" * 50_000]
-    + ["\\boxed{" * 10_000, "the " * 30_000, "答案" * 50_000, "İ" * 100_000],
+    [
+        "answer is " * 20000,
+        "A " * 50000,
+        "(" * 100000,
+        "answer (" * 10000,
+        "\\text{" * 20000,
+        "**" * 50000,
+        "\\boxed{" * 10000,
+        "the " * 30000,
+        "答案" * 50000,
+        "İ" * 100000,
+    ],
     ids=lambda text: ascii(text[:12]),
 )
 def test_hostile_texts_take_no_time(text: str) -> None:

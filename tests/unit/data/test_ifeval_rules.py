@@ -28,7 +28,7 @@ CASES: list[tuple[str, dict[str, object], tuple[str, ...], tuple[str, ...]]] = [
     (
         "length_constraints:number_sentences",
         SENTENCES | {"relation": LEAST},
-        ("A b. C! D?",),
+        ("Ab. Cd! Do?",),
         ("A b. C", "Dr. Brown met me."),
     ),
     ("length_constraints:number_sentences", SENTENCES | {"relation": LESS}, ("A b. C",), ("No. Yes. No.",)),

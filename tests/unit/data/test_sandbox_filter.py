@@ -92,3 +92,13 @@ def test_the_dangerous_ones_are_not_in_the_table() -> None:
         "process_vm_writev", "pidfd_open", "pidfd_getfd", "setuid", "capset", "shmget", "mknod",
     }  # fmt: skip
     assert not dangerous & set(seccomp.ALLOWED)
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_only_the_driver_may_be_handed_files(column: int) -> None:
+    receive = (47, 212)[column]
+    assert receive not in {numbers[column] for numbers in seccomp.ALLOWED.values()}
+    drivers = seccomp.assemble(column, 1, may_fork=False, receives=True)
+    others = seccomp.assemble(column, 1, may_fork=False)
+    assert (0x15, 0, 1, receive) not in others
+    assert drivers != others

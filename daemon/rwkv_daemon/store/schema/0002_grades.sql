@@ -11,7 +11,8 @@ CREATE INDEX job_to_check ON job (checking) WHERE checking = 'wanted';
 CREATE TABLE verdict (            -- a judge's replies by the hash of all that was asked: nothing is paid for twice
     key TEXT PRIMARY KEY,
     at TEXT NOT NULL,
-    verdict TEXT NOT NULL         -- the reply with its usage, as JSON
+    service TEXT NOT NULL,        -- whose budget paid for it: judge | checker
+    verdict TEXT NOT NULL         -- the reply with all usage paid under this key, as JSON
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE finding (            -- what the checker says of a wrong answer

@@ -1,0 +1,74 @@
+"""What the zygote's reply and the files that guests wrote amount to."""
+
+import json
+import os
+from typing import Any
+
+from rwkv_data.sandbox import driver
+from rwkv_data.sandbox.program import Limits, Outcome, Status
+
+_MEGABYTE = 1 << 20
+_TAIL = 2000
+
+
+def script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors: bytes) -> Outcome:
+    """Of a program that wrote this."""
+    if "trouble" in reply:
+        return Outcome(status="error", detail=reply["trouble"])
+    (program,) = reply["guests"]
+    said = errors.decode(errors="replace")[-_TAIL:].strip()
+    text, cpu_s = output.decode(errors="replace"), program["cpu_s"]
+    out_of_time = _out_of_time(program)
+    if out_of_time:
+        starved = program["ending"] == driver.OUT_OF_WALL and cpu_s < limits.cpu_s / 2
+        return Outcome(status="timeout", detail=out_of_time, output=text, cpu_s=cpu_s, starved=starved)
+    if len(output) >= limits.output_mb * _MEGABYTE:
+        return Outcome(status="output", detail=f"more than {limits.output_mb} MB of output", output=text, cpu_s=cpu_s)
+    if os.WIFSIGNALED(program["status"]):
+        return Outcome(status="killed", detail=_signal(program["status"]), output=text, cpu_s=cpu_s)
+    if os.WEXITSTATUS(program["status"]) == 0:
+        return Outcome(status="passed", output=text, cpu_s=cpu_s)
+    last = said.rpartition("\n")[2]
+    status: Status = "memory" if last.startswith("MemoryError") else "failed"
+    detail = last or f"exit status {os.WEXITSTATUS(program['status'])}"
+    return Outcome(status=status, detail=detail, output=text, cpu_s=cpu_s)
+
+
+def check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
+    """Of a check whose driver wrote this report."""
+    if "trouble" in reply:
+        return Outcome(status="error", detail=reply["trouble"])
+    program, drives = reply["guests"]
+    cpu_s = program["cpu_s"]
+    if not drives["done"]:
+        return _no_report(drives, cpu_s)
+    report = json.loads(result)
+    if "trouble" in report:
+        return Outcome(status="error", detail=report["trouble"], cpu_s=cpu_s)
+    starved = bool(report.pop("starved"))
+    failed = report.get("failed")
+    if failed:
+        status: Status = failed if failed in {"timeout", "memory", "killed"} else "failed"
+        return Outcome(status=status, detail=report["detail"], cpu_s=cpu_s, result=report, starved=starved)
+    return Outcome(status="passed", cpu_s=cpu_s, result=report, starved=starved)
+
+
+def _no_report(drives: dict[str, Any], cpu_s: float) -> Outcome:
+    """The driver died: of the time it took to look at what the candidate sent, or of its size."""
+    if _out_of_time(drives):
+        return Outcome(status="timeout", detail=f"while its values were compared: {_out_of_time(drives)}", cpu_s=cpu_s)
+    if os.WIFSIGNALED(drives["status"]):
+        return Outcome(
+            status="killed", detail=f"while its values were compared: {_signal(drives['status'])}", cpu_s=cpu_s
+        )
+    return Outcome(status="error", detail=f"the driver left without a report (status {drives['status']})", cpu_s=cpu_s)
+
+
+def _out_of_time(guest: dict[str, Any]) -> str:
+    used = f"{guest['cpu_s']:.2f} s of processor time"
+    texts = {driver.OUT_OF_CPU: f"out of processor time ({used})", driver.OUT_OF_WALL: f"out of time, asleep ({used})"}
+    return texts.get(guest["ending"], "")
+
+
+def _signal(status: int) -> str:
+    return f"killed by signal {os.WTERMSIG(status)}"
