@@ -54,6 +54,7 @@ demo-checkpoint: $(VENV)/.run
 docs: $(VENV)/.dev
 	$(BIN)/rwkvctl help --markdown > docs/verbs.md
 	$(BIN)/python -m rwkvctl.jsondocs > docs/json.md
+	$(BIN)/python -m rwkv_data.catalogue_page > docs/benchmarks.md
 
 clean: demo-stop
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

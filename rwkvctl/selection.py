@@ -96,7 +96,8 @@ def prepared(file: str, home: str) -> str:
     words = [sys.executable, "-m", "rwkv_data", "own", file, "--home", home]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SelectionError(f"--rows: {done.stderr.strip().removeprefix('rwkv_data: ') or 'the rows cannot be read'}")
+        why = done.stderr.strip().removeprefix("rwkv_data: ") or "the rows cannot be read"
+        raise SelectionError(f"--rows: {why} (`rwkvctl data own` has --name and --replace)")
     return done.stdout.strip()
 
 

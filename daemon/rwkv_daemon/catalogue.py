@@ -4,9 +4,11 @@ Nothing here reads a file's contents: a checkpoint is known by its identity, its
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from rwkv_daemon.plan import KindFact, ModelFact, SelectionError, select_kinds
 from rwkv_daemon.store import Store
@@ -20,6 +22,7 @@ from rwkvctl.config import Config
 from rwkvctl.protocol.messages import BenchmarkView, ModelView, NamedCheckpoint, Selection
 
 IdentityKey = tuple[int, int, int, int]
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,7 @@ class Benchmarks:
     files: dict[str, Benchmark] = field(default_factory=dict)
     overrides: Overrides = field(default_factory=Overrides)
     file_sha256: dict[str, str] = field(default_factory=dict)
+    remembered: dict[tuple[str, str], tuple[tuple[int, ...], Any]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, config: Config) -> "Benchmarks":
@@ -120,12 +124,29 @@ class Benchmarks:
         return benchmarks
 
     def all(self) -> dict[str, Benchmark]:
-        """Every benchmark by name. Sets of own rows come and go, so they are looked up each time."""
+        """Every benchmark by name. Sets of own rows come and go, so each is looked at again when its manifest changes."""
         own_rows = {}
         for name in own.names(self.data_dir):
             with contextlib.suppress(DataError):  # half a set: it is not there
-                own_rows[name] = own.benchmark(self.data_dir, name)
+                own_rows[name] = self._remembered("own", name, partial(own.benchmark, self.data_dir, name))
         return self.files | own_rows
+
+    def manifest(self, benchmark: Benchmark) -> sets.Manifest | None:
+        """The manifest, or None if the rows are missing or must be prepared again."""
+        return self._remembered("manifest", benchmark.name, partial(readable_manifest, self.data_dir, benchmark))
+
+    def _remembered(self, what: str, name: str, read: Callable[[], Read]) -> Read:
+        """What was read of a set, for as long as its manifest is the same file."""
+        try:
+            found = sets.manifest_path(self.data_dir, name).stat()
+            stamp: tuple[int, ...] = (found.st_mtime_ns, found.st_size, found.st_ino)
+        except OSError:
+            stamp = ()
+        known = self.remembered.get((what, name))
+        if known is None or known[0] != stamp:
+            known = self.remembered[what, name] = (stamp, read())
+        found_then: Read = known[1]
+        return found_then
 
     def kind(self, name: str, kind: str, settings: Mapping[str, str], rows: int) -> Kind:
         """A kind with a job's settings, for a set of so many rows. Raises UnknownBenchmarkError if it is no more."""
@@ -188,14 +209,26 @@ def of_selection(selection: Selection, kind: Kind) -> dict[str, str]:
     return kind.full_names(given)
 
 
-def for_model(benchmarks: Benchmarks, selection: Selection, model: ModelFact, fact: KindFact) -> KindFact:
-    """The kind with the model's own standing settings, where the file has any. `--set` still wins."""
-    if not benchmarks.overrides.of_model(model.name):
-        return fact
-    benchmark = benchmarks.all()[fact.benchmark]
-    kind = benchmark.kinds[fact.kind]
-    own_settings = benchmarks.settings(benchmark.name, kind, model.name)
-    return kind_fact(benchmarks, benchmark, kind, {**own_settings, **of_selection(selection, kind)})
+@dataclass(slots=True)
+class ModelSettings:
+    """Kinds with a model's own standing settings, for one plan; each combination is made once."""
+
+    benchmarks: Benchmarks
+    selection: Selection
+    known: dict[tuple[object, ...], KindFact] = field(default_factory=dict)
+
+    def of(self, model: ModelFact, fact: KindFact) -> KindFact:
+        """The kind for a model, where the file has rules for it. `--set` still wins."""
+        if not self.benchmarks.overrides.reaches(model.name, fact.benchmark, fact.kind):
+            return fact
+        benchmark = self.benchmarks.get(fact.benchmark)
+        kind = benchmark.kinds[fact.kind]
+        standing = self.benchmarks.settings(benchmark.name, kind, model.name)
+        settings = {**standing, **of_selection(self.selection, kind)}
+        place = (fact.benchmark, fact.kind, *sorted(settings.items()))
+        if place not in self.known:
+            self.known[place] = kind_fact(self.benchmarks, benchmark, kind, settings)
+        return self.known[place]
 
 
 def readable_manifest(data_dir: Path, benchmark: Benchmark) -> sets.Manifest | None:
@@ -215,7 +248,7 @@ def rows_stamp(config: Config, benchmark: str) -> tuple[object, ...]:
 
 def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings: Mapping[str, str]) -> KindFact:
     """A kind with settings as the planner sees it. Raises SelectionError for a setting that cannot be meant."""
-    manifest = readable_manifest(benchmarks.data_dir, benchmark)
+    manifest = benchmarks.manifest(benchmark)
     current = manifest if manifest is not None and manifest.benchmark_version == benchmark.version else None
     kind = with_settings(benchmark.name, kind, settings)
     if current is not None:

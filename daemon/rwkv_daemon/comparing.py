@@ -130,6 +130,8 @@ def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: Named, b: 
         names = {slug(name, known, "--benchmark") for name in request.benchmarks}
     except SelectionError as error:
         raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
+    # A search is no measurement: what is compared is the job that measured the point it chose.
+    every = [key for key in every if not key[1].startswith("param_search_")]
     chosen = [key for key in every if (not names or key[0] in names) and (not request.kinds or key[1] in request.kinds)]
     return sorted([*chosen, *((name, "") for name in names - {name for name, _ in chosen})])
 

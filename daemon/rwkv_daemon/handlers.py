@@ -285,9 +285,14 @@ async def regrade(node: Node, request: m.RegradeRequest) -> m.ChangedReply:
 async def regrade_one(node: Node, name: str) -> m.ChangedJob:
     try:
         job = await find_job(node, name)
-        job = await regrading.regrade(node, job)
     except RefusedError as error:
         return m.ChangedJob(job=name, state="", changed=False, error=str(error))
+    try:
+        job = await regrading.regrade(node, job)
+    except RefusedError as error:
+        # What is graded already is as it was wanted: no error.
+        wrong = "" if error.code == "graded" else str(error)
+        return m.ChangedJob(job=job.name, state=job.state, changed=False, error=wrong)
     state: JobState = "judging" if job.state == "judging" else "grading"
     return m.ChangedJob(job=job.name, state=state, changed=True)
 

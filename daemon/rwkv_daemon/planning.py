@@ -1,5 +1,6 @@
 """Plans with the facts of this node, dispatch, and the release of held jobs. The planner itself is pure (`plan`)."""
 
+import asyncio
 import contextlib
 import secrets
 import time
@@ -73,7 +74,7 @@ async def plan(node: Node, selection: Selection) -> Plan:
             generated=lambda key: generated.get(key, ""),
             open_jobs=open_job,
             disk_low=node.disk_low,
-            for_model=lambda model, fact: catalogue.for_model(node.benchmarks, selection, model, fact),
+            for_model=catalogue.ModelSettings(node.benchmarks, selection).of,
             judge=node.benchmarks.judge,
         ),
     )
@@ -191,6 +192,7 @@ async def release_held(node: Node) -> None:
     models = await models_of(node, held)
     scored, unfinished = await known_work(node.store)
     for job in held:
+        await asyncio.sleep(0)  # thousands may be held; whoever asks something meanwhile gets an answer
         if node.retry_at.get(job.id, 0) > time.monotonic():
             continue
         if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(node.config, job.benchmark):

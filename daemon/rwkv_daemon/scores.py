@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon.catalogue import readable_manifest
 from rwkv_daemon.clock import now
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Change, Node
@@ -134,7 +133,7 @@ def is_partial(node: Node, job: JobRow) -> bool:
     """Whether --limit left rows out."""
     if job.row_limit is None:
         return False
-    manifest = readable_manifest(node.config.data_dir, node.benchmarks.get(job.benchmark))
+    manifest = node.benchmarks.manifest(node.benchmarks.get(job.benchmark))
     whole = effective_kind(node, job).rows_asked(manifest.rows) if manifest else job.total
     return job.total < whole * job.repeats
 
@@ -148,7 +147,7 @@ def whole_stop(kind: Kind, sample: GradedSample) -> str:
 
 def effective_kind(node: Node, job: JobRow) -> Kind:
     """The kind with the job's settings."""
-    manifest = readable_manifest(node.config.data_dir, node.benchmarks.get(job.benchmark))
+    manifest = node.benchmarks.manifest(node.benchmarks.get(job.benchmark))
     rows = manifest.rows if manifest else job.total // max(1, job.repeats)
     return node.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), rows)
 

@@ -8,6 +8,7 @@ line on standard error says what went wrong.
 import argparse
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,9 @@ from rwkvctl import config
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.safe import safe_line, safe_text
 
+PIPE_CLOSED = 141
+"""As a shell sees a process that SIGPIPE ended."""
+
 Printed = tuple[list[str], Any]
 
 
@@ -37,7 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("rwkv_data: interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)
-    print(json.dumps(plain, ensure_ascii=False) if arguments.json else "\n".join(lines))
+    try:
+        print(json.dumps(plain, ensure_ascii=False) if arguments.json else "\n".join(lines), flush=True)
+    except BrokenPipeError:  # `| head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rwkv_data import settings
 from rwkv_data.answer import Answer, Grade
-from rwkv_data.asked import Part, part_of, share_of
+from rwkv_data.asked import Part, count, part_of, share_of
 from rwkv_data.errors import SettingError
 from rwkv_data.grader import GradeFunction, Grader, Place
 from rwkv_data.search import Search
@@ -86,8 +86,8 @@ class Kind:
 
     def rows_asked(self, rows: int, limit: int | None = None) -> int:
         """How many rows are asked of so many."""
-        count = len(share_of(part_of(range(rows), self.part), self.share))
-        return count if limit is None else min(count, limit)
+        asked = count(rows, self.part, self.share)
+        return asked if limit is None else min(asked, limit)
 
     @contextlib.contextmanager
     def grading(self, place: Place = _HERE) -> Iterator[GradeFunction]:

@@ -69,9 +69,9 @@ class Overrides:
                 found |= kind.full_names({rule.name: rule.value})
         return {name: value for name, value in found.items() if not refusal(kind, name, value)}
 
-    def of_model(self, model: str) -> bool:
-        """Whether any rule names this model."""
-        return any(rule.models and fnmatchcase(model, rule.models) for rule in self.rules)
+    def reaches(self, model: str, benchmark: str, kind: str) -> bool:
+        """Whether any rule is meant for this kind of just this model."""
+        return any(rule.models and rule.applies(benchmark, kind, model) for rule in self.rules)
 
 
 def read(path: Path, benchmarks: Mapping[str, Benchmark], *, strict: bool = True) -> Overrides:

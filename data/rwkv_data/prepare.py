@@ -214,6 +214,11 @@ class _Conversion:
     def _hidden(self, raw: dict[str, Any]) -> str:
         """What to do about a split without labels."""
         labels = [raw[name] for name in LABELS if name in raw]
-        if self._pool or "cells" in raw or any(str(label).strip() not in {"", "-1", "None"} for label in labels):
+        if (
+            self._pool
+            or not labels
+            or "cells" in raw
+            or any(str(label).strip() not in {"", "-1", "None"} for label in labels)
+        ):
             return ""
         return f" (it has no label; the split of {self._benchmark.name} that has them is {self._benchmark.split!r})"

@@ -173,12 +173,17 @@ def _with_search(kind: Kind, search: Search, name: str, text: str) -> Kind:
     else:
         field = name.removeprefix("grid.")
         number = _OF_SAMPLING[field]
-        values = tuple(dict.fromkeys(f"{parse(number, name, value):g}" for value in with_grid(text, name)))
+        values = tuple(dict.fromkeys(_canonical(parse(number, name, value)) for value in with_grid(text, name)))
         search = replace(search, grid={**search.grid, field: values})
     points = math.prod(len(values) for values in search.grid.values())
     if points > MOST_POINTS:
         raise SettingError(f"the grid has {points} points; {MOST_POINTS} are the most")
     return replace(kind, search=search, repeats=points)
+
+
+def _canonical(value: float) -> str:
+    """One text for a value, whatever it was written as: it enters the key."""
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _with(stage: Stage, field: str, value: Value) -> Stage:

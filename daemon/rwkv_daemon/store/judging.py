@@ -98,8 +98,13 @@ async def _samples(store: Store, job: int, grade_key: str, condition: str) -> li
     )
     stages: dict[tuple[int, int], list[sqlite3.Row]] = {}
     if rows:
-        query = "SELECT row, repeat, text, stop FROM completion WHERE job = ? ORDER BY row, repeat, stage"
-        for stage in await store.all(query, (job,)):
+        query = (
+            "SELECT c.row, c.repeat, c.text, c.stop FROM completion c "
+            "JOIN sample s ON s.job = c.job AND s.row = c.row AND s.repeat = c.repeat "
+            f"JOIN grade ON sample = number AND grade_key = ? WHERE c.job = ? AND {condition} "
+            "ORDER BY c.row, c.repeat, c.stage"
+        )
+        for stage in await store.all(query, (grade_key, job)):
             stages.setdefault((stage["row"], stage["repeat"]), []).append(stage)
     found = []
     for r in rows:

@@ -112,7 +112,11 @@ class GradedSample:
 async def graded(store: Store, job: int, grade_key: str) -> list[GradedSample]:
     """Every sample of a job that has a grade under this key."""
     ends: dict[tuple[int, int], list[sqlite3.Row]] = {}
-    stages = "SELECT row, repeat, stop, text FROM completion WHERE job = ? ORDER BY row, repeat, stage"
+    # Only a text that was cut off may turn out to be whole all the same; the others need not be read.
+    stages = (
+        "SELECT row, repeat, stop, CASE WHEN stop = 'length' THEN text ELSE '' END AS text FROM completion "
+        "WHERE job = ? ORDER BY row, repeat, stage"
+    )
     for end in await store.all(stages, (job,)):
         ends.setdefault((end["row"], end["repeat"]), []).append(end)
     rows = await store.all(

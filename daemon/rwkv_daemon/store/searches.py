@@ -26,7 +26,8 @@ class FinishedSearch:
 async def searches_of(store: Store, model: str, benchmarks: Collection[str]) -> list[FinishedSearch]:
     """The newest finished search of each benchmark (of the named ones, if any are) for a model."""
     rows = await store.all(
-        "SELECT j.id, j.benchmark, j.kind, j.weights_path, j.weights_sha256, s.view FROM job j JOIN score s ON s.job = j.id "
+        "SELECT j.id, j.benchmark, j.kind, j.weights_path, j.weights_sha256, s.view FROM job j "
+        "JOIN score s ON s.job = j.id "
         "WHERE j.model = ? AND j.state = 'done' AND j.kind LIKE 'param\\_search\\_%' ESCAPE '\\' "
         "ORDER BY j.id DESC, s.finished DESC",
         (model,),

@@ -23,13 +23,16 @@ _MARKS = re.compile(
 
 def listed(text: str, unit: str = "") -> list[str]:
     """The answers in a text: its parts at the commas, semicolons, `and` and `or` outside brackets."""
-    text = math_text.tidy(text)
-    if unit:
-        text = text.replace(math_text.tidy(unit), "")
+    text = _without(unit, math_text.tidy(text))
     if text.startswith("\\{") and text.endswith("\\}") and "\\}" not in text[2:-2]:
         text = text[2:-2]
     parts = [part.lstrip(" ~").rstrip(" .,;~") for part in _apart(text)]
     return [answer for part in parts if part for answer in _signs(part)][:_MOST]
+
+
+def _without(unit: str, text: str) -> str:
+    unit = math_text.tidy(unit)
+    return text.replace(f"\\{unit}", "").replace(unit, "").strip() if unit else text
 
 
 def _apart(text: str) -> list[str]:
@@ -58,10 +61,10 @@ def compare(process: Process, row: Row, text: str) -> tuple[bool, str]:
     if math_text.same(gold, text):
         return True, ""
     if not row.get("multiple"):
-        said = math_text.tidy(text).replace(math_text.tidy(unit), "") if unit else text
+        said = _without(unit, math_text.tidy(text))
         if not tolerance:
             return equality(process, gold, said)
-        return _matched(process, [math_text.tidy(gold)], [math_text.tidy(said)], tolerance)
+        return _matched(process, [_without(unit, math_text.tidy(gold))], [said], tolerance)
     golds, answers = listed(gold, unit), listed(text, unit)
     if len(golds) != len(answers):
         return False, f"{len(answers)} answers where {len(golds)} are due"

@@ -18,7 +18,6 @@ class DriverProcess:
         self.clock = clock
         self.done = False
         self._checks = 0
-        self._used = 0.0
 
     def usable(self) -> bool:
         """Whether it has come through the last check and may serve again."""
@@ -49,12 +48,6 @@ class DriverProcess:
             self.clock.send(driver.ENDING.pack(candidate.ending))
         else:
             candidate.allow(seconds, wall_for(seconds))
-            self._used = self.watch.used()
-
-    def thinking_s(self) -> float:
-        """Processor time it has used since it was asked last: the candidate was waiting for it meanwhile."""
-        used, self._used = self.watch.used() - self._used, self.watch.used()
-        return used
 
 
 def _settle(candidate: Watch) -> None:

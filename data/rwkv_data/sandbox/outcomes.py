@@ -20,7 +20,7 @@ def script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors:
     text, cpu_s = output.decode(errors="replace"), program["cpu_s"]
     out_of_time = _out_of_time(program)
     if out_of_time:
-        starved = program["ending"] == driver.OUT_OF_WALL and cpu_s < limits.cpu_s / 2
+        starved = program["ending"] == driver.OUT_OF_WALL and cpu_s < limits.cpu_s / 2 and busy()
         return Outcome(status="timeout", detail=out_of_time, output=text, cpu_s=cpu_s, starved=starved)
     if len(output) >= limits.output_mb * _MEGABYTE:
         return Outcome(status="output", detail=f"more than {limits.output_mb} MB of output", output=text, cpu_s=cpu_s)
@@ -34,6 +34,11 @@ def script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors:
     return Outcome(status=status, detail=detail, output=text, cpu_s=cpu_s)
 
 
+def busy() -> bool:
+    """Whether the machine has more to do than it has processors."""
+    return os.getloadavg()[0] > (os.cpu_count() or 1)
+
+
 def check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
     """Of a check whose driver wrote this report."""
     if "trouble" in reply:
@@ -45,7 +50,7 @@ def check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
     report = json.loads(result)
     if "trouble" in report:
         return Outcome(status="error", detail=report["trouble"], cpu_s=cpu_s)
-    starved = bool(report.pop("starved"))
+    starved = bool(report.pop("starved")) and busy()
     failed = report.get("failed")
     if failed:
         status: Status = failed if failed in {"timeout", "memory", "killed"} else "failed"

@@ -11,11 +11,11 @@ Status = Literal["passed", "failed", "timeout", "memory", "output", "killed", "e
 class Limits:
     """Limits of one program. They bound what it does to the node; what it should do is the test's affair.
 
-    `cpu_s`: processor seconds of the whole program, whatever else the machine does. `wall_s`: seconds by the clock, for
-    programs that sleep (0: twice the processor limit and three seconds more). `memory_mb`: address space of a
-    process. `workspace_mb`: its folder. `output_mb`: what it prints, and the largest file it writes. `processes`: 1
-    forbids it to start any, which also makes `memory_mb` the limit of the whole program; with more, each of them may
-    use as much. `threads`: of all its processes together.
+    `cpu_s`: processor seconds of the whole program, whatever else the machine does. `wall_s`: seconds that it may be
+    asleep (0: twice the processor limit and three seconds more); waiting for a processor is not sleep. `memory_mb`:
+    address space of a process. `workspace_mb`: its folder. `output_mb`: what it prints, and the largest file it writes.
+    `processes`: 1 forbids it to start any, which also makes `memory_mb` the limit of the whole program; with more, each
+    of them may use as much. `threads`: of all its processes together.
     """
 
     cpu_s: float = 10.0
@@ -28,7 +28,7 @@ class Limits:
 
     @property
     def wall_limit_s(self) -> float:
-        """The limit by the clock."""
+        """The limit of sleep."""
         return self.wall_s or wall_for(self.cpu_s)
 
     def as_json(self) -> dict[str, float]:
@@ -37,7 +37,7 @@ class Limits:
 
 
 def wall_for(cpu_s: float) -> float:
-    """Seconds by the clock that so many processor seconds may take on a busy machine."""
+    """Seconds that a program which may use so many processor seconds may be asleep."""
     return 2.0 * cpu_s + 3.0
 
 
@@ -48,8 +48,8 @@ class Outcome:
     `passed`: it ended by itself, without an error (a script: exit status 0; a check: the driver reported).
     `failed`: it raised or left with another status. `timeout`: out of processor time, or asleep for too long.
     `memory`, `output`: over that limit. `killed`: by a signal, such as a crash. `error`: the sandbox broke, which says
-    nothing about the program. `result` is the driver's report, `output` what a script printed. `starved`: it ran out of
-    wall time with hardly any processor time used, so the machine may be to blame.
+    nothing about the program. `result` is the driver's report, `output` what a script printed. `starved`: it seemed
+    asleep and had used hardly any processor time, on a machine with more to do than it has processors.
     """
 
     status: Status

@@ -26,6 +26,7 @@ from rwkv_data.sandbox.frames import read_all
 from rwkv_data.sandbox.outcomes import check_outcome, script_outcome
 from rwkv_data.sandbox.program import DRIVER_LIMITS, Limits, Outcome, wall_for
 from rwkv_data.sandbox.turns import EVERYONE, again_if_starved
+from rwkv_data.sandbox.watch import PATIENCE
 
 START_S = 60.0
 _GRACE_S = 30.0
@@ -128,7 +129,7 @@ class Sandbox:
         text = json.dumps(request | {"limits": limits.as_json() | {"wall_s": limits.wall_limit_s}}).encode()
         with EVERYONE.shared(), self._lock:
             try:
-                return self._exchange(text, files, wall_s + _GRACE_S)
+                return self._exchange(text, files, PATIENCE * wall_s + _GRACE_S)
             except (OSError, _ZygoteGoneError) as error:
                 self._stop()
                 raise _ZygoteGoneError(str(error)) from error

@@ -48,7 +48,7 @@ EVERYONE = Crowd()
 
 
 def again_if_starved(once: Callable[[], Outcome]) -> Outcome:
-    """A program that ran out of wall time with hardly any processor time used gets one more chance, alone."""
+    """A program that the machine may have kept from running gets one more chance, alone."""
     outcome = once()
     if not outcome.starved:
         return outcome

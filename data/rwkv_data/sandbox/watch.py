@@ -9,27 +9,37 @@ from typing import Any
 
 from rwkv_data.sandbox import driver, kernel
 
-LONGEST_NAP_S = 0.25
+LONGEST_NAP_S, SHORTEST_LOOK_S = 0.25, 0.05
+ASLEEP_BELOW = 0.02  # of one processor
+PATIENCE = 20.0
 
 
 @dataclass(slots=True)
 class Watch:
-    """One guest and its deadlines: processor seconds of its own clock, seconds of the monotonic clock.
+    """One guest and its deadlines.
 
-    `cpu_limit` is for the whole of it, `cpu_end` at most that: where the present call has to be done.
+    `cpu_limit`: processor seconds of the whole of it; `cpu_end`, at most that, is where the present call has to be
+    done. `idle_limit`: seconds that it may be asleep. Seconds in which it waited for a processor are not counted, because
+    they are the machine's: asleep is who uses next to none of a processor, for a busy machine gives everyone some. In
+    the end (`PATIENCE` times that) the clock decides all the same.
     """
 
     pid: int
     cpu_limit: float
-    wall_end: float
+    idle_limit: float
     ending: int = driver.ALIVE
     status: int = 0
     cpu_s: float = 0.0
     cpu_end: float = field(init=False)
+    wall_end: float = field(init=False)
     handle: int = field(init=False)
+    _idle: float = 0.0
+    _seen: float = field(default_factory=time.monotonic)
+    _seen_cpu: float = 0.0
 
     def __post_init__(self) -> None:
         self.cpu_end = self.cpu_limit
+        self.wall_end = time.monotonic() + PATIENCE * self.idle_limit
         self.handle = os.pidfd_open(self.pid)
 
     def used(self) -> float:
@@ -39,18 +49,27 @@ class Watch:
                 self.cpu_s = kernel.cpu_seconds(self.pid)
         return self.cpu_s
 
-    def allow(self, cpu_s: float, wall_s: float) -> None:
+    def allow(self, cpu_s: float, idle_s: float) -> None:
         """So much more from now on, within the limit of the whole."""
         self.cpu_end = min(self.used() + cpu_s, self.cpu_limit)
-        self.wall_end = time.monotonic() + wall_s
+        self.idle_limit, self._idle = idle_s, 0.0
+        self.wall_end = time.monotonic() + PATIENCE * idle_s
 
-    def look(self) -> float:
-        """Kill it if it is over a deadline; seconds until it can be."""
-        cpu_left, wall_left = self.cpu_end - self.used(), self.wall_end - time.monotonic()
+    def look(self, cpu_of_all: float) -> float:
+        """Kill it if it is over a deadline; seconds until it can be.
+
+        `cpu_of_all`: processor seconds of those that work together: one is not asleep that waits for the other.
+        """
+        now = time.monotonic()
+        if now - self._seen >= SHORTEST_LOOK_S:
+            if cpu_of_all - self._seen_cpu < ASLEEP_BELOW * (now - self._seen):
+                self._idle += now - self._seen
+            self._seen, self._seen_cpu = now, cpu_of_all
+        cpu_left, wall_left = self.cpu_end - self.used(), min(self.idle_limit - self._idle, self.wall_end - now)
         if cpu_left <= 0 or wall_left <= 0:
             self.kill(driver.OUT_OF_CPU if cpu_left <= 0 else driver.OUT_OF_WALL)
             return 0.0
-        return min(cpu_left, wall_left, LONGEST_NAP_S)
+        return min(cpu_left, max(wall_left, SHORTEST_LOOK_S), LONGEST_NAP_S)
 
     def kill(self, ending: int) -> None:
         """End it, and every process in its namespace, now."""

@@ -12,14 +12,13 @@ import math
 import os
 import select
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from rwkv_data.sandbox import candidate, driver, guest, seccomp
 from rwkv_data.sandbox.driver_process import DriverProcess
-from rwkv_data.sandbox.program import DRIVER_LIMITS, wall_for
+from rwkv_data.sandbox.program import DRIVER_LIMITS
 from rwkv_data.sandbox.watch import Watch
 
 MOST_FILES = 8
@@ -110,7 +109,7 @@ class Zygote:
     def _start(self, main: Callable[[], None], descriptors: list[int], request: dict[str, Any]) -> Watch:
         limits = request["limits"]
         pid = guest.start(main, descriptors, limits, self._confinement, workspace=True)
-        return Watch(pid, limits["cpu_s"], time.monotonic() + limits["wall_s"])
+        return Watch(pid, limits["cpu_s"], limits["wall_s"])
 
     def _driver(self, request: dict[str, Any]) -> DriverProcess:
         """The driver's process: one that has served before, where the driver runs nothing but our own code."""
@@ -142,9 +141,8 @@ class Zygote:
 
     def _look(self, watches: list[Watch], drives: DriverProcess | None) -> None:
         """Wait for the next event or deadline."""
-        if drives and watches[0].wall_end < time.monotonic():  # not while it waits for the driver
-            watches[0].wall_end += wall_for(drives.thinking_s()) - wall_for(0)
-        nap = min((watch.look() for watch in watches if watch.ending == driver.ALIVE), default=0.0)
+        together = sum(watch.used() for watch in watches)
+        nap = min((watch.look(together) for watch in watches if watch.ending == driver.ALIVE), default=0.0)
         living = {watch.handle: watch for watch in watches if watch.ending == driver.ALIVE}
         asking = [drives.clock.fileno()] if drives else []
         ready, _, _ = select.select([self._control.fileno(), *asking, *living], [], [], nap)

@@ -63,8 +63,9 @@ def from_source(raw: Row) -> dict[str, Any]:
     if choices is None:
         return row | {"question": question, "answer": _text(answer)}
     plain = {name: value for name, value in row.items() if name not in {*CHOICES, *letters}}
-    subject = str(rows.first(raw, *SUBJECT) or "all")
-    return plain | {"question": question, "choices": choices, "answer": letter(answer, choices), "subject": subject}
+    subject = rows.first(raw, *SUBJECT)
+    named = {"subject": str(subject)} if subject else {}
+    return plain | {"question": question, "choices": choices, "answer": letter(answer, choices)} | named
 
 
 def letter(answer: Any, choices: list[str]) -> str:

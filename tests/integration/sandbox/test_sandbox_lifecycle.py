@@ -152,7 +152,7 @@ def test_without_the_sandbox_only_where_the_name_says_so(tmp_path: Path) -> None
         assert sandbox.script("x = 'a' * (1 << 30)", limits=quick).status == "memory"
 
 
-def test_processor_time_is_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processor_time_is_what_counts() -> None:
     """A program that is not let run is not out of time: it is the loop's processor time that the limit is for."""
     with Sandbox() as sandbox:
         outcome = sandbox.script("import time\nwhile time.process_time() < .5: pass", limits=Limits(cpu_s=1.0))
@@ -161,6 +161,18 @@ def test_processor_time_is_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         late = sandbox.script("import time\nwhile time.process_time() < 9: pass", limits=Limits(cpu_s=0.3))
         assert late.status == "timeout"
         assert 0.3 <= late.cpu_s < 0.8
+
+
+def test_only_sleep_counts_as_asleep() -> None:
+    """A program that works, or waits for a processor, may take longer than the limit of sleep."""
+    brief = Limits(cpu_s=4.0, wall_s=0.5)
+    with Sandbox() as sandbox:
+        works = "import time\nwhile time.process_time() < 1.5: pass\nprint('done')"
+        assert sandbox.script(works, limits=brief).output == "done\n"
+        begun = time.monotonic()
+        outcome = sandbox.script("import time\nwhile True: time.sleep(.05)", limits=brief)
+        assert (outcome.status, outcome.cpu_s < 0.5) == ("timeout", True)
+        assert time.monotonic() - begun < 20
 
 
 def test_slots_are_counted_over_processes(tmp_path: Path) -> None:

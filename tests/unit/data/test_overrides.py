@@ -42,8 +42,9 @@ def test_the_more_particular_one_wins(read) -> None:
     assert found.settings("gsm8k", GSM8K) == {"k": "4", "seed": "7", "cot.temperature": "0.5"}
     assert found.settings("gsm8k", GSM8K, "rwkv7-g1d-2.9b")["k"] == "8"
     assert found.settings("gsm8k", GSM8K, "other")["k"] == "4"
-    assert found.of_model("rwkv7-g1d-2.9b")
-    assert not found.of_model("other")
+    assert found.reaches("rwkv7-g1d-2.9b", "gsm8k", "free_response")
+    assert not found.reaches("rwkv7-g1d-2.9b", "mmlu", "multi_choice_plain")
+    assert not found.reaches("other", "gsm8k", "free_response")
 
 
 def test_a_default_reaches_only_kinds_that_have_it(read) -> None:
