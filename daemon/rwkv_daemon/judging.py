@@ -137,7 +137,7 @@ async def judge_job(judging: Judging, job: JobRow) -> None:
 
 
 async def under_present_judge(node: Node, job: JobRow, model: str) -> JobRow:
-    """The job under the grade key of the judge that will speak, if another one was configured when it was dispatched."""
+    """The job under the grade key of the judge that will speak; another one may have been configured at dispatch."""
     grading = json.loads(job.grading)
     if grading.get("judge_model", model) == model:
         return job

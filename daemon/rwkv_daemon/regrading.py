@@ -48,13 +48,13 @@ async def again(node: Node, job: JobRow) -> JobRow:
     waiting = await count_unjudged(node.store, job.id, job.grade_key)
     async with node.change() as change:
         errors = await forget_errors(change.db, job.id, job.grade_key)
+        await ask_again(change.db, job.id, job.grade_key)
         counts = await refresh_counts(change.db, job.id, job.grade_key)
         if counts.done < job.total:
             return await begin(node, change, job)
         if not waiting:
             raise RefusedError("graded", f"{job.name} is graded by {job.grader} {job.grader_version} already.")
         assert not errors, "what was forgotten is missing"
-        await ask_again(change.db, job.id, job.grade_key)
         return await change.move(job, "rejudge", finished="")
 
 

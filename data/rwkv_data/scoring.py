@@ -67,7 +67,8 @@ def _found(search: Search, graded: Sequence[Sample], rows: Sequence[Row] | None)
     found = summary(search, verdicts, count, seen)
     best = found["best"]
     metric = dict.fromkeys(("value", "stderr", "ci_low", "ci_high")) | {"unit": "share"}
-    if best is not None:
+    unjudged = sum(sample.reason == "unjudged" for sample in graded)
+    if best is not None and not unjudged:
         metric |= {name: found["points"][best][name] for name in ("value", "stderr", "ci_low", "ci_high")}
     unjudged = sum(sample.reason == "unjudged" for sample in graded)
     reason = (

@@ -47,13 +47,15 @@ def first_rows(benchmark: Benchmark, kind: Kind, data_dir: Path | None, count: i
 def difference(benchmark: Benchmark, one: str, other: str, data_dir: Path | None = None, row: int = 0) -> list[str]:
     """The prompts of two kinds for one row as a unified diff, stage by stage; empty where they are the same."""
     kinds = [kind_of(benchmark, name) for name in (one, other)]
-    texts = []
-    for kind in kinds:
-        rows, _ = first_rows(benchmark, kind, data_dir, row + 1)
-        if row >= len(rows):
-            raise SettingError(f"there is no row {row}; {len(rows)} are there")
-        texts.append(_as_lines(_shown(kind, rows[row], row, "")))
-    return list(difflib.unified_diff(*texts, one or kinds[0].name, other or kinds[1].name, lineterm="", n=2))
+    before, after = (_as_lines(_row_shown(benchmark, kind, data_dir, row)) for kind in kinds)
+    return list(difflib.unified_diff(before, after, kinds[0].name, kinds[1].name, lineterm="", n=2))
+
+
+def _row_shown(benchmark: Benchmark, kind: Kind, data_dir: Path | None, row: int) -> dict[str, Any]:
+    rows, _ = first_rows(benchmark, kind, data_dir, row + 1)
+    if not 0 <= row < len(rows):
+        raise SettingError(f"there is no row {row}; {len(rows)} are there")
+    return _shown(kind, rows[row], row, "")
 
 
 def facts(benchmark: Benchmark, kind: Kind) -> dict[str, Any]:
@@ -79,12 +81,12 @@ def facts(benchmark: Benchmark, kind: Kind) -> dict[str, Any]:
 
 def source_of(benchmark: Benchmark) -> str:
     """Where the rows come from, in a few words."""
-    match benchmark.source:
-        case HubSource(repo, config, split):
-            gate = " (gated)" if benchmark.source.gated else ""
-            return f"hub {repo} {config} {split}{gate}".replace("  ", " ")
-        case WebSource(urls):
-            return urls[0] + (f" and {len(urls) - 1} more" if len(urls) > 1 else "")
+    source = benchmark.source
+    if isinstance(source, HubSource):
+        gate = " (gated)" if source.gated else ""
+        return f"hub {source.repo} {source.config} {source.split}{gate}".replace("  ", " ")
+    if isinstance(source, WebSource):
+        return source.urls[0] + (f" and {len(source.urls) - 1} more" if len(source.urls) > 1 else "")
     return "built in" if benchmark.built_in else "local files"
 
 

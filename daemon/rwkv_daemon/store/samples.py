@@ -60,7 +60,7 @@ async def forget_errors(db: aiosqlite.Connection, job: int, grade_key: str) -> i
     """Take back the grades under this key that are errors, so that they are made again; returns how many. What waits
     for a judge stays: the judge is asked again."""
     cursor = await db.execute(
-        "DELETE FROM grade WHERE grade_key = ? AND value IS NULL AND reason <> 'unjudged' "
+        "DELETE FROM grade WHERE grade_key = ? AND value IS NULL AND reason NOT IN ('unjudged', 'dropped') "
         "AND sample IN (SELECT number FROM sample WHERE job = ?)",
         (grade_key, job),
     )

@@ -19,9 +19,9 @@ class Watch:
     """One guest and its deadlines.
 
     `cpu_limit`: processor seconds of the whole of it; `cpu_end`, at most that, is where the present call has to be
-    done. `idle_limit`: seconds that it may be asleep. Seconds in which it waited for a processor are not counted, because
-    they are the machine's: asleep is who uses next to none of a processor, for a busy machine gives everyone some. In
-    the end (`PATIENCE` times that) the clock decides all the same.
+    done. `idle_limit`: seconds that it may be asleep. Seconds in which it waited for a processor are the machine's and
+    not counted: asleep is who uses next to none of a processor, for a busy machine gives everyone some. In the end
+    (`PATIENCE` times that) the clock decides all the same.
     """
 
     pid: int
