@@ -124,7 +124,7 @@ class Benchmarks:
         return benchmarks
 
     def all(self) -> dict[str, Benchmark]:
-        """Every benchmark by name. Sets of own rows come and go, so each is looked at again when its manifest changes."""
+        """Every benchmark by name. Sets of own rows come and go: each is read again when its manifest changes."""
         own_rows = {}
         for name in own.names(self.data_dir):
             with contextlib.suppress(DataError):  # half a set: it is not there
@@ -200,7 +200,7 @@ def kind_facts(selection: Selection, benchmarks: Benchmarks) -> list[KindFact]:
 
 
 def of_selection(selection: Selection, kind: Kind) -> dict[str, str]:
-    """What `--set` and `--seed` mean for a kind, under full names; where nothing is sampled, of what the kind can take."""
+    """What `--set` and `--seed` mean for a kind, under full names; where nothing is sampled, of what it can take."""
     given = dict(selection.settings)
     if selection.seed is not None:
         given["seed"] = str(selection.seed)

@@ -3,12 +3,12 @@ measure of the whole corpus."""
 
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Final, Literal, NamedTuple
 
 from rwkv_data import metrics
+from rwkv_data.graders.vote import vote
 from rwkv_data.metrics import Estimate
 
 Unit = Literal["share", "bits", "perplexity", "points"]
@@ -99,18 +99,8 @@ def _of_repeats(what: str, row: Sequence[Sample], values: Sequence[float], k: in
     if what == "avg@":
         return metrics.avg_at_k(values, k)
     if what == "maj@":
-        return metrics.maj_at_k([vote(sample) for sample in row], values, k)
+        return metrics.maj_at_k([vote(sample.value, sample.extracted) for sample in row], values, k)
     return metrics.pass_at_k(len(row), right, k) if what == "pass@" else metrics.pass_hat_k(len(row), right, k)
-
-
-def vote(sample: Sample) -> str | None:
-    """What a sample votes for: all right answers are one class, whatever their spelling; others are told apart by their
-    normalised text; nothing extracted is no vote."""
-    if sample.extracted is None:
-        return None
-    if sample.value == 1:
-        return "right"
-    return "wrong:" + " ".join(unicodedata.normalize("NFKC", sample.extracted).split()).casefold()
 
 
 def curves(rows: Rows, repeats: int) -> dict[str, dict[str, float]]:

@@ -5,22 +5,20 @@ if they are the same text in normal form, or the same number. Answers that diffe
 split their votes; that never happens to the right one.
 """
 
-from rwkv_data.answer import Grade
 from rwkv_data.graders import math_text
 from rwkv_data.graders.number import final_number
-from rwkv_data.stage import Row
 
 RIGHT = "="
 _LONGEST = 200
 
 
-def vote(_row: Row, grade: Grade) -> str | None:
+def vote(value: float | None, extracted: str | None) -> str | None:
     """The class of a graded answer, or None where there is no vote: no answer was found, or there is no verdict."""
-    if grade.value == 1.0:
+    if value == 1.0:
         return RIGHT
-    if grade.value is None or grade.extracted is None:
+    if value is None or extracted is None:
         return None
-    text = math_text.setting_aside(grade.extracted).casefold()
+    text = math_text.setting_aside(extracted).casefold()
     if math_text.is_number(text) and (number := final_number(text)) is not None:
         return f"#{number.value}"[:_LONGEST]
     return f"~{text}"[:_LONGEST]

@@ -181,7 +181,9 @@ def test_a_corrupt_checkpoint_holds_its_jobs_and_others_go_on(node, tools):
 
 
 def test_missing_rows_hold_the_job_until_they_are_prepared(node, real_rows: Path):
-    held, good = node.dispatch(only_datasets=["mmlu", "demo_arith"], only_jobs=["multi_choice_plain", "free_response"], limit=5)
+    held, good = node.dispatch(
+        only_datasets=["mmlu", "demo_arith"], only_jobs=["multi_choice_plain", "free_response"], limit=5
+    )
     if node.job(held)["benchmark"] != "mmlu":
         held, good = good, held
     assert node.job(held)["reason"] == "data-missing"

@@ -82,7 +82,9 @@ def test_strange_files_do_not_end_the_daemon(node):
     (data / "manifest.json").write_bytes(b"\xff\xfe{")
     (node.home / "a-file").write_text("kept")
     jobs = node.dispatch(limit=3, run_log_dir=str(node.home / "a-file"))
-    jobs += node.dispatch(only_datasets=["demo_choice", "gsm8k"], only_jobs=["multi_choice_plain", "free_response"], limit=3)
+    jobs += node.dispatch(
+        only_datasets=["demo_choice", "gsm8k"], only_jobs=["multi_choice_plain", "free_response"], limit=3
+    )
     for name in jobs:
         if node.job(name)["benchmark"] != "gsm8k":
             assert node.wait_for_state(name, "done")["score"]["n"] == 3

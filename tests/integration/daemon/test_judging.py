@@ -1,4 +1,4 @@
-"""Jobs that need a judge, grading again, and searches, with a benchmark of the operator's own and a judge on loopback."""
+"""Jobs that need a judge, grading again, and searches: a benchmark of the operator's own, a judge on loopback."""
 
 import importlib.util
 import json
@@ -143,6 +143,47 @@ def test_another_grader_stands_beside_the_old_one(own, tmp_path):
     assert [item["provenance"]["grader_version"] for item in every] == ["2", "1"]
     (newest,) = own.api.get("/v1/scores").value["items"]
     assert newest["provenance"]["grader_version"] == "2"
+
+
+SLOW = """
+import contextlib, time
+
+@contextlib.contextmanager
+def slowly(**options):
+    with EXACT.open(**options) as grade:
+        yield lambda row, answer: (time.sleep(0.2), grade(row, answer))[1]
+"""
+
+
+def test_grading_again_can_be_stopped_and_what_cannot_be_done_leaves_the_old_grade(own, tmp_path, tools):
+    (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=20)
+    first = own.wait_for_state(name, "done")["score"]["metrics"]
+    file = tmp_path / "config" / "rwkvctl" / "benchmarks" / "judged_sums.py"
+    text = (
+        OWN.format(version="2").replace("PLAIN =", SLOW + "PLAIN =").replace("version='2'", "version='2', open=slowly")
+    )
+    file.write_text(text)
+    own.terminate()
+    own.start()
+    own.cli("regrade", name)
+    tools.wait_for(lambda: 0 < own.job(name).get("done", 0) < 20, 60, "some are graded again")
+    own.cli("stop", name)
+    own.wait_for_state(name, "stopped")
+    own.cli("resume", name)
+    again = own.wait_for_state(name, "done", "failed")
+    assert again["score"]["provenance"]["grader_version"] == "2"
+    assert again["score"]["metrics"] == first
+
+    file.write_text(OWN.format(version="3"))
+    own.terminate()
+    own.start()
+    file.write_text(OWN.format(version="4"))  # not what the daemon has read: a runner refuses it
+    own.cli("regrade", name)
+    tools.wait_for(lambda: "grading again failed" in own.job(name).get("detail", ""), 60, "it is given up")
+    job = own.job(name)
+    assert job["state"] == "done"
+    assert job["done"] == 20
+    assert job["score"]["provenance"]["grader_version"] == "2"
 
 
 def test_wrong_answers_go_to_the_checker_and_onto_the_review_list(own, judge, tools):

@@ -47,7 +47,9 @@ def test_two_stage_samples_hold_both_stages_and_survive_a_dead_engine(prepared, 
     lines = prepared.stage_lines(name)
     assert len(lines) == len(set(lines)) == 12 * 6 * 2
     disturbed = prepared.answers_of(name)
-    (again,) = prepared.dispatch(only_datasets=["gsm8k"], only_jobs=["free_response"], limit=12, settings=settings, overwrite=True)
+    (again,) = prepared.dispatch(
+        only_datasets=["gsm8k"], only_jobs=["free_response"], limit=12, settings=settings, overwrite=True
+    )
     prepared.wait_for_state(again, "done", timeout_s=150)
     assert prepared.answers_of(again) == disturbed, "a stage that was sent again as ids differs from one that went on"
     first, second = prepared.samples(name)[0]["stages"]

@@ -24,7 +24,8 @@ DEADLINE_S = 20.0
 NEW_JOB = NewJob(
     model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="gsm8k", kind="cot", state="queued", reason="",
     detail="", priority=0, generation_key="g", grade_key="h", settings="{}", configuration="{}", grader="number",
-    grader_version="1", grading="{}", benchmark_version=1, rows_sha256="r", seed=42, row_limit=None, numerics="fp32", repeats=2,
+    grader_version="1", grading="{}", benchmark_version=1, rows_sha256="r",
+    seed=42, row_limit=None, numerics="fp32", repeats=2,
     stages=2, total=6, run_log_dir="",
 )  # fmt: skip
 

@@ -88,7 +88,7 @@ def test_search_and_report_parts_share_no_row_and_leave_none_out() -> None:
     search, report = (SUMS.with_settings({"part": part}) for part in ("search", "report"))
     seen = [search.asked(rows), report.asked(rows)]
     assert [len(part) for part in seen] == [40, 61] == [search.rows_asked(101), report.rows_asked(101)]
-    assert sorted(sum(seen, []), key=rows.index) == rows
+    assert sorted([*seen[0], *seen[1]], key=rows.index) == rows
     assert search.configuration() != report.configuration() != SUMS.configuration()
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.answer import Answer, Grade
+from rwkv_data.answer import Answer
 from rwkv_data.graders import math_text, text
 from rwkv_data.graders.minerva_ocw import quantity
 from rwkv_data.graders.number import grade_text
@@ -138,7 +138,7 @@ def test_a_reference_with_something_behind_it_is_no_plain_number() -> None:
 
 def test_votes() -> None:
     def graded(value: float | None, extracted: str | None) -> str | None:
-        return vote({"answer": "5"}, Grade(value, extracted, "5", "wrong"))
+        return vote(value, extracted)
 
     assert graded(1.0, "5") == graded(1.0, "\\frac{10}{2}")
     assert graded(0.0, "1,000") == graded(0.0, "1000.0") != graded(0.0, "1001")
