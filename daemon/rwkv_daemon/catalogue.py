@@ -108,6 +108,7 @@ class Benchmarks:
     files: dict[str, Benchmark] = field(default_factory=dict)
     overrides: Overrides = field(default_factory=Overrides)
     file_sha256: dict[str, str] = field(default_factory=dict)
+    as_read: tuple[object, ...] = ()
     remembered: dict[tuple[str, str], tuple[tuple[int, ...], Any]] = field(default_factory=dict)
 
     @classmethod
@@ -121,6 +122,7 @@ class Benchmarks:
             stems = [path.stem for path in folder.glob("*.py")]
             benchmarks.file_sha256 = {stem: registry.file_sha256(folder, stem) for stem in stems}
         benchmarks.overrides = overrides.read(config.overrides_file, benchmarks.all())
+        benchmarks.as_read = stamp_of(config)
         return benchmarks
 
     def all(self) -> dict[str, Benchmark]:
@@ -151,6 +153,12 @@ class Benchmarks:
     def kind(self, name: str, kind: str, settings: Mapping[str, str], rows: int) -> Kind:
         """A kind with a job's settings, for a set of so many rows. Raises UnknownBenchmarkError if it is no more."""
         return self.kind_of(name, kind).with_known_settings(settings).sized(rows)
+
+    def changed_since(self, config: Config) -> str:
+        """A sentence where the operator's files are other ones by now than those that were read; else empty."""
+        if self.as_read == stamp_of(config):
+            return ""
+        return f"{config.overrides_file.name} or a file in {config.benchmarks_dir} has changed: restart the daemon"
 
     def get(self, name: str) -> Benchmark:
         """A benchmark by name. Raises UnknownBenchmarkError for one that is no more: its file may have been removed."""
@@ -237,6 +245,13 @@ def readable_manifest(data_dir: Path, benchmark: Benchmark) -> sets.Manifest | N
         return sets.read_manifest(data_dir, benchmark)
     except DataError:
         return None
+
+
+def stamp_of(config: Config) -> tuple[object, ...]:
+    """What the operator's own benchmarks and settings are now."""
+    folder = config.benchmarks_dir
+    files = [config.overrides_file, *(sorted(folder.glob("*.py")) if folder.is_dir() else [])]
+    return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
 
 
 def rows_stamp(config: Config, benchmark: str) -> tuple[object, ...]:

@@ -109,6 +109,8 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
     waiting = await jobs_in(node.store, ("queued", "held", "paused"), session=session, limit=limit)
     recent = await finished_jobs(node.store, session=session, limit=limit)
     notes = list(node.config.warnings) + node.notes
+    if changed := node.benchmarks.changed_since(node.config):
+        notes.append(changed)
     if node.trouble:
         notes.append(f"the store cannot be written: {node.trouble}")
     if node.disk_low:
@@ -136,7 +138,7 @@ def bounded(limit: int) -> int:
 async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
     """`queue`: the plan, and nothing else."""
     started = time.monotonic()
-    return plan_reply(await planned(node, request.selection), started)
+    return plan_reply(node, await planned(node, request.selection), started)
 
 
 async def planned(node: Node, selection: m.Selection) -> Plan:
@@ -146,7 +148,7 @@ async def planned(node: Node, selection: m.Selection) -> Plan:
         raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
 
 
-def plan_reply(made: Plan, started: float) -> m.PlanReply:
+def plan_reply(node: Node, made: Plan, started: float) -> m.PlanReply:
     totals: dict[str, int] = {}
     for pair in made.pairs:
         totals[pair.row.reason] = totals.get(pair.row.reason, 0) + 1
@@ -157,6 +159,7 @@ def plan_reply(made: Plan, started: float) -> m.PlanReply:
         computed_ms=round(1000 * (time.monotonic() - started), 1),
         models=made.models,
         benchmarks=made.benchmarks,
+        notes=tuple(filter(None, [node.benchmarks.changed_since(node.config)])),
     )
 
 
@@ -175,7 +178,7 @@ async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
                 "plan-changed", f"The plan is {made.hash} by now, not {request.plan_hash}.",
                 "Look at `rwkvctl queue` again.", Exit.REFUSED,
             )  # fmt: skip
-        plan_part = plan_reply(made, started)
+        plan_part = plan_reply(node, made, started)
         replies: list[m.DispatchReply] = []
 
         async def remember(db: aiosqlite.Connection, session: str, numbers: list[str]) -> None:
