@@ -6,10 +6,8 @@ The first failure ends the run, as in every benchmark's own grader.
 """
 
 import builtins
-import hashlib
 import importlib
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -99,6 +97,8 @@ def _raised(failed: CallFailedError) -> Exception:
 
 def _place(test: str, error: BaseException) -> str:
     """The line of the test that failed."""
+    import traceback  # not in every fork
+
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == _TESTS]
     source = test.splitlines()
     return source[lines[-1] - 1].strip() if lines and lines[-1] and lines[-1] <= len(source) else "the test"
@@ -128,6 +128,8 @@ def _long_text(value: bytes) -> bool:
 
 
 def _digest(value: bytes) -> str:
+    import hashlib  # not in every fork
+
     return f"#{hashlib.sha256(value).hexdigest()}"
 
 

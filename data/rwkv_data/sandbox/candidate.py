@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 import time
-import traceback
 import types
 from typing import Any, NoReturn
 
@@ -109,6 +108,8 @@ def _exit_status(code: object) -> int:
 
 
 def _report(error: BaseException) -> int:
+    import traceback
+
     gc.collect()  # a MemoryError must find the room to be told
     traceback.print_exception(error, limit=-8)
     return 1

@@ -8,7 +8,6 @@ plain values only: it calls nothing that the text names.
 """
 
 import builtins
-import hashlib
 import itertools
 import json
 import marshal
@@ -94,6 +93,8 @@ def encode_or_digest(value: Any) -> str:
     """Text of a value, or of its digest if it has millions of items (Mbpp/255 returns 1.7 million tuples of 77)."""
     if _item_count(value) <= _MOST_ITEMS:
         return encode(value)
+    import hashlib  # it brings OpenSSL along, which every fork would carry
+
     try:
         return json.dumps({"x": hashlib.sha256(marshal.dumps(value, 2)).hexdigest()})
     except ValueError:  # holds what is no plain data

@@ -13,7 +13,6 @@ import os
 import socket
 import struct
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
@@ -187,6 +186,8 @@ def drive(driver: Driver) -> None:
     except CallFailedError as failed:
         report = {"failed": failed.kind, "detail": str(failed)}
     except Exception:  # noqa: BLE001  # a fault of the test or of ours, told to the caller
+        import traceback
+
         report = {"trouble": traceback.format_exc(limit=-4)[-2000:]}
     report["starved"] = candidate.starved
     text = json.dumps(report).encode()

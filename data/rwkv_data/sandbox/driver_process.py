@@ -4,7 +4,7 @@ import select
 import socket
 
 from rwkv_data.sandbox import driver
-from rwkv_data.sandbox.program import wall_for
+from rwkv_data.sandbox.budgets import wall_for
 from rwkv_data.sandbox.watch import Watch
 
 MOST_CHECKS = 500  # then a new one takes over, whatever this one has piled up

@@ -11,8 +11,7 @@ import math
 import os
 import resource
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from rwkv_data.sandbox import filesystem, kernel, seccomp
 
@@ -25,8 +24,7 @@ STACK_BYTES = 64 * _MEGABYTE
 WORKSPACE_FILES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Confinement:
+class Confinement(NamedTuple):
     """What this machine's isolation consists of: `isolated` is False only for the operator's unsafe mode."""
 
     isolated: bool

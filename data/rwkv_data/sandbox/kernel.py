@@ -6,7 +6,6 @@ function raises OSError with the name of the call that failed. Linux on x86-64 a
 
 import ctypes
 import os
-import platform
 import signal
 import time
 
@@ -39,7 +38,7 @@ _python = ctypes.pythonapi
 
 def architecture() -> int:
     """Which column of a table of call numbers is this machine's. Raises OSError on any other machine."""
-    machine = platform.machine()
+    machine = os.uname().machine
     if machine not in ARCHITECTURES:
         raise OSError(f"no table of kernel calls for {machine}")
     return ARCHITECTURES.index(machine)

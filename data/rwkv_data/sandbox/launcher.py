@@ -10,7 +10,6 @@ lets it map, so a guest is that user outside, but sees none of that user's files
 
 import json
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -97,7 +96,7 @@ def _map_users(pid: int, *, root: bool) -> bool:
     """Tell the kernel which users the namespace knows; whether there are two."""
     from rwkv_data.sandbox.guest import USER
 
-    nobody = 0x7000_0000 + secrets.randbelow(0x0100_0000)
+    nobody = 0x7000_0000 + int.from_bytes(os.urandom(3), "big")
     for other in (nobody, USER) if root else ():  # root of a container may itself have few users
         with suppress(OSError):
             for name in ("uid_map", "gid_map"):

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from rwkv_data.sandbox.budgets import wall_for
+
 Status = Literal["passed", "failed", "timeout", "memory", "output", "killed", "error"]
 
 
@@ -36,11 +38,6 @@ class Limits:
         return asdict(self)
 
 
-def wall_for(cpu_s: float) -> float:
-    """Seconds that a program which may use so many processor seconds may be asleep."""
-    return 2.0 * cpu_s + 3.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What came of a program.
@@ -58,7 +55,3 @@ class Outcome:
     cpu_s: float = 0.0
     result: Mapping[str, Any] | None = None
     starved: bool = False
-
-
-# The process that drives tests: it decodes what answers return, and may need room for it. The zygote watches its time.
-DRIVER_LIMITS = Limits(cpu_s=1e6, memory_mb=4096, output_mb=1024)

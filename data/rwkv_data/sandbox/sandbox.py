@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from rwkv_data.sandbox.budgets import DRIVER_LIMITS, PATIENCE, wall_for
 from rwkv_data.sandbox.codec import encode
 from rwkv_data.sandbox.frames import read_all
 from rwkv_data.sandbox.outcomes import check_outcome, script_outcome
-from rwkv_data.sandbox.program import DRIVER_LIMITS, Limits, Outcome, wall_for
+from rwkv_data.sandbox.program import Limits, Outcome
 from rwkv_data.sandbox.turns import EVERYONE, again_if_starved
-from rwkv_data.sandbox.watch import PATIENCE
 
 START_S = 60.0
 _GRACE_S = 30.0
@@ -120,7 +120,7 @@ class Sandbox:
         def once() -> Outcome:
             with _sealed(source) as program, _sealed(encoded) as tests, _memory_file() as result:
                 reply = self._ask(request, [program, tests, result], limits, wall_s=wall_s)
-                return check_outcome(reply, read_all(result, DRIVER_LIMITS.output_mb * _MEGABYTE))
+                return check_outcome(reply, read_all(result, int(DRIVER_LIMITS["output_mb"]) * _MEGABYTE))
 
         return _surely(once)
 

@@ -161,18 +161,17 @@ Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, co
 Rule = tuple[Instruction, ...]  # ends in a return on every path
 
 
-def install(*, pid: int, may_fork: bool, receives: bool = False) -> None:
+def install(*, pid: int, may_fork: bool, receives: bool) -> None:
     """Filter the kernel calls of this process, whose number is given, from now on. Raises OSError."""
-    code = ctypes.create_string_buffer(compiled(pid, may_fork=may_fork, receives=receives))
-    header = struct.pack("@HP", len(code) // 8, ctypes.addressof(code))  # struct sock_fprog
-    kernel.prctl(kernel.PR_SET_SECCOMP, kernel.SECCOMP_MODE_FILTER, ctypes.create_string_buffer(header))
+    kernel.prctl(kernel.PR_SET_SECCOMP, kernel.SECCOMP_MODE_FILTER, prepared(pid, may_fork, receives)[0])
 
 
 @functools.cache
-def compiled(pid: int, *, may_fork: bool, receives: bool = False) -> bytes:
-    """The filter for this machine as the kernel reads it."""
+def prepared(pid: int, may_fork: bool, receives: bool) -> tuple[ctypes.Array[ctypes.c_char], object]:
+    """The filter as the kernel reads it (struct sock_fprog, and what it points to); made before the fork."""
     program = assemble(kernel.architecture(), pid, may_fork=may_fork, receives=receives)
-    return b"".join(struct.pack("=HBBI", *line) for line in program)
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in program))
+    return ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(code))), code
 
 
 def assemble(column: int, pid: int, *, may_fork: bool, receives: bool = False) -> list[Instruction]:

@@ -4,17 +4,15 @@ import os
 import signal
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from rwkv_data.sandbox import driver, kernel
+from rwkv_data.sandbox.budgets import PATIENCE
 
 LONGEST_NAP_S, SHORTEST_LOOK_S = 0.25, 0.05
 ASLEEP_BELOW = 0.02  # of one processor
-PATIENCE = 20.0
 
 
-@dataclass(slots=True)
 class Watch:
     """One guest and its deadlines.
 
@@ -24,23 +22,16 @@ class Watch:
     (`PATIENCE` times that) the clock decides all the same.
     """
 
-    pid: int
-    cpu_limit: float
-    idle_limit: float
-    ending: int = driver.ALIVE
-    status: int = 0
-    cpu_s: float = 0.0
-    cpu_end: float = field(init=False)
-    wall_end: float = field(init=False)
-    handle: int = field(init=False)
-    _idle: float = 0.0
-    _seen: float = field(default_factory=time.monotonic)
-    _seen_cpu: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.cpu_end = self.cpu_limit
-        self.wall_end = time.monotonic() + PATIENCE * self.idle_limit
-        self.handle = os.pidfd_open(self.pid)
+    def __init__(self, pid: int, cpu_limit: float, idle_limit: float) -> None:
+        self.pid = pid
+        self.handle = os.pidfd_open(pid)
+        self.ending = driver.ALIVE
+        self.status = 0
+        self.cpu_s = 0.0
+        self.cpu_limit = self.cpu_end = cpu_limit
+        self.idle_limit = idle_limit
+        self.wall_end = time.monotonic() + PATIENCE * idle_limit
+        self._idle, self._seen, self._seen_cpu = 0.0, time.monotonic(), 0.0
 
     def used(self) -> float:
         """Processor seconds so far."""

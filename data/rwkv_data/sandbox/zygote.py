@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import Any
 
 from rwkv_data.sandbox import candidate, driver, guest, seccomp
+from rwkv_data.sandbox.budgets import DRIVER_LIMITS
 from rwkv_data.sandbox.driver_process import DriverProcess
-from rwkv_data.sandbox.program import DRIVER_LIMITS
 from rwkv_data.sandbox.watch import Watch
 
 MOST_FILES = 8
@@ -46,7 +46,7 @@ class Zygote:
     def serve(self) -> None:
         """Answer requests until the caller goes away."""
         for drives in (False, True):
-            seccomp.compiled(guest.FIRST, may_fork=False, receives=drives)
+            seccomp.prepared(guest.FIRST, False, drives)
         gc.collect()
         gc.freeze()  # pages shared with the children stay shared
         while True:
@@ -121,7 +121,7 @@ class Zygote:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 kept = [*[self._null] * 3, theirs.fileno()]
-                pid = guest.start(driver.serve, kept, DRIVER_LIMITS.as_json(), self._confinement)
+                pid = guest.start(driver.serve, kept, DRIVER_LIMITS, self._confinement)
             drives = DriverProcess(Watch(pid, math.inf, math.inf), ours)
         if request["reuse_driver"]:
             self._idle = drives

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rwkv_data.sandbox.budgets import wall_for
 from rwkv_data.sandbox.frames import BrokenFrameError, read_frame, write_frame
-from rwkv_data.sandbox.program import Limits, wall_for
+from rwkv_data.sandbox.program import Limits
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5))
