@@ -275,9 +275,14 @@ def grade(grader: GradeFunction, row: Row, unit: Unit) -> SampleRecord:
         repeat=unit.repeat,
         value=verdict.value,
         reason=verdict.reason,
-        expected=verdict.expected,
-        extracted=verdict.extracted,
-        detail=verdict.detail,
+        expected=storable(verdict.expected),
+        extracted=None if verdict.extracted is None else storable(verdict.extracted),
+        detail=storable(verdict.detail),
         route=verdict.route,
         parts=dict(verdict.parts),
     )
+
+
+def storable(text: str) -> str:
+    """A text without half characters: no file or store takes them, and a model may write anything."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -180,7 +180,7 @@ def shown(value: Any) -> str:
     try:
         limit = sys.get_int_max_str_digits()
         text = repr(value) if not isinstance(value, int) or value.bit_length() < limit else "a huge number"
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, MemoryError):
         text = "a value too large to show"
     return text if len(text) <= 80 else f"{text[:79]}…"
 

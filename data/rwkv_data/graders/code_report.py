@@ -28,4 +28,6 @@ def reported(outcome: Outcome) -> Report:
     """The report of one run."""
     reason = _REASONS.get(outcome.status, "wrong")
     name = "" if outcome.status in {"passed", "failed", "timeout"} else f"{outcome.status}: "
-    return Report(reason, f"{name}{outcome.detail}"[:_LONGEST])
+    # What a program said of itself may hold half characters, which no file or store takes.
+    detail = outcome.detail.encode("utf-8", "backslashreplace").decode()
+    return Report(reason, f"{name}{detail}"[:_LONGEST])

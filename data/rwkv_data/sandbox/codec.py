@@ -36,7 +36,7 @@ class Opaque:
     __slots__ = ("_items", "_truth", "number", "type_name")
 
     def __init__(self, type_name: str, number: int, items: list[Any] | None, *, truth: bool) -> None:
-        self.type_name = type_name[:80]
+        self.type_name = ascii(type_name[:80])[1:-1]  # a name is a hostile text too: no surrogates, no control codes
         self.number = number
         self._items = items
         self._truth = truth
@@ -122,7 +122,7 @@ def decode(text: str | bytes, names: Mapping[str, object] | None = None) -> Any:
     """The value of a text; references are looked up in `names`. Raises UnreadableError."""
     try:
         return json.loads(text, object_hook=lambda tagged: _unpack(tagged, names or {}))
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         raise UnreadableError(f"not a value: {error}"[:200]) from error
 
 

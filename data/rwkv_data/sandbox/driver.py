@@ -185,6 +185,8 @@ def drive(driver: Driver) -> None:
         report = dict(driver(candidate, data))
     except CallFailedError as failed:
         report = {"failed": failed.kind, "detail": str(failed)}
+    except MemoryError:  # only a candidate's value can be so large
+        report = {"failed": "memory", "detail": "its value is too large to compare"}
     except Exception:  # noqa: BLE001  # a fault of the test or of ours, told to the caller
         import traceback
 

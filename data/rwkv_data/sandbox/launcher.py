@@ -38,6 +38,8 @@ def _packages() -> None:
 def main() -> None:
     """Become the zygote's parent, or say why there is none."""
     _packages()
+    with suppress(OSError):  # when the machine runs out of memory, this goes before the daemon and its engines
+        Path("/proc/self/oom_score_adj").write_text("900", encoding="ascii")
     control = socket.socket(fileno=int(sys.argv[1]))
     try:
         _isolated(control, sys.argv[3:]) if sys.argv[2] == "isolated" else _unsafe(control, sys.argv[3:])

@@ -48,8 +48,6 @@ ALLOWED: dict[str, tuple[int, int | None]] = {
     "dup": (32, 23),
     "dup2": (33, None),
     "dup3": (292, 24),
-    "fcntl": (72, 25),
-    "flock": (73, 32),
     "fsync": (74, 82),
     "fdatasync": (75, 83),
     "truncate": (76, 45),
@@ -150,6 +148,9 @@ _CLONE, _IOCTL, _PRCTL, _TGKILL, _PRLIMIT, _RECVMSG = (56, 220), (16, 29), (157,
 _CLONE_THREAD = 0x0001_0000
 _NEW_NAMESPACE = 0x7E02_0000
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
+# dup, close-on-exec, status flags, pipe size: no locks, signals or leases, which would outlive the program on files
+# that others see too
+_FCNTL, _FCNTLS = (72, 25), (0, 1, 2, 3, 4, 1030, 1032)
 _PRCTLS = (15, 16, 0x5356_4D41)  # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA
 
 # opcodes of classic BPF (linux/filter.h)
@@ -179,6 +180,7 @@ def assemble(column: int, pid: int, *, may_fork: bool, receives: bool = False) -
     every number there is when it is installed, and that is once for every program."""
     rules: dict[int, Rule] = {_CLONE[column]: _clone_rule(may_fork=may_fork)}
     rules |= {_IOCTL[column]: _one_of(1, _IOCTLS), _PRCTL[column]: _one_of(0, _PRCTLS)}
+    rules |= {_FCNTL[column]: _one_of(1, _FCNTLS)}
     rules |= {_TGKILL[column]: _one_of(0, (pid,)), _PRLIMIT[column]: _one_of(0, (0,))}
     listed = (numbers[column] for numbers in ALLOWED.values())
     rules |= {number: (_answer(_ALLOW),) for number in listed if number is not None}

@@ -40,7 +40,6 @@ class Zygote:
     def __init__(self, control: socket.socket, confinement: guest.Confinement) -> None:
         self._control = control
         self._confinement = confinement
-        self._null = os.open("/dev/null", os.O_RDWR)
         self._idle: DriverProcess | None = None  # may serve again
 
     def serve(self) -> None:
@@ -89,8 +88,10 @@ class Zygote:
         code, data, result = files
         names = candidate.preamble(request["preamble"])
         (calls, call), (reply, replies) = os.pipe(), os.pipe()
+        # Its own open file: flags set on a shared one would be seen by the next program.
+        nothing = os.open("/dev/null", os.O_RDWR)
         try:
-            null = [self._null] * 3
+            null = [nothing] * 3
             program = self._start(lambda: candidate.serve_calls(names), [*null, calls, replies, code], request)
             try:
                 drives = self._driver(request)
@@ -99,7 +100,7 @@ class Zygote:
                 program.kill(driver.DIED)
                 raise
         finally:
-            for descriptor in (calls, call, reply, replies):
+            for descriptor in (calls, call, reply, replies, nothing):
                 os.close(descriptor)
         self._watch([program, drives.watch], drives)
         if drives is not self._idle:
@@ -119,9 +120,13 @@ class Zygote:
             drives = None
         if not drives:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                kept = [*[self._null] * 3, theirs.fileno()]
-                pid = guest.start(driver.serve, kept, DRIVER_LIMITS, self._confinement)
+            nothing = os.open("/dev/null", os.O_RDWR)
+            try:
+                with theirs:
+                    kept = [*[nothing] * 3, theirs.fileno()]
+                    pid = guest.start(driver.serve, kept, DRIVER_LIMITS, self._confinement)
+            finally:
+                os.close(nothing)
             drives = DriverProcess(Watch(pid, math.inf, math.inf), ours)
         if request["reuse_driver"]:
             self._idle = drives

@@ -34,7 +34,14 @@ def answer(column: int, number: int, *arguments: int, arch: int | None = None, m
 @pytest.mark.parametrize("column", [0, 1])
 def test_every_number_is_answered_as_the_table_says(column: int) -> None:
     allowed = {numbers[column] for numbers in seccomp.ALLOWED.values()}
-    special = {(56, 220)[column], (16, 29)[column], (157, 167)[column], (234, 131)[column], (302, 261)[column]}
+    special = {
+        (72, 25)[column],
+        (56, 220)[column],
+        (16, 29)[column],
+        (157, 167)[column],
+        (234, 131)[column],
+        (302, 261)[column],
+    }
     for number in range(600):
         expected = ALLOW if number in allowed else ENOSYS
         if number not in special:
@@ -65,6 +72,10 @@ def test_processes_threads_and_namespaces(column: int) -> None:
 @pytest.mark.parametrize("column", [0, 1])
 def test_calls_that_are_looked_at_more_closely(column: int) -> None:
     ioctl, prctl, tgkill, prlimit = ((16, 157, 234, 302), (29, 167, 131, 261))[column]
+    fcntl = (72, 25)[column]
+    assert [answer(column, fcntl, 3, command) for command in (0, 1, 2, 3, 4, 1030)] == [ALLOW] * 6
+    locks_leases_and_signals = (6, 7, 8, 10, 37, 38, 1024, 1026, 1031)
+    assert {answer(column, fcntl, 3, command) for command in locks_leases_and_signals} == {EPERM}
     assert answer(column, ioctl, 1, 0x5401) == ALLOW
     assert answer(column, ioctl, 1, 0x5412) == EPERM
     assert answer(column, prctl, 15) == ALLOW
@@ -88,8 +99,8 @@ def test_the_dangerous_ones_are_not_in_the_table() -> None:
     dangerous = {
         "socket", "socketpair", "connect", "ptrace", "mount", "unshare", "setns",
         "clone3", "execve", "execveat", "fork", "vfork", "bpf", "keyctl",
-        "perf_event_open", "userfaultfd", "io_uring_setup", "memfd_create", "kill", "chroot", "process_vm_readv",
-        "process_vm_writev", "pidfd_open", "pidfd_getfd", "setuid", "capset", "shmget", "mknod",
+        "perf_event_open", "flock", "userfaultfd", "io_uring_setup", "memfd_create", "kill", "chroot",
+        "process_vm_readv", "process_vm_writev", "pidfd_open", "pidfd_getfd", "setuid", "capset", "shmget", "mknod",
     }  # fmt: skip
     assert not dangerous & set(seccomp.ALLOWED)
 
