@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from rwkv_daemon import gpus
+from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.nvml_sampler import NO_NVML
 from rwkv_daemon.store import open_store
@@ -186,7 +187,7 @@ def test_no_library_is_no_nvml() -> None:
 async def node(scene: Scene, tmp_path: Path) -> AsyncIterator[Node]:
     settings = config.load({"home": str(tmp_path / "home")}, {"RWKVCTL_SAMPLER_DEADLINE_S": "2", "HOME": "/"})
     store = await open_store(settings.store)
-    yield Node(settings, store)
+    yield Node(settings, store, Benchmarks(settings.data_dir))
     await store.close()
 
 

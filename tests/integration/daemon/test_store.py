@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rwkv_daemon import events
+from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
 from rwkv_daemon.store import NewJob, Store, StoreDamagedError, connection, open_store
@@ -370,7 +371,8 @@ async def test_a_job_that_does_not_exist_takes_no_samples(store: Store, job: int
 
 @pytest.fixture
 async def node(tmp_path: Path, store: Store) -> Node:
-    return Node(config.load({"home": str(tmp_path)}, {"HOME": "/"}), store)
+    settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
+    return Node(settings, store, Benchmarks(settings.data_dir))
 
 
 async def test_a_group_of_events_is_published_in_order_once_it_is_stored(node: Node) -> None:
