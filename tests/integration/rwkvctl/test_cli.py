@@ -346,7 +346,10 @@ def test_become_replaces_the_process(tmp_path: Path) -> None:
             ["rwkv_data", "prepare", "gsm8k", "--from", "/f", "--home", "/h"],
         ),
         (["data", "list", "--home", "/h", "--json"], ["rwkv_data", "list", "--home", "/h", "--json"]),
-        (["benchmarks", "show", "gsm8k", "--home", "/h"], ["rwkv_data", "show", "gsm8k", "--home", "/h"]),
+        (
+            ["benchmarks", "show", "gsm8k", "--home", "/h"],
+            ["rwkv_data", "show", "gsm8k", "--count", "3", "--home", "/h"],
+        ),
     ],
 )
 def test_verbs_that_are_other_programs(monkeypatch: pytest.MonkeyPatch, words: list[str], expected: list[str]) -> None:
