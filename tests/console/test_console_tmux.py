@@ -74,7 +74,8 @@ def test_an_operator_sees_the_overview_and_a_job(
     tmux: Callable[..., str], tmp_path: Path, fake_daemon: Any, size: tuple[int, int]
 ) -> None:
     start(tmux, tmp_path, *size)
-    text = wait_for(tmux, "Running 1")
+    wait_for(tmux, "Running 1")
+    text = wait_for(tmux, "cpu:0")
     for words in ("cpu:0", "Queue 1", "Events", "? Help"):
         assert words in text
     tmux("send-keys", "Enter")

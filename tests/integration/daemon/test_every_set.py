@@ -148,7 +148,8 @@ def faults(jobs):
     for pair, job in jobs.items():
         score = job.get("score") or {}
         values = [metric["value"] for metric in score.get("metrics", {}).values()]
-        if job["state"] != "done" or score["n"] != score["scored"] or score["n"] != job["total"] or None in values:
+        whole = score.get("n") == score.get("scored") == job["total"]
+        if job["state"] != "done" or not whole or not values or None in values:
             said[pair] = {name: job.get(name) for name in ("state", "reason", "detail", "total", "score")}
     return said
 

@@ -19,7 +19,7 @@ from rwkv_data.sources.own_rows import from_source
         ({"instruction": "I", "target": 27.0, "level": 3}, {"question": "I", "answer": "27", "level": 3}),
         (
             {"question": "Q", "choices": ["u", "v"], "answer": 1},
-            {"question": "Q", "choices": ["u", "v"], "answer": "B", "subject": "all"},
+            {"question": "Q", "choices": ["u", "v"], "answer": "B"},
         ),
         (
             {"Q": "", "query": "Q", "A": "u", "B": "v", "C": "w", "answer": "c", "category": "law"},
@@ -27,11 +27,11 @@ from rwkv_data.sources.own_rows import from_source
         ),
         (
             {"input": "Q", "options": {"A": "u", "B": "v"}, "label": "v"},
-            {"question": "Q", "choices": ["u", "v"], "answer": "B", "subject": "all"},
+            {"question": "Q", "choices": ["u", "v"], "answer": "B"},
         ),
         (
             {"question": "Q", "choices": {"text": ["1", "0"], "label": ["A", "B"]}, "answer": "0"},
-            {"question": "Q", "choices": ["1", "0"], "answer": "B", "subject": "all"},
+            {"question": "Q", "choices": ["1", "0"], "answer": "B"},
         ),
     ],
 )
@@ -86,7 +86,7 @@ def test_choices_of_a_table(tmp_path) -> None:
     benchmark = Catalogue(data_dir=tmp_path / "data").load("own_mine")
     assert benchmark.domain == "multi_choice"
     (row,) = sets.load_rows(tmp_path / "data", benchmark)
-    assert row == {"question": "Q", "choices": ["None", "N/A"], "answer": "B", "subject": "all"}
+    assert row == {"question": "Q", "choices": ["None", "N/A"], "answer": "B"}
 
 
 def test_others_take_their_place_only_when_asked(tmp_path, file) -> None:
