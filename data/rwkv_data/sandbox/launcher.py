@@ -38,6 +38,7 @@ def _packages() -> None:
 def main() -> None:
     """Become the zygote's parent, or say why there is none."""
     _packages()
+    os.umask(0o022)  # guests are another user than the one that builds their root, and must see into it
     with suppress(OSError):  # when the machine runs out of memory, this goes before the daemon and its engines
         Path("/proc/self/oom_score_adj").write_text("900", encoding="ascii")
     control = socket.socket(fileno=int(sys.argv[1]))

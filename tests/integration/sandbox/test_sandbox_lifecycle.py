@@ -209,3 +209,17 @@ def test_slots_are_counted_over_processes(tmp_path: Path) -> None:
     thread.join()
     with slot(None, 2) as number, slot(folder, 0) as other:
         assert (number, other) == (0, 0)
+
+
+def test_it_works_for_a_caller_that_keeps_its_files_to_itself() -> None:
+    """A daemon runs with umask 077; its guests, another user, must still see the interpreter's modules."""
+    kept = os.umask(0o077)
+    try:
+        with Sandbox(drivers=("rwkv_data.graders.code_drivers",)) as sandbox:
+            data = {"before": "", "tests": ["assert f('3/4') == 0.75", "assert g() is None"], "functions": ["f"]}
+            code = "import fractions\ndef f(text):\n    return float(fractions.Fraction(text))\n"
+            outcome = sandbox.check(code, "rwkv_data.graders.code_drivers:assertions", data)
+    finally:
+        os.umask(kept)
+    assert (outcome.status, outcome.result["passed"]) == ("failed", 1)
+    assert "NameError" in outcome.detail
