@@ -7,7 +7,7 @@ TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SETUP := pyproject.toml constraints.txt
 
-.PHONY: all check test bench demo demo-stop demo-fresh demo-checkpoint docs size clean
+.PHONY: all check test chaos bench demo demo-stop demo-fresh demo-checkpoint docs size clean
 .DEFAULT_GOAL := all
 
 all: check test
@@ -33,6 +33,10 @@ check: $(VENV)/.dev
 
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# minutes of kill -9, full disks and worse on a real node; the seed is printed: make chaos SEED=7 MINUTES=5
+chaos: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python tests/chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--seconds $$(($(MINUTES) * 60)))
 
 bench: $(VENV)/.dev
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

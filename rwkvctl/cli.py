@@ -21,7 +21,7 @@ CODES: Final = {Exit.UNREACHABLE: "unreachable", Exit.VERSION_SKEW: "version-ske
 def main(words: list[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     words = program() if words is None else words
-    terminal = Terminal(config.base_environment())
+    terminal = Terminal(config.terminal_environment())
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

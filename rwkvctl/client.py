@@ -10,11 +10,16 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing
-from typing import Any, BinaryIO, Final, NamedTuple
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
+from rwkvctl.peers import peer_of
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError, VersionSkewError
+
+if TYPE_CHECKING:
+    from rwkvctl.config import Config
+    from rwkvctl.remote import Remote
 
 API_MIN: Final = 1
 API_MAX: Final = 1
@@ -24,6 +29,8 @@ TRIES: Final = 4
 PAUSE_S: Final = 0.3
 LONGEST_LINE: Final = 64 * 1024
 LONGEST_HEAD: Final = 100
+AT_THE_DOOR: Final = frozenset({400, 408, 413, 431, 503})
+"""Refusals of the HTTP server itself, which knows no protocol but HTTP."""
 
 Record = dict[str, Any]
 """A JSON object of a reply; fields that have their default may be left out."""
@@ -40,11 +47,20 @@ class CutError(ConnectionError):
     """The connection ended before the reply was whole."""
 
 
-class Client:
-    """Asks the daemon on one socket. `timeout_s` is the longest silence while a reply is awaited."""
+class BusyError(ConnectionError):
+    """The daemon has no room for what was asked just now."""
 
-    def __init__(self, path: str, timeout_s: float = 30.0, tries: int = TRIES) -> None:
+
+class Client:
+    """Asks the daemon on one socket, or a `remote` one. `timeout_s` is the longest silence while a reply is awaited;
+    `service_user` is whose daemon is trusted beside root's and our own."""
+
+    def __init__(
+        self, path: str, timeout_s: float = 30.0, tries: int = TRIES, *, service_user: str = "",
+        remote: "Remote | None" = None,
+    ) -> None:  # fmt: skip
         self.path, self.timeout_s, self.tries = path, timeout_s, tries
+        self.service_user, self.remote = service_user, remote
 
     def get(self, route: str, **query: object) -> Answer:
         """Read something; repeated when the connection is cut, since reading changes nothing."""
@@ -61,10 +77,16 @@ class Client:
         """
         with closing(self._open("GET", target(route, query), b"", silence_s)) as reader:
             status, headers = read_head(reader)
-            self._check_version(headers)
             if status >= 400:
-                raise refusal(b"".join(body(reader, headers)))
+                raise self._refusal(status, headers, b"".join(body(reader, headers)))
+            self._check_version(headers)
             yield from lines(body(reader, headers))
+
+    def vouch(self) -> None:
+        """See that whoever answers may be trusted, for somebody else who then talks to it; nothing if nobody answers.
+        Raises RefusedError."""
+        with suppress(UnreachableError, OSError):
+            (self.remote.connect(self.timeout_s) if self.remote else self._connected(self.timeout_s)).close()
 
     def _repeat(self, method: str, where: str, content: bytes, timeout_s: float) -> Answer:
         for number in range(self.tries):
@@ -80,6 +102,8 @@ class Client:
         if isinstance(error, RwkvctlError):
             return error
         what = f"was silent for {timeout_s:g} s" if isinstance(error, TimeoutError) else "cut the connection"
+        if isinstance(error, BusyError):
+            what = f"has no room ({error})"
         return UnreachableError(
             f"The daemon on {self.path} {what}, {self.tries} times; look at `rwkvctl logs daemon`, and ask again."
         )
@@ -88,18 +112,42 @@ class Client:
         with closing(self._open(method, where, content, timeout_s)) as reader:
             status, headers = read_head(reader)
             raw = b"".join(body(reader, headers))
-        self._check_version(headers)
         if status >= 400:
-            raise refusal(raw)
+            raise self._refusal(status, headers, raw)
+        self._check_version(headers)
         return Answer(raw, decode(raw))
 
     def _open(self, method: str, where: str, content: bytes, timeout_s: float) -> BinaryIO:
         """Connect and send; the returned file reads the reply and closes the connection."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        token = self.remote.token.reveal() if self.remote else ""
+        with self.remote.connect(timeout_s) if self.remote else self._connected(timeout_s) as link:
+            with suppress(BrokenPipeError, ConnectionResetError):  # it has had enough of us, and may have said why
+                link.sendall(request_bytes(method, where, content, token))
+            return link.makefile("rb")
+
+    def _connected(self, timeout_s: float) -> socket.socket:
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
             link.settimeout(timeout_s)
             self._connect(link)
-            link.sendall(request_bytes(method, where, content))
-            return link.makefile("rb")
+            self._check_owner(link)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _check_owner(self, link: socket.socket) -> None:
+        """Whoever may write to the socket's folder could have put a socket of theirs there."""
+        peer, user = peer_of(link), self.service_user
+        if peer is None or peer.uid in {0, os.getuid()} or (user and peer.uid == uid_of(user)):
+            return
+        who = "you or root" if not user else f"you, root or {user}"
+        raise RefusedError(
+            "wrong-owner",
+            f"What answers on {self.path} runs as user {peer.uid}, not as {who}; nothing was sent.",
+            "If that is your daemon, set service_user (RWKVCTL_SERVICE_USER) to its user.",
+            Exit.REFUSED,
+        )
 
     def _connect(self, link: socket.socket) -> None:
         try:
@@ -120,6 +168,16 @@ class Client:
         except OSError as error:
             raise UnreachableError(f"{self.path} cannot be used as a socket: {error.strerror or error}.") from error
 
+    def _refusal(self, status: int, headers: dict[str, str], raw: bytes) -> Exception:
+        """What a refusal means. The daemon's door has its say before our protocol is spoken."""
+        if "rwkvctl-protocol" in headers or status not in AT_THE_DOOR:
+            self._check_version(headers)
+            return refusal(raw)
+        detail = str(decode(raw).get("detail", "it says no more"))
+        if status == 503:
+            return BusyError(detail)
+        return RefusedError("refused", f"The daemon does not take this request: {detail}.", exit_code=Exit.REFUSED)
+
     def _check_version(self, headers: dict[str, str]) -> None:
         spoken = headers.get("rwkvctl-protocol", "")
         if not spoken.isdecimal():
@@ -131,6 +189,16 @@ class Client:
                 f"The daemon speaks protocol {spoken}, this rwkvctl {API_MIN} to {API_MAX}; "
                 "install the same rwkvctl on both sides and restart the daemon."
             )
+
+
+def client_of(config: "Config", timeout_s: float = 30.0, tries: int = TRIES) -> Client:
+    """The client of the daemon that the settings name. Raises ConfigError."""
+    settings = config.settings
+    if not config.is_remote:
+        return Client(str(config.socket), timeout_s, tries, service_user=settings.service_user)
+    from rwkvctl.remote import remote
+
+    return Client(settings.socket, timeout_s, tries, remote=remote(config))
 
 
 def request_id() -> str:
@@ -154,9 +222,19 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def request_bytes(method: str, where: str, content: bytes) -> bytes:
+def uid_of(user: str) -> int | None:
+    """The number of a user; None if there is none of that name."""
+    from pwd import getpwnam
+
+    with suppress(KeyError):
+        return getpwnam(user).pw_uid
+    return None
+
+
+def request_bytes(method: str, where: str, content: bytes, token: str = "") -> bytes:
     """A whole HTTP/1.1 request."""
     head = [f"{method} {where} HTTP/1.1", "host: rwkvctl", "connection: close", f"rwkvctl-protocol: {API_MAX}"]
+    head += [f"authorization: Bearer {token}"] if token else []
     if method != "GET":
         head += ["content-type: application/json", f"content-length: {len(content)}"]
     return "\r\n".join([*head, "", ""]).encode() + content

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rwkvctl import config
-from rwkvctl.client import Client, Record
+from rwkvctl.client import Client, Record, client_of
 from rwkvctl.parsing import COMMON, OUTPUTS
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.verbs import Option, Verb, find, first_words, load
@@ -80,6 +80,8 @@ SOURCES: Final[dict[str, Source]] = {
     "domains": names("/v1/benchmarks", "domain"),
     "session_id": names("/v1/jobs", "session", limit=200),
     "words": lambda _: first_words(),
+    "page": lambda _: [*first_words(), "toml"],
+    "receiver": names("/v1/notify", "name"),
 }
 """Where the values of a parameter come from, by the parameter's name."""
 
@@ -128,7 +130,7 @@ def ask(source: Source, words: list[str]) -> list[str]:
     """Ask the daemon, quickly; nothing if it is down."""
     flags = {name: after(words, f"--{name}") for name in ("home", "socket")}
     try:
-        return source(Client(str(config.load(flags).socket), QUICK_S, tries=1))
+        return source(client_of(config.load(flags), QUICK_S, tries=1))
     except (RwkvctlError, OSError, KeyError):
         return []
 

@@ -5,60 +5,121 @@ for `rwkvctl config show`.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rwkvctl import environment
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.protocol.numerics import NUMERICS
 
 if TYPE_CHECKING:
     from rwkvctl.judge_config import JudgeConfig
 
-MARKERS: Final = frozenset({"RWKVCTL_ATTEMPT", "RWKVCTL_CRASH_AT", "RWKVCTL_TEST_DATA"})
-"""Variables with our prefix that are no settings: a worker's identity, and two switches of the tests."""
+MARKERS: Final = frozenset({"RWKVCTL_ATTEMPT", "RWKVCTL_CRASH_AT", "RWKVCTL_TEST_DATA", "RWKVCTL_TEST_DEVICE",
+                             "RWKVCTL_TEST_DEV", "RWKVCTL_TEST_NAMESPACE"})  # fmt: skip
+"""Variables with our prefix that are no settings: a worker's identity, and switches of the tests."""
 
-TABLES: Final = frozenset({"judge", "checker"})
+TABLES: Final = frozenset({"judge", "checker", "groups", "notify", "roles"})
 """Tables of the file with settings of their own: `rwkvctl.judge_config`."""
 
 SYSTEM_FILE: Final = Path("/etc/rwkvctl/config.toml")
 SYSTEM_HOME: Final = Path("/var/lib/rwkvctl")
+SYSTEM_SOCKET: Final = Path("/run/rwkvctl/daemon.sock")
+"""Who may write to it operates the system's service, whose home only the service itself can enter."""
 LONGEST_SOCKET: Final = 100
 """Bytes a derived socket path may take: AF_UNIX ends at 107, and engines put theirs beside the daemon's."""
 LONGEST_GIVEN_SOCKET: Final = 107
 
 
-def setting(default: Any, help_text: str) -> Any:
-    """A dataclass field with the sentence `config show` prints beside it."""
-    return field(default=default, metadata={"help": help_text})
+PROTECTED_COMMANDS: Final = (
+    "Xorg Xwayland gdm* nvidia-persiste* nvidia-cuda-mps* nv-hostengine dcgm* "
+    "*jupyter* ipykernel* gdb cuda-gdb lldb strace"
+)
+REAP: Final = ("auto", "ask", "off")
+
+LOG_FORMATS: Final = ("auto", "text", "journal", "json")
+
+SERVICE_VARIABLES: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS",
+                            "LISTEN_FDNAMES", "JOURNAL_STREAM")  # fmt: skip
+"""What a service manager tells the one process that it starts, and nobody below that one."""
+
+
+def setting(default: Any, help_text: str, *, restart: bool = False) -> Any:
+    """A dataclass field with the sentence `config show` prints beside it. `restart`: a running daemon keeps the old
+    value until it is restarted, as `rwkvctl reload` says by name."""
+    return field(default=default, metadata={"help": help_text, "restart": restart})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The values an operator can set. Units are in the names; an empty path means: derived from `home`."""
 
-    home: str = setting("", "where data, weights, runs and the store lie")
-    socket: str = setting("", "the daemon's Unix socket")
+    home: str = setting("", "where data, weights, runs and the store lie", restart=True)
+    socket: str = setting("", "the daemon's Unix socket; for clients also https://HOST:PORT", restart=True)
+    store: str = setting(
+        "",
+        "postgresql://USER@HOST/DATABASE in place of store.sqlite; with a password: a file that holds it",
+        restart=True,
+    )
     weights_dir: str = setting("", "where checkpoints lie")
-    data_dir: str = setting("", "where prepared rows lie")
+    data_dir: str = setting("", "where prepared rows lie", restart=True)
     idle_unload_s: float = setting(600.0, "an engine without work is unloaded after this time")
     engine_start_timeout_s: float = setting(600.0, "an engine that is not ready by then is stopped")
     engine_hang_s: float = setting(120.0, "an engine whose step counter stands still for so long is killed")
     engine_slots: int = setting(0, "sequences an engine runs at once; 0: the engine decides")
     engine_threads: int = setting(0, "threads of an engine on the CPU; 0: all cores but one")
-    numerics: str = setting("auto", "auto (fp32, as engines run on the CPU), or a profile: " + ", ".join(NUMERICS))
+    cpu_engines: bool = setting(False, "let engines run on the CPU of a node that has GPUs, too")
+    share_gpus: int = setting(1, "engines that may share one GPU where its memory allows; 1: each has its own")
+    lease_dir: str = setting(
+        "", "where the locks of GPUs lie; one place for all users of the machine (default: /run/lock, else /tmp)"
+    )
+    numerics: str = setting("auto", "auto (fast on GPUs, fp32 on the CPU), or a profile: " + ", ".join(NUMERICS))
     runners_per_engine: int = setting(4, "jobs that may feed one engine at the same time")
     max_restarts: int = setting(3, "starts again of a runner or engine before its job fails")
     restart_backoff_s: float = setting(1.0, "wait before the first restart; doubles each time")
     stop_grace_s: float = setting(30.0, "time a worker has to stop when asked, before SIGTERM")
     stop_term_s: float = setting(20.0, "time a worker has after SIGTERM, before SIGKILL")
-    min_free_disk_bytes: int = setting(256 * 1024 * 1024, "below this, no job is started")
+    stop_kill_s: float = setting(60.0, "time a worker has after SIGKILL, before it counts as stuck")
+    pause_grace_s: float = setting(60.0, "time a runner that is paused has to finish its batch, before it is stopped")
+    stall_s: float = setting(600.0, "a job without a token or a sample for so long is restarted, its stacks kept")
+    worker_cgroup: str = setting(
+        "", "cgroup v2 folder for workers; empty: the one the service manager delegated; off: none"
+    )
+    engine_memory_max_bytes: int = setting(0, "memory of an engine's processes, by its cgroup; 0: no limit")
+    runner_memory_max_bytes: int = setting(0, "memory of a runner and the programs it grades; 0: no limit")
+    worker_pids_max: int = setting(4096, "processes and threads of one worker, by its cgroup; 0: no limit")
+    log_cap_bytes: int = setting(64 * 1024 * 1024, "a worker's log keeps its beginning and so much of its end; 0: all")
+    logs_total_bytes: int = setting(4 * 1024**3, "above this, the oldest logs of finished work are removed; 0: never")
+    min_free_disk_bytes: int = setting(256 * 1024 * 1024, "below this, no job starts and running ones are paused")
+    ballast_bytes: int = setting(0, "a file of this size that is given up when the disk is full, so that work can end")
     grading_slots: int = setting(0, "programs that graders may run at once on this node; 0: one a core")
     run_untrusted_code_unsandboxed: bool = setting(
         False, "run what models write without isolation where the sandbox does not work; scores record it"
     )
+    socket_group: str = setting(
+        "", "the group that may use the daemon's socket; empty: root and the daemon's user only", restart=True
+    )
+    service_user: str = setting("rwkvctl", "whose daemon clients talk to, beside root's and their own")
+    requests_per_s: float = setting(100.0, "requests a user may send a second, except admins; 0: no limit")
+    listen_tcp: str = setting("", "HOST:PORT for clients on other machines; needs the next three", restart=True)
+    tls_cert: str = setting("", "the certificate to show them, with its chain (PEM)", restart=True)
+    tls_key: str = setting("", "its private key: a file, or credential:NAME", restart=True)
+    tokens_file: str = setting("", "who may ask over TCP: lines of ROLE NAME TOKEN; a file, or credential:NAME")
+    client_token_file: str = setting("", "a client's token for a socket of the form https://HOST:PORT")
+    client_ca_file: str = setting("", "the certificate, or its authority, that such a daemon must show (PEM)")
+    log_format: str = setting("auto", "text, journal, json; auto: the journal's where that listens, else text")
     sampler_deadline_s: float = setting(5.0, "a GPU sampler that is silent for longer counts as hung")
+    gpu_idle_window_s: float = setting(60.0, "somebody's GPU memory without any use for so long counts as waiting")
+    reap: str = setting("ask", "what is done about our own orphans on GPUs: auto (ended when idle), ask (said), or off")
+    reap_grace_s: float = setting(60.0, "an orphan is left alone for so long after its attempt ended")
+    reap_idle_s: float = setting(120.0, "an orphan is ended only after so long without any sign of life")
+    protect_users: str = setting("", "users whose processes are never touched, names separated by blanks")
+    protect_commands: str = setting(PROTECTED_COMMANDS, "programs that are never touched: patterns of their names")
+    protect_cgroups: str = setting(
+        "/system.slice/*.service*", "cgroups that are never touched: patterns of their paths"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +142,13 @@ class Config:
     home: Path
     socket: Path
     folder: Path
+    flags: Mapping[str, object] = field(default_factory=dict)
+    groups: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the daemon is on another machine: `socket` is https://HOST:PORT then."""
+        return self.settings.socket.startswith("https://")
 
     @property
     def benchmarks_dir(self) -> Path:
@@ -120,6 +188,7 @@ class Config:
             "socket": str(self.socket),
             "weights_dir": str(self.weights_dir),
             "data_dir": str(self.data_dir),
+            "store": self.settings.store or str(self.store),
         }
         return [
             Value(
@@ -150,7 +219,22 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
     settings = Settings(**values)
     home = home_of(settings, environ)
     socket, folder = socket_of(settings, home, environ), config_folder(home, environ)
-    return Config(settings, origins, unknown_variables(environ), home, socket, folder)
+    return Config(
+        settings, origins, unknown_variables(environ), home, socket, folder, dict(flags or {}), groups(environ)
+    )
+
+
+def groups(environ: Mapping[str, str]) -> dict[str, int]:
+    """How many jobs of each group may run at once: the table [groups]. Raises ConfigError with file and line."""
+    found: dict[str, int] = {}
+    for path in (SYSTEM_FILE, user_file(environ)):
+        table = read_file(path).get("groups", {})
+        for name, limit in table.items() if isinstance(table, dict) else [("groups", table)]:
+            if type(limit) is not int or limit < 1:
+                line = line_of(path.read_text(encoding="utf-8"), name)
+                raise ConfigError(f"{path}:{line}: group {name} takes a whole number of jobs, at least 1: {limit!r}.")
+            found[name] = limit
+    return found
 
 
 def config_folder(home: Path, environ: Mapping[str, str]) -> Path:
@@ -164,12 +248,20 @@ def judge_config(section: str, environ: Mapping[str, str] | None = None) -> "Jud
     from rwkvctl import judge_config as settings  # only the daemon needs it
 
     environ = os.environ if environ is None else environ
-    table, origin = None, "environment"
+    found, origin = table(section, environ)
+    return settings.load(found if isinstance(found, dict) else None, environ, section=section, origin=origin)
+
+
+def table(name: str, environ: Mapping[str, str] | None = None) -> tuple[object, str]:
+    """One of the TABLES from the last file that has it, and where it begins there (`FILE:LINE`); None if no file has.
+    Raises ConfigError."""
+    environ = os.environ if environ is None else environ
+    found: object = None
+    origin = "environment"
     for path in (SYSTEM_FILE, user_file(environ)):
-        found = read_file(path).get(section)
-        if isinstance(found, dict):
-            table, origin = found, str(path)
-    return settings.load(table, environ, section=section, origin=origin)
+        if (here := read_file(path).get(name)) is not None:
+            found, origin = here, f"{path}:{line_of(path.read_text(encoding='utf-8'), name)}"
+    return found, origin
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
@@ -227,6 +319,11 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{name} is set but is no setting of rwkvctl; it has no effect" for name in unknown)
 
 
+def place(origin: str, name: str) -> str:
+    """Where a setting was set: the line too, where that is a file."""
+    return f"{origin}:{line_of(Path(origin).read_text(encoding='utf-8'), name)}" if origin.startswith("/") else origin
+
+
 def convert(name: str, raw: object, origin: str) -> object:
     """A value from a file, variable or flag as the setting's own type."""
     wanted = type(getattr(Settings(), name))
@@ -239,11 +336,19 @@ def convert(name: str, raw: object, origin: str) -> object:
     except ValueError:
         value = None
     if value is None:
-        raise ConfigError(f"{origin}: {name} must be {wanted.__name__}, not {raw!r}.")
+        raise ConfigError(f"{place(origin, name)}: {name} must be {wanted.__name__}, not {raw!r}.")
+    if name == "log_format" and value not in LOG_FORMATS:
+        raise ConfigError(f"{place(origin, name)}: log_format must be one of {', '.join(LOG_FORMATS)}, not {raw!r}.")
     if name == "numerics" and value not in {"auto", *NUMERICS}:
-        raise ConfigError(f"{origin}: numerics must be auto or one of {', '.join(NUMERICS)}, not {raw!r}.")
+        raise ConfigError(f"{place(origin, name)}: numerics must be auto or one of {', '.join(NUMERICS)}, not {raw!r}.")
+    if name == "reap" and value not in REAP:
+        raise ConfigError(f"{place(origin, name)}: reap must be one of {', '.join(REAP)}, not {raw!r}.")
+    if name == "store":
+        from rwkvctl import store_config  # start-up time that a node with its own file need not pay
+
+        store_config.checked(str(value), place(origin, name))
     if isinstance(value, (int, float)) and not 0 <= value < float("inf"):
-        raise ConfigError(f"{origin}: {name} must be a finite number and not negative, is {raw!r}.")
+        raise ConfigError(f"{place(origin, name)}: {name} must be a finite number and not negative, is {raw!r}.")
     return value
 
 
@@ -251,7 +356,7 @@ def home_of(settings: Settings, environ: Mapping[str, str]) -> Path:
     """RWKVCTL_HOME (or file, or flag), else the system service's home when we may use it, else XDG."""
     if settings.home:
         return absolute("home", settings.home)
-    if SYSTEM_HOME.is_dir() and os.access(SYSTEM_HOME, os.W_OK):
+    if os.access(SYSTEM_SOCKET, os.W_OK) or (SYSTEM_HOME.is_dir() and os.access(SYSTEM_HOME, os.W_OK)):
         return SYSTEM_HOME
     base = environ.get("XDG_DATA_HOME") or f"{environ.get('HOME', '/')}/.local/share"
     return Path(base) / "rwkvctl"
@@ -271,7 +376,7 @@ def socket_of(settings: Settings, home: Path, environ: Mapping[str, str]) -> Pat
     AF_UNIX paths end at 108 bytes. A home of one's own (RWKVCTL_HOME) keeps its socket inside when that is short
     enough; else it goes to the runtime directory, or a private folder of the temporary one, by the home's hash.
     """
-    if settings.socket:
+    if settings.socket and not settings.socket.startswith("https://"):
         given = absolute("socket", settings.socket)
         if len(os.fsencode(given)) > LONGEST_GIVEN_SOCKET:
             raise ConfigError(
@@ -279,7 +384,7 @@ def socket_of(settings: Settings, home: Path, environ: Mapping[str, str]) -> Pat
             )
         return given
     if home == SYSTEM_HOME:
-        return Path("/run/rwkvctl/daemon.sock")
+        return SYSTEM_SOCKET
     folders = [home / "run"] if settings.home else []
     for folder in folders + runtime_dirs(home, environ):
         if len(os.fsencode(folder / "daemon.sock")) <= LONGEST_SOCKET:
@@ -313,6 +418,34 @@ def marker(name: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 def base_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment a worker starts from: ours without settings and markers, which it gets as files and flags."""
+    """The environment a worker starts from: what it needs of ours. Settings and markers it gets as files and flags."""
+    return environment.for_workers(os.environ if environ is None else environ)
+
+
+def terminal_environment() -> dict[str, str]:
+    """What tells the command line about the terminal: ours, whole."""
+    return dict(os.environ)
+
+
+def secret_file(text: str, environ: Mapping[str, str] | None = None) -> Path:
+    """The path of a file of secrets: one as it stands, or `credential:NAME` for what the service manager passes
+    (LoadCredential=). Raises ConfigError where it passes none."""
+    scheme, colon, name = text.partition(":")
+    if scheme != "credential" or not colon:
+        return absolute("a file of secrets", text)
+    folder = (os.environ if environ is None else environ).get("CREDENTIALS_DIRECTORY", "")
+    if not folder or not name or "/" in name:
+        raise ConfigError(f"{text}: the service manager passes no such credential; add LoadCredential={name}:FILE.")
+    return Path(folder) / name
+
+
+def is_credential(path: Path, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the service manager passed that file: it keeps it private by access lists, which look like a group's."""
+    folder = (os.environ if environ is None else environ).get("CREDENTIALS_DIRECTORY", "")
+    return bool(folder) and path.parent == Path(folder)
+
+
+def take_service_variables(environ: MutableMapping[str, str] | None = None) -> dict[str, str]:
+    """What the service manager said to this process, and its removal: a worker that inherited it would speak for us."""
     environ = os.environ if environ is None else environ
-    return {name: text for name, text in environ.items() if not name.startswith("RWKVCTL_")}
+    return {name: environ.pop(name) for name in SERVICE_VARIABLES if name in environ}

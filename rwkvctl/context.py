@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from rwkvctl import config
-from rwkvctl.client import Answer, Client, Record, request_id
+from rwkvctl.client import Answer, Client, Record, client_of, request_id
 from rwkvctl.render import Table, Terminal
 
 View = Callable[[Terminal], Sequence[Table]]
@@ -14,7 +14,8 @@ View = Callable[[Terminal], Sequence[Table]]
 
 
 class Context:
-    """One call of the CLI. `output` is table, json, tsv, or empty for: a table on a terminal, else tsv."""
+    """One call of the CLI. `output` is table, wide (a table that nothing is cut from), json, tsv, or empty for: a table
+    on a terminal, else tsv."""
 
     def __init__(self, terminal: Terminal, flags: Mapping[str, object] | None = None, output: str = "") -> None:
         self.terminal, self.flags, self.output = terminal, dict(flags or {}), output
@@ -30,7 +31,7 @@ class Context:
     @cached_property
     def client(self) -> Client:
         """The daemon's client."""
-        return Client(str(self.config.socket))
+        return client_of(self.config)
 
     @property
     def as_json(self) -> bool:
@@ -61,7 +62,7 @@ class Context:
         for number, table in enumerate(shown):
             if number:
                 self.terminal.line()
-            self.terminal.table(table, tabs=self.as_tabs)
+            self.terminal.table(table, tabs=self.as_tabs, whole=self.output == "wide")
 
     def show_local(self, schema: str, fields: dict[str, Any], *tables: Table, headline: str = "") -> None:
         """Something this process knows by itself, in the same envelope as a reply of the daemon."""

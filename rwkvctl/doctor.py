@@ -1,8 +1,10 @@
 """What is missing on this machine, what that means, and how to get it. Looks only; changes nothing."""
 
 import json
+import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from rwkvctl.client import Client
+from rwkvctl import units
+from rwkvctl.client import Client, Record
 from rwkvctl.config import Config
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.render import size
@@ -31,6 +34,7 @@ PROGRAMS: Final[dict[str, tuple[str, str]]] = {
     "gcc": ("compiles GPU kernels at their first use", "apt install gcc"),
     "tmux": ("keeps the console open when the SSH connection ends", "apt install tmux"),
 }
+DRIVER: Final = Path("/proc/driver/nvidia/version")
 REQUIREMENT: Final = re.compile(r"([\w.-]+)")
 EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([\w-]+)['\"]")
 
@@ -51,7 +55,9 @@ def examine(config: Config, client: Client) -> Iterator[Finding]:
     yield from (program(name) for name in PROGRAMS)
     yield sandbox()
     yield driver()
+    yield socket(config)
     yield from daemon(config, client)
+    yield from service()
     yield disk(config)
 
 
@@ -108,7 +114,7 @@ def program(name: str) -> Finding:
 def driver() -> Finding:
     """The NVIDIA driver."""
     try:
-        version = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8").splitlines()[0]
+        version = DRIVER.read_text(encoding="utf-8").splitlines()[0]
     except (OSError, IndexError):
         return Finding(
             "nvidia driver", "optional", "no GPU can be used; engines run on the CPU", "install NVIDIA's driver"
@@ -127,12 +133,71 @@ def daemon(config: Config, client: Client) -> Iterator[Finding]:
         yield folder("weights", config.weights_dir, f"put *.pth files into {config.weights_dir}")
         return
     yield Finding("daemon", "ok", f"{info['version']} on {config.socket}")
+    yield from node(client.get("/v1/status", limit=1).value)
     ready = sum(bool(item.get("ready")) for item in rows)
     yield Finding("rows", "ok" if ready else "optional", f"{ready} of {len(rows)} benchmarks are prepared",
                   "" if ready else "rwkvctl data prepare NAME")  # fmt: skip
     own = sum(not item.get("builtin") for item in models)
     remedy = "" if own else f"put *.pth files into {config.weights_dir}"
     yield Finding("weights", "ok" if own else "optional", f"{own} checkpoints and the built-in one", remedy)
+
+
+def node(status: Record) -> Iterator[Finding]:
+    """What the daemon says of the GPUs, and whatever else it wants somebody to know."""
+    gpus = [lease for lease in status["leases"] if not lease["id"].startswith("cpu")]
+    unknown = [lease["id"] for lease in gpus if lease.get("use") == "unknown"]
+    if unknown:
+        yield Finding("nvml", "missing", f"NVML does not answer for {', '.join(unknown)}; they get no new work",
+                      "see `rwkvctl gpus`, and `dmesg` for the driver's messages")  # fmt: skip
+    elif gpus:
+        yield Finding("nvml", "ok", f"{len(gpus)} GPUs answer")
+    elif DRIVER.exists():
+        yield Finding("nvml", "missing", "NVIDIA's driver is loaded, and NVML shows no GPU to the daemon",
+                      "nvidia-smi as the daemon's user; the unit must not have PrivateDevices=")  # fmt: skip
+    for note in status.get("notes", ()):
+        yield Finding("daemon says", "missing" if "store" in note else "optional", note)
+
+
+def socket(config: Config) -> Finding:
+    """The daemon's socket: whether we may use it, and whether too many others may."""
+    path = config.socket
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return Finding("socket", "optional", f"no {path}", "rwkvctl daemon, or systemctl start rwkvctl.socket")
+    except OSError as error:
+        return Finding("socket", "missing", f"{path}: {error.strerror}", "ask to be put into the socket's group")
+    what = f"{stat.filemode(found.st_mode)} uid {found.st_uid} gid {found.st_gid} {path}"
+    if found.st_mode & 0o002:
+        return Finding("socket", "missing", f"everybody may write to it: {what}", f"chmod o-w {path}")
+    if not os.access(path, os.W_OK):
+        return Finding("socket", "missing", f"you may not use it: {what}", "usermod -aG GROUP YOU, then log in again")
+    return Finding("socket", "ok", what)
+
+
+def service() -> Iterator[Finding]:
+    """The system's service: its units as they should be, and nothing in them that breaks the daemon."""
+    files = units.system_files()
+    states = {file.path: units.state(file) for file in files}
+    if set(states.values()) == {"absent"}:
+        yield Finding("service", "optional", "not a service of this system", "rwkvctl service install")
+        return
+    for path, state in states.items():
+        if state in {"absent", "outdated"}:
+            yield Finding("service", "optional", f"{path} is {state}", "rwkvctl service install")
+    bad = [f"{path} has {', '.join(names)}" for path, names in broken(files[0].path).items()]
+    if bad:
+        yield Finding("service", "missing", f"{'; '.join(bad)}: this breaks something, as the unit says",
+                      "take it out, then systemctl daemon-reload")  # fmt: skip
+    else:
+        yield Finding("service", "ok", f"{files[0].path} {states[files[0].path]}")
+
+
+def broken(unit: Path) -> dict[Path, list[str]]:
+    """A unit and its drop-ins with the directives in them that break something."""
+    files = [unit, *sorted(unit.with_name(f"{unit.name}.d").glob("*.conf"))]
+    found = {path: list(units.forbidden_in(path.read_text(encoding="utf-8"))) for path in files if path.is_file()}
+    return {path: names for path, names in found.items() if names}
 
 
 def folder(name: str, path: Path, remedy: str) -> Finding:

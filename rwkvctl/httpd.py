@@ -12,16 +12,17 @@ import functools
 import hmac
 import json
 import logging
-import os
 import socket
-import stat
-import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
+
+from rwkvctl.crowd import Crowd, GreedyError, Held, Share
+from rwkvctl.peers import Peer, peer_of
+from rwkvctl.sockets import Listening, listen
 
 MAX_HEADER_BYTES = 64 * 1024
 READ_BYTES = 64 * 1024
@@ -30,19 +31,12 @@ DRAIN_TIMEOUT_S = 10.0
 LINGER_S = 2.0
 IDLE_TIMEOUT_S = 300.0
 REQUEST_TIMEOUT_S = 30.0
+HANDSHAKE_TIMEOUT_S = 10.0
+SMALL_BYTES = 64 * 1024  # what is smaller is not counted
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
 log = logging.getLogger("rwkvctl")
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """Who is on the other end of a Unix socket, as the kernel says (SO_PEERCRED)."""
-
-    pid: int
-    uid: int
-    gid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,153 +79,154 @@ class TooLargeError(Exception):
     """The request's body is over the server's limit; answered with 413."""
 
 
-class SocketInUseError(Exception):
-    """Somebody answers on that socket path already."""
-
-
-def bind_unix(path: Path) -> socket.socket:
-    """A listening Unix socket at `path`, private to its owner from the first instant; a stale file is removed."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    remove_stale(path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        listener.bind(str(path))
-    except OSError:
-        listener.close()
-        raise
-    finally:
-        os.umask(before)
-    listener.listen(128)
-    return listener
-
-
-def bind_tcp(host: str, port: int) -> socket.socket:
-    """A listening TCP socket; port 0 takes a free one. Raises OSError for an address that is not ours or is taken."""
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    return socket.create_server(address, family=family, backlog=1024)
-
-
-def remove_stale(path: Path) -> None:
-    """Remove a socket file that nobody answers on. Raises SocketInUseError if somebody does."""
-    if not path.exists() or not stat.S_ISSOCK(path.stat().st_mode):
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
-            with contextlib.suppress(BlockingIOError, TimeoutError):  # its backlog is full: somebody is there
-                probe.connect(str(path))
-            raise SocketInUseError(f"another process answers on {path}")
-    path.unlink(missing_ok=True)
-
-
 @dataclass(slots=True)
 class Server:
-    """Serves one handler. `at_once` caps how many requests are answered side by side; each socket has at most
-    `max_connections`, four times as many unless told otherwise. `admit` sees a request before its body is read and may
-    refuse it with an answer of its own."""
+    """Serves one handler. `at_once` caps how many requests are handled side by side (a stream that has begun is none of
+    them); each socket has at most `max_connections` of strangers, four times as many unless told otherwise, and one
+    client at most its `share`. `admit` sees a request before its body is read and may refuse it with an answer of its
+    own."""
 
     handler: Handler
     max_body_bytes: int = 64 * 1024 * 1024
     at_once: int = 128
     max_connections: int = 0
     admit: Admit | None = None
-    _crowds: list[set[asyncio.Task[None]]] = field(default_factory=list)
+    share: Share | None = None
+    _crowds: list[Crowd] = field(default_factory=list)
     gate: asyncio.Semaphore | None = None
 
-    async def start(self, listener: socket.socket) -> asyncio.Server:
-        """Accept clients on a bound socket, Unix or TCP, until the returned server is closed. May be called for
-        several sockets."""
+    async def start(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> Listening:
+        """Accept clients on a bound socket, Unix or TCP, until what is returned is closed. May be called for several
+        sockets."""
         if self.gate is None:
             self.gate = asyncio.Semaphore(self.at_once)
-        self._crowds.append(set())
-        accept = functools.partial(self._accept, self._crowds[-1])
-        if listener.family == socket.AF_UNIX:
-            return await asyncio.start_unix_server(accept, sock=listener, limit=READ_BYTES)
-        return await asyncio.start_server(accept, sock=listener, limit=READ_BYTES)
+        crowd = Crowd(self.max_connections or 4 * self.at_once, self.share)
+        self._crowds.append(crowd)
+        return listen(listener, functools.partial(self._welcome, crowd, tls))
 
     async def close(self) -> None:
         """Cancel the connections that are still open and wait for their handlers to end."""
-        tasks = set[asyncio.Task[None]]().union(*self._crowds)
+        tasks = set[asyncio.Task[None]]().union(*(crowd.tasks for crowd in self._crowds))
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=5.0)
 
-    async def _accept(
-        self, crowd: set[asyncio.Task[None]], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        """Serve one client. `crowd` are those of the same socket: strangers over TCP leave the Unix socket its room."""
-        task = asyncio.current_task()
-        assert task is not None
-        full = len(crowd) >= (self.max_connections or 4 * self.at_once)
-        crowd.add(task)
+    def _welcome(self, crowd: Crowd, tls: ssl.SSLContext | None, sock: socket.socket) -> None:
+        """Serve one client in a task of its own. `crowd` are those of the same socket: strangers over TCP leave the
+        Unix socket its room."""
+        task = asyncio.ensure_future(self._serve(crowd, tls, sock))
+        crowd.tasks.add(task)
+        task.add_done_callback(crowd.tasks.discard)
+
+    async def _serve(self, crowd: Crowd, tls: ssl.SSLContext | None, sock: socket.socket) -> None:
+        writer = None
         try:
-            connection = _Connection(self, reader, writer)
-            await (connection.turn_away() if full else connection.serve())
-        except (ConnectionError, TimeoutError, asyncio.CancelledError):
-            writer.transport.abort()
+            peer = peer_of(sock)
+            who = peer.uid if peer else sock.getpeername()[0]
+            with crowd.entering(who, peer) as has_room:
+                reader, writer = await streams(sock, tls)
+                connection = _Connection(self, Client(crowd, who, peer), reader, writer)
+                await (connection.serve() if has_room else connection.turn_away())
+                writer.close()
+        except (OSError, asyncio.CancelledError):  # a TimeoutError is one, and so is what TLS has to complain of
+            abort(writer, sock)
         except Exception:  # its status has been sent: all that is left is to break it off
             log.exception("an answer broke off")
-            writer.transport.abort()
-        finally:
-            crowd.discard(task)
-            writer.close()
+            abort(writer, sock)
+
+
+async def streams(sock: socket.socket, tls: ssl.SSLContext | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """An accepted socket as streams, behind TLS where there is a context. Raises OSError if they cannot agree on it."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=READ_BYTES, loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    timeouts = {"ssl_handshake_timeout": HANDSHAKE_TIMEOUT_S, "ssl_shutdown_timeout": LINGER_S} if tls else {}
+    transport, _ = await loop.connect_accepted_socket(lambda: protocol, sock, ssl=tls, **timeouts)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
+def abort(writer: asyncio.StreamWriter | None, sock: socket.socket) -> None:
+    """Break a connection off, whether or not it has come to streams."""
+    if writer is None:
+        sock.close()
+    else:
+        writer.transport.abort()
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Whose connection it is: `who` is the uid, or over TCP the address."""
+
+    crowd: Crowd
+    who: Hashable
+    peer: Peer | None
 
 
 class _Connection:
     """One client: requests one after another on the same socket."""
 
-    def __init__(self, server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.server, self.reader, self.writer = server, reader, writer
+    def __init__(
+        self, server: Server, client: Client, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.server, self.client, self.reader, self.writer = server, client, reader, writer
         self.h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
-        sock = writer.get_extra_info("socket")
-        self.peer = peer_of(sock)
+        self.peer = client.peer
         self.bare = False
-        writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until the kernel has all of a piece
+        writer.transport.set_write_buffer_limits(high=1)  # `drain` waits until the kernel has all of a piece (TLS: of 0
+        # bytes it never hears that they have gone)
         if self.peer is None:  # or the kernel would tell of room only once megabytes are free
+            sock = writer.get_extra_info("socket")
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, PIECE_BYTES)
 
     async def turn_away(self) -> None:
-        """There are too many connections."""
-        await self._send(refusal(503, "there are too many connections", self.peer), close=True)
+        """There are too many connections; as long as there is room for that, the answer waits to be read."""
+        response = refusal(503, "there are too many connections", self.peer)
+        await (self._send(response, close=True) if self.client.crowd.packed() else self._refuse(response))
 
     async def serve(self) -> None:
         while await self._has_begun():
             self.bare = False
-            try:
-                async with asyncio.timeout(REQUEST_TIMEOUT_S):
-                    request = await self._read_request()
-            except TimeoutError:
-                await self._refuse(refusal(408, "the request took too long to arrive", self.peer))
-                return
-            except (h11.RemoteProtocolError, ValueError) as error:
-                status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
-                await self._refuse(refusal(status, "that is not HTTP/1.1", self.peer))
-                return
-            except TooLargeError as error:
-                await self._refuse(refusal(413, str(error), self.peer))
-                return
-            except UnwelcomeError as error:
-                await self._refuse(error.response)
-                return
-            if request is None:
-                return
-            await self._answer(request)
-            if self.h11.our_state is h11.MUST_CLOSE or self.h11.their_state is h11.MUST_CLOSE:
-                return
+            with self.client.crowd.holding(self.client.who) as held:
+                if (request := await self._request(held)) is None:
+                    return
+                await self._answer(request, held)
             if self.h11.our_state is not h11.DONE or self.h11.their_state is not h11.DONE:
                 return
-            self.h11.start_next_cycle()
 
     async def _has_begun(self) -> bool:
-        """Wait for the first byte of the next request; False if the client goes. One that is idle too long is cut."""
+        """Wait for the first byte of the next request; False if the client goes. Empty lines before it are dropped
+        (RFC 9112, 2.2). One that is idle too long is cut."""
         data, closed = self.h11.trailing_data
-        if not data and not closed:
-            async with asyncio.timeout(IDLE_TIMEOUT_S):
-                data = await self.reader.read(READ_BYTES)
-            self.h11.receive_data(data)
+        data = data.lstrip(b"\r\n")
+        async with asyncio.timeout(IDLE_TIMEOUT_S):
+            while not data and not closed:
+                read = await self.reader.read(READ_BYTES)
+                data, closed = read.lstrip(b"\r\n"), not read
+        self.h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
+        self.h11.receive_data(data)
+        if closed and data:
+            self.h11.receive_data(b"")
         return bool(data)
+
+    async def _request(self, held: Held) -> Request | None:
+        """The next request, read whole; None if there is none, or it was refused and this connection ends."""
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                return await self._read_request(held)
+        except TimeoutError:
+            response = refusal(408, "the request took too long to arrive", self.peer)
+        except (h11.RemoteProtocolError, ValueError) as error:
+            status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
+            response = refusal(status, "that is not HTTP/1.1", self.peer)
+        except TooLargeError as error:
+            response = refusal(413, str(error), self.peer)
+        except GreedyError as error:
+            response = refusal(503, str(error), self.peer)
+        except UnwelcomeError as error:
+            response = error.response
+        await self._refuse(response)
+        return None
 
     async def _next_event(self) -> h11.Event | type[h11.PAUSED]:
         while True:
@@ -243,7 +238,7 @@ class _Connection:
                 continue
             return event  # type: ignore[return-value]
 
-    async def _read_request(self) -> Request | None:
+    async def _read_request(self, held: Held) -> Request | None:
         head = await self._next_event()
         if not isinstance(head, h11.Request):
             return None
@@ -259,23 +254,35 @@ class _Connection:
             body += event.data
             if len(body) > self.server.max_body_bytes:
                 raise TooLargeError(f"the request is over {self.server.max_body_bytes} bytes")
+            if len(body) > held.bytes + SMALL_BYTES:
+                held.take(len(body) - held.bytes)
         if not isinstance(event, h11.EndOfMessage):
             return None
         return dataclasses.replace(request, body=bytes(body))
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: Request, held: Held) -> None:
         """Run the handler while watching for the client to hang up."""
         watcher = asyncio.ensure_future(self._watch(request.gone))
         gate = self.server.gate
         assert gate is not None
         try:
-            async with gate:
-                await self._send(await self._handled(request))
+            async with self.client.crowd.turn(self.client.who), gate:
+                response = await self._handled(request)
+            await self._send(self._counted(response, held))
         finally:
             request.gone.set()  # a stream that never began has no other way to hear of the end
             watcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watcher
+
+    def _counted(self, response: Response, held: Held) -> Response:
+        """The response, if its client may hold so much memory while it reads."""
+        try:
+            if isinstance(response.body, bytes) and len(response.body) > SMALL_BYTES:
+                held.take(len(response.body))
+        except GreedyError as error:
+            return refusal(503, str(error), self.peer)
+        return response
 
     async def _handled(self, request: Request) -> Response:
         """The handler's answer; a mistake of ours is logged, and answered without its particulars."""
@@ -307,7 +314,8 @@ class _Connection:
         on unread bytes is a reset, which would take the answer back."""
         await self._send(response, close=True)
         with contextlib.suppress(OSError):  # a TimeoutError is one
-            self.writer.write_eof()
+            if self.writer.can_write_eof():  # TLS cannot
+                self.writer.write_eof()
             async with asyncio.timeout(LINGER_S):
                 while await self.reader.read(READ_BYTES):
                     pass
@@ -342,10 +350,10 @@ class _Connection:
 
 
 def refusal(status: int, sentence: str, peer: Peer | None) -> Response:
-    """What the server itself answers; over TCP in the shape that clients of OpenAI's API expect."""
+    """What the server itself answers; over TCP with OpenAI's shape beside ours."""
     body: dict[str, object] = {"detail": sentence}
     if peer is None:
-        body = {"error": {"message": sentence, "type": "invalid_request_error", "param": None, "code": None}}
+        body["error"] = {"message": sentence, "type": "invalid_request_error", "param": None, "code": None}
     return Response(status, json.dumps(body).encode())
 
 
@@ -363,10 +371,3 @@ def bearer_is(request: Request, key: str) -> bool:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     fits = hmac.compare_digest(given.strip().encode("latin-1"), key.encode())
     return fits and scheme.lower() == "bearer"
-
-
-def peer_of(sock: socket.socket) -> Peer | None:
-    """SO_PEERCRED of a Unix socket; None over TCP."""
-    if sock.family != socket.AF_UNIX:
-        return None
-    return Peer(*struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)))

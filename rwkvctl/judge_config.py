@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.secret import Secret, is_word
 
 OPENAI = "https://api.openai.com/v1"
 """Where rwkv-skills' client goes when only a model and a key are given."""
@@ -27,30 +28,6 @@ OPENAI = "https://api.openai.com/v1"
 _LOCAL_NETWORKS = tuple(
     ipaddress.ip_network(net) for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 )
-
-
-class Secret:
-    """A key. Only `reveal()` gives it away; everything else shows `…` and, of a long one, its last four characters."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        """The key itself, for the one header that needs it."""
-        return self._text
-
-    def __repr__(self) -> str:
-        return f"…{self._text[-4:]}" if len(self._text) >= 16 else "…"
-
-    __str__ = __repr__
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
 
 
 def setting(default: Any, help_text: str) -> Any:
@@ -65,7 +42,7 @@ class EndpointConfig:
     base_url: str = setting("", "where /chat/completions lies, with its /v1")
     name: str = setting("", "how it is shown; else its host")
     model: str = setting("", "the model's name at this endpoint; else [judge] model")
-    keys_file: str = setting("", "a file of keys, one a line, that others cannot read; empty: no key is sent")
+    keys_file: str = setting("", "a file of keys, one a line, or credential:NAME; others must not be able to read it")
     requests_per_min: int = setting(0, "requests a key may send in any minute")
     tokens_per_min: int = setting(0, "tokens, of prompts and replies, a key may use in any minute")
     concurrency: int = setting(16, "requests a key may have in flight")
@@ -203,7 +180,7 @@ def checked(config: JudgeConfig, where: str) -> JudgeConfig:
 
 def check_key(text: str, where: str) -> None:
     """Refuse what cannot be a key and would break a header. The message never shows it."""
-    if not text or not text.isascii() or not text.isprintable() or " " in text:
+    if not is_word(text):
         raise ConfigError(f"{where} is no key: it is empty or holds blanks or unprintable characters.")
 
 
@@ -217,14 +194,14 @@ def _check_url(endpoint: EndpointConfig, where: str) -> None:
         raise ConfigError(f"{where}: base_url must be an http or https URL.")
     if url.username or url.password or url.query or url.fragment:
         raise ConfigError(f"{where}: base_url must hold no user, password or query; keys belong into keys_file.")
-    if url.scheme == "http" and not endpoint.allow_plain_http and not _is_local(host):
+    if url.scheme == "http" and not endpoint.allow_plain_http and not is_local(host):
         raise ConfigError(
             f"{where}: {host} is not local, so http would send the key and the answers in the clear; use https, or set "
             "allow_plain_http = true."
         )
 
 
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
     """Loopback or a private address, written as such: what a name leads to may change."""
     if host == "localhost":
         return True

@@ -8,7 +8,7 @@ from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.verbs import Option, Verb, did_you_mean, first_words, load_all
 
 SHORT_LIST: Final = 40
-OUTPUTS: Final = ("table", "json", "tsv")
+OUTPUTS: Final = ("table", "wide", "json", "tsv")
 EXIT_CODES: Final[dict[Exit, str]] = {
     Exit.OK: "done, or already so",
     Exit.FAILED: "failed: a job that was waited for failed or was stopped, or a check or the gate found fault",
@@ -59,7 +59,7 @@ def parser_for(verb: Verb) -> Parser:
         add(parser, option)
     common = parser.add_argument_group("common")
     common.add_argument("-o", "--output", choices=OUTPUTS, default="", dest="output_", metavar="|".join(OUTPUTS),
-                        help="table (on a terminal), tsv (in a pipe), or json")  # fmt: skip
+                        help="table (on a terminal), wide (all of it), tsv (in a pipe), or json")  # fmt: skip
     for flag, settings in COMMON:
         common.add_argument(flag, **settings)
     common.add_argument("-h", "--help", action="help", help="this text")

@@ -91,12 +91,12 @@ class Terminal:
         """A JSON document as it came; on a terminal, characters that it would obey are written as escapes."""
         self.write((safe_json(raw) if self.is_tty else raw).rstrip("\n") + "\n")
 
-    def table(self, table: Table, *, tabs: bool) -> None:
-        """A table: aligned and within the terminal's width, or tab-separated and whole."""
+    def table(self, table: Table, *, tabs: bool, whole: bool = False) -> None:
+        """A table: aligned and within the terminal's width (or `whole`, as wide as it is), or tab-separated."""
         if tabs:
             self.write("".join(line + "\n" for line in separated(table)))
         elif table.rows:
-            width = self.width if self.is_tty or "COLUMNS" in self.environ else 0
+            width = self.width if (self.is_tty or "COLUMNS" in self.environ) and not whole else 0
             self.write("".join(line + "\n" for line in aligned(table, width, colour=self.colour)))
         elif table.empty:
             self.line(table.empty, "dim")

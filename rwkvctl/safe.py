@@ -4,6 +4,7 @@ Everything that this program did not write itself passes here before it becomes 
 characters become visible pictures, so an escape sequence is read and never obeyed.
 """
 
+from functools import lru_cache
 from typing import Final, Literal
 
 INVISIBLE: Final = (
@@ -24,24 +25,65 @@ PICTURES: Final[dict[int, str]] = (
 )
 ONE_LINE: Final[dict[int, str]] = PICTURES | {0x0A: "\u240a", 0x09: "\u2409"}
 JSON_ESCAPES: Final[dict[int, str]] = {code: f"\\u{code:04x}" for code in INVISIBLE}
-TAGS: Final = range(0xE0000, 0xE0080)
+PLAIN: Final = frozenset(
+    map(chr, (*range(0x20, 0x7F), *range(0xA0, 0xAD), *range(0xAE, 0x300), *range(0x370, 0x378), *range(0x391, 0x3A2),
+              *range(0x3A3, 0x483), *range(0x2013, 0x2028), *range(0x2190, 0x2200), *range(0x2500, 0x25FD),
+              *range(0x2713, 0x2719), *range(0x2800, 0x2900)))
+)  # fmt: skip
+"""Printable characters of one cell each: letters of Europe, arrows, lines, bars, Braille. Most text has no others."""
+
+DISPUTED: Final = (
+    range(0x1160, 0x1200), range(0xD7B0, 0xD800),  # conjoining jamo join the syllable before them, or do not
+    range(0xFE00, 0xFE10), range(0x180B, 0x180E), range(0x1F1E6, 0x1F200), range(0x1F3FB, 0x1F400),  # emoji of several
+    range(0x20E3, 0x20E4), range(0x302E, 0x3030), range(0x16FF0, 0x16FF2),
+    range(0x115F, 0x1160), range(0x3164, 0x3165), range(0xFFA0, 0xFFA1), range(0xE0000, 0xE1000),  # drawn as nothing
+    range(0x2630, 0x2638), range(0x268A, 0x2690), range(0x4DC0, 0x4E00), range(0x1D300, 0x1D377),  # wide since 2024
+)  # fmt: skip
+"""Characters for which terminals do not agree how many cells they take: they would push a table out of its columns."""
+MARKS_STACKED: Final = 3
+"""Combining marks over one letter; more than any script needs would be drawn over the lines above and below."""
+FIRST_DISPUTED: Final = "\u00ad"
+COMBINING: Final = frozenset({"Mn", "Me", "Mc"})
 
 
 def safe_text(text: str) -> str:
     """Text of several lines: newline and tab stay, every other control character becomes visible."""
-    return text if text.isascii() and text.isprintable() else visible_rest(text.translate(PICTURES))
+    return text if PLAIN.issuperset(text) else visible_rest(text.translate(PICTURES))
 
 
 def safe_line(text: str) -> str:
     """Text for one line or one cell: newline and tab become visible too."""
-    return text if text.isascii() and text.isprintable() else visible_rest(text.translate(ONE_LINE))
+    return text if PLAIN.issuperset(text) else visible_rest(text.translate(ONE_LINE))
 
 
 def visible_rest(text: str) -> str:
-    """Lone surrogates (JSON may hold them, UTF-8 cannot) and tag characters, shown by number."""
-    if all(ord(char) < 0xD800 for char in text):
+    """The same text with what still has no certain place in a cell shown by its number: lone surrogates (JSON may hold
+    them, UTF-8 cannot), unassigned and disputed characters, and marks heaped on one letter. A mark with no letter
+    before it stands on a circle, or it would be drawn into the cell to its left."""
+    if not text or max(text) < FIRST_DISPUTED:
         return text
-    return "".join(f"<{ord(c):x}>" if 0xD800 <= ord(c) < 0xE000 or ord(c) in TAGS else c for c in text)
+    from unicodedata import category
+
+    shown: list[str] = []
+    marks = -1
+    for char in text:
+        kind = category(char)
+        if kind in {"Cs", "Cn", "Cf"} or disputed(ord(char)):
+            shown.append(f"<{ord(char):x}>")
+            marks = 0
+        elif kind not in COMBINING:
+            shown.append(char)
+            marks = -1 if char in "\n\t" else 0
+        else:
+            shown.append("\u25cc" + char if marks < 0 else char if marks < MARKS_STACKED else f"<{ord(char):x}>")
+            marks = max(marks, 0) + 1
+    return "".join(shown)
+
+
+@lru_cache(4096)
+def disputed(code: int) -> bool:
+    """Whether terminals disagree on the width of this character."""
+    return any(code in codes for codes in DISPUTED)
 
 
 def safe_json(text: str) -> str:
@@ -51,12 +93,12 @@ def safe_json(text: str) -> str:
 
 def cell_width(text: str) -> int:
     """How many cells a terminal needs for a safe one-line text."""
-    if text.isascii():
+    if PLAIN.issuperset(text):
         return len(text)
     from unicodedata import category, east_asian_width
 
     return sum(
-        0 if category(char) in {"Mn", "Me", "Cf"} else 2 if east_asian_width(char) in {"W", "F"} else 1 for char in text
+        0 if category(char) in COMBINING else 2 if east_asian_width(char) in {"W", "F"} else 1 for char in text
     )
 
 
@@ -67,13 +109,15 @@ def fit(text: str, width: int, cut: Literal["end", "middle"] = "end") -> str:
     if width <= 1:
         return "…"[:width]
     tail = text[len(text) - (width - 1) // 2 :] if cut == "middle" else ""
-    while tail and cell_width(tail) > (width - 1) // 2:
+    while tail and (cell_width(tail) > (width - 1) // 2 or not cell_width(tail[0])):
         tail = tail[1:]
     return take(text, width - 1 - cell_width(tail)) + "…" + tail
 
 
 def take(text: str, width: int) -> str:
     """The longest beginning of a text that needs at most `width` cells."""
+    if PLAIN.issuperset(text):
+        return text[: max(0, width)]
     used = 0
     for place, char in enumerate(text):
         used += cell_width(char)

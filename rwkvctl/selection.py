@@ -48,6 +48,7 @@ class Filters:
     overwrite: bool = option(False, "measure again what has a score: a new version; history stays")
     skip_missing_dataset: bool = option(False, "leave out benchmarks whose rows are missing, rather than hold them")
     priority: int = option(0, "higher runs earlier")
+    group: str = option("", "the group of these jobs; [groups] in the configuration says how many of it run at once")
     run_log_dir: str = option("", "also link the jobs' logs into this folder")
     disable_checker: bool = option(False, "do not let the checker look at wrong answers")
 

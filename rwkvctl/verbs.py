@@ -1,7 +1,7 @@
 """The registry of verbs: one typed function is one verb.
 
 `rwkvctl.commands` holds a file for each first word of the command line, found by its name (a word of Python's has `_`
-behind it: `import_.py`). In it, `@verb` registers a
+behind it: `import_.py`; `job_log.py` holds `job-log`). In it, `@verb` registers a
 function: `data_prepare` is the verb `data prepare`. Parameters before `*` are arguments, those after it are flags
 (`list[str]` takes several values, `bool` is a switch, no default means required), and a dataclass stands for the flags
 that its fields describe. The docstring is the help: its first line the summary, a line `name: text` the help of one
@@ -79,12 +79,20 @@ def passed_verb(function: Callable[..., int]) -> Callable[..., int]:
 
 def register(function: Callable[..., int], *, passed: bool) -> Callable[..., int]:
     """Put a function into the registry."""
-    words = function.__name__.strip("_").replace("_", " ")
+    words = words_of(function)
     if words in REGISTRY:
         raise ValueError(f"two functions are the verb '{words}'")
     summary, text, examples, helps = read_docstring(inspect.getdoc(function) or "")
     REGISTRY[words] = Verb(words, function, summary, text, examples, helps, passed)
     return function
+
+
+def words_of(function: Callable[..., int]) -> str:
+    """The words that a function's name spells. The first one is its file's name, where `_` stands for `-`."""
+    name, file = function.__name__.strip("_"), function.__module__.rpartition(".")[2].strip("_")
+    if "_" not in file or not name.startswith(file):
+        return name.replace("_", " ")
+    return file.replace("_", "-") + name.removeprefix(file).replace("_", " ")
 
 
 def read_docstring(doc: str) -> tuple[str, str, tuple[str, ...], dict[str, str]]:
@@ -173,14 +181,16 @@ def first_words() -> list[str]:
     """The first word of every verb: the names of the files in `rwkvctl/commands`, without importing one."""
     folder = os.path.join(os.path.dirname(__file__), "commands")  # noqa: PTH118, PTH120 - pathlib is slower
     files = os.listdir(folder)  # noqa: PTH208 - likewise
-    return sorted(name[:-3].rstrip("_") for name in files if name.endswith(".py") and not name.startswith("_"))
+    found = (name[:-3] for name in files if name.endswith(".py") and not name.startswith("_"))
+    return sorted(name.rstrip("_").replace("_", "-") for name in found)
 
 
 def load(first: str) -> list[Verb]:
     """The verbs that begin with this word. Raises KeyError if there is none."""
     if first not in first_words():
         raise KeyError(first)
-    importlib.import_module(f"{COMMANDS}.{first}_" if iskeyword(first) else f"{COMMANDS}.{first}")
+    file = first.replace("-", "_")
+    importlib.import_module(f"{COMMANDS}.{file}_" if iskeyword(file) else f"{COMMANDS}.{file}")
     return [found for words, found in REGISTRY.items() if words.split()[0] == first]
 
 

@@ -41,11 +41,11 @@ def leases(items: Iterable[Record]) -> Table:
     columns = [
         Column("LEASE"), Column("DEVICE", cut="end"), Column("USE"), Column("CONDITION", wide=True), Column("ENGINE"),
         Column("MEMORY", right=True), Column("UTIL %", right=True), Column("W", right=True, wide=True),
-        Column("°C", right=True, wide=True),
+        Column("°C", right=True, wide=True), Column("WHY", cut="end"), Column("UUID", wide=True),
     ]  # fmt: skip
     rows = [
         [
-            Cell(item["id"], "bold"),
+            Cell(item.get("index") or item["id"], "bold"),
             item.get("name", ""),
             use_cell(item.get("use", "free")),
             condition_cell(item.get("condition", "ok")),
@@ -54,6 +54,8 @@ def leases(items: Iterable[Record]) -> Table:
             percent(item.get("utilisation"), 0),
             count(item.get("power_w")),
             count(item.get("temperature_c")),
+            joined([item.get("reason", ""), item.get("why", "")]),
+            item["id"] if item.get("index") else "",
         ]
         for item in items
     ]
@@ -317,14 +319,14 @@ def kinds(item: Record) -> str:
 
 
 def changed(items: Iterable[Record]) -> Table:
-    """What a stop or resume did to each job."""
+    """What a change did to each job."""
     columns = [Column("JOB"), Column("STATE"), Column("CHANGED"), Column("WHY NOT", cut="end")]
     rows = [
         [
             Cell(item["job"], "bold"),
             state_cell(item["state"]) if item["state"] else Cell("–", "dim"),
             "yes" if item["changed"] else "no",
-            Cell(item.get("error", ""), "bad"),
+            Cell(item["error"], "bad") if item.get("error") else Cell(item.get("still", ""), "warn"),
         ]
         for item in items
     ]

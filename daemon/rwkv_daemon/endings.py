@@ -4,21 +4,24 @@ It depends first on what is stored, then on how the runner ended. Asking twice i
 left alone.
 """
 
+import random
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rwkv_daemon import regrading
+from rwkv_daemon import cgroups, regrading
 from rwkv_daemon.catalogue import rows_stamp
+from rwkv_daemon.failures import Failure, Verdict, classify, wait_s
+from rwkv_daemon.lifecycle import Happening
 from rwkv_daemon.node import Change, Node, log
 from rwkv_daemon.processes import ShimRecord
 from rwkv_daemon.regrading import is_regrade
-from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, NO_SANDBOX, OUT_OF_TIME
+from rwkv_daemon.runner.exits import BAD_ROWS, DISK_FULL, OUT_OF_TIME, PAUSED, STOPPED
 from rwkv_daemon.scores import OtherWeightsError, store_score
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.jobs import ACTIVE, end_attempt, get_job, update_job
+from rwkv_daemon.store.operation import update_attempt
 from rwkv_daemon.store.samples import count_unjudged
-from rwkvctl.protocol.states import Reason
 
 LOG_TAIL_BYTES = 4096
 DISK_RETRY_S = 15.0
@@ -26,23 +29,36 @@ DISK_RETRY_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """An attempt that is over: its exit, or None if it was lost; and what was stored when it began."""
+    """An attempt that is over: its exit, or None if it was lost; what was stored when it began; and why it was ended,
+    if it stood still."""
 
     job: int
     attempt: int
     record: ShimRecord | None
     why: str = "its process vanished"
     stages_before: int = 0
+    stalled: str = ""
 
     @property
     def code(self) -> int | None:
         return self.record.code if self.record else None
 
-    async def write(self, change: Change) -> None:
-        """Note the end of the attempt in the transaction that says what follows."""
+    @property
+    def how(self) -> str:
+        """The end as an operator reads it."""
+        if self.stalled:
+            return f"it was ended because it stood still: {self.stalled}"
+        if self.record and self.record.cgroup and cgroups.out_of_memory(Path(self.record.cgroup)):
+            return f"out of memory: it reached runner_memory_max_bytes ({how(self.record)})"
+        return how(self.record) if self.record else self.why
+
+    async def write(self, change: Change, failure: Failure | str = "", why: str = "") -> None:
+        """Note the end of the attempt, and what was to blame, in the transaction that says what follows."""
         signal = self.record.signal if self.record else None
         lost = self.record is None
         await end_attempt(change.db, self.job, self.attempt, code=self.code, signal=signal, lost=lost)
+        if failure:
+            await update_attempt(change.db, self.job, self.attempt, failure=failure, why=why)
 
 
 async def attempt_ended(node: Node, ending: Ending) -> None:
@@ -53,39 +69,58 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
             await ending.write(change)
         return
     log_says = last_line(node.folder(job.id).log(ending.attempt))
+    verdict = classify(ending.code, log_says)
     if job.total and job.done >= job.total:
         await all_graded(node, job, ending)
+    elif job.state != "stopping" and job.wanted:
+        await put_aside(node, job, ending)
     elif job.state != "stopping" and is_regrade(job):
-        await regrade_ended(node, job, ending, log_says)
-    elif held := node.hold_when_ended.pop(job.id, None):
-        await hold(node, job, ending, *held)
+        await regrade_ended(node, job, ending, verdict, log_says)
     elif job.state == "stopping":
         async with node.change() as change:
             await ending.write(change)
             await change.move(job, "ended")
-    elif ending.code == BAD_ROWS:
-        node.bad_rows[job.id] = rows_stamp(node.config, job.benchmark)
-        await hold(node, job, ending, "data-missing", log_says)
-    elif ending.code in {OUT_OF_TIME, NO_SANDBOX}:
-        await fail(node, job, ending, f"{log_says}; `rwkvctl resume {job.name}` goes on from there")
-    elif ending.code == DISK_FULL:
-        node.retry_at[job.id] = time.monotonic() + DISK_RETRY_S
-        await hold(node, job, ending, "disk-low", log_says)
-    else:
+    elif ending.stalled or verdict.then == "retry":
         await crashed(node, job, ending, log_says)
+    elif verdict.then == "yield":
+        await give_place(node, job, ending)
+    elif verdict.then == "hold":
+        await hold(node, job, ending, verdict, log_says)
+    else:
+        goes_on = f"; `rwkvctl resume {job.name}` goes on from there" if ending.code == OUT_OF_TIME else ""
+        await fail(node, job, ending, f"{log_says or ending.how}{goes_on}", verdict.failure)
 
 
-async def regrade_ended(node: Node, job: JobRow, ending: Ending, log_says: str) -> None:
-    """Grading again was cut off: the supervisor gives it another runner, unless it has failed too often or cannot work
-    at all; then the job goes back to the grade it had."""
-    detail = f"{how(ending.record) if ending.record else ending.why}; the log says: {log_says or 'nothing'}"
-    final = ending.code in {BAD_ROWS, OUT_OF_TIME, NO_SANDBOX, CANNOT_RUN}
+async def put_aside(node: Node, job: JobRow, ending: Ending) -> None:
+    """Its runner has ended, as was wanted: now it is paused, or held; or it fails, as a job that kills engines."""
+    if job.wanted == "fail":
+        await fail(node, job, ending, job.wanted_why, "benchmark")
+        return
     async with node.change() as change:
         await ending.write(change)
-        if final or job.restarts >= node.config.settings.max_restarts:
+        happening: Happening = "hold" if job.wanted == "hold" else "pause"
+        await change.move(job, happening, reason=job.wanted_reason, detail=job.wanted_why, engine=None)
+
+
+async def give_place(node: Node, job: JobRow, ending: Ending) -> None:
+    """Back to the queue: something wider than the job is paused, or its runner was ended from outside. No failure."""
+    async with node.change() as change:
+        await ending.write(change)
+        await change.move(job, "yield", detail=node.pauses.covers(job), engine=None)
+
+
+async def regrade_ended(node: Node, job: JobRow, ending: Ending, verdict: Verdict, log_says: str) -> None:
+    """Grading again was cut off: the supervisor gives it another runner, unless it has failed too often or cannot work
+    at all; then the job goes back to the grade it had."""
+    detail = f"{ending.how}; the log says: {log_says or 'nothing'}"
+    free = ending.code in {STOPPED, PAUSED, DISK_FULL}
+    final = verdict.then == "fail" or ending.code == BAD_ROWS
+    async with node.change() as change:
+        await ending.write(change, "" if free else verdict.failure, detail)
+        if final or (not free and job.restarts >= node.config.settings.max_restarts):
             await regrading.undo(node, change, job, detail)
         else:
-            await update_job(change.db, job.id, restarts=job.restarts + 1, detail=detail)
+            await update_job(change.db, job.id, restarts=job.restarts + (not free), detail=detail)
 
 
 async def all_graded(node: Node, job: JobRow, ending: Ending) -> None:
@@ -93,52 +128,60 @@ async def all_graded(node: Node, job: JobRow, ending: Ending) -> None:
     if await count_unjudged(node.store, job.id, job.grade_key):
         async with node.change() as change:
             await ending.write(change)
-            await change.move(job, "ended" if job.state == "stopping" else "judge", engine=None)
+            asides: dict[str, Happening] = {"pause": "pause", "hold": "hold"}
+            aside = asides.get(job.wanted, "judge")
+            columns = {"reason": job.wanted_reason, "detail": job.wanted_why} if aside != "judge" else {}
+            await change.move(job, "ended" if job.state == "stopping" else aside, engine=None, **columns)
         return
     try:
         await store_score(node, job, ending.write)
     except OtherWeightsError as error:
-        await fail(node, job, ending, str(error))
+        await fail(node, job, ending, str(error), "model")
 
 
-async def hold(node: Node, job: JobRow, ending: Ending, reason: Reason, detail: str) -> None:
-    """Put a job aside until what it lacks is there. One that is being stopped stops."""
+async def hold(node: Node, job: JobRow, ending: Ending, verdict: Verdict, detail: str) -> None:
+    """Put a job aside until what it lacks is there."""
+    if ending.code == BAD_ROWS:
+        node.bad_rows[job.id] = rows_stamp(node.config, job.benchmark)
+    if ending.code == DISK_FULL:
+        node.retry_at[job.id] = time.monotonic() + DISK_RETRY_S
     async with node.change() as change:
-        await ending.write(change)
-        if job.state == "stopping":
-            await change.move(job, "ended", detail=detail)
-        else:
-            await change.move(job, "hold", reason=reason, detail=detail, engine=None)
+        await ending.write(change, verdict.failure, detail)
+        await change.move(job, "hold", reason=verdict.reason, detail=detail, engine=None)
 
 
 async def crashed(node: Node, job: JobRow, ending: Ending, log_says: str) -> None:
     """Try again after a while, unless it has crashed too often without getting anywhere."""
     settings = node.config.settings
     restarts = 0 if job.stages_done > ending.stages_before else job.restarts
-    detail = f"{how(ending.record) if ending.record else ending.why}; the log says: {log_says or 'nothing'}"
-    if ending.code == CANNOT_RUN or restarts >= settings.max_restarts:
-        await fail(node, job, ending, detail)
+    detail = f"{ending.how}; the log says: {log_says or 'nothing'}"
+    if restarts >= settings.max_restarts:
+        await fail(node, job, ending, detail, "infrastructure")
         return
-    wait = settings.restart_backoff_s * 2**restarts
+    wait = wait_s(settings.restart_backoff_s, restarts, random.Random())
     node.retry_at[job.id] = time.monotonic() + wait
     async with node.change() as change:
-        await ending.write(change)
+        await ending.write(change, "infrastructure", detail)
         text = f"again in {wait:.0f} s: {detail}"
         await change.move(job, "retry", reason="retry", detail=text, restarts=restarts + 1, engine=None)
 
 
-async def fail(node: Node, job: JobRow, ending: Ending, detail: str) -> None:
+async def fail(node: Node, job: JobRow, ending: Ending, detail: str, failure: Failure) -> None:
     """The job ends without a score; what it has stays."""
     async with node.change() as change:
-        await ending.write(change)
-        await change.move(job, "ended" if job.state == "stopping" else "fail", detail=detail, engine=None)
+        await ending.write(change, failure, detail)
+        stops = job.state == "stopping"
+        blame = {} if stops else {"failure": failure}
+        await change.move(job, "ended" if stops else "fail", detail=detail, engine=None, **blame)
 
 
 async def give_up(node: Node, number: int, attempt: int, detail: str) -> None:
     """Something about this one job cannot be handled: it fails with the error, everything else goes on."""
     job = await get_job(node.store, number)
     if job is not None and job.state in ACTIVE:
-        await fail(node, job, Ending(number, attempt, None), f"the daemon could not handle it: {detail}")
+        await fail(
+            node, job, Ending(number, attempt, None), f"the daemon could not handle it: {detail}", "infrastructure"
+        )
 
 
 async def settle(node: Node, job: JobRow) -> None:

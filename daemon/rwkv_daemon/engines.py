@@ -1,93 +1,38 @@
-"""Engine processes: start, notice that they are ready, watch, unload, adopt."""
+"""Engine processes: notice that they are ready, watch, unload, adopt, and say what follows from their end."""
 
 import asyncio
-import os
-import sys
 import time
-import uuid as uuids
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from rwkv_daemon import engine_client, events, processes, views
+from rwkv_daemon import blame, engine_client, events, fitting, kept, processes, stall, views
 from rwkv_daemon.catalogue import identity_of
 from rwkv_daemon.clock import now
 from rwkv_daemon.endings import how, last_line
 from rwkv_daemon.engine_client import NoAnswerError
+from rwkv_daemon.gpus import keeping
+from rwkv_daemon.leases import device_name, is_gpu
 from rwkv_daemon.node import BackOff, Change, EngineHandle, Node, log
+from rwkv_daemon.pausing import put_aside
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.processes import NotStartedError
-from rwkv_daemon.store import EngineRow, JobRow
-from rwkv_daemon.store.engines import add_engine, get_engine, live_engines, update_engine
+from rwkv_daemon.stopping import Patience, Rung, climb, remains
+from rwkv_daemon.store import EngineRow
+from rwkv_daemon.store.engines import get_engine, live_engines, update_engine
 from rwkv_daemon.store.jobs import ACTIVE, count_load_failure, forget_load_failures, jobs_in, sha256_of
+from rwkv_daemon.store.leases import FitRow, free_lease, save_fit
 from rwkvctl import config
 from rwkvctl.protocol.messages import EngineView
-from rwkvctl.protocol.states import EngineState
+from rwkvctl.protocol.states import EngineState, Reason
 
-DOES_NOT_LOAD = 3
-"""Exit code of an engine that refuses its checkpoint (rwkv_engine documents it)."""
+DOES_NOT_LOAD, OUT_OF_MEMORY = 3, 4
+"""Exit codes of an engine that refuses its checkpoint, or has too little memory for it (rwkv_engine documents them)."""
+NOT_IN_TIME = "it was not ready in time"
 MAX_LOAD_FAILURES = 2
 STATS_EVERY_S = 1.0
 QUIET_S = 5.0
 STABLE_S = 60.0
-
-
-async def start_engine(node: Node, job: JobRow, lease: str) -> None:
-    """Start an engine for what `job` needs. The lease counts as taken before the process exists."""
-    uuid = str(uuids.uuid4())
-    async with node.change() as change:
-        number = await add_engine(
-            change.db,
-            {
-                "uuid": uuid,
-                "model": job.model,
-                "weights_path": job.weights_path,
-                "weights_sha256": job.weights_sha256,
-                "numerics": job.numerics,
-                "lease": lease,
-                "socket": "",
-            },
-        )
-        socket = node.config.socket.parent / f"e{number}.sock"
-        await update_engine(change.db, number, socket=str(socket))
-    row = await get_engine(node.store, number)
-    assert row is not None
-    async with node.change() as change:
-        await tell(node, change, row, "starting", f"starts on {lease}")
-    try:
-        worker = await asyncio.to_thread(processes.start, launch_of(node, row))
-    except (NotStartedError, OSError) as error:
-        push_back(node, EngineKind(row.weights_sha256, row.numerics))
-        await engine_gone(node, row, f"it could not be started: {error}", failed=True)
-        return
-    node.engines[number] = EngineHandle(row, worker)
-    node.wake.set()
-
-
-def launch_of(node: Node, row: EngineRow) -> processes.Launch:
-    """The engine's command line. Everything it needs is in it; settings of ours do not reach it otherwise."""
-    folder = node.engine_folder(row.id)
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = node.config.settings
-    argv = [
-        sys.executable, "-m", "rwkv_engine", "serve", row.weights_path, "--socket", row.socket,
-        "--numerics", row.numerics, "--device", "cpu" if row.lease.startswith("cpu") else "cuda",
-        "--attempt", row.uuid, "--weights-sha256", row.weights_sha256, "--liveness", str(folder / "live"),
-    ]  # fmt: skip
-    if settings.engine_slots:
-        argv += ["--slots", str(settings.engine_slots)]
-    environment = config.base_environment() | {"PYTHONUNBUFFERED": "1"}
-    if row.lease.startswith("cpu"):
-        threads = settings.engine_threads or max(1, (os.cpu_count() or 1) - 1)
-        argv += ["--threads", str(threads)]
-        environment |= {"OMP_NUM_THREADS": str(threads), "CUDA_VISIBLE_DEVICES": ""}
-    else:
-        environment |= {"CUDA_VISIBLE_DEVICES": row.lease, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    lock = node.config.socket.parent / f"lease-{row.lease.replace(':', '-')}.lock"
-    return processes.Launch(
-        uuid=row.uuid, argv=tuple(argv), record=folder / "record.json", log=folder / "log.txt",
-        environment=environment, lock=lock,
-    )  # fmt: skip
 
 
 async def adopt_engines(node: Node) -> None:
@@ -99,8 +44,6 @@ async def adopt_engines(node: Node) -> None:
             await engine_gone(node, row, "it was gone when the daemon came back", failed=False)
         else:
             node.engines[row.id] = EngineHandle(row, worker)
-            if row.state == "unloading":
-                processes.ask_to_stop(worker)
             log.info("adopted engine e%d (pid %d)", row.id, worker.pid)
 
 
@@ -111,10 +54,21 @@ async def watch_engines(node: Node) -> None:
             await engine_ended(node, handle)
         elif handle.row.state in {"starting", "loading"}:
             await look_for_ready(node, handle)
-        elif handle.row.state == "ready":
+        elif handle.row.state == "ready" and not handle.doomed:
             await watch_ready(node, handle)
-        elif time.monotonic() - handle.last_seen > node.config.settings.stop_term_s:
-            processes.kill(handle.worker)
+        else:
+            await press(node, handle)
+
+
+async def press(node: Node, handle: EngineHandle) -> None:
+    """Bring an engine to its end, rung by rung. What cannot be ended keeps its lease, and its GPU is quarantined."""
+    first = Rung.KILL if handle.doomed else Rung.TERM
+    entered = await climb(handle.ladder, handle.worker, first, Patience.of(node.config.settings))
+    if entered and handle.ladder.rung is Rung.STUCK:
+        reason = f"{handle.row.name} {Rung.STUCK.words}: {', '.join(remains(handle.worker))}"
+        async with node.change() as change:
+            await change.note("engine.stuck", engine=handle.row.name, text=reason)
+            await keeping.quarantine(node, change, handle.row.lease, reason)
 
 
 async def look_for_ready(node: Node, handle: EngineHandle) -> None:
@@ -127,18 +81,46 @@ async def look_for_ready(node: Node, handle: EngineHandle) -> None:
     if found is None or found.attempt not in {"", row.uuid}:
         if time.monotonic() - handle.started > node.config.settings.engine_start_timeout_s:
             push_back(node, handle.serves)
-            await unload(node, handle, "it was not ready in time")
+            await unload(node, handle, NOT_IN_TIME)
+        return
+    if elsewhere := on_other_device(row.lease, found.device_id):
+        push_back(node, handle.serves)
+        await unload(node, handle, elsewhere)
         return
     if not await still_those_weights(node, row.weights_path, row.weights_sha256):
         await unload(node, handle, "its file was replaced while it was loading")
         return
+    fit = remembered_load(node, handle)
     async with node.change() as change:
+        await save_fit(change.db, fit)
         await update_engine(change.db, row.id, state="ready", health=msgspec.json.encode(found).decode())
         await forget_load_failures(change.db, row.weights_sha256)
         await tell(node, change, row, "ready", f"is ready on {row.lease}")
+    await kept.keep_engine(node, row.id)
     refreshed = await get_engine(node.store, row.id)
     assert refreshed is not None
+    node.leasing.learn([fit])
     handle.row, handle.idle_since, handle.beat_at = refreshed, time.monotonic(), time.monotonic()
+
+
+def on_other_device(lease: str, device_id: str) -> str:
+    """Why an engine is refused that computes elsewhere than it was told to; empty if it does not, or does not say."""
+    same = device_id.removeprefix("GPU-").removeprefix("MIG-") == lease.removeprefix("GPU-").removeprefix("MIG-")
+    if not is_gpu(lease) or same or config.marker("RWKVCTL_TEST_DEVICE"):
+        return ""
+    return f"it computes on {device_id or 'the CPU'}, not on its lease {lease}"
+
+
+def remembered_load(node: Node, handle: EngineHandle) -> FitRow:
+    """What is known of such engines, with how long this one took to load."""
+    fit = node.leasing.fit(handle.row.weights_sha256, handle.row.numerics, device_of(node, handle.row.lease))
+    took_s = time.monotonic() - handle.started
+    return replace(fit, load_s=took_s if not fit.load_s else (fit.load_s + took_s) / 2)
+
+
+def device_of(node: Node, lease: str) -> str:
+    """The kind of device that a lease is; the lease's own name if it is not there any more."""
+    return next((device_name(view) for view in node.leases or () if view.id == lease), lease)
 
 
 async def still_those_weights(node: Node, path: str, sha256: str) -> bool:
@@ -158,9 +140,12 @@ async def watch_ready(node: Node, handle: EngineHandle) -> None:
     if beat != handle.beat:
         handle.beat, handle.beat_at = beat, clock
     if clock - handle.beat_at > node.config.settings.engine_hang_s:
-        log.error("%s stands still since %.0f s; it is killed", handle.row.name, clock - handle.beat_at)
-        handle.beat_at = clock
-        await asyncio.to_thread(processes.kill, handle.worker)
+        handle.doomed = f"it stood still for {clock - handle.beat_at:.0f} s"
+        stacks = await asyncio.to_thread(stall.dump, handle.worker, node.engine_folder(handle.row.id) / "log.txt")
+        async with node.change() as change:
+            text = f"{handle.row.name} stands still since {clock - handle.beat_at:.0f} s; it is killed"
+            await change.note("engine.stall", engine=handle.row.name, text=text, data={"stacks": stacks})
+        await press(node, handle)
     elif clock - handle.beat_at < QUIET_S:
         await refresh_stats(node, handle)
 
@@ -184,10 +169,32 @@ async def refresh_stats(node: Node, handle: EngineHandle) -> None:
     except NoAnswerError:
         return
     handle.last_seen = time.monotonic()
+    await remember_shrinking(node, handle)
     data = msgspec.to_builtins(views.engine_view(node, handle))
     node.bus.publish([events.passing("engine.stats", engine=handle.row.name, data=data)])
     if handle.last_seen - handle.started > STABLE_S:
         node.back_off.pop(handle.serves, None)
+
+
+async def remember_shrinking(node: Node, handle: EngineHandle) -> None:
+    """An engine that ran out of memory goes on with fewer sequences at once: the next one starts with so few."""
+    stats = handle.stats
+    if stats is None or not stats.shrunk or stats.slots == handle.shrunk_to:
+        return
+    handle.shrunk_to = stats.slots
+    fit = node.leasing.fit(handle.row.weights_sha256, handle.row.numerics, device_of(node, handle.row.lease))
+    if fit.slots and fit.slots <= stats.slots:
+        return
+    await learn(node, replace(fit, slots=stats.slots), f"{handle.row.name} ran out of memory")
+
+
+async def learn(node: Node, fit: FitRow, why: str) -> None:
+    """Keep what fits, and say so."""
+    async with node.change() as change:
+        await save_fit(change.db, fit)
+        text = f"{why}: the next such engine starts with {fit.slots} sequences at once"
+        await change.note("engine.memory", text=text)
+    node.leasing.learn([fit])
 
 
 async def unload(node: Node, handle: EngineHandle, why: str) -> None:
@@ -197,8 +204,8 @@ async def unload(node: Node, handle: EngineHandle, why: str) -> None:
         await tell(node, change, handle.row, "unloading", f"is unloaded: {why}")
     refreshed = await get_engine(node.store, handle.row.id)
     assert refreshed is not None
-    handle.row, handle.last_seen = refreshed, time.monotonic()
-    processes.ask_to_stop(handle.worker)
+    handle.row = refreshed
+    await press(node, handle)
 
 
 async def engine_ended(node: Node, handle: EngineHandle) -> None:
@@ -209,15 +216,43 @@ async def engine_ended(node: Node, handle: EngineHandle) -> None:
         Path(handle.row.socket).unlink(missing_ok=True)
     record = handle.exit[0]
     loading = handle.row.state in {"starting", "loading"}
+    code = record.code if record is not None and loading else None
     if handle.row.state == "unloading":
-        await engine_gone(node, handle.row, handle.row.detail, failed=False)
-    elif loading and record is not None and record.code == DOES_NOT_LOAD:
+        faulty = handle.row.detail if is_fault(handle.row.detail) else ""
+        await engine_gone(node, handle.row, handle.row.detail, failed=bool(faulty), fault=faulty)
+    elif code == DOES_NOT_LOAD:
         push_back(node, handle.serves)
         await refused(node, handle.row)
+    elif code == OUT_OF_MEMORY:
+        await did_not_fit(node, handle)
     else:
-        push_back(node, handle.serves)
-        await engine_gone(node, handle.row, f"it ended unasked ({how(record)}); see its log", failed=True)
+        why = f"it ended unasked ({handle.doomed or how(record)}); see its log"
+        await engine_gone(node, handle.row, why, failed=True, fault=why)
+        if not await blame.engine_died(node, handle.row.id, why):
+            push_back(node, handle.serves)
     node.engines.pop(handle.row.id, None)
+
+
+def is_fault(detail: str) -> bool:
+    """Whether an engine was unloaded for what is the GPU's or the process's fault, not because its place was needed."""
+    return detail == NOT_IN_TIME or detail.startswith("it computes on ")
+
+
+async def did_not_fit(node: Node, handle: EngineHandle) -> None:
+    """It ran out of memory while it loaded: the next one starts smaller. Where even the smallest does not fit, the
+    model is too large for such a device; that is no failure of the job, nor of the GPU."""
+    row, device = handle.row, device_of(node, handle.row.lease)
+    fit = node.leasing.fit(row.weights_sha256, row.numerics, device)
+    why = last_line(node.engine_folder(row.id) / "log.txt") or "the engine ran out of memory"
+    smaller = fitting.next_smaller(fit.slots)
+    size = next((lease.memory_total_bytes or 0 for lease in node.leases or () if lease.id == row.lease), 0)
+    await engine_gone(node, row, why, failed=True)
+    if smaller:
+        await learn(node, replace(fit, slots=smaller), why)
+    elif size:
+        await learn(node, replace(fit, bytes=size + 1), why)
+    else:
+        await hold_all(node, row.weights_sha256, "no-fit", why)
 
 
 def push_back(node: Node, serves: EngineKind) -> None:
@@ -235,27 +270,28 @@ async def refused(node: Node, row: EngineRow) -> None:
         failures = await count_load_failure(change.db, row.weights_sha256, why)
     await engine_gone(node, row, why, failed=True)
     if failures >= MAX_LOAD_FAILURES:
-        await hold_all(node, row.weights_sha256, why)
+        await hold_all(node, row.weights_sha256, "does-not-load", why)
 
 
-async def hold_all(node: Node, sha256: str, why: str) -> None:
-    """Hold every job of weights that do not load; running ones are stopped first."""
+async def hold_all(node: Node, sha256: str, reason: Reason, why: str) -> None:
+    """Hold every job of weights that do not load, or fit nowhere; running ones are stopped first."""
     for job in await jobs_in(node.store, ("queued", *ACTIVE), limit=1_000_000):
         if job.weights_sha256 != sha256:
             continue
-        if job.id in node.runners:
-            node.hold_when_ended[job.id] = ("does-not-load", why)
-            node.folder(job.id).write_desired("stop")
-        elif job.state == "queued":
-            async with node.change() as change:
-                await change.move(job, "hold", reason="does-not-load", detail=why)
+        if job.id in node.runners or job.state == "queued":
+            await put_aside(node, job, "hold", reason, why)
 
 
-async def engine_gone(node: Node, row: EngineRow, why: str, *, failed: bool) -> None:
-    """Free the lease."""
+async def engine_gone(node: Node, row: EngineRow, why: str, *, failed: bool, fault: str = "") -> None:
+    """Free the lease; a `fault` of the process or the device counts against its GPU. Its process is gone, and one that
+    was killed could not take its socket along."""
+    Path(row.socket).unlink(missing_ok=True)
     async with node.change() as change:
         state: EngineState = "failed" if failed else "gone"
         await update_engine(change.db, row.id, state=state, detail=why, ended=now())
+        await free_lease(change.db, row.id)
+        if fault:
+            await keeping.engine_failed(node, change, row.lease, f"{row.name}: {fault}")
         await tell(node, change, row, state, f"is {state}: {why}")
 
 

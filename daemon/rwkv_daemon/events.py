@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import aiosqlite
 import msgspec
 
 from rwkv_daemon.clock import now
-from rwkv_daemon.store.connection import Store
+from rwkv_daemon.store.interface import Store, Transaction
 from rwkvctl.protocol.messages import Event
 
 QUEUE: Final = 1000
@@ -54,11 +53,11 @@ class Bus:
             self.followers.discard(queue)
 
 
-async def record(db: aiosqlite.Connection, kind: str, **values: Any) -> Event:
+async def record(db: Transaction, kind: str, **values: Any) -> Event:
     """Store an event in the caller's transaction; publish it once that has committed."""
     event = Event(kind=kind, at=now(), **values)
-    cursor = await db.execute(
-        "INSERT INTO event (at, kind, job, engine, session, text, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    row = await db.one(
+        "INSERT INTO event (at, kind, job, engine, session, text, data) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING seq",
         (
             event.at,
             kind,
@@ -69,8 +68,8 @@ async def record(db: aiosqlite.Connection, kind: str, **values: Any) -> Event:
             json.dumps(event.data, ensure_ascii=False),
         ),
     )
-    assert cursor.lastrowid is not None
-    return msgspec.structs.replace(event, seq=cursor.lastrowid)
+    assert row is not None
+    return msgspec.structs.replace(event, seq=row["seq"])
 
 
 def passing(kind: str, **values: Any) -> Event:
@@ -103,6 +102,12 @@ async def stored(store: Store, since: int, session: str = "", limit: int = 10_00
         )
         for row in rows
     ]
+
+
+async def number_at(store: Store, at: str) -> int:
+    """The number of the last stored event before a time."""
+    row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event WHERE at < ?", (at,))
+    return int(row["seq"]) if row else 0
 
 
 async def stream(bus: Bus, store: Store, *, since: int, follow: bool, session: str) -> AsyncIterator[Event]:

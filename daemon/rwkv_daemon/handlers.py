@@ -1,42 +1,49 @@
 """What the daemon answers: one function a request. Refusals are replies, each with a stable code and a remedy."""
 
-import asyncio
 import json
 import os
 import time
-from collections.abc import Coroutine
 from typing import assert_never
 
-import aiosqlite
 import msgspec
 
-from rwkv_daemon import asking, catalogue, comparing, planning, regrading, views
+from rwkv_daemon import (
+    asking,
+    audit,
+    catalogue,
+    comparing,
+    job_log,
+    metrics,
+    operating,
+    planning,
+    regrading,
+    reloading,
+    repro,
+    views,
+)
 from rwkv_daemon.clock import now
+from rwkv_daemon.gpus import answers as gpu_answers
 from rwkv_daemon.importing.run import import_results
-from rwkv_daemon.lifecycle import allows
 from rwkv_daemon.node import Node
+from rwkv_daemon.notify import answers as notices
+from rwkv_daemon.operating import find_job, once
 from rwkv_daemon.plan import Plan, SelectionError
-from rwkv_daemon.runners import resume_job, stop_job
-from rwkv_daemon.store import JobRow
+from rwkv_daemon.store import Transaction
 from rwkv_daemon.store.jobs import (
     ACTIVE,
-    OPEN,
     counts,
     finished_jobs,
-    get_job,
     jobs_in,
     newest_jobs,
     remember_reply,
     remembered_reply,
 )
 from rwkv_daemon.store.samples import page, scores
+from rwkv_daemon.zombies import requests as zombies
 from rwkvctl import __version__
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.states import JobState
-
-STOP_ANSWER_S = 10.0
-"""How long `stop` waits for a runner to be gone before it answers `stopping`."""
 
 
 async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, PLR0912 - one case a request
@@ -56,11 +63,21 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             job = await find_job(node, request.job)
             return m.JobReply(item=await views.job_view(node, job, with_score=True))
         case m.StopRequest():
-            return await once(node, request.request_id, stop(node, request))
+            return await once(node, request.request_id, operating.stop(node, request), m.ChangedReply)
         case m.ResumeRequest():
-            return await once(node, request.request_id, resume(node, request))
+            return await once(node, request.request_id, operating.resume(node, request), m.ChangedReply)
+        case m.PauseRequest():
+            return await once(node, request.request_id, operating.pause(node, request), m.PausesReply)
+        case m.DrainRequest():
+            return await operating.drain(node, request)
+        case m.HoldRequest():
+            return await operating.hold(node, request)
+        case m.ReleaseRequest():
+            return await operating.release(node, request)
+        case m.PriorityRequest():
+            return await operating.priority(node, request)
         case m.RegradeRequest():
-            return await once(node, request.request_id, regrade(node, request))
+            return await once(node, request.request_id, regrade(node, request), m.ChangedReply)
         case m.JudgeRequest():
             return asking.judges(node)
         case m.JudgeRetry():
@@ -87,6 +104,32 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             return await comparing.compare(node, request)
         case m.ImportRequest():
             return await import_results(node, request)
+        case m.NotifyRequest():
+            return await notices.targets(node)
+        case m.NotifyTest():
+            return await notices.test(node, request)
+        case m.ReloadRequest():
+            return await reloading.reload(node)
+        case m.MetricsRequest():
+            return await metrics.figures(node)
+        case m.JobLogRequest():
+            return await job_log.page(node, request)
+        case m.ReproRequest():
+            return await repro.repro(node, await find_job(node, request.job))
+        case m.ZombiesRequest():
+            return await zombies.zombies(node, request)
+        case m.ReapRequest():
+            return await zombies.reap(node, request)
+        case m.AuditRequest():
+            return await audit.trail(node.store, request)
+        case m.GpusRequest():
+            return gpu_answers.gpus(node)
+        case m.GpuHistoryRequest():
+            return await gpu_answers.past(node, request)
+        case m.GpuChange():
+            return await gpu_answers.change(node, request)
+        case m.GpuProbe():
+            return await gpu_answers.probe(node, request)
         case _:
             assert_never(request)
 
@@ -108,9 +151,11 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
     running = await jobs_in(node.store, ACTIVE, session=session)
     waiting = await jobs_in(node.store, ("queued", "held", "paused"), session=session, limit=limit)
     recent = await finished_jobs(node.store, session=session, limit=limit)
-    notes = list(node.config.warnings) + node.notes
+    notes = list(node.config.warnings) + node.notes + zombies.notes(node)
     if changed := node.benchmarks.changed_since(node.config):
         notes.append(changed)
+    if node.reload_problem:
+        notes.append(f"the last reload was refused: {node.reload_problem}")
     if node.trouble:
         notes.append(f"the store cannot be written: {node.trouble}")
     if node.disk_low:
@@ -121,9 +166,9 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
         counts=await counts(node.store, session),
         leases=views.lease_views(node),
         engines=tuple(views.engine_view(node, handle) for handle in node.engines.values()),
-        running=tuple([await views.job_view(node, job) for job in running]),
-        waiting=tuple([await views.job_view(node, job) for job in waiting]),
-        recent=tuple([await views.job_view(node, job, with_score=True) for job in recent]),
+        running=await views.job_views(node, running),
+        waiting=await views.job_views(node, waiting),
+        recent=await views.job_views(node, recent, with_score=True),
         disk_free_bytes=node.disk_free_bytes(),
         last_event=last_event,
         notes=tuple(notes),
@@ -181,7 +226,7 @@ async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
         plan_part = plan_reply(node, made, started)
         replies: list[m.DispatchReply] = []
 
-        async def remember(db: aiosqlite.Connection, session: str, numbers: list[str]) -> None:
+        async def remember(db: Transaction, session: str, numbers: list[str]) -> None:
             replies.append(m.DispatchReply(as_of=now(), session=session, jobs=tuple(numbers), plan=plan_part))
             await remember_reply(db, request.request_id, msgspec.json.encode(replies[0]))
 
@@ -196,84 +241,10 @@ async def jobs(node: Node, request: m.JobsRequest) -> m.JobsReply:
     before = max(0, min(request.before, 2**62))
     found = await newest_jobs(node.store, state=request.state, session=request.session, before=before, limit=limit)
     return m.JobsReply(
-        items=tuple([await views.job_view(node, job, with_score=True) for job in found]),
+        items=await views.job_views(node, found, with_score=True),
         counts=await counts(node.store, request.session),
         next=found[-1].id if len(found) == limit else 0,
     )
-
-
-async def find_job(node: Node, name: str) -> JobRow:
-    """A job by its name (`j12`, or 12)."""
-    number = name.removeprefix("j")
-    job = await get_job(node.store, int(number)) if number.isdecimal() and len(number) < 18 else None
-    if job is None:
-        raise RefusedError("no-such-job", f"There is no job {name}.", "`rwkvctl jobs` lists them.", Exit.NOT_FOUND)
-    return job
-
-
-async def once(node: Node, request_id: str, change: Coroutine[None, None, m.ChangedReply]) -> m.ChangedReply:
-    """Do it, unless this request id was answered before: then that answer again."""
-    if (earlier := await remembered_reply(node.store, request_id)) is not None:
-        change.close()
-        return msgspec.json.decode(earlier, type=m.ChangedReply)
-    reply = await change
-    async with node.store.write() as db:
-        await remember_reply(db, request_id, msgspec.json.encode(reply))
-    return reply
-
-
-async def stop(node: Node, request: m.StopRequest) -> m.ChangedReply:
-    """Stop jobs. Answers when they have stopped, or after a while that they are stopping."""
-    names = request.jobs
-    if request.all:
-        names = tuple(job.name for job in await jobs_in(node.store, OPEN, limit=1_000_000))
-    async with node.owner:
-        items = [await stop_one(node, name) for name in names]
-    deadline = time.monotonic() + STOP_ANSWER_S
-    return m.ChangedReply(items=tuple([await settled(node, item, deadline) for item in items]))
-
-
-async def stop_one(node: Node, name: str) -> m.ChangedJob:
-    """Begin to stop one job; a finished one stays as it is."""
-    try:
-        job = await find_job(node, name)
-    except RefusedError as error:
-        return m.ChangedJob(job=name, state="", changed=False, error=str(error))
-    if not allows(job.state, "stop"):
-        return m.ChangedJob(job=job.name, state=job.state, changed=False)
-    return m.ChangedJob(job=job.name, state=(await stop_job(node, job)).state, changed=True)
-
-
-async def settled(node: Node, item: m.ChangedJob, deadline: float) -> m.ChangedJob:
-    """The same, once the job has stopped; or as it is at the deadline."""
-    while item.state == "stopping" and time.monotonic() < deadline:
-        await asyncio.sleep(0.02)
-        job = await find_job(node, item.job)
-        item = msgspec.structs.replace(item, state=job.state)
-    return item
-
-
-async def resume(node: Node, request: m.ResumeRequest) -> m.ChangedReply:
-    """Let stopped, failed and held jobs go on."""
-    names = request.jobs
-    if request.all or request.session:
-        wanted = ("stopped", "failed", "held", "paused")
-        found = await jobs_in(node.store, wanted, session=request.session, limit=1_000_000)
-        names = tuple(job.name for job in found)
-    async with node.owner:
-        return m.ChangedReply(items=tuple([await resume_one(node, name) for name in names]))
-
-
-async def resume_one(node: Node, name: str) -> m.ChangedJob:
-    try:
-        job = await find_job(node, name)
-    except RefusedError as error:
-        return m.ChangedJob(job=name, state="", changed=False, error=str(error))
-    if job.state == "held" and (not job.generation_key or job.reason == "data-missing"):
-        return m.ChangedJob(job=job.name, state=job.state, changed=False, error=f"{job.name} is held: {job.detail}")
-    if not allows(job.state, "resume"):
-        return m.ChangedJob(job=job.name, state=job.state, changed=False)
-    return m.ChangedJob(job=job.name, state=(await resume_job(node, job)).state, changed=True)
 
 
 async def regrade(node: Node, request: m.RegradeRequest) -> m.ChangedReply:
@@ -311,7 +282,7 @@ async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:
     stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
     more = len(rows) == limit and not request.latest
     return m.SamplesReply(
-        items=tuple([await views.sample_view(node, job, row, stages) for row in rows]),
+        items=await views.sample_views(node, job, rows, stages),
         next=rows[-1]["row"] * 1048576 + rows[-1]["repeat"] if more else -1,
     )
 

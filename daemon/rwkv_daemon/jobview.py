@@ -12,7 +12,9 @@ NO_SHARE = ("perplexity", "param_search")
 """Kinds whose mean so far is no share of right answers: bits per byte, and many points of a search at once."""
 
 
-def job_view(job: JobRow, *, rate: float | None = None, score: ScoreView | None = None) -> JobView:
+def job_view(
+    job: JobRow, *, rate: float | None = None, score: ScoreView | None = None, detail: str = ""
+) -> JobView:
     """A job with its ETA at `rate` samples a second, and its running score."""
     return JobView(
         id=job.name,
@@ -22,9 +24,10 @@ def job_view(job: JobRow, *, rate: float | None = None, score: ScoreView | None 
         state=job.state,
         session=job.session,
         reason=job.reason,  # type: ignore[arg-type]  # the store holds what the planner's closed list gave it
-        detail=job.detail,
+        detail=detail or job.detail,
         version=job.version,
         priority=job.priority,
+        group=job.group_name,
         done=job.done,
         total=job.total,
         stages_done=job.stages_done,
@@ -32,6 +35,7 @@ def job_view(job: JobRow, *, rate: float | None = None, score: ScoreView | None 
         numerics=job.numerics,
         engine=f"e{job.engine}" if job.engine else "",
         attempt=job.attempt,
+        failure=job.failure,
         limit=job.row_limit,
         weights=job.weights_path,
         generation_key=job.generation_key,

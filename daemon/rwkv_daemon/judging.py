@@ -11,7 +11,7 @@ import json
 from collections.abc import Coroutine, Iterator
 from dataclasses import asdict, dataclass, field, replace
 
-from rwkv_daemon import keys
+from rwkv_daemon import kept, keys
 from rwkv_daemon.judge.calibrate import calibrate
 from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.node import Change, Node, log
@@ -41,6 +41,8 @@ from rwkvctl.protocol.states import REASONS
 LOOK_S = 1.0
 AGAIN_S = 10.0
 STORE_EVERY = 32
+TOLD = frozenset({"outage", "recovered", "budget", "key-out"})
+"""What the judge says that becomes an event; the rest is for the log."""
 
 
 @dataclass(slots=True)
@@ -74,38 +76,69 @@ class Judging:
         if rule.name not in self.node.calibrations:
             self.node.calibrations[rule.name] = (await calibrate(service, rule)).sentence()
 
-    def provenance(self, rule: JudgeRule | None) -> dict[str, object]:
+    def provenance(self, rule: JudgeRule | None, service: JudgeService | None) -> dict[str, object]:
         """What a score says of its judge."""
-        if rule is None or self.node.judge is None:
+        if rule is None or service is None:
             return {}
         known = self.node.calibrations.get(rule.name)
-        said: dict[str, object] = {"model": self.node.judge.model, "rule": f"{rule.name}/{rule.version}"}
+        said: dict[str, object] = {"model": service.model, "rule": f"{rule.name}/{rule.version}"}
         return said | ({"calibration": known} if known else {})
 
 
 async def open_services(node: Node) -> None:
     """The judge and the checker that the configuration asks for. Raises ConfigError."""
-    if (settings := config.judge_config("judge")) is not None:
-        paid = await spent(node.store, "judge", settings.budget_resets)
-        node.judge = JudgeService(settings, StoredReplies(node.store, "judge"), spent=paid)
-        node.benchmarks.judge = node.judge.model
-    if (settings := config.judge_config("checker")) is not None:
-        paid = await spent(node.store, "checker", settings.budget_resets)
-        node.checker = JudgeService(settings, StoredReplies(node.store, "checker"), spent=paid)
-    else:
-        node.checker = node.judge
+    use(node, *await services(node))
+
+
+async def services(node: Node) -> tuple[JudgeService | None, JudgeService | None]:
+    """The judge and the checker by the configuration as it is; one that is what it was stays. Raises ConfigError."""
+    judge = await service(node, "judge", node.judge)
+    checker = await service(node, "checker", None if node.checker is node.judge else node.checker)
+    return judge, checker or judge
+
+
+async def service(node: Node, role: str, present: JudgeService | None) -> JudgeService | None:
+    """The service of a role, None if it is not configured. Raises ConfigError."""
+    settings = config.judge_config(role)
+    if settings is None or (present is not None and present.is_of(settings)):
+        return present if settings else None
+    paid = await spent(node.store, role, settings.budget_resets)
+    return JudgeService(settings, StoredReplies(node.store, role), spent=paid, tell=node.judge_says.append)
+
+
+def use(node: Node, judge: JudgeService | None, checker: JudgeService | None) -> None:
+    """Judge with these from now on. Whoever waits for another one is told to stop, and begins again with these."""
+    if (judge and judge.model) != (node.judge and node.judge.model):
+        node.calibrations.clear()
+    node.judge, node.checker = judge, checker
+    node.benchmarks.judge = judge.model if judge else ""
 
 
 async def judge_forever(node: Node) -> None:
     """Give every job in `judging` to the judge, and wrong answers to the checker, until cancelled."""
     judging = Judging(node)
+    running: set[JudgeService] = set()
     async with asyncio.TaskGroup() as tasks:
-        for service in {service for service in (node.judge, node.checker) if service is not None}:
-            tasks.create_task(service.run(), name="judge")
         while True:
+            wanted = {found for found in (node.judge, node.checker) if found is not None}
+            for gone in running - wanted:
+                gone.stop()
+            for new in wanted - running:
+                tasks.create_task(new.run(), name="judge")
+            running = wanted
             with contextlib.suppress(StoreError):  # the supervisor says so; what is being judged goes on
+                await tell(node)
                 await look(judging, tasks)
             await asyncio.sleep(LOOK_S)
+
+
+async def tell(node: Node) -> None:
+    """Store what the judge says of itself that an operator should know."""
+    while node.judge_says:
+        said = node.judge_says.popleft()
+        if said.kind in TOLD:
+            async with node.change() as change:
+                await change.note("judge", text=said.text, data={"kind": said.kind})
 
 
 async def look(judging: Judging, tasks: asyncio.TaskGroup) -> None:
@@ -133,7 +166,7 @@ async def judge_job(judging: Judging, job: JobRow) -> None:
         service.close_job(job.name)
     job_now = await get_job(node.store, job.id)
     if not stopped and job_now is not None and job_now.state == "judging":
-        await store_score(node, job_now, _no_attempt_ends, judge=judging.provenance(rule))
+        await store_score(node, job_now, _no_attempt_ends, judge=judging.provenance(rule, service))
 
 
 async def under_present_judge(node: Node, job: JobRow, model: str) -> JobRow:
@@ -168,14 +201,14 @@ async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRu
     rows, problem = asked_rows(node, job)
     if rows is None:
         raise ValueError(f"its rows cannot be read: {problem}")
+    places = {sample.number: (sample.row, sample.repeat) for sample in waiting}
     found: list[Judged] = []
     stopped = False
 
     async def flush() -> None:
         taken = found[:]
         found.clear()
-        with (node.folder(job.id).path / "verdicts.jsonl").open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in taken)
+        kept.keep_verdicts(node, job, [(places[one.sample], one) for one in taken])
         async with node.store.write() as db:
             await add_verdicts(db, job.grade_key, taken)
             await refresh_counts(db, job.id, job.grade_key)

@@ -9,8 +9,10 @@ from typing import Final, Literal
 from rwkvctl.protocol.states import JobState
 
 Happening = Literal[
-    "hold",  # something outside the job is missing
-    "release",  # it is there again
+    "hold",  # something outside the job is missing, or the operator holds it
+    "release",  # it is there again, or the operator lets it go
+    "pause",  # the operator wants it to wait until it is resumed
+    "yield",  # its processes are gone because something wider than the job is paused
     "place",  # a runner is started for the job
     "generate",  # the first completion is stored, and not yet the last
     "grade",  # all completions are stored, some are not graded
@@ -26,8 +28,23 @@ Happening = Literal[
 ]
 
 TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
-    "hold": {"queued": "held", "starting": "held", "generating": "held", "grading": "held"},
+    "hold": {
+        "queued": "held",
+        "paused": "held",
+        "starting": "held",
+        "generating": "held",
+        "grading": "held",
+        "judging": "held",
+    },
     "release": {"held": "queued"},
+    "pause": {
+        "queued": "paused",
+        "starting": "paused",
+        "generating": "paused",
+        "grading": "paused",
+        "judging": "paused",
+    },
+    "yield": {"starting": "queued", "generating": "queued", "grading": "queued"},
     "place": {"queued": "starting"},
     "generate": {"starting": "generating"},
     "grade": {"starting": "grading", "generating": "grading"},
@@ -58,8 +75,15 @@ TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
         "judging": "failed",
     },
     "resume": {"stopped": "queued", "failed": "queued", "held": "queued", "paused": "queued"},
-    "regrade": {"done": "grading", "failed": "grading", "stopped": "grading", "grading": "grading"},
-    "rejudge": {"done": "judging", "stopped": "judging", "failed": "judging"},
+    "regrade": {
+        "done": "grading",
+        "failed": "grading",
+        "stopped": "grading",
+        "paused": "grading",
+        "held": "grading",
+        "grading": "grading",
+    },
+    "rejudge": {"done": "judging", "stopped": "judging", "failed": "judging", "paused": "judging", "held": "judging"},
 }
 
 

@@ -1,144 +1,218 @@
-"""Log files as streams: the last lines, then what is added, by byte offset so that a reader can go on where it was."""
+"""Logs as streams: the last lines, or from a moment or an offset on, then what is added, each piece with its offset.
+
+A job's log is told with what happened to the job and to its engines, and goes on with its next attempt.
+"""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rwkv_daemon import events
+from rwkv_daemon.logfile import Piece, read_piece, start_of_tail
+from rwkv_daemon.logtail import Tail
+from rwkv_daemon.logtimes import Times, seconds, times_path
 from rwkv_daemon.node import Node
 from rwkv_daemon.store.engines import get_engine
 from rwkv_daemon.store.jobs import get_job
+from rwkv_daemon.store.operation import job_events
 from rwkvctl.protocol.errors import Exit, RefusedError
-from rwkvctl.protocol.messages import LogChunk, LogsRequest
+from rwkvctl.protocol.messages import Event, LogChunk, LogsRequest
 from rwkvctl.protocol.states import TERMINAL
 
-CHUNK_BYTES = 64 * 1024
-LOOK_S = 0.25
+HEARTBEAT_S = 15.0
+"""A follower with nothing to read gets an empty piece so often: it shows whether there is still anybody."""
+NEXT_ATTEMPT_S = 1.0
+MOST_EVENTS = 200
 
 
 async def stream(node: Node, request: LogsRequest) -> AsyncIterator[LogChunk]:
-    """The log of a job (with its engine's life), an engine, or the daemon. Raises RefusedError."""
+    """The log of a job, an engine, or the daemon. Raises RefusedError."""
     target = request.target
-    if target == "daemon":
-        kept = await events.newest(node.store, min(request.tail, 10_000))
-        for event in kept[max(len(kept) - max(request.tail, 0), 0) :]:
-            yield LogChunk(source="daemon", text=f"{event.at} {event.text or event.kind}\n")
-        return
     number = int(target[1:]) if target[1:].isdecimal() and len(target) < 18 else 0
-    if target.startswith("e") and await get_engine(node.store, number):
-        async for chunk in follow(
-            node.engine_folder(number) / "log.txt", target, 1, request, engine_lives(node, number)
-        ):
-            yield chunk
+    if target == "daemon":
+        source = daemon_log(node, request)
+    elif target.startswith("e") and await get_engine(node.store, number):
+        source = Log(node, f"e{number}", number).pieces(request)
     elif target.startswith("j") and await get_job(node.store, number):
-        async for chunk in job_log(node, number, request):
-            yield chunk
+        source = job_log(node, number, request)
     else:
         raise RefusedError("no-such-log", f"There is no job or engine {target}.", "", Exit.NOT_FOUND)
+    async for chunk in source:
+        yield chunk
 
 
-class Lives:
-    """Asked between looks: may there be more?"""
+async def daemon_log(node: Node, request: LogsRequest) -> AsyncIterator[LogChunk]:
+    """What happened on the node, as text; live too."""
+    kept = await events.newest(node.store, max(0, min(request.tail, 10_000)))
+    first = node.bus.last if not kept else kept[-1].seq
+    for event in kept:
+        if event.at >= request.since:
+            yield told(event)
+    live = events.stream(node.bus, node.store, since=first, follow=request.follow, session="")
+    async for event in live:
+        if event.text or event.kind == "heartbeat":
+            yield told(event)
 
-    def __init__(self, node: Node, engine: int = 0, job: int = 0) -> None:
-        self.node, self.engine, self.job = node, engine, job
 
-    async def __call__(self) -> bool:
-        if self.engine:
-            return self.engine in self.node.engines
-        job = await get_job(self.node.store, self.job)
-        return job is not None and job.state not in TERMINAL
-
-
-def engine_lives(node: Node, number: int) -> Lives:
-    return Lives(node, engine=number)
+def told(event: Event) -> LogChunk:
+    """An event as a line."""
+    text = "" if event.kind == "heartbeat" else f"{event.at} {event.text or event.kind}\n"
+    return LogChunk(source="daemon", text=text, at=event.at)
 
 
 async def job_log(node: Node, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
-    """One attempt after the other, each headed by what became of the job then."""
-    lives = Lives(node, job=number)
+    """One attempt after the other, until the job ends."""
     job = await get_job(node.store, number)
     assert job is not None
     attempt = request.attempt or max(job.attempt, 1)
-    for event in await job_events(node, number):
-        yield LogChunk(source="daemon", text=f"{event}\n")
+    seen = node.bus.last
+    if request.offset < 0:
+        for _, at, text in await job_events(node.store, number, MOST_EVENTS):
+            if at >= request.since:
+                yield LogChunk(source="daemon", text=f"{at} {text}\n", at=at)
     while True:
-        path = node.folder(number).log(attempt)
-        async for chunk in follow(path, f"j{number}", attempt, request, lives, until_attempt=attempt + 1):
+        log = Log(node, f"j{number}", number, attempt, seen)
+        async for chunk in log.pieces(request):
             yield chunk
-        job = await get_job(node.store, number)
-        if not request.follow or job is None or job.attempt <= attempt:
+        seen = log.seen
+        if not request.follow:
             return
-        attempt = job.attempt
-
-
-async def job_events(node: Node, number: int) -> list[str]:
-    """What happened to a job and to the engines it used, one line each."""
-    rows = await node.store.all(
-        "SELECT at, text FROM event WHERE job = ?1 OR engine IN "
-        "(SELECT DISTINCT CAST(SUBSTR(engine, 2) AS INTEGER) FROM completion WHERE job = ?1) ORDER BY seq",
-        (number,),
-    )
-    return [f"{row['at']} {row['text']}" for row in rows if row["text"]]
-
-
-async def follow(
-    path: Path, source: str, attempt: int, request: LogsRequest, lives: Lives, *, until_attempt: int = 0
-) -> AsyncIterator[LogChunk]:
-    """A file from an offset or its last lines on, and what is added while it may grow."""
-    offset = request.offset if request.offset >= 0 else await asyncio.to_thread(start_of_tail, path, request.tail)
-    while True:
-        alive = await lives()
-        data = await asyncio.to_thread(read_from, path, offset)
-        if data:
-            offset += len(data)
-            yield LogChunk(source=source, text=data.decode(errors="replace"), attempt=attempt, offset=offset)
-            continue
-        job = await get_job(lives.node.store, lives.job) if until_attempt else None
-        if not request.follow or not alive or (job is not None and job.attempt >= until_attempt):
+        while (following := await next_attempt(node, number, attempt)) == attempt:
+            yield LogChunk(source=f"j{number}", text="", attempt=attempt)
+        if not following:
             return
-        await asyncio.sleep(LOOK_S)
+        attempt, request = following, whole(request)
 
 
-def read_from(path: Path, offset: int) -> bytes:
+def whole(request: LogsRequest) -> LogsRequest:
+    """The same for an attempt that has just begun: all of it."""
+    return LogsRequest(target=request.target, offset=0, follow=request.follow, timestamps=request.timestamps)
+
+
+async def next_attempt(node: Node, number: int, attempt: int) -> int:
+    """The attempt after this one, once it runs; 0 if the job is over; the same one after a heartbeat's time."""
+    deadline = time.monotonic() + HEARTBEAT_S
+    while time.monotonic() < deadline:
+        handle = node.runners.get(number)
+        if handle is not None and handle.attempt > attempt:
+            return handle.attempt
+        job = await get_job(node.store, number) if handle is None else None
+        if job is not None and (job.state in TERMINAL or job.attempt > attempt):
+            return 0 if job.attempt <= attempt else job.attempt
+        await asyncio.sleep(NEXT_ATTEMPT_S)
+    return attempt
+
+
+@dataclass(slots=True)
+class Log:
+    """One follower of one log file. `seen` is the last event that was told with it."""
+
+    node: Node
+    source: str
+    number: int
+    attempt: int = 1
+    seen: int = 0
+
+    @property
+    def is_job(self) -> bool:
+        return self.source.startswith("j")
+
+    @property
+    def path(self) -> Path:
+        if self.is_job:
+            return self.node.folder(self.number).log(self.attempt)
+        return self.node.engine_folder(self.number) / "log.txt"
+
+    def lives(self) -> bool:
+        """Whether its worker may still write."""
+        if not self.is_job:
+            return self.number in self.node.engines
+        handle = self.node.runners.get(self.number)
+        return handle is not None and handle.attempt == self.attempt
+
+    def concerns(self, event: Event) -> bool:
+        """Whether an event is told with this log: of the job, or of an engine that it uses."""
+        if event.job == self.source or event.engine == self.source:
+            return True
+        handle = self.node.runners.get(self.number) if self.is_job and event.engine else None
+        return handle is not None and int(event.engine[1:]) in {handle.engine, *handle.endpoints}
+
+    async def pieces(self, request: LogsRequest) -> AsyncIterator[LogChunk]:
+        """The file from where it was asked for, then what is added while it may grow."""
+        times = Times(times_path(self.path))
+        offset = await asyncio.to_thread(self.begin, request, times)
+        if not request.follow:
+            end = await asyncio.to_thread(size_of, self.path)
+            while offset < end and (piece := await asyncio.to_thread(read_at, self.path, offset)).data:
+                offset = piece.end
+                for chunk in self.chunks(piece, times, request):
+                    yield chunk
+            return
+        with self.node.tails.follow(self.path, self.lives, self.concerns) as tail:
+            async for piece in self.live(tail, offset):
+                if isinstance(piece, Event):
+                    yield told(piece)
+                    continue
+                for chunk in self.chunks(piece, times, request):
+                    yield chunk
+
+    def begin(self, request: LogsRequest, times: Times) -> int:
+        """The byte to begin at. Called in a thread."""
+        times.read()
+        if request.offset >= 0:
+            return request.offset
+        return times.offset_at(seconds(request.since)) if request.since else start_of_tail(self.path, request.tail)
+
+    async def live(self, tail: Tail, offset: int) -> AsyncIterator[Piece | Event]:
+        """Pieces as they come, events among them; an empty piece where nothing comes for long."""
+        while True:
+            turned, over = tail.turned, tail.over
+            for event in list(tail.said):
+                if event.seq > self.seen:
+                    self.seen = event.seq
+                    yield event
+            piece = tail.after(offset) or await asyncio.to_thread(tail.read, offset)
+            if piece.data:
+                offset = piece.end
+                yield piece
+            elif over:
+                return
+            else:
+                try:
+                    async with asyncio.timeout(HEARTBEAT_S):
+                        await turned.wait()
+                except TimeoutError:
+                    yield piece
+
+    def chunks(self, piece: Piece, times: Times, request: LogsRequest) -> list[LogChunk]:
+        """A piece as it is sent: what is missing before it is said, and with `timestamps` each part has its time."""
+        found = []
+        if piece.dropped:
+            text = f"… {piece.dropped:,} bytes were dropped here: the log was over log_cap_bytes …\n"
+            found.append(LogChunk(source="daemon", text=text, attempt=self.attempt, offset=piece.start))
+        parts = [(piece, "")]
+        if request.timestamps and piece.data:
+            times.read()
+            parts = list(times.split(piece, time.time()))
+        for part, at in parts:
+            text = part.data.decode(errors="replace")
+            found.append(LogChunk(source=self.source, text=text, attempt=self.attempt, offset=part.end, at=at))
+        return found
+
+
+def read_at(path: Path, offset: int) -> Piece:
+    """The piece of a closed file at an offset."""
     try:
         with path.open("rb") as file:
-            file.seek(offset)
-            return whole_characters(file.read(CHUNK_BYTES))
+            return read_piece(file.fileno(), offset)
     except FileNotFoundError:
-        return b""
+        return Piece(offset, b"")
 
 
-def whole_characters(data: bytes) -> bytes:
-    """Without a UTF-8 character that is cut off at the end, unless there is nothing else."""
-    for length in range(1, min(4, len(data))):
-        lead = data[-length]
-        if lead < 0x80:
-            break
-        if lead >= 0xC0:
-            needs = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-            return data[:-length] if length < needs else data
-    return data
-
-
-def start_of_tail(path: Path, lines: int) -> int:
-    """The byte where the last `lines` lines begin. Reads backwards: logs are long."""
+def size_of(path: Path) -> int:
     try:
-        with path.open("rb") as file:
-            end = file.seek(0, 2)
-            if lines <= 0:
-                return end
-            position = max(end - 1, 0)  # a line feed that ends the file begins no line
-            while position > 0:
-                step = min(CHUNK_BYTES, position)
-                position -= step
-                file.seek(position)
-                block = file.read(step)
-                index = len(block)
-                while (index := block.rfind(b"\n", 0, index)) >= 0:
-                    lines -= 1
-                    if not lines:
-                        return position + index + 1
-            return 0
+        return path.stat().st_size
     except FileNotFoundError:
         return 0

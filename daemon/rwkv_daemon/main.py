@@ -8,20 +8,39 @@ import logging
 import os
 import resource
 import signal
+import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
-from rwkv_daemon import gpus, hashing, judging, processes, supervisor
+from rwkv_daemon import (
+    activation,
+    hashing,
+    housekeeping,
+    journal,
+    judging,
+    listening,
+    pulse,
+    reloading,
+    reporting,
+    roles,
+    strange_runs,
+    supervisor,
+    upkeep,
+)
 from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.clock import now
+from rwkv_daemon.cgroups import open_scopes
+from rwkv_daemon.gpus import watch
 from rwkv_daemon.node import Node
-from rwkv_daemon.server import server
+from rwkv_daemon.notify.service import notify_forever
+from rwkv_daemon.sd_notify import Notifier
 from rwkv_daemon.store import open_store
-from rwkvctl import __version__, config
+from rwkv_daemon.store_place import daemon_name, store_place
+from rwkv_daemon.zombies import watch as zombies
+from rwkvctl import __version__, config, notify_config
 from rwkvctl.config import Config
-from rwkvctl.httpd import SocketInUseError, bind_unix
 from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.sockets import SocketInUseError
 
 log = logging.getLogger("rwkvctl")
 
@@ -38,13 +57,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--home", default="", help="where data, weights, runs and the store lie")
     parser.add_argument("--socket", default="", help="the Unix socket to listen on")
     given = parser.parse_args(arguments)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    service = config.take_service_variables()
+    journal.set_up(service)
     try:
         settings = config.load({"home": given.home, "socket": given.socket})
         os.umask(0o077)
         with only_one(settings):
             raise_file_limit()
-            asyncio.run(run(settings))
+            asyncio.run(run(settings, service))
     except (RwkvctlError, SocketInUseError) as error:
         sys.stderr.write(f"rwkvctl daemon: {error}\n")
         return int(getattr(error, "exit_code", Exit.REFUSED))
@@ -57,8 +77,7 @@ def only_one(settings: Config) -> Iterator[None]:
     try:
         for folder in (settings.home, settings.runs_dir, settings.data_dir, settings.weights_dir):
             folder.mkdir(parents=True, exist_ok=True)
-        settings.socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        check_private(settings.socket.parent)
+        listening.make_folder(settings)
     except OSError as error:
         raise RwkvctlError(f"{error.filename} cannot be made: {error.strerror}. Set RWKVCTL_HOME.") from error
     descriptor = os.open(settings.home / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -76,13 +95,6 @@ def only_one(settings: Config) -> Iterator[None]:
         os.close(descriptor)
 
 
-def check_private(folder: Path) -> None:
-    """In a folder that somebody else owns or can write to, they could put their socket in our place."""
-    found = folder.stat()
-    if found.st_uid not in {os.geteuid(), 0} or found.st_mode & 0o022:
-        raise RwkvctlError(f"{folder} belongs to another user or can be written by others; remove it, or set --socket.")
-
-
 def raise_file_limit() -> None:
     """The soft limit of open files goes to the hard one: followers and workers each take some."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -90,66 +102,71 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard > 0 else 65536, hard))
 
 
-async def run(settings: Config) -> None:
-    """Everything between the lock and the exit."""
+async def run(settings: Config, service: Mapping[str, str]) -> None:
+    """Everything between the lock and the exit. `service` is what the service manager says."""
     benchmarks = Benchmarks.open(settings)
-    set_aside_strange_runs(settings)
-    node = Node(settings, await open_store(settings.store), benchmarks)
+    store = await open_store(store_place(settings), daemon_name(settings))
+    node = Node(settings, store, benchmarks, notifier=Notifier.of(service))
     try:
+        node.scopes = open_scopes(settings.settings.worker_cgroup)
+        node.scopes.tidy()
+        journal.set_format(settings.settings.log_format)
+        node.notify.replace(notify_config.parse(*config.table("notify")))
+        node.grants, strange = roles.load()
+        node.notes += strange
+        await strange_runs.set_aside(node)
         await judging.open_services(node)
-        async with serving(node):
+        async with serving(node, activation.listeners(service)):
             await until_signalled(node)
     finally:
         await node.store.close()
     log.info("stopped; engines and runners go on, the next daemon adopts them")
 
 
-def set_aside_strange_runs(settings: Config) -> None:
-    """A new store counts jobs from 1 again: run directories of an older one would be taken for its own."""
-    if settings.store.exists() or not any(settings.runs_dir.iterdir()):
-        return
-    aside = settings.runs_dir.with_name(f"runs.before-{now().replace(':', '')}")
-    processes.end_all(settings.runs_dir)
-    settings.runs_dir.rename(aside)
-    settings.runs_dir.mkdir()
-    log.warning("there is no store; the runs of an earlier one are kept in %s", aside)
-
-
 @contextlib.asynccontextmanager
-async def serving(node: Node) -> AsyncIterator[None]:
+async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> AsyncIterator[None]:
     """Listen, adopt, then supervise. Clients that come during adoption wait in the socket's backlog."""
-    listener = bind_unix(node.config.socket)
+    given = activation.unix_listener(passed)
+    listeners = listening.open_all(node, given)
     row = await node.store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event")
     node.bus.last = row["seq"] if row else 0
     await supervisor.adopt(node)
-    api = server(node)
-    accepting = await api.start(listener)
     log.info("rwkvctl %s serves %s on %s", __version__, node.config.home, node.config.socket)
-    for warning in node.config.warnings:
+    for warning in (*node.config.warnings, *node.notes):
         log.warning("%s", warning)
     try:
-        yield
+        async with listening.served(node, listeners):
+            yield
     finally:
-        accepting.close()
-        await api.close()
-        node.config.socket.unlink(missing_ok=True)
+        if given is None:  # else it is the service manager's, and clients queue in it
+            node.config.socket.unlink(missing_ok=True)
 
 
 async def until_signalled(node: Node) -> None:
     """Supervise until SIGTERM or SIGINT. Workers are not touched."""
-    stop = asyncio.Event()
+    stop, hangup = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, hangup.set)
     async with asyncio.TaskGroup() as tasks:
         chores = [
-            tasks.create_task(gpus.watch(node), name="gpus"),
+            tasks.create_task(watch.watch(node), name="gpus"),
+            tasks.create_task(upkeep.keep_up(node), name="upkeep"),
+            tasks.create_task(node.tails.keep_up(node.bus), name="logs"),
             tasks.create_task(supervisor.supervise(node), name="supervise"),
+            tasks.create_task(zombies.watch(node), name="zombies"),
             tasks.create_task(hashing.hash_forever(node), name="hash"),
             tasks.create_task(judging.judge_forever(node), name="judge"),
+            tasks.create_task(housekeeping.keep_house(node), name="housekeeping"),
+            tasks.create_task(pulse.beat(node.pulse, node.notifier), name="pulse"),
+            tasks.create_task(reporting.report(node), name="report"),
+            tasks.create_task(reloading.on_signal(node, hangup), name="reload"),
+            tasks.create_task(notify_forever(node), name="notify"),
         ]
         await stop.wait()
         node.stopping = True
+        node.notifier.stopping()
         async with node.owner:
             for chore in chores:
                 chore.cancel()

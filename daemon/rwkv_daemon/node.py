@@ -7,31 +7,45 @@ transaction that also stores the events it causes; they are published once it ha
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import aiosqlite
-
-from rwkv_daemon import events, lifecycle
+from rwkv_daemon import audit, disk, events, journal, leases, lifecycle
 from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.cgroups import Scopes
 from rwkv_daemon.clock import now
+from rwkv_daemon.estimate import Meter, Rates
 from rwkv_daemon.events import Bus
+from rwkv_daemon.gpus.facts import Gpu
+from rwkv_daemon.gpus.sight import Sight
 from rwkv_daemon.jobview import as_data
+from rwkv_daemon.judge.exchange import JudgeEvent
 from rwkv_daemon.judge.service import JudgeService
+from rwkv_daemon.leasing import Leasing
+from rwkv_daemon.logtail import Tails
+from rwkv_daemon.notify.targets import Notifications
+from rwkv_daemon.pauses import Pauses
 from rwkv_daemon.placement import EngineKind
 from rwkv_daemon.processes import ShimRecord, Worker
+from rwkv_daemon.pulse import Pulse
+from rwkv_daemon.queued import Queue
+from rwkv_daemon.roles import Grants
 from rwkv_daemon.rundir import RunDir
-from rwkv_daemon.store import EngineRow, JobRow, Store
+from rwkv_daemon.sd_notify import Notifier
+from rwkv_daemon.stall import Motion
+from rwkv_daemon.stopping import Ladder
+from rwkv_daemon.store import EngineRow, JobRow, Store, Transaction
 from rwkv_daemon.store.jobs import update_job
+from rwkv_daemon.zombies.census import Census
 from rwkvctl.config import Config
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.protocol.messages import Event, LeaseView
-from rwkvctl.protocol.states import TERMINAL, Reason
+from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 log = logging.getLogger("rwkvctl")
 
@@ -50,6 +64,11 @@ class EngineHandle:
     exit: tuple[ShimRecord | None] | None = None
     beat: int = -1
     beat_at: float = field(default_factory=time.monotonic)
+    closed: str = ""
+    doomed: str = ""
+    ladder: Ladder = field(default_factory=Ladder)
+    withdrawn_at: float = float("-inf")
+    shrunk_to: int = 0
 
     @property
     def serves(self) -> EngineKind:
@@ -66,9 +85,13 @@ class RunnerHandle:
     ingested: int = 0
     started: float = field(default_factory=time.monotonic)
     first_done: int | None = None
-    stop_asked: float | None = None
-    stop_rung: int = 0
+    intent: str = ""
+    ladder: Ladder = field(default_factory=Ladder)
+    motion: Motion = field(default_factory=Motion)
+    stall: str = ""
     engine: int | None = None
+    endpoints: tuple[int, ...] = ()
+    meter: Meter = field(default_factory=Meter)
     stages_before: int = 0
     regrades: bool = False
     exit: tuple[ShimRecord | None] | None = None
@@ -90,6 +113,15 @@ class BackOff:
 
 
 @dataclass(slots=True)
+class HeldLook:
+    """What was there when held jobs were last looked at, and those of their checkpoints that lie elsewhere."""
+
+    at: float = float("-inf")
+    surroundings: tuple[object, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
 class Node:
     """The daemon's memory."""
 
@@ -97,23 +129,37 @@ class Node:
     store: Store
     benchmarks: Benchmarks
     bus: Bus = field(default_factory=Bus)
+    notifier: Notifier = field(default_factory=Notifier)
+    pulse: Pulse = field(default_factory=Pulse)
+    notify: Notifications = field(default_factory=Notifications)
     engines: dict[int, EngineHandle] = field(default_factory=dict)
     runners: dict[int, RunnerHandle] = field(default_factory=dict)
     back_off: dict[EngineKind, BackOff] = field(default_factory=dict)
     retry_at: dict[int, float] = field(default_factory=dict)
-    waiting_since: dict[int, float] = field(default_factory=dict)
+    queue: Queue = field(default_factory=Queue)
+    rates: Rates = field(default_factory=Rates)
+    leasing: Leasing = field(default_factory=Leasing)
     leases: list[LeaseView] | None = None
+    gpus: dict[str, Gpu] = field(default_factory=dict)
+    sight: Sight = field(default_factory=Sight)
+    zombies: Census = field(default_factory=Census)
+    pauses: Pauses = field(default_factory=Pauses)
+    scopes: Scopes = field(default_factory=Scopes)
+    tails: Tails = field(default_factory=Tails)
     notes: list[str] = field(default_factory=list)
     judge: JudgeService | None = None
     checker: JudgeService | None = None
     calibrations: dict[str, str] = field(default_factory=dict)
+    reload_problem: str = ""
+    judge_says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     owner: asyncio.Lock = field(default_factory=asyncio.Lock)
     trouble: str = ""
     look_at_held: bool = False
+    looked_at_held: HeldLook = field(default_factory=HeldLook)
     bad_rows: dict[int, tuple[object, ...]] = field(default_factory=dict)
-    hold_when_ended: dict[int, tuple[Reason, str]] = field(default_factory=dict)
     stopping: bool = False
+    grants: Grants = field(default_factory=Grants)
     started: str = field(default_factory=now)
     started_monotonic: float = field(default_factory=time.monotonic)
     hostname: str = field(default_factory=socket.gethostname)
@@ -124,6 +170,8 @@ class Node:
         async with self.store.write() as db:
             change = Change(db)
             yield change
+            await audit.settle(db, change.events)
+        self.queue.committed(change.moved, change.events)
         self.bus.publish(change.events)
         self.wake.set()
 
@@ -136,26 +184,29 @@ class Node:
         return self.config.runs_dir / "engines" / f"e{engine}"
 
     def numerics(self, wanted: str) -> str:
-        """The profile in force: `auto` is what engines on this node default to, which on the CPU is fp32."""
+        """The profile in force: `auto` is `fast` where engines run on GPUs, `fp32` where the CPU is all there is."""
         profile = wanted or self.config.settings.numerics
-        return "fp32" if profile == "auto" else profile
+        if profile != "auto":
+            return profile
+        return "fast" if leases.has_gpus(self.leases or ()) else "fp32"
 
     def disk_free_bytes(self) -> int:
         """Room on the home's file system."""
-        found = os.statvfs(self.config.home)
-        return found.f_bavail * found.f_frsize
+        return disk.free(self.config.home)
 
     @property
     def disk_low(self) -> bool:
-        return self.disk_free_bytes() < self.config.settings.min_free_disk_bytes
+        """Whether there was too little room at the last look."""
+        return bool(self.pauses.disk)
 
 
 @dataclass(slots=True)
 class Change:
     """One transaction in progress."""
 
-    db: aiosqlite.Connection
+    db: Transaction
     events: list[Event] = field(default_factory=list)
+    moved: list[JobRow] = field(default_factory=list)
 
     async def move(self, job: JobRow, happening: lifecycle.Happening, **columns: Any) -> JobRow:
         """Let something happen to a job, with other columns that change along; returns the job as it is then."""
@@ -163,10 +214,15 @@ class Change:
         columns = {"reason": "", "detail": ""} | columns
         if state in TERMINAL:
             columns |= {"finished": now()}
+        if state not in ACTIVE:
+            columns |= {"wanted": "", "wanted_reason": "", "wanted_why": ""}
+        if state != "failed":
+            columns |= {"failure": ""}
         await update_job(self.db, job.id, state=state, **columns)
         text = f"{job.model} {job.benchmark} {job.kind}: {state}"
         text += f" ({columns['detail'] or columns['reason']})" if columns["detail"] or columns["reason"] else ""
         moved = replace(job, state=state, **columns)
+        self.moved.append(moved)
         data = as_data(moved)
         await self.note("job.state", job=job.name, session=job.session, text=text, data=data)
         return moved
@@ -175,4 +231,4 @@ class Change:
         """Store an event of any other kind."""
         event = await events.record(self.db, kind, **values)
         self.events.append(event)
-        log.info("%s", event.text or kind)
+        log.info("%s", event.text or kind, extra=journal.fields(event))

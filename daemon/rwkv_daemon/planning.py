@@ -1,41 +1,35 @@
 """Plans with the facts of this node, dispatch, and the release of held jobs. The planner itself is pure (`plan`)."""
 
-import asyncio
-import contextlib
 import secrets
-import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import aiosqlite
 import msgspec
 
 from rwkv_daemon import catalogue
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
+from rwkv_daemon.pausing import resume_in
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.plan import Facts, ModelFact, Pair, Plan, SelectionError, limit_for, make_plan, plan_pair
-from rwkv_daemon.runners import resume_in
-from rwkv_daemon.store import JobRow, NewJob
+from rwkv_daemon.plan import Facts, Pair, Plan, limit_for, make_plan
+from rwkv_daemon.store import JobRow, NewJob, Transaction
 from rwkv_daemon.store.jobs import (
     OPEN,
-    add_job,
+    add_jobs,
     add_session,
     as_json,
     generated_work,
     get_job,
-    jobs_in,
     known_work,
     remember_benchmark,
-    update_job,
 )
 from rwkv_data.benchmark import Benchmark, HubSource
 from rwkvctl import __version__
-from rwkvctl.protocol.messages import NamedCheckpoint, Selection
+from rwkvctl.protocol.messages import Selection
 from rwkvctl.protocol.states import Action, Reason
 
-Remember = Callable[[aiosqlite.Connection, str, list[str]], Awaitable[None]]
+Remember = Callable[[Transaction, str, list[str]], Awaitable[None]]
 """Keeps a dispatch's answer inside its transaction: (db, session, jobs)."""
 
 
@@ -111,13 +105,12 @@ async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remem
     async with node.change() as change:
         versions = (__version__, git_commit(Path(__file__)))
         await add_session(change.db, session, msgspec.json.encode(selection).decode(), node.hostname, versions)
-        numbers = []
+        ids = await add_jobs(change.db, session, [new_job(selection, pair) for pair in new])
+        numbers = [f"j{number}" for number in ids]
+        every = node.benchmarks.all()
+        for pair in {pair.kind.benchmark: pair for pair in new if pair.kind.rows is not None}.values():
+            await remember_benchmark(change.db, benchmark_values(pair, every[pair.kind.benchmark]))
         for pair in new:
-            number = await add_job(change.db, session, new_job(selection, pair))
-            numbers.append(f"j{number}")
-            if pair.kind.rows is not None:
-                benchmark = node.benchmarks.all()[pair.kind.benchmark]
-                await remember_benchmark(change.db, benchmark_values(pair, benchmark))
             node.back_off.pop(EngineKind(pair.model.sha256, pair.row.numerics), None)
         for job in goes_on:
             await resume_in(node, change, job)
@@ -159,6 +152,7 @@ def new_job(selection: Selection, pair: Pair) -> NewJob:
         stages=len(stages),
         total=pair.row.samples or 0,
         run_log_dir=selection.run_log_dir,
+        group_name=selection.group,
     )
 
 
@@ -169,120 +163,6 @@ def benchmark_values(pair: Pair, benchmark: Benchmark) -> tuple[object, ...]:
         pair.kind.rows_sha256, benchmark.name, benchmark.version, benchmark.split, pair.kind.rows, benchmark.licence,
         source,
     )  # fmt: skip
-
-
-LOOKED_AT = {
-    "weights-hashing",
-    "data-missing",
-    "weights-missing",
-    "does-not-load",
-    "held",
-    "disk-low",
-    "judge-not-configured",
-}
-"""Reasons that may be gone by themselves."""
-
-
-async def release_held(node: Node) -> None:
-    """Let held jobs go whose reason is gone. What they need for their keys is known by now. Everything that is asked of
-    the disk is asked once, however many jobs are held."""
-    held = [job for job in await jobs_in(node.store, ("held",), limit=1_000_000) if job.reason in LOOKED_AT]
-    if not held:
-        return
-    models = await models_of(node, held)
-    scored, unfinished = await known_work(node.store)
-    for job in held:
-        await asyncio.sleep(0)  # thousands may be held; whoever asks something meanwhile gets an answer
-        if node.retry_at.get(job.id, 0) > time.monotonic():
-            continue
-        if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(node.config, job.benchmark):
-            continue
-        pair = replan(node, job, models.get(job.weights_path))
-        if isinstance(pair, str):
-            await change_reason(node, job, "weights-missing", pair)
-        elif pair.row.action != "run":
-            await change_reason(node, job, pair.row.reason, pair.row.detail)
-        elif job.generation_key and pair.generation_key != job.generation_key:
-            missing: Reason = "data-missing" if pair.model.sha256 == job.weights_sha256 else "weights-missing"
-            detail = "its rows or weights were replaced by others; dispatch again for those"
-            await change_reason(node, job, missing, detail)
-        else:
-            await queue_held(node, job, pair, scored, unfinished)
-
-
-async def models_of(node: Node, jobs: list[JobRow]) -> dict[str, ModelFact]:
-    """The checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
-    found = {str(one.path): one for one in catalogue.checkpoints(node.config.weights_dir)}
-    for job in jobs:
-        if job.weights_path not in found:
-            with contextlib.suppress(SelectionError):
-                given = NamedCheckpoint(path=job.weights_path, name=job.model)
-                found |= {str(one.path): one for one in catalogue.named([given])}
-    return {fact.path: fact for _, fact in await catalogue.model_facts(node.store, found.values())}
-
-
-def replan(node: Node, job: JobRow, model: ModelFact | None) -> Pair | str:
-    """The job's pair as the planner sees it now, or why there is none."""
-    benchmark = node.benchmarks.all().get(job.benchmark)
-    if model is None:
-        return f"{job.weights_path} is gone"
-    if benchmark is None or job.kind not in benchmark.kinds:
-        return f"this version has no {job.benchmark} {job.kind}"
-    settings = msgspec.json.decode(job.settings.encode(), type=dict[str, str])
-    try:
-        kind = catalogue.kind_fact(node.benchmarks, benchmark, benchmark.kinds[job.kind], settings)
-    except SelectionError as error:
-        return str(error)
-    selection = Selection(limit=job.row_limit, seed=job.seed, overwrite=True, only_jobs=(job.kind,))
-    facts = Facts(
-        models=(model,),
-        kinds=(kind,),
-        numerics=job.numerics,
-        disk_low=node.disk_low,
-        judge=node.benchmarks.judge,
-    )
-    return plan_pair(selection, facts, model, kind)
-
-
-async def queue_held(node: Node, job: JobRow, pair: Pair, scored: dict[str, str], unfinished: list[JobRow]) -> None:
-    """Nothing is missing any more: queue it, unless its key shows by now that it is work that another job does."""
-    same = [o for o in unfinished if o.grade_key == pair.grade_key and o.id != job.id and o.state in OPEN]
-    twin = next((o.name for o in same if o.state != "held" or o.id < job.id), "")
-    other = scored.get(pair.grade_key) or twin
-    again = await was_overwrite(node, job)
-    columns = {
-        "weights_sha256": pair.model.sha256,
-        "generation_key": pair.generation_key,
-        "grade_key": pair.grade_key,
-        "rows_sha256": pair.kind.rows_sha256,
-        "configuration": as_json(pair.kind.configuration),
-        "grader": pair.kind.grader,
-        "grader_version": pair.kind.grader_version,
-        "grading": as_json(dict(pair.kind.grading)),
-        "benchmark_version": pair.kind.benchmark_version,
-        "repeats": pair.kind.repeats,
-        "stages": len(pair.kind.configuration["stages"]),  # type: ignore[arg-type]  # a list
-        "row_limit": pair.work.limit,
-        "total": pair.row.samples or 0,
-    }
-    async with node.change() as change:
-        if other and job.attempt == 0 and not again:
-            await change.move(job, "stop", reason="done", detail=f"{other} is the same work", **columns)
-        else:
-            await change.move(job, "release", **columns)
-
-
-async def was_overwrite(node: Node, job: JobRow) -> bool:
-    """Whether the dispatch asked for the same work again on purpose."""
-    row = await node.store.one("SELECT selection FROM session WHERE id = ?", (job.session,))
-    return row is not None and msgspec.json.decode(row["selection"], type=Selection).overwrite
-
-
-async def change_reason(node: Node, job: JobRow, reason: Reason, detail: str) -> None:
-    """A held job is held for another reason now."""
-    if (job.reason, job.detail) != (reason, detail):
-        async with node.change() as change:
-            await update_job(change.db, job.id, reason=reason, detail=detail)
 
 
 def git_commit(path: Path) -> str:

@@ -22,6 +22,8 @@ import msgspec
 SHIM: Final = Path(__file__).with_name("shim.py")
 MARKER: Final = "RWKVCTL_ATTEMPT"
 RECORD_TIMEOUT_S: Final = 10.0
+LOCK_HELD: Final = 75
+"""The shim's exit code for that (`shim.py` documents it)."""
 
 
 class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,10 +41,15 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
     user_s: float = 0.0
     system_s: float = 0.0
     wall_s: float = 0.0
+    cgroup: str = ""
 
 
 class NotStartedError(Exception):
-    """The shim wrote no record in time, or could not take its lock; the message says which."""
+    """The shim wrote no record in time; the message says what it did instead."""
+
+
+class LockHeldError(NotStartedError):
+    """The shim could not take one of its locks: nothing was started."""
 
 
 @dataclass(slots=True)
@@ -64,27 +71,47 @@ class Worker:
         if self.popen is not None:
             self.popen.wait()
         os.close(self.pidfd)
+        forget_torn(self.record_path)
         final = read_record(self.record_path)
         return final if final is not None and final.done else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start one worker. `lock` is a file the shim locks for the worker's life."""
+    """How to start one worker. `locks` are files the shim locks for the worker's life, `share` one that it locks with
+    others; `log_cap_bytes` is what its log
+    may take on the disk (0: any length)."""
 
     uuid: str
     argv: tuple[str, ...]
     record: Path
     log: Path
     environment: dict[str, str]
-    lock: Path | None = None
+    locks: tuple[Path, ...] = ()
+    share: Path | None = None
+    cgroup: Path | None = None
+    log_cap_bytes: int = 0
+
+    @property
+    def options(self) -> Iterator[str]:
+        """What the shim is told."""
+        locks = "\n".join(map(str, self.locks))
+        given = (
+            ("--lock", locks),
+            ("--share", self.share),
+            ("--cgroup", self.cgroup),
+            ("--log-cap", self.log_cap_bytes),
+        )
+        for name, value in given:
+            if value:
+                yield from (name, str(value))
 
 
 def start(launch: Launch) -> Worker:
     """Start a worker behind a shim and wait for its record (about 50 ms). Raises NotStartedError."""
     launch.record.unlink(missing_ok=True)
-    options = ["--lock", str(launch.lock)] if launch.lock else []
-    argv = [sys.executable, "-I", "-S", str(SHIM), str(launch.record), str(launch.log), *options, "--", *launch.argv]
+    shim = (sys.executable, "-I", "-S", str(SHIM), str(launch.record), str(launch.log))
+    argv = [*shim, *launch.options, "--", *launch.argv]
     environment = launch.environment | {MARKER: launch.uuid, "SPT_NOENV": "1"}
     log = os.open(launch.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
     try:
@@ -95,6 +122,8 @@ def start(launch: Launch) -> Worker:
         os.close(log)
     deadline = time.monotonic() + RECORD_TIMEOUT_S
     while (record := read_record(launch.record)) is None:
+        if popen.poll() == LOCK_HELD:
+            raise LockHeldError("somebody else holds its lease")
         if popen.poll() is not None:
             raise NotStartedError(f"the shim ended with code {popen.returncode} before starting {launch.argv[0]}")
         if time.monotonic() > deadline:
@@ -109,8 +138,10 @@ def adopt(uuid: str, record_path: Path) -> Worker | None:
     """Find a worker that an earlier daemon started. None if it has ended or cannot be proved to be ours."""
     record = read_record(record_path)
     if record is None or record.boot_id != boot_id():
+        forget_torn(record_path)
         return None
     if not is_same(record.shim, record.shim_start) or marker_of(record.shim) != uuid:
+        forget_torn(record_path)
         return None
     try:
         pidfd = os.pidfd_open(record.shim)
@@ -120,6 +151,11 @@ def adopt(uuid: str, record_path: Path) -> Worker | None:
         os.close(pidfd)
         return None
     return Worker(uuid, record_path, record, pidfd)
+
+
+def forget_torn(path: Path) -> None:
+    """Remove what a shim that was killed while it wrote its record left beside it."""
+    path.with_name(f"{path.name}.tmp").unlink(missing_ok=True)
 
 
 def read_record(path: Path) -> ShimRecord | None:
@@ -168,14 +204,48 @@ def environment_of(pid: int) -> bytes:
 
 def members(uuid: str) -> Iterator[int]:
     """Every living process that carries the marker, escapees of the process group included."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and marker_of(int(entry.name)) == uuid:
-            yield int(entry.name)
+    return (pid for pid in everybody() if marker_of(pid) == uuid)
 
 
 def ask_to_stop(worker: Worker) -> None:
     """SIGTERM through the shim, which passes it to the worker's process group."""
     send(worker.pidfd, signal.SIGTERM)
+
+
+def kill_group(worker: Worker) -> int:
+    """SIGKILL the worker's process group. Its number and its session's cannot be anybody else's while the shim, which
+    leads that session, lives: so each member is held by a pidfd and looked at again, and no group is ever signalled by
+    number."""
+    hit = 0
+    for pid in everybody():
+        if group_of(pid) == (worker.pid, worker.record.shim):
+            with contextlib.suppress(ProcessLookupError), closing_pidfd(pid) as descriptor:
+                if group_of(pid) == (worker.pid, worker.record.shim):
+                    hit += send(descriptor, signal.SIGKILL)
+    return hit
+
+
+def group_of(pid: int) -> tuple[int, int]:
+    """(process group, session) of a process; (0, 0) if it is gone."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return int(fields[2]), int(fields[3])
+    return 0, 0
+
+
+def everybody() -> Iterator[int]:
+    """Every process of this machine."""
+    return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+
+
+@contextlib.contextmanager
+def closing_pidfd(pid: int) -> Iterator[int]:
+    """A pidfd for as long as it is needed. Raises ProcessLookupError."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def kill(worker: Worker) -> int:
@@ -201,19 +271,29 @@ def end_all(runs: Path) -> None:
 
 
 def sweep(uuid: str, *, spare: int = 0) -> int:
-    """SIGKILL whatever carries the marker, each through a pidfd checked again; returns how many were hit."""
-    hit = 0
-    for pid in members(uuid):
-        if pid == spare:
-            continue
-        with contextlib.suppress(ProcessLookupError):
-            descriptor = os.pidfd_open(pid)
-            try:
-                if marker_of(pid) == uuid:
-                    hit += send(descriptor, signal.SIGKILL)
-            finally:
-                os.close(descriptor)
-    return hit
+    """SIGKILL whatever carries the marker; returns how many were hit."""
+    return sum(kill_member(pid, uuid) for pid in members(uuid) if pid != spare)
+
+
+def kill_member(pid: int, uuid: str) -> bool:
+    """SIGKILL one process through a pidfd, its marker looked at again; whether it was hit."""
+    with contextlib.suppress(ProcessLookupError), closing_pidfd(pid) as descriptor:
+        return marker_of(pid) == uuid and send(descriptor, signal.SIGKILL)
+    return False
+
+
+STATES: Final = {
+    "R": "running", "S": "sleeping", "D": "in the kernel, cannot be interrupted", "T": "stopped by a signal",
+    "t": "stopped by a debugger", "Z": "dead, not reaped by its parent",
+}  # fmt: skip
+
+
+def state_of(pid: int) -> str:
+    """What a process does, in words."""
+    with contextlib.suppress(OSError, IndexError):
+        letter = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0].decode()
+        return STATES.get(letter, letter)
+    return "gone"
 
 
 def send(pidfd: int, number: signal.Signals) -> bool:

@@ -2,10 +2,11 @@
 
     runs/j12/job.json             what to do (daemon; replaced atomically)
     runs/j12/engines.json         which engines to use (daemon; replaced atomically)
-    runs/j12/desired              run | stop (daemon; replaced atomically)
+    runs/j12/desired              run | pause | stop (daemon; replaced atomically)
     runs/j12/samples-3.jsonl      what attempt 3 finished (runner; appended, one record a line)
     runs/j12/record-3.json        who attempt 3 is and how it ended (shim)
-    runs/j12/log-3.txt            what attempt 3 said (shim)
+    runs/j12/alive-3              touched while attempt 3 turns (runner)
+    runs/j12/log-3.txt            what attempt 3 said (its own outputs); log-3.times: when it was how long (shim)
 
 One samples file an attempt: a torn last line is never glued to a new one, and a line of an attempt the store does not
 know is never read.
@@ -23,7 +24,7 @@ from msgspec import Struct
 FORMAT: Final = 1
 """Version of these files. A worker reads its own version and the one before."""
 
-Desired = Literal["run", "stop"]
+Desired = Literal["run", "pause", "stop"]
 
 
 class Head(Struct, frozen=True):
@@ -130,6 +131,9 @@ class RunDir:
 
     def log(self, attempt: int) -> Path:
         return self.path / f"log-{attempt}.txt"
+
+    def alive(self, attempt: int) -> Path:
+        return self.path / f"alive-{attempt}"
 
     def write_spec(self, spec: JobSpec) -> None:
         replace(self.path / "job.json", msgspec.json.encode(spec))

@@ -1,4 +1,4 @@
-"""Job runners: start, ingest what they write, act on how they end, stop, adopt."""
+"""Job runners: start, ingest what they write, act on how they end, adopt."""
 
 import asyncio
 import json
@@ -9,34 +9,33 @@ import uuid as uuids
 from dataclasses import replace
 from pathlib import Path
 
-from rwkv_daemon import endings, events, lifecycle, processes
+from rwkv_daemon import cgroups, endings, events, kept, lifecycle, pausing, pools, pressing, processes, stall, upkeep
+from rwkv_daemon.cgroups import Limits
 from rwkv_daemon.clock import now
 from rwkv_daemon.endings import Ending
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.jobview import as_data
-from rwkv_daemon.node import Change, Node, RunnerHandle, log
-from rwkv_daemon.placement import EngineKind
+from rwkv_daemon.node import Node, RunnerHandle, log
 from rwkv_daemon.processes import NotStartedError
-from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, decode_record, whole_lines
+from rwkv_daemon.rundir import JobSpec, Record, decode_record, whole_lines
+from rwkv_daemon.stopping import Ladder, remains
 from rwkv_daemon.store import AttemptRow, EngineRow, JobRow, StoreError
 from rwkv_daemon.store.jobs import (
     add_attempt,
     attempts_of,
-    forget_load_failures,
     get_job,
     running_attempts,
-    update_job,
 )
 from rwkv_daemon.store.samples import ingest
 from rwkvctl import config
-from rwkvctl.protocol.states import Reason
+from rwkvctl.protocol.engine import EngineStats
 
 SLICE_BYTES = 1024 * 1024
 
 
 async def start_runner(node: Node, job: JobRow, engine: EngineRow | None) -> None:
     """A new attempt at a queued job, on an engine that is ready; without one, only to grade what is there."""
-    number, uuid = job.attempt + 1, str(uuids.uuid4())
+    number, uuid, settings = job.attempt + 1, str(uuids.uuid4()), node.config.settings
     earlier = [attempt.number for attempt in await attempts_of(node.store, job.id)]
     async with node.change() as change:
         await add_attempt(change.db, job.id, number, uuid)
@@ -51,9 +50,12 @@ async def start_runner(node: Node, job: JobRow, engine: EngineRow | None) -> Non
         record=folder.record(number),
         log=folder.log(number),
         environment=runner_environment(),
+        cgroup=node.scopes.make(uuid, Limits(settings.runner_memory_max_bytes, settings.worker_pids_max)),
+        log_cap_bytes=settings.log_cap_bytes,
     )
     try:
         write_run_directory(node, job, number, earlier, engine)
+        await kept.keep_attempt(node, job.id, number)
         worker = await asyncio.to_thread(processes.start, launch)
     except (NotStartedError, OSError) as error:
         await endings.attempt_ended(node, Ending(job.id, number, None, why=f"it could not be started: {error}"))
@@ -78,7 +80,7 @@ def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int]
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.write_desired("run")
     if engine is not None:
-        assign_engine(node, job.id, engine)
+        pools.assign(node, job.id, [engine])
     folder.write_spec(
         JobSpec(
             job=job.id,
@@ -110,12 +112,6 @@ def config_settings(job: JobRow) -> dict[str, str]:
     return {str(name): str(value) for name, value in json.loads(job.settings).items()}
 
 
-def assign_engine(node: Node, job: int, engine: EngineRow) -> None:
-    """Tell a runner which engine to use from now on. The engine's number is the epoch: a new process has a new one."""
-    endpoint = Endpoint(engine=engine.name, socket=engine.socket)
-    node.folder(job).write_engines(Engines(epoch=engine.id, endpoints=(endpoint,)))
-
-
 def link_log(job: JobRow, path: Path) -> None:
     """`--run-log-dir`: a link to the attempt's log under a name that says what it is of. Nice to have, never fatal."""
     if not job.run_log_dir:
@@ -131,7 +127,10 @@ def link_log(job: JobRow, path: Path) -> None:
 
 
 async def adopt_runners(node: Node) -> None:
-    """After a restart of the daemon: watch the runners that still run, and act on those that ended meanwhile."""
+    """After a restart of the daemon: watch the runners that still run, and act on those that ended meanwhile. A stop
+    that was under way goes on from the rung it had reached."""
+    await pausing.load(node)
+    await upkeep.look_at_disk(node)
     for attempt in await running_attempts(node.store):
         folder = node.folder(attempt.job)
         worker = processes.adopt(attempt.uuid, folder.record(attempt.number))
@@ -145,6 +144,7 @@ async def adopt_runners(node: Node) -> None:
                 engine=job.engine if job else None,
                 stages_before=job.stages_done if job else 0,
                 regrades=job is not None and job.engine is None,
+                ladder=Ladder.resumed(attempt.rung),
             )
             log.info("adopted the runner of j%d (pid %d)", attempt.job, worker.pid)
             continue
@@ -154,6 +154,7 @@ async def adopt_runners(node: Node) -> None:
         same_boot = record is not None and record.boot_id == processes.boot_id()
         exited = record if record is not None and record.done and same_boot else None
         await endings.handled(node, Ending(attempt.job, attempt.number, exited))
+    await pressing.apply(node)
 
 
 async def watch_runners(node: Node) -> None:
@@ -176,14 +177,49 @@ async def watch_runner(node: Node, handle: RunnerHandle) -> None:
         await asyncio.sleep(0)
     if not ended:
         await asyncio.to_thread(processes.end_orphans, handle.worker)
-        await climb_stop_ladder(node, handle)
+        await look_for_stall(node, handle)
+        await pressing.press(node, handle)
         return
     if handle.exit is None:
-        handle.exit = (await asyncio.to_thread(handle.worker.close),)
         await asyncio.to_thread(processes.sweep, handle.worker.uuid)
-    ending = Ending(handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before)
+        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone, and something of it is not
+            await pressing.intend(node, handle, handle.intent or "stalled")
+            return
+        handle.exit = (await asyncio.to_thread(handle.worker.close),)
+    ending = Ending(
+        handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before, stalled=handle.stall
+    )
     await endings.attempt_ended(node, ending)
+    cgroups.remove_for(handle.worker.record.cgroup)
     node.runners.pop(handle.job, None)
+
+
+async def look_for_stall(node: Node, handle: RunnerHandle) -> None:
+    """Notice a runner that stands still, keep its stacks, and have it ended; its job starts again where it stood."""
+    clock, motion = time.monotonic(), handle.motion
+    motion.beat.see(stall.beat_of(node.folder(handle.job).alive(handle.attempt)), clock)
+    motion.progress.see(handle.ingested, clock)
+    engines = [e for n in {handle.engine, *handle.endpoints} if n and (e := node.engines.get(n)) is not None]
+    if handle.intent or not (engines or handle.regrades):
+        motion.reset(clock)
+    elif any(engine.stats is not None and engine.stats.running and tokens_flow(engine.stats) for engine in engines):
+        motion.progress.at = clock
+    if not (why := stall.verdict(motion, clock, node.config.settings.stall_s)):
+        return
+    stacks = await asyncio.to_thread(stall.dump, handle.worker, node.folder(handle.job).log(handle.attempt))
+    job = await get_job(node.store, handle.job)
+    assert job is not None
+    async with node.change() as change:
+        text = f"{job.name} stands still: {why}; its stacks are kept, and it starts again"
+        data = {"why": why, "stacks": stacks}
+        await change.note("job.stalled", job=job.name, session=job.session, text=text, data=data)
+    handle.stall = why
+    await pressing.intend(node, handle, "stalled")
+
+
+def tokens_flow(stats: EngineStats) -> bool:
+    """Whether an engine computes anything."""
+    return bool(stats.prefill_tokens_per_s or stats.decode_tokens_per_s)
 
 
 async def ingest_all(node: Node, attempt: AttemptRow) -> None:
@@ -195,13 +231,12 @@ async def ingest_all(node: Node, attempt: AttemptRow) -> None:
 
 async def ingest_slice(node: Node, handle: RunnerHandle) -> bool:
     """Store the next slice of a samples file; whether there was one. The offset moves in the same transaction."""
-    data = await asyncio.to_thread(read_slice, node.folder(handle.job).samples(handle.attempt), handle.ingested)
-    lines, used = whole_lines(data)
+    path = node.folder(handle.job).samples(handle.attempt)
+    records, used = await asyncio.to_thread(next_records, path, handle.ingested)
     if not used:
         return False
     job = await get_job(node.store, handle.job)
     assert job is not None
-    records = [record for line in lines if (record := decode_record(line)) is not None]
     crash_point("before-ingest-commit")
     async with node.change() as change:
         counts = await ingest(change.db, job.id, handle.attempt, job.grade_key, records, handle.ingested + used)
@@ -218,6 +253,12 @@ async def ingest_slice(node: Node, handle: RunnerHandle) -> bool:
     return True
 
 
+def next_records(path: Path, offset: int) -> tuple[list[Record], int]:
+    """The records of the next slice, and how many bytes they take. Thousands, so not in the event loop."""
+    lines, used = whole_lines(read_slice(path, offset))
+    return [record for line in lines if (record := decode_record(line)) is not None], used
+
+
 def read_slice(path: Path, offset: int) -> bytes:
     """The next slice, made durable first: what the store counts as done must survive a power loss."""
     try:
@@ -232,69 +273,3 @@ def read_slice(path: Path, offset: int) -> bytes:
             return data
     except FileNotFoundError:
         return b""
-
-
-async def stop_job(node: Node, job: JobRow) -> JobRow:
-    """Begin to stop a job. The target state is stored before anything is done about it."""
-    async with node.change() as change:
-        moved = await change.move(job, "stop")
-    if job.id in node.runners:
-        await climb_stop_ladder(node, node.runners[job.id])
-    elif moved.state == "stopping":
-        if node.judge is not None:
-            node.judge.cancel_job(job.name)
-        async with node.change() as change:
-            moved = await change.move(moved, "ended")
-    return moved
-
-
-async def climb_stop_ladder(node: Node, handle: RunnerHandle) -> None:
-    """A runner that was asked to stop and has not: after the grace SIGTERM, later SIGKILL to all with its marker."""
-    if handle.stop_asked is None:
-        job = await get_job(node.store, handle.job)
-        if job is None or job.state != "stopping":
-            return
-        handle.stop_asked = time.monotonic()
-        node.folder(handle.job).write_desired("stop")
-    settings = node.config.settings
-    waited = time.monotonic() - handle.stop_asked
-    if handle.stop_rung == 0 and waited > settings.stop_grace_s:
-        handle.stop_rung = 1
-        processes.ask_to_stop(handle.worker)
-    elif handle.stop_rung == 1 and waited > settings.stop_grace_s + settings.stop_term_s:
-        handle.stop_rung = 2
-        await asyncio.to_thread(processes.kill, handle.worker)
-
-
-async def resume_job(node: Node, job: JobRow) -> JobRow:
-    """Let a stopped, failed or held job go on."""
-    async with node.change() as change:
-        return await resume_in(node, change, job)
-
-
-async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
-    """The same in a transaction of the caller's. Restarts, and failures of its engine, count afresh. A job that never
-    got its keys waits for them first."""
-    node.retry_at.pop(job.id, None)
-    node.back_off.pop(EngineKind(job.weights_sha256, job.numerics), None)
-    await forget_load_failures(change.db, job.weights_sha256)
-    if job.total and job.done >= job.total and lifecycle.allows(job.state, "rejudge"):
-        return await change.move(job, "rejudge", restarts=0, finished="", engine=None)
-    if job.total and job.stages_done >= job.stages_total and lifecycle.allows(job.state, "regrade"):
-        node.look_at_held = True
-        return await change.move(job, "regrade", restarts=0, finished="", engine=None)
-    moved = await change.move(job, "resume", restarts=0, finished="", engine=None)
-    if moved.generation_key:
-        return moved
-    reason: Reason = "data-missing" if moved.weights_sha256 else "weights-hashing"
-    return await change.move(moved, "hold", reason=reason, detail="waits for what it needs to be identified")
-
-
-async def set_engine(node: Node, job: JobRow, engine: EngineRow) -> None:
-    """Give a running job another engine: its last one is gone."""
-    async with node.change() as change:
-        await update_job(change.db, job.id, engine=engine.id)
-        text = f"{job.name} goes on with {engine.name}"
-        await change.note("job.engine", job=job.name, session=job.session, engine=engine.name, text=text)
-    assign_engine(node, job.id, engine)
-    node.runners[job.id].engine = engine.id

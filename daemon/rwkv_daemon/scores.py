@@ -9,11 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
+from rwkv_daemon import kept
 from rwkv_daemon.clock import now
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Change, Node
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.engines import get_engine
+from rwkv_daemon.store.gpus import contended
 from rwkv_daemon.store.samples import GradedSample, add_score, graded, totals
 from rwkv_daemon.store.searches import chosen_on
 from rwkv_data import scoring, sets
@@ -47,6 +49,7 @@ async def store_score(
         data = json.loads(msgspec.json.encode(view))
         await change.note("job.score", job=job.name, session=job.session, text=text, data=data)
     crash_point("after-score-commit")
+    await kept.keep_score(node, job.id, job.grade_key)
 
 
 async def wants_checker(node: Node, job: JobRow) -> bool:
@@ -84,7 +87,7 @@ async def score_view(node: Node, job: JobRow) -> ScoreView:
         timeouts=result["timeouts"],
         unjudged=result["unjudged"],
         errors=result["errors"],
-        completion_tokens=found["generated_tokens"] / max(1, result["n"]),
+        completion_tokens=found.generated_tokens / max(1, result["n"]),
         chance=result["chance"],
         partial=is_partial(node, job),
         why_null=why_null(job, result),
@@ -167,13 +170,14 @@ async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: s
     """Everything needed to say whether two scores may be compared."""
     found = await totals(node.store, job.id)
     session = await node.store.one("SELECT * FROM session WHERE id = ?", (job.session,))
-    names = [name for name in (found["engines"] or "").split(",") if name]
-    engines = [await get_engine(node.store, int(name[1:])) for name in names]
+    engines = [await get_engine(node.store, int(name[1:])) for name in found.engines]
     others = [engine.name for engine in engines if engine and engine.weights_sha256 != job.weights_sha256]
     if others or not job.generation_key:
         raise OtherWeightsError(f"{', '.join(others) or 'the job'} was not of the weights that were dispatched")
     more = ("groups", "macro", "routes", "curves", "search")
     extra: dict[str, object] = {name: result[name] for name in more if result.get(name)}
+    if shared := await contended(node.store, [engine.lease for engine in engines if engine], job.started, now()):
+        extra["contended"] = shared  # somebody else computed there meanwhile: answers hold, timings do not
     return {
         "weights_name": Path(job.weights_path).name,
         "weights_sha256": job.weights_sha256,
@@ -193,9 +197,9 @@ async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: s
         "attempts": job.attempt,
         "generation_key": job.generation_key,
         "grade_key": job.grade_key,
-        "prompt_tokens": found["prompt_tokens"],
-        "cached_tokens": found["cached_tokens"],
-        "generated_tokens": found["generated_tokens"],
+        "prompt_tokens": found.prompt_tokens,
+        "cached_tokens": found.cached_tokens,
+        "generated_tokens": found.generated_tokens,
         "host": node.hostname,
         "queued": job.queued,
         "started": job.started,

@@ -1,6 +1,7 @@
 """HTTP on the Unix socket: bytes to typed requests, typed replies to bytes, streams as newline-delimited JSON."""
 
 import re
+import time
 import typing
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -8,10 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon import events, handlers, logs
+from rwkv_daemon import audit, events, handlers, limits, logs, prometheus, roles
 from rwkv_daemon.clock import now
+from rwkv_daemon.doors import Client, Door
+from rwkv_daemon.limits import BURST_S, Meter
 from rwkv_daemon.node import Node, log
+from rwkv_daemon.roles import Role
 from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.jobs import remembered_reply
 from rwkvctl import httpd
 from rwkvctl.httpd import NDJSON, Request, Response
 from rwkvctl.protocol import messages as m
@@ -19,6 +24,7 @@ from rwkvctl.protocol.errors import Exit, RefusedError
 
 HEADER: Final = "rwkvctl-protocol"
 VERSION: Final = {HEADER: str(m.PROTOCOL)}
+REFUSALS, REFUSALS_PER_S = 30, 1 / 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +38,35 @@ class Route:
 
 def routes() -> list[Route]:
     """The table of the protocol as patterns."""
-    return [
+    found = [
         Route(method, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path)), request)
         for request, (method, path) in m.ROUTES.items()
     ]
+    return [*found, Route("GET", re.compile(re.escape(prometheus.PATH)), m.MetricsRequest)]
 
 
 @dataclass(slots=True)
 class Api:
-    """The daemon's request handler."""
+    """The daemon's request handler behind one door."""
 
     node: Node
+    door: Door
+    meter: Meter = field(default_factory=Meter)
+    refusals: Meter = field(default_factory=Meter)
     table: list[Route] = field(default_factory=routes)
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. Whatever goes wrong is an ErrorReply."""
         try:
             check_version(request)
+            client = await self.door.client(request)
+            roles.CALLER.set(client.actor)
+            self.measure(client)
             wanted = decode(self.table, request)
+            await self.permit(client, wanted)
             if isinstance(wanted, (m.LogsRequest, m.EventsRequest)):
                 return await self.stream(request, wanted)
-            reply = await handlers.answer(self.node, wanted)
+            reply = await (self.changed(wanted) if roles.changes(type(wanted)) else handlers.answer(self.node, wanted))
         except RefusedError as error:
             return refusal(self.stamp, error)
         except StoreError as error:
@@ -62,7 +76,50 @@ class Api:
             log.exception("%s %s cannot be answered", request.method, request.path)
             mistake = RefusedError("internal", f"The daemon made a mistake ({type(error).__name__}).", "See its log.")
             return refusal(self.stamp, mistake, status=500)
+        if isinstance(reply, m.MetricsReply) and request.path == prometheus.PATH:
+            return Response(200, prometheus.text(reply.items).encode(), prometheus.CONTENT_TYPE, VERSION)
         return Response(200, msgspec.json.encode(self.stamp(reply)), headers=VERSION)
+
+    def unwelcome(self, request: Request) -> Response | None:
+        """The answer to a stranger."""
+        try:
+            self.door.check(request)
+        except RefusedError as error:
+            return refusal(self.stamp, error)
+        return None
+
+    def measure(self, client: Client) -> None:
+        """Raises RefusedError for one request too many; admins may ask as much as they like."""
+        rate = self.node.config.settings.requests_per_s
+        if client.role is Role.ADMIN or not rate:
+            return
+        if not self.meter.allows(client.who, time.monotonic(), rate=rate, burst=rate * BURST_S):
+            text = f"{client.actor.name} asks more than {rate:g} times a second."
+            raise RefusedError("too-many-requests", text, "Ask again in a second.", Exit.REFUSED)
+
+    async def permit(self, client: Client, wanted: m.Request | m.Stream) -> None:
+        """Raises RefusedError for what is not theirs to ask, and writes the attempt down. Of somebody who keeps trying
+        a few attempts are enough: the log has the others."""
+        try:
+            roles.refuse(type(wanted), client.role, client.actor)
+        except RefusedError as error:
+            if self.refusals.allows(client.who, time.monotonic(), rate=REFUSALS_PER_S, burst=REFUSALS):
+                await audit.close(self.node.store, audit.entry_of(wanted), f"refused: {error.code}")
+            raise
+
+    async def changed(self, wanted: m.Request) -> m.AnyReply:
+        """Answer a request that changes something, and see that it is written down whatever comes of it."""
+        entry = audit.entry_of(wanted)
+        repeated = await remembered_reply(self.node.store, getattr(wanted, "request_id", "")) is not None
+        with audit.opened(entry):
+            try:
+                reply = await handlers.answer(self.node, wanted)
+            except RefusedError as error:
+                await audit.close(self.node.store, entry, f"refused: {error.code}")
+                raise
+            if not entry.written:
+                await audit.close(self.node.store, entry, "repeated" if repeated else audit.outcome_of(reply))
+        return reply
 
     def stamp(self, reply: m.AnyReply) -> m.AnyReply:
         """Say when, and which node."""
@@ -71,8 +128,9 @@ class Api:
     async def stream(self, request: Request, wanted: m.LogsRequest | m.EventsRequest) -> Response:
         """A stream; its first item is fetched before the status is sent, so that a refusal can still be one."""
         if isinstance(wanted, m.EventsRequest):
+            since = await events.number_at(self.node.store, wanted.after) if wanted.after else wanted.since
             source: AsyncIterator[Any] = events.stream(
-                self.node.bus, self.node.store, since=wanted.since, follow=wanted.follow, session=wanted.session
+                self.node.bus, self.node.store, since=since, follow=wanted.follow, session=wanted.session
             )
             return Response(200, lines(source, request), NDJSON, VERSION)
         chunks = logs.stream(self.node, wanted)
@@ -145,6 +203,9 @@ STATUS: Final = {
     "wrong-method": 405,
     "plan-changed": 409,
     "version-skew": 426,
+    "token": 401,
+    "role": 403,
+    "too-many-requests": 429,
 }
 
 
@@ -158,6 +219,15 @@ def refusal(stamp: Any, error: RefusedError, status: int = 0) -> Response:
     return Response(code, msgspec.json.encode(stamp(reply)), headers=VERSION)
 
 
-def server(node: Node) -> httpd.Server:
-    """The daemon's HTTP server."""
-    return httpd.Server(Api(node), max_body_bytes=8 * 1024 * 1024)
+def server(node: Node, door: Door) -> httpd.Server:
+    """The daemon's HTTP server for one door."""
+    most = limits.connections(limits.open_files())
+    api = Api(node, door)
+    return httpd.Server(
+        api,
+        max_body_bytes=limits.LONGEST_BODY_BYTES,
+        at_once=limits.HANDLED_AT_ONCE,
+        max_connections=most,
+        admit=api.unwelcome,
+        share=limits.share(most),
+    )

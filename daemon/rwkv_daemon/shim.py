@@ -1,10 +1,16 @@
 """The parent of one worker: owns its log, outlives the daemon, and writes down how it ended. Standard library only.
 
-    python -I -S shim.py RECORD LOG [--lock FILE] -- PROGRAM ARG...
+    python -I -S shim.py RECORD LOG [--lock FILES] [--share FILE] [--cgroup FOLDER] [--log-cap BYTES] -- PROGRAM ARG...
 
 Started by file path (isolated mode has no editable install). The daemon is never needed again: no pipe leads to it.
 The worker waits behind a pipe until the record that identifies it is on disk, so no worker ever runs without a record.
-Exit code 75 means that the lock was held by somebody else and nothing was started.
+Exit code 75 means that a lock was held by somebody else, or cannot be opened, and nothing was started. FILES are
+separated by line feeds.
+
+The worker's outputs are the log file itself. A pipe through this process would block the worker whenever this process
+is slow or stopped, and lose its last words when this process dies. So nothing can be renamed or copied away under the
+worker; instead the middle of a log that has grown over its cap is given back to the file system (a hole): its beginning
+and its newest lines stay, every byte keeps its place, and `tail -f` and whoever reads by offset notice nothing.
 """
 
 import ctypes
@@ -12,11 +18,18 @@ import fcntl
 import json
 import os
 import signal
+import stat
+import struct
 import sys
 import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LOCK_HELD = 75
+LOOK_S = 1.0
+PUNCH_HOLE = 0x02 | 0x01  # FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE
+HEAD_BYTES, BLOCK = 256 * 1024, 4096
+TIME = struct.Struct("<dQ")
+SPARSER_AFTER = 65536
 
 
 def prctl(option: int, value: int) -> None:
@@ -37,6 +50,8 @@ def write_durably(path: str, record: dict[str, object]) -> None:
         write_file(temporary, text)
         os.rename(temporary, path)  # noqa: PTH104
     except OSError:  # no room for a second file: the first one's block has room for these few bytes
+        if os.path.exists(temporary):  # noqa: PTH110
+            os.unlink(temporary)  # noqa: PTH108
         write_file(path, text)
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)  # noqa: PTH120
     os.fsync(folder)
@@ -50,18 +65,88 @@ def write_file(path: str, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def take_lock(path: str) -> int:
-    """An exclusive lock that dies with this process; exits with LOCK_HELD if somebody has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+def take_lock(path: str, how: int) -> int:
+    """A lock that dies with this process; exits with LOCK_HELD if somebody has it."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        sys.stderr.write(f"{path} is locked by another process\n")
+        descriptor = open_lock(path)
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        found, named = os.fstat(descriptor), os.lstat(path)
+        if (found.st_dev, found.st_ino) != (named.st_dev, named.st_ino):
+            raise BlockingIOError(0, "it was replaced just now")
+    except FileNotFoundError:
+        raise  # the folder is missing: nobody holds anything
+    except OSError as error:
+        why = "another process holds it" if isinstance(error, BlockingIOError) else error.strerror
+        sys.stderr.write(f"{path} cannot be locked: {why}\n")
         sys.exit(LOCK_HELD)
     return descriptor
 
 
-def run_worker(argv: list[str], log: int, gate: int, parent: int) -> None:
+def open_lock(path: str) -> int:
+    """Open a lock file that all users of the machine share, in a sticky folder that all may write to. Nothing is ever
+    written into it or read from it: reading is enough for flock, so that a file of another user will do, and can do
+    no harm. No link is followed, nothing but a plain file is taken, and a file that exists is opened without O_CREAT,
+    which the kernel forbids where it is another user's (fs.protected_regular)."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags)
+    except FileNotFoundError:
+        try:
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o444)
+            os.fchmod(descriptor, 0o444)  # whatever the umask is: other users' daemons must be able to lock it
+        except FileExistsError:
+            descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(0, "it is not a plain file")
+    return descriptor
+
+
+class Log:
+    """The worker's log: kept under its cap, with a file beside it that says how long it was at which time."""
+
+    def __init__(self, path: str, cap: int) -> None:
+        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        self.cap, self.size, self.dropped = cap, 0, HEAD_BYTES
+        times = f"{path.removesuffix('.txt')}.times"
+        self.times = os.open(times, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        self.entries, self.looks = os.fstat(self.times).st_size // TIME.size, 0
+        self.fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+        self.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+
+    def look(self) -> None:
+        """Once a second. A full disk costs times, never the worker."""
+        self.looks += 1
+        size = os.fstat(self.descriptor).st_size
+        if size == self.size or self.looks % (1 + self.entries // SPARSER_AFTER):
+            return
+        self.size = size
+        self.entries += 1
+        try:
+            if os.write(self.times, TIME.pack(time.time(), size)) < TIME.size:
+                os.ftruncate(self.times, os.fstat(self.times).st_size // TIME.size * TIME.size)
+        except OSError:
+            pass  # contextlib would double this program's start-up
+        if self.cap and size - self.dropped > self.cap:
+            self.drop((size - self.cap // 2) // BLOCK * BLOCK)
+
+    def drop(self, end: int) -> None:
+        """Give back what lies between the beginning and the newest half of the cap."""
+        if self.fallocate(self.descriptor, PUNCH_HOLE, self.dropped, end - self.dropped) == 0:
+            self.dropped = end
+        else:
+            self.cap = 0  # this file system cannot; the daemon's watch of the disk is what is left
+
+
+def join(cgroup: str) -> None:
+    """Move this process into its cgroup; without, it runs all the same."""
+    try:
+        write = os.open(f"{cgroup}/cgroup.procs", os.O_WRONLY)
+        os.write(write, b"0")
+    except OSError as error:
+        os.write(2, f"no cgroup: {cgroup}: {error.strerror}\n".encode())
+
+
+def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -> None:
     """In the child: own process group, dies with the shim, starts once the record is durable."""
     os.setpgid(0, 0)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -70,6 +155,8 @@ def run_worker(argv: list[str], log: int, gate: int, parent: int) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
+    if cgroup:
+        join(cgroup)
     try:
         os.execvp(argv[0], argv)  # noqa: S606
     except OSError as error:
@@ -99,19 +186,23 @@ def wait_for_all(worker: int, record: dict[str, object], path: str, started: flo
 
 def main() -> None:
     split = sys.argv.index("--")
-    (path, log_path, *options), argv = sys.argv[1:split], sys.argv[split + 1 :]
-    if options:
-        take_lock(options[1])
+    (path, log_path, *words), argv = sys.argv[1:split], sys.argv[split + 1 :]
+    options = dict(zip(words[::2], words[1::2], strict=True))
+    for lock in options.get("--lock", "").splitlines():
+        take_lock(lock, fcntl.LOCK_EX)
+    if "--share" in options:
+        take_lock(options["--share"], fcntl.LOCK_SH)
+    cgroup = options.get("--cgroup", "")
     if os.getpid() != os.getpgid(0):
         os.setsid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+    log = Log(log_path, int(options.get("--log-cap", "0")))
     gate, opener = os.pipe()
     started, me = time.monotonic(), os.getpid()
     worker = os.fork()
     if worker == 0:
         os.close(opener)
-        run_worker(argv, log, gate, me)
+        run_worker(argv, log.descriptor, gate, me, cgroup)
     os.close(gate)
     os.setpgid(worker, worker)  # here too: a signal to pass on may come before the child has run
     for forwarded in (signal.SIGTERM, signal.SIGINT):
@@ -119,10 +210,13 @@ def main() -> None:
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
         boot = file.read().strip()
     record: dict[str, object] = {"shim": me, "shim_start": start_ticks(me), "pid": worker, "boot_id": boot}
-    record |= {"pid_start": start_ticks(worker), "done": False}
+    record |= {"pid_start": start_ticks(worker), "done": False, "cgroup": cgroup}
     write_durably(path, record)
+    signal.signal(signal.SIGALRM, lambda _number, _frame: log.look())
+    signal.setitimer(signal.ITIMER_REAL, LOOK_S, LOOK_S)
     os.write(opener, b"!")
     wait_for_all(worker, record, path, started)
+    log.look()
 
 
 def pass_on(worker: int, number: int) -> None:

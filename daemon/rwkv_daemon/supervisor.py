@@ -7,31 +7,31 @@ take too when they change what the loop works on.
 import asyncio
 import time
 
-from rwkv_daemon import endings, engines, planning, runners
-from rwkv_daemon.engines import start_engine, unload
-from rwkv_daemon.gpus import takes_engines
+from rwkv_daemon import endings, engines, measuring, pools, releasing, runners, situation
+from rwkv_daemon.launching import launch_reserved, reserve
 from rwkv_daemon.node import BackOff, Node, log
+from rwkv_daemon.pausing import put_aside
 from rwkv_daemon.placement import (
+    CloseEngine,
     Command,
-    EngineFact,
     EngineKind,
     StartEngine,
     StartJob,
     UnloadEngine,
     Wait,
-    WaitingJob,
     place,
 )
-from rwkv_daemon.placement import Node as Situation
-from rwkv_daemon.runners import set_engine, start_runner
+from rwkv_daemon.pools import set_engine
+from rwkv_daemon.runners import start_runner
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.engines import live_engines
-from rwkv_daemon.store.jobs import ACTIVE, get_job, jobs_in, update_job
+from rwkv_daemon.store.jobs import ACTIVE, get_job, jobs_in
+from rwkv_daemon.store.rates import explain_jobs, file_sizes, queued_jobs
 
 BUSY_S, IDLE_S = 0.1, 1.0
 SLOW_EVERY_S = 2.0
-HEAD = 200
-"""How many waiting jobs one round looks at. Queue order holds, so later ones could not start anyway."""
+PLACE_EVERY_S = 0.5
+"""Placement decides when something has happened, and so often without: engines fill up and fall idle by themselves."""
 
 
 async def adopt(node: Node) -> None:
@@ -39,6 +39,7 @@ async def adopt(node: Node) -> None:
     await engines.adopt_engines(node)
     await runners.adopt_runners(node)
     await settle_strays(node)
+    await measuring.recall(node)
 
 
 async def settle_strays(node: Node) -> None:
@@ -51,7 +52,7 @@ async def settle_strays(node: Node) -> None:
         else:
             await endings.settle(node, job)
     for row in await live_engines(node.store):
-        if row.id not in node.engines:
+        if row.id not in node.engines and row.id not in node.leasing.launching:
             await engines.engine_gone(node, row, "it had no process", failed=True)
 
 
@@ -66,7 +67,7 @@ async def supervise(node: Node) -> None:
                 if node.look_at_held or time.monotonic() - slow > SLOW_EVERY_S:
                     slow, node.look_at_held = time.monotonic(), False
                     await settle_strays(node)
-                    await planning.release_held(node)
+                    await releasing.release_held(node)
             node.trouble = ""
         except StoreError as error:
             if node.trouble != str(error):
@@ -76,7 +77,11 @@ async def supervise(node: Node) -> None:
         except Exception:  # noqa: BLE001 - logged; a daemon that ends here would recur at every start
             log.exception("a round of the supervisor failed; it goes on with the next")
             await asyncio.sleep(IDLE_S)
-        busy = node.runners or any(handle.row.state != "ready" for handle in node.engines.values())
+        busy = (
+            node.runners
+            or node.leasing.launching
+            or any(handle.row.state != "ready" for handle in node.engines.values())
+        )
         try:
             async with asyncio.timeout(BUSY_S if busy else IDLE_S):
                 await node.wake.wait()
@@ -86,85 +91,81 @@ async def supervise(node: Node) -> None:
 
 
 async def round_of(node: Node) -> None:
-    """One look at everything, then the placement's commands."""
+    """One look at everything; where something has changed, the placement's commands."""
     await engines.watch_engines(node)
-    await runners.watch_runners(node)
-    if node.leases is None or node.stopping:
+    await launch_reserved(node)
+    await look_at_runners(node)
+    if node.leases is None or node.stopping or not node.queue.is_due(PLACE_EVERY_S):
+        pools.refresh(node)
         return
-    waiting = await waiting_jobs(node)
-    for command in place([w for w, _ in waiting], await situation(node)):
-        await perform(node, command, {job.id: job for _, job in waiting})
+    if node.queue.stale:
+        node.queue.read(await queued_jobs(node.store), await file_sizes(node.store))
+    await decide(node)
+    await pools.leave_closed(node)
+    pools.refresh(node)
+    await launch_reserved(node)
 
 
-async def waiting_jobs(node: Node) -> list[tuple[WaitingJob, JobRow]]:
-    """Running jobs whose engine is gone come first, then the queue, without those that wait for a retry."""
-    live = {number for number, handle in node.engines.items() if handle.row.state != "unloading"}
-    stranded = [
-        job
-        for number, handle in node.runners.items()
-        if not handle.regrades and handle.engine not in live and (job := await get_job(node.store, number)) is not None
-        and job.state != "stopping"
-    ]  # fmt: skip
-    queued = [] if node.disk_low else await jobs_in(node.store, ("queued",), limit=HEAD)
-    clock = time.monotonic()
-    ready = [job for job in queued if node.retry_at.get(job.id, 0) <= clock]
-    node.waiting_since = {job.id: node.waiting_since.get(job.id, clock) for job in ready}
-    return [
-        (
-            WaitingJob(
-                job.id, EngineKind(job.weights_sha256, job.numerics), clock - node.waiting_since.get(job.id, clock)
-            ),
-            job,
-        )
-        for job in stranded + ready
-    ]
+async def look_at_runners(node: Node) -> None:
+    """Ingest what they wrote and act on their ends; what those that ended have shown is remembered."""
+    before = dict(node.runners)
+    await runners.watch_runners(node)
+    measuring.note(node)
+    for number in before.keys() - node.runners.keys():
+        if (job := await get_job(node.store, number)) is not None:
+            await measuring.remember(node, job, before[number])
 
 
-async def situation(node: Node) -> Situation:
-    """Engines, free leases and limits as the placement sees them."""
-    clock = time.monotonic()
-    load = [handle.engine for handle in node.runners.values()]
-    facts = []
-    for number, handle in node.engines.items():
-        jobs = load.count(number)
-        if jobs:
-            handle.idle_since = clock
-        room = handle.stats is None or handle.stats.room > 0
-        facts.append(
-            EngineFact(number, handle.serves, handle.row.lease, handle.row.state, jobs, clock - handle.idle_since, room)
-        )
-    taken = {row.lease for row in await live_engines(node.store)}
-    free = [lease.id for lease in node.leases or [] if lease.id not in taken and takes_engines(lease)]
-    settings = node.config.settings
-    return Situation(
-        engines=tuple(facts),
-        free_leases=tuple(free),
-        runners_per_engine=settings.runners_per_engine,
-        idle_unload_s=settings.idle_unload_s,
-    )
+async def decide(node: Node) -> None:
+    """Ask placement, and do what it says."""
+    scene = await situation.look(node)
+    node.queue.running = scene.running
+    commands = place(scene.waiting, scene.node)
+    for command in commands:
+        await perform(node, command)
+    await explain(node, [*(command for command in commands if isinstance(command, Wait)), *scene.aside])
 
 
-async def perform(node: Node, command: Command, jobs: dict[int, JobRow]) -> None:
+async def perform(node: Node, command: Command) -> None:
     """Carry out one command."""
     match command:
-        case StartJob(job, engine):
-            row = node.engines[engine].row
-            await (set_engine if job in node.runners else start_runner)(node, jobs[job], row)
-        case StartEngine(serves, lease, job):
-            if not await weights_are_the_same(node, jobs[job]):
-                return
-            back_off = node.back_off.get(serves, BackOff())
-            if back_off.failures > node.config.settings.max_restarts:
-                await engine_keeps_failing(node, serves, jobs[job])
-            elif time.monotonic() >= back_off.not_before:
-                await start_engine(node, jobs[job], lease)
+        case StartJob(number, engine):
+            job = await get_job(node.store, number)
+            if job is not None and (job.state == "queued" or number in node.runners):
+                row = node.engines[engine].row
+                await (set_engine if number in node.runners else start_runner)(node, job, row)
+        case StartEngine():
+            await start_engine(node, command)
+        case CloseEngine(engine, why):
+            node.engines[engine].closed = why
         case UnloadEngine(engine, why):
-            await unload(node, node.engines[engine], why)
-        case Wait(job, reason, detail):
-            row_now = jobs[job]
-            if row_now.state == "queued" and (row_now.reason, row_now.detail) != (reason, detail):
-                async with node.store.write() as db:
-                    await update_job(db, job, reason=reason, detail=detail)
+            await engines.unload(node, node.engines[engine], why)
+        case Wait():
+            return
+
+
+async def start_engine(node: Node, command: StartEngine) -> None:
+    """Give an engine its lease, if its kind still may start one. One that is started to help others has their file."""
+    job = await get_job(node.store, command.job) if command.job else None
+    twin = next((handle.row for handle in node.engines.values() if handle.serves == command.serves), None)
+    if job is not None:
+        back_off = node.back_off.get(command.serves, BackOff())
+        if back_off.failures > node.config.settings.max_restarts:
+            await engine_keeps_failing(node, command.serves, job)
+        elif await weights_are_the_same(node, job):
+            await reserve(node, command, job.model, job.weights_path)
+    elif twin is not None and await engines.still_those_weights(node, twin.weights_path, twin.weights_sha256):
+        await reserve(node, command, twin.model, twin.weights_path)
+
+
+async def explain(node: Node, waits: list[Wait]) -> None:
+    """Keep why jobs wait, in one transaction, where it is another reason than before."""
+    told = node.queue.told
+    new = [w for w in waits if w.job in node.queue.jobs and told.get(w.job) != (w.reason, w.detail)]
+    if new:
+        async with node.store.write() as db:
+            await explain_jobs(db, [(w.reason, w.detail, w.job) for w in new])
+        told.update({w.job: (w.reason, w.detail) for w in new})
 
 
 async def weights_are_the_same(node: Node, job: JobRow) -> bool:
@@ -172,12 +173,8 @@ async def weights_are_the_same(node: Node, job: JobRow) -> bool:
     if await engines.still_those_weights(node, job.weights_path, job.weights_sha256):
         return True
     detail = f"{job.weights_path} is not the file the job was dispatched with; dispatch again"
-    if job.state == "queued":
-        async with node.change() as change:
-            await change.move(job, "hold", reason="weights-missing", detail=detail)
-    elif job.id in node.runners:
-        node.hold_when_ended[job.id] = ("weights-missing", detail)
-        node.folder(job.id).write_desired("stop")
+    if job.id in node.runners or job.state == "queued":
+        await put_aside(node, job, "hold", "weights-missing", detail)
     return False
 
 
@@ -185,8 +182,7 @@ async def engine_keeps_failing(node: Node, serves: EngineKind, job: JobRow) -> N
     """Give up on a job whose engine does not stay up; other jobs go on."""
     detail = f"its engine ended {node.back_off[serves].failures} times in a row; see `rwkvctl logs` of the engine"
     if job.id in node.runners:
-        node.hold_when_ended[job.id] = ("does-not-load", detail)
-        node.folder(job.id).write_desired("stop")
+        await put_aside(node, job, "hold", "does-not-load", detail)
     elif job.state == "queued":
         async with node.change() as change:
             await change.move(job, "fail", detail=detail)

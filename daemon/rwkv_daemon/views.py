@@ -1,14 +1,14 @@
 """Rows of the store, and handles in memory, as the messages a client sees."""
 
 import json
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
-from rwkv_daemon import jobview
+from rwkv_daemon import jobview, pressing
 from rwkv_daemon.node import EngineHandle, Node
-from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.samples import score_of, stages_of
+from rwkv_daemon.store import JobRow, Row
+from rwkv_daemon.store.samples import scores_of, stages_of
 from rwkvctl.protocol.messages import (
     EngineView,
     JobView,
@@ -23,10 +23,25 @@ score_decoder = msgspec.json.Decoder(ScoreView)
 
 async def job_view(node: Node, job: JobRow, *, with_score: bool = False) -> JobView:
     """A job with what this daemon sees of its speed, and its score."""
+    return (await job_views(node, [job], with_score=with_score))[0]
+
+
+async def job_views(node: Node, jobs: Sequence[JobRow], *, with_score: bool = False) -> tuple[JobView, ...]:
+    """The same of many, in their order."""
+    stored = await scores_of(node.store, [job.id for job in jobs if with_score and job.state == "done"])
+    scores = {number: score_decoder.decode(view) for number, view in stored.items()}
+    return tuple(
+        jobview.job_view(
+            job, rate=rate_of(node, job), score=scores.get(job.id), detail=pressing.still_running(node, job)
+        )
+        for job in jobs
+    )
+
+
+def rate_of(node: Node, job: JobRow) -> float | None:
+    """Samples a second of a job that runs."""
     handle = node.runners.get(job.id)
-    stored = await score_of(node.store, job.id) if with_score and job.state == "done" else None
-    score = score_decoder.decode(stored) if stored else None
-    return jobview.job_view(job, rate=handle.rate(job.done) if handle else None, score=score)
+    return handle.rate(job.done) if handle else None
 
 
 def engine_view(node: Node, handle: EngineHandle) -> EngineView:
@@ -54,16 +69,25 @@ def engine_view(node: Node, handle: EngineHandle) -> EngineView:
 
 def lease_views(node: Node) -> tuple[LeaseView, ...]:
     """Leases with the engine that holds each."""
-    holders = {handle.row.lease: handle.row.name for handle in node.engines.values()}
+    holders: dict[str, str] = {}
+    for handle in node.engines.values():
+        holders[handle.row.lease] = " ".join(filter(None, [holders.get(handle.row.lease), handle.row.name]))
     return tuple(
-        msgspec.structs.replace(lease, engine=holders[lease.id], use="leased") if lease.id in holders else lease
+        msgspec.structs.replace(lease, engine=holders[lease.id], use="leased" if lease.use == "free" else lease.use)
+        if lease.id in holders
+        else lease
         for lease in node.leases or []
     )
 
 
-async def sample_view(node: Node, job: JobRow, row: Any, stage_names: list[str]) -> SampleView:
-    """A sample with what was asked and answered in each stage."""
-    stages = await stages_of(node.store, job.id, row["row"], row["repeat"])
+async def sample_views(node: Node, job: JobRow, rows: Sequence[Row], stage_names: list[str]) -> tuple[SampleView, ...]:
+    """Samples with what was asked and answered in each stage."""
+    stages = await stages_of(node.store, job.id, [(row["row"], row["repeat"]) for row in rows])
+    return tuple(sample_view(row, stages[row["row"], row["repeat"]], stage_names) for row in rows)
+
+
+def sample_view(row: Row, stages: Sequence[Row], stage_names: list[str]) -> SampleView:
+    """One of them."""
     return SampleView(
         number=row["number"],
         row=row["row"],

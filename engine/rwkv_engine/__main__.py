@@ -2,7 +2,7 @@
 
 The socket appears once the model is loaded. Exit codes: 0 after SIGTERM or SIGINT, 1 for an environment that does not
 serve (the socket is taken, the device is missing, the engine's thread died), 2 for wrong flags, 3 for a checkpoint that
-does not load; the reason is one sentence on stderr.
+does not load, 4 for a device without the memory for it; the reason is one sentence on stderr.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 try:
-    from rwkv_engine.serve import DOES_NOT_LOAD, NO_SERVICE, Options, ServeError, default_numerics, device_of, serve
+    from rwkv_engine.serve import DOES_NOT_LOAD, Options, ServeError, default_numerics, device_of, serve
 except ModuleNotFoundError as error:
     sys.exit(f"rwkvctl engine: {error.name} is not installed; pip install 'rwkvctl[engine]'")
 from rwkv_engine.errors import OutOfMemory, VocabularyError
@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
         return _verify(**flags) if verb == "verify" else serve(Options(**flags))
     except ServeError as error:
         sys.stderr.write(f"{error}\n")
-        return DOES_NOT_LOAD if error.checkpoint else NO_SERVICE
+        return error.code
 
 
 def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, threads: int) -> int:
@@ -53,7 +53,7 @@ def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, t
     try:
         return verify(model, numerics or default_numerics(where), where, largest)
     except (CheckpointError, VocabularyError, OutOfMemory) as error:
-        raise ServeError(str(error), checkpoint=True) from error
+        raise ServeError(str(error), DOES_NOT_LOAD) from error
 
 
 def _verify_flags(verb: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from rwkv_engine.errors import EngineError
-from rwkvctl.httpd import bind_tcp
+from rwkvctl.sockets import bind_tcp
 
 
 class DoorError(EngineError):

@@ -107,6 +107,11 @@ class Scheduler:
         return len(self._waiting)
 
     @property
+    def slots(self) -> int:
+        """Sequences it runs at once: fewer than it began with after running out of memory."""
+        return len(self._free) + len(self.running)
+
+    @property
     def idle(self) -> bool:
         return not (self.running or self._waiting or self._endings)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import faulthandler
 import os
 import signal
 import socket
@@ -25,21 +26,22 @@ from rwkv_engine.server import Service
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_weights import checkpoint, shelf
 from rwkv_weights.schema import Dims
-from rwkvctl.httpd import Server, SocketInUseError, bind_unix
+from rwkvctl.httpd import Server
 from rwkvctl.protocol.engine import EngineHealth
 from rwkvctl.protocol.numerics import Numerics
+from rwkvctl.sockets import SocketInUseError, bind_unix
 
-NO_SERVICE, DOES_NOT_LOAD = 1, 3
+NO_SERVICE, DOES_NOT_LOAD, OUT_OF_MEMORY = 1, 3, 4
 SWITCH_S = 0.0005  # the engine's thread must not wait for the server's after each step; the default is ten times it
 REQUESTS_AT_ONCE = 128  # at least: clients that send one prompt a request must be able to fill every slot
 
 
 class ServeError(Exception):
-    """The engine cannot serve; `checkpoint` says that the checkpoint is why."""
+    """The engine cannot serve; `code` is what the process exits with."""
 
-    def __init__(self, sentence: str, *, checkpoint: bool = False) -> None:
+    def __init__(self, sentence: str, code: int = NO_SERVICE) -> None:
         super().__init__(sentence)
-        self.checkpoint = checkpoint
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Options:
 
 def serve(options: Options) -> int:
     """Load, then serve until SIGTERM or SIGINT: 0. Raises ServeError."""
+    faulthandler.register(signal.SIGUSR1)  # a supervisor asks where an engine stands that has stopped
     torch.set_num_threads(options.threads)
     try:
         api_key = key_in(options.api_key_file) if options.api_key_file else ""
@@ -94,14 +97,16 @@ def load(options: Options, api_key: str = "") -> Service:
     began_s = time.monotonic()
     device = device_of(options.device)
     numerics = options.numerics or default_numerics(device)
+    if device.type == "cuda" and options.memory_bytes:
+        keep_within(device, options.memory_bytes)
     try:
         found = checkpoint.load(options.model)
         tokenizer = for_vocabulary(found.dims.vocabulary)
         made = parts(found, numerics, device, slots=options.slots, lease_bytes=options.memory_bytes)
     except (checkpoint.CheckpointError, VocabularyError) as error:
-        raise ServeError(str(error), checkpoint=True) from error
-    except OutOfMemory as error:
-        raise ServeError(f"{options.model.name} does not fit {device}: {error}") from error
+        raise ServeError(str(error), DOES_NOT_LOAD) from error
+    except (OutOfMemory, torch.OutOfMemoryError) as error:
+        raise ServeError(f"{options.model.name} does not fit {device}: {error}", OUT_OF_MEMORY) from error
     if device.type == "cuda":
         sys.setswitchinterval(SWITCH_S)
     queue = options.queue or max(1024, 16 * made.limits.slots)
@@ -132,6 +137,20 @@ def device_of(name: str) -> torch.device:
     return device
 
 
+def keep_within(device: torch.device, memory_bytes: int) -> None:
+    """Let this process take no more of the GPU than that: on a shared one the rest is somebody else's."""
+    total = torch.cuda.get_device_properties(device).total_memory
+    torch.cuda.set_per_process_memory_fraction(min(1.0, memory_bytes / total), device)
+
+
+def device_id(device: torch.device) -> str:
+    """The UUID of a GPU as NVML spells it: what its supervisor compares with the lease."""
+    if device.type != "cuda":
+        return ""
+    found = str(torch.cuda.get_device_properties(device).uuid)
+    return found if found.startswith(("GPU-", "MIG-")) else f"GPU-{found}"
+
+
 def health_of(options: Options, dims: Dims, numerics: Numerics, device: torch.device) -> EngineHealth:
     """What this process answers about itself."""
     return EngineHealth(
@@ -145,6 +164,7 @@ def health_of(options: Options, dims: Dims, numerics: Numerics, device: torch.de
         torch_version=str(torch.__version__),
         vocabulary=dims.vocabulary,
         pid=os.getpid(),
+        device_id=device_id(device),
     )
 
 

@@ -124,7 +124,7 @@ class Service:
         now_s = time.monotonic()
         prefill, decode = self.engine.rates.per_second(now_s, counters.prefill_tokens, counters.decode_tokens)
         return EngineStats(
-            slots=scheduler.limits.slots,
+            slots=scheduler.slots,
             running=len(scheduler.running),
             waiting=self.engine.waiting,
             room=self.engine.room,

@@ -1,8 +1,8 @@
 """`rwkvctl regrade`."""
 
 from rwkvctl import views
-from rwkvctl.commands.stop import outcome
 from rwkvctl.context import Context
+from rwkvctl.operationviews import outcome
 from rwkvctl.parsing import UsageError
 from rwkvctl.verbs import verb
 

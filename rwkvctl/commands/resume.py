@@ -1,27 +1,44 @@
 """`rwkvctl resume`."""
 
-from rwkvctl import views
-from rwkvctl.commands.stop import outcome
+from rwkvctl import operationviews, views
+from rwkvctl.confirming import named
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
 from rwkvctl.verbs import verb
 
 
 @verb
-def resume(context: Context, jobs: list[str] = [], *, session_id: str = "", all_: bool = False) -> int:  # noqa: B006
-    """Let stopped, failed and held jobs go on where they stand; nothing is generated twice.
+def resume(
+    context: Context, jobs: list[str] = [], *, session_id: str = "", all_: bool = False,  # noqa: B006
+    model: str = "", group: str = "", queue: bool = False,
+) -> int:  # fmt: skip
+    """Let jobs go on where they stand; nothing is generated twice.
 
-    jobs: ids of jobs
+    Named jobs, a session's, or all: those that are stopped, paused, failed, or
+    held for something that is there again. What `rwkvctl hold` holds needs
+    `rwkvctl release`. --model, --group and --queue lift what `rwkvctl pause`
+    began with the same flag.
+
+    jobs: ids of jobs; `-` takes them from standard input
     session_id: every such job of this session
     all_: every such job
+    model: lift the pause of this model
+    group: lift the pause of this group
+    queue: lift the pause of the queue
 
     $ rwkvctl resume j12
-    $ rwkvctl resume --session-id s3
+    $ rwkvctl resume --queue
     """
-    if bool(jobs) + bool(session_id) + all_ != 1:
+    wide = bool(model) + bool(group) + queue
+    if bool(jobs) + bool(session_id) + all_ + wide != 1:
         raise UsageError(
-            "rwkvctl resume: name jobs, or one of --session-id and --all; see `rwkvctl jobs --state stopped`."
+            "rwkvctl resume: name jobs, or one of --session-id, --all, --model, --group and --queue; "
+            "see `rwkvctl jobs --state stopped`."
         )
-    answer = context.change("/v1/resume", {"jobs": jobs, "session": session_id, "all": all_})
+    if wide:
+        answer = context.change("/v1/pause", {"model": model, "group": group, "queue": queue, "off": True})
+        operationviews.show_paused(context, answer)
+        return operationviews.outcome(answer.value.get("items", ()))
+    answer = context.change("/v1/resume", {"jobs": named(jobs), "session": session_id, "all": all_})
     context.show(answer, views.changed(answer.value["items"]))
-    return outcome(answer.value["items"])
+    return operationviews.outcome(answer.value["items"])

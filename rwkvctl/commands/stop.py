@@ -1,42 +1,72 @@
 """`rwkvctl stop`."""
 
+import time
 from typing import Final
 
-from rwkvctl import views
-from rwkvctl.client import Record
+from rwkvctl import operationviews, views
+from rwkvctl.client import Answer, Record
+from rwkvctl.confirming import confirm, named
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
-from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
 
-LONGEST_STOP_S: Final = 120.0
-"""The ladder of a stop (ask, SIGTERM, SIGKILL) takes 50 s at most with the default settings."""
+ANSWER_S: Final = 60.0
+LOOK_S: Final = 0.5
 
 
 @verb
-def stop(context: Context, jobs: list[str] = [], *, all_: bool = False) -> int:  # noqa: B006 - read by the registry
-    """Stop jobs; answers when they have stopped, or says that they are stopping. What is done stays done.
+def stop(
+    context: Context, jobs: list[str] = [], *, model: str = "", session_id: str = "", all_: bool = False,  # noqa: B006
+    yes: bool = False, timeout: float = 180.0,
+) -> int:  # fmt: skip
+    """Stop jobs; answers when nothing of them runs any more, or says what does.
 
-    A stopped job goes on with `rwkvctl resume`. Stopping a job that is over changes nothing and is no error.
+    A runner is asked first, then gets SIGTERM, then SIGKILL; what even that
+    does not end is shown as stuck, never as stopped. What is done stays done,
+    and a stopped job goes on with `rwkvctl resume`. Stopping a job that is
+    over changes nothing and is no error. Many jobs at once are asked about
+    first, or need --yes.
 
-    jobs: ids of jobs, as `rwkvctl jobs` shows them
+    Exit code 6: something still runs; the daemon goes on to end it.
+
+    jobs: ids of jobs, as `rwkvctl jobs` shows them; `-` takes them from standard input
+    model: every job of this model that is not over
+    session_id: every job of this session that is not over
     all_: every job that is not over
+    yes: do not ask
+    timeout: seconds to wait for runners to end
 
     $ rwkvctl stop j12 j13
-    $ rwkvctl stop --all
+    $ rwkvctl stop --model rwkv7-g1d-0.4b-20260210 --yes
     """
-    if bool(jobs) == all_:
-        raise UsageError("rwkvctl stop: name jobs, or say --all; see `rwkvctl jobs`.")
-    answer = context.change("/v1/stop", {"jobs": jobs, "all": all_}, LONGEST_STOP_S)
-    context.show(answer, views.changed(answer.value["items"]))
-    return outcome(answer.value["items"])
+    wide = bool(model) + bool(session_id) + all_
+    if bool(jobs) + wide != 1:
+        raise UsageError("rwkvctl stop: name jobs, or one of --model, --session-id and --all; see `rwkvctl jobs`.")
+    if wide:
+        which = f"of {model}" if model else f"of session {session_id}" if session_id else "that is not over"
+        confirm(context, f"Stop every job {which} on {context.config.home}?", yes=yes)
+    body = {"jobs": named(jobs), "model": model, "session": session_id, "all": all_}
+    answer = context.change("/v1/stop", body, ANSWER_S)
+    items = until_ended(context, answer.value["items"], time.monotonic() + timeout)
+    context.show(Answer(answer.raw, answer.value | {"items": items}), views.changed(items))
+    return operationviews.outcome(items)
 
 
-def outcome(items: list[Record]) -> int:
-    """0 if all went well, 1 or 4 if none did, 8 if some did."""
-    wrong = [item for item in items if item.get("error")]
-    if not wrong:
-        return Exit.OK
-    if len(wrong) < len(items):
-        return Exit.PARTLY
-    return Exit.NOT_FOUND if all(not item["state"] for item in wrong) else Exit.FAILED
+def until_ended(context: Context, items: list[Record], deadline: float) -> list[Record]:
+    """The same when what still ran has ended, or as it is at the deadline; each step of the daemon is said."""
+    told: dict[str, str] = {}
+    while time.monotonic() < deadline and any(item.get("still") for item in items):
+        for item in items:
+            if item.get("still") and told.get(item["job"]) != item["still"]:
+                told[item["job"]] = item["still"]
+                context.say(f"{item['job']}: {item['still']}")
+        time.sleep(LOOK_S)
+        items = [again(context, item) if item.get("still") else item for item in items]
+    return items
+
+
+def again(context: Context, item: Record) -> Record:
+    """What has become of a job that was still running."""
+    job = context.client.get(f"/v1/jobs/{item['job']}").value["item"]
+    still = job.get("detail", "") or "its runner still runs"
+    return item | {"state": job["state"], "still": still if job["state"] == "stopping" else ""}

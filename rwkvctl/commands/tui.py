@@ -16,5 +16,6 @@ def tui(context: Context) -> int:
         raise UsageError("rwkvctl tui: the console needs a terminal; in a script use `rwkvctl status --json`.")
     from rwkvctl.tui.app import Console  # Textual costs 200 ms that no other verb should pay
 
-    Console(context.config.socket).run()
+    context.client.vouch()
+    Console(context.client.remote or context.config.socket).run()
     return Exit.OK

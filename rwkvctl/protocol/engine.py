@@ -177,7 +177,8 @@ class Scored(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EngineHealth(Struct, frozen=True, kw_only=True):
-    """`GET /v1/health`: answered once the model is loaded. `attempt` is the marker the process was started with."""
+    """`GET /v1/health`: answered once the model is loaded. `attempt` is the marker the process was started with;
+    `device_id` the UUID of the GPU it computes on, empty on the CPU."""
 
     ok: bool
     model: str
@@ -189,10 +190,12 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
     torch_version: str
     vocabulary: int
     pid: int
+    device_id: str = ""
 
 
 class EngineStats(Struct, frozen=True, kw_only=True):
-    """`GET /v1/stats`. Rates are over the last seconds; `room` says how many more items the queue wants now.
+    """`GET /v1/stats`. Rates are over the last seconds; `room` says how many more items the queue wants now; `slots`
+    are the sequences it runs at once by now.
 
     `cached_tokens`: prompt tokens that needed no prefill. `cache_bytes`, `cache_host_bytes`: saved states on the device
     and in the host's memory, to which `spills` of them have moved. `shrunk`: times the engine ran out of memory and

@@ -9,6 +9,52 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from rwkvctl.protocol.audit import AuditReply, AuditRequest, AuditView
+from rwkvctl.protocol.gpus import (
+    ChangedGpu,
+    GpuChange,
+    GpuHistoryReply,
+    GpuHistoryRequest,
+    GpuHolderView,
+    GpuProbe,
+    GpusChangedReply,
+    GpusReply,
+    GpusRequest,
+    GpuTrack,
+    GpuView,
+)
+from rwkvctl.protocol.notify import NotifyReply, NotifyRequest, NotifyTest, NotifyTestReply, NotifyView, TriedView
+from rwkvctl.protocol.operation import (
+    DrainRequest,
+    HoldRequest,
+    PauseRequest,
+    PausesReply,
+    PauseView,
+    PriorityRequest,
+    ReleaseRequest,
+)
+from rwkvctl.protocol.record import JobLogReply, JobLogRequest, JobLogView, ReproReply, ReproRequest
+from rwkvctl.protocol.replies import (
+    BenchmarksReply,
+    ChangedReply,
+    CompareReply,
+    DispatchReply,
+    ErrorReply,
+    ImportReply,
+    InfoReply,
+    JobReply,
+    JobsReply,
+    JudgeReply,
+    ModelsReply,
+    PlanReply,
+    PromotionReply,
+    Reply,
+    ReviewReply,
+    SamplesReply,
+    ScoresReply,
+    SearchReply,
+    StatusReply,
+)
 from rwkvctl.protocol.requests import (
     BenchmarksRequest,
     CompareRequest,
@@ -37,6 +83,7 @@ from rwkvctl.protocol.requests import (
     StatusRequest,
     StopRequest,
 )
+from rwkvctl.protocol.service import FamilyView, Figure, MetricsReply, MetricsRequest, ReloadReply, ReloadRequest
 from rwkvctl.protocol.views import (
     BenchmarkView,
     ChangedJob,
@@ -56,14 +103,27 @@ from rwkvctl.protocol.views import (
     ScoreView,
     StageView,
 )
+from rwkvctl.protocol.zombies import (
+    ReapedView,
+    ReapReply,
+    ReapRequest,
+    RuleView,
+    ZombiesReply,
+    ZombiesRequest,
+    ZombieView,
+)
 
 __all__ = [
     "PROTOCOL",
     "ROUTES",
     "AnyReply",
+    "AuditReply",
+    "AuditRequest",
+    "AuditView",
     "BenchmarkView",
     "BenchmarksReply",
     "BenchmarksRequest",
+    "ChangedGpu",
     "ChangedJob",
     "ChangedReply",
     "CompareReply",
@@ -71,17 +131,34 @@ __all__ = [
     "ComparisonView",
     "DispatchReply",
     "DispatchRequest",
+    "DrainRequest",
     "EngineView",
     "ErrorReply",
     "Event",
     "EventsRequest",
+    "FamilyView",
+    "Figure",
     "FindingView",
     "FlipView",
+    "GpuChange",
+    "GpuHistoryReply",
+    "GpuHistoryRequest",
+    "GpuHolderView",
+    "GpuProbe",
+    "GpuTrack",
+    "GpuView",
+    "GpusChangedReply",
+    "GpusReply",
+    "GpusRequest",
+    "HoldRequest",
     "ImportReply",
     "ImportRequest",
     "ImportedView",
     "InfoReply",
     "InfoRequest",
+    "JobLogReply",
+    "JobLogRequest",
+    "JobLogView",
     "JobReply",
     "JobRequest",
     "JobView",
@@ -95,23 +172,43 @@ __all__ = [
     "LogChunk",
     "LogsRequest",
     "MetricView",
+    "MetricsReply",
+    "MetricsRequest",
     "ModelSelect",
     "ModelView",
     "ModelsReply",
     "ModelsRequest",
     "NamedCheckpoint",
+    "NotifyReply",
+    "NotifyRequest",
+    "NotifyTest",
+    "NotifyTestReply",
+    "NotifyView",
+    "PauseRequest",
+    "PauseView",
+    "PausesReply",
     "PlanReply",
     "PlanRequest",
     "PlanRow",
     "PointView",
+    "PriorityRequest",
     "PromotionReply",
+    "ReapReply",
+    "ReapRequest",
+    "ReapedView",
     "RegradeRequest",
+    "ReleaseRequest",
+    "ReloadReply",
+    "ReloadRequest",
     "Reply",
+    "ReproReply",
+    "ReproRequest",
     "Request",
     "ResumeRequest",
     "ReviewMark",
     "ReviewReply",
     "ReviewRequest",
+    "RuleView",
     "SampleView",
     "SamplesReply",
     "SamplesRequest",
@@ -127,6 +224,10 @@ __all__ = [
     "StatusRequest",
     "StopRequest",
     "Stream",
+    "TriedView",
+    "ZombieView",
+    "ZombiesReply",
+    "ZombiesRequest",
     "event_decoder",
     "log_decoder",
     "reply_decoder",
@@ -136,182 +237,15 @@ PROTOCOL: Final = 1
 """Version of the wire protocol, sent in the `rwkvctl-protocol` header of every request and response."""
 
 
-class Reply(Struct, frozen=True, kw_only=True, tag_field="schema"):
-    """What every reply carries besides its own fields; `schema` is written first."""
-
-    as_of: str = ""
-    node: str = ""
-
-
-class InfoReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.info/1"):
-    """Who answers, and which protocol versions it speaks."""
-
-    version: str
-    api_min: int
-    api_max: int
-    pid: int
-    home: str
-    started: str
-
-
-class ErrorReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.error/1"):
-    """A refusal (RFC 9457 in spirit): a stable code, one sentence, and what to do. `exit_code` is the CLI's."""
-
-    code: str
-    detail: str
-    hint: str = ""
-    status: int = 400
-    exit_code: int = 1
-
-
-class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
-    """The Overview: what holds what, what runs, what waits and why."""
-
-    version: str
-    uptime_s: float
-    counts: dict[str, int]
-    leases: tuple[LeaseView, ...]
-    engines: tuple[EngineView, ...]
-    running: tuple[JobView, ...]
-    waiting: tuple[JobView, ...]
-    recent: tuple[JobView, ...] = ()
-    disk_free_bytes: int = 0
-    last_event: int = 0
-    notes: tuple[str, ...] = ()
-
-
-class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
-    """A plan in dispatch order. `hash` covers (generation key, action, reason) of every row."""
-
-    hash: str
-    rows: tuple[PlanRow, ...]
-    counts: dict[str, int]
-    computed_ms: float
-    models: int
-    benchmarks: int
-    notes: tuple[str, ...] = ()
-
-
-class DispatchReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.dispatch/1"):
-    """The jobs a dispatch queued, and what it left alone. `repeated`: this request id was answered before."""
-
-    session: str
-    jobs: tuple[str, ...]
-    plan: PlanReply
-    repeated: bool = False
-
-
-class JobsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.jobs/1"):
-    """One page of jobs; `next` is the cursor of the page after it, 0 at the end."""
-
-    items: tuple[JobView, ...]
-    counts: dict[str, int]
-    next: int = 0
-
-
-class JobReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.job/1"):
-    """One job."""
-
-    item: JobView
-
-
-class ChangedReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.changed/1"):
-    """The jobs a `stop` or `resume` named."""
-
-    items: tuple[ChangedJob, ...]
-
-
-class SamplesReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.samples/1"):
-    """One page of samples; `next` is the cursor of the page after it, -1 at the end."""
-
-    items: tuple[SampleView, ...]
-    next: int = -1
-
-
-class ScoresReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.scores/1"):
-    """Scores, newest first."""
-
-    items: tuple[ScoreView, ...]
-
-
-class ModelsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.models/1"):
-    """Every model the planner sees."""
-
-    items: tuple[ModelView, ...]
-
-
-class BenchmarksReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.benchmarks/1"):
-    """The catalogue."""
-
-    items: tuple[BenchmarkView, ...]
-
-
-class CompareReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.compare/1"):
-    """Two sides compared. Unlike metrics are never averaged: `counts` says how many benchmarks got which verdict.
-    `only_a` and `only_b` name benchmarks (`NAME KIND`) of which only one side has a score."""
-
-    a: str
-    b: str
-    alpha: float
-    items: tuple[ComparisonView, ...]
-    counts: dict[str, int]
-    only_a: tuple[str, ...] = ()
-    only_b: tuple[str, ...] = ()
-
-
-class ImportReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.import/1"):
-    """What an import found. `ignored` counts files that hold no results."""
-
-    path: str
-    dry_run: bool
-    items: tuple[ImportedView, ...]
-    counts: dict[str, int]
-    session: str = ""
-    ignored: int = 0
-
-
-class JudgeReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.judge/1"):
-    """The judge and the checker; none where none is configured. `calibrations`: how far each rule's judge can be
-    trusted, as sentences."""
-
-    judges: tuple[JudgeView, ...]
-    calibrations: tuple[str, ...] = ()
-
-
-class ReviewReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.review/1"):
-    """One page of findings; `next` is the cursor of the page after it, -1 at the end."""
-
-    items: tuple[FindingView, ...]
-    next: int = -1
-
-
-class SearchReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.search/1"):
-    """The points of a search, best first."""
-
-    job: str
-    points: tuple[PointView, ...]
-
-
-class PromotionReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.promotion/1"):
-    """The point that searches share as their best, and the session that measures it, if one was asked for."""
-
-    model: str
-    settings: dict[str, str]
-    objective: float
-    searches: tuple[str, ...]
-    benchmarks: tuple[str, ...]
-    kinds: tuple[str, ...] = ()
-    session: str = ""
-    jobs: tuple[str, ...] = ()
-
-
 class LogChunk(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A piece of a log. `offset` is the byte after it in its attempt's file: where a reader goes on."""
+    """A piece of a log. `offset` is the byte after it in its attempt's file: where a reader goes on. `at`: when it was
+    written, to the second, where that was asked for."""
 
     source: str
     text: str
     attempt: int = 0
     offset: int = 0
+    at: str = ""
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -333,6 +267,10 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 Request = (
     InfoRequest
+    | GpusRequest
+    | GpuHistoryRequest
+    | GpuChange
+    | GpuProbe
     | StatusRequest
     | PlanRequest
     | DispatchRequest
@@ -340,6 +278,11 @@ Request = (
     | JobRequest
     | StopRequest
     | ResumeRequest
+    | PauseRequest
+    | DrainRequest
+    | HoldRequest
+    | ReleaseRequest
+    | PriorityRequest
     | RegradeRequest
     | SamplesRequest
     | ScoresRequest
@@ -353,10 +296,22 @@ Request = (
     | SearchSelect
     | CompareRequest
     | ImportRequest
+    | ZombiesRequest
+    | ReapRequest
+    | AuditRequest
+    | NotifyRequest
+    | NotifyTest
+    | ReloadRequest
+    | MetricsRequest
+    | JobLogRequest
+    | ReproRequest
 )
 Stream = LogsRequest | EventsRequest
 AnyReply = (
     InfoReply
+    | GpusReply
+    | GpuHistoryReply
+    | GpusChangedReply
     | ErrorReply
     | StatusReply
     | PlanReply
@@ -364,6 +319,7 @@ AnyReply = (
     | JobsReply
     | JobReply
     | ChangedReply
+    | PausesReply
     | SamplesReply
     | ScoresReply
     | ModelsReply
@@ -374,6 +330,15 @@ AnyReply = (
     | PromotionReply
     | CompareReply
     | ImportReply
+    | ZombiesReply
+    | ReapReply
+    | AuditReply
+    | NotifyReply
+    | NotifyTestReply
+    | ReloadReply
+    | MetricsReply
+    | JobLogReply
+    | ReproReply
 )
 
 ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
@@ -385,6 +350,11 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     JobRequest: ("GET", "/v1/jobs/{job}"),
     StopRequest: ("POST", "/v1/stop"),
     ResumeRequest: ("POST", "/v1/resume"),
+    PauseRequest: ("POST", "/v1/pause"),
+    DrainRequest: ("POST", "/v1/drain"),
+    HoldRequest: ("POST", "/v1/hold"),
+    ReleaseRequest: ("POST", "/v1/release"),
+    PriorityRequest: ("POST", "/v1/priority"),
     RegradeRequest: ("POST", "/v1/regrade"),
     SamplesRequest: ("GET", "/v1/jobs/{job}/samples"),
     ScoresRequest: ("GET", "/v1/scores"),
@@ -392,12 +362,25 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     BenchmarksRequest: ("GET", "/v1/benchmarks"),
     CompareRequest: ("POST", "/v1/compare"),
     ImportRequest: ("POST", "/v1/import"),
+    ZombiesRequest: ("GET", "/v1/zombies"),
+    ReapRequest: ("POST", "/v1/reap"),
+    AuditRequest: ("GET", "/v1/audit"),
+    NotifyRequest: ("GET", "/v1/notify"),
+    NotifyTest: ("POST", "/v1/notify/test"),
+    ReloadRequest: ("POST", "/v1/reload"),
+    MetricsRequest: ("GET", "/v1/metrics"),
+    JobLogRequest: ("GET", "/v1/job-log"),
+    ReproRequest: ("GET", "/v1/jobs/{job}/repro"),
     JudgeRequest: ("GET", "/v1/judge"),
     JudgeRetry: ("POST", "/v1/judge/retry"),
     ReviewRequest: ("GET", "/v1/review"),
     ReviewMark: ("POST", "/v1/review"),
     SearchRequest: ("GET", "/v1/search"),
     SearchSelect: ("POST", "/v1/search/select"),
+    GpusRequest: ("GET", "/v1/gpus"),
+    GpuHistoryRequest: ("GET", "/v1/gpus/history"),
+    GpuChange: ("POST", "/v1/gpus"),
+    GpuProbe: ("POST", "/v1/gpus/probe"),
     LogsRequest: ("GET", "/v1/logs/{target}"),
     EventsRequest: ("GET", "/v1/events"),
 }

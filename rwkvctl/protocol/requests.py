@@ -19,6 +19,7 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `checkpoints`, where there are any, are the models to choose from instead of those under the weights folder.
     `settings` holds `--set name=value` pairs; they and `limit`, `seed` and `numerics` are part of the generation key.
+    `group`: of its jobs only so many run at once as the configuration's table [groups] says.
     """
 
     models: tuple[str, ...] = ()
@@ -43,6 +44,7 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     priority: int = 0
     run_log_dir: str = ""
     disable_checker: bool = False
+    group: str = ""
 
 
 class InfoRequest(Struct, frozen=True):
@@ -87,19 +89,23 @@ class JobRequest(Struct, frozen=True, kw_only=True):
 
 
 class StopRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`POST /v1/stop`: named jobs, or all that are not finished."""
+    """`POST /v1/stop`: named jobs, or all that are not finished: of a model, of a session, or of the node."""
 
     jobs: tuple[str, ...] = ()
+    model: str = ""
+    session: str = ""
     all: bool = False
     request_id: str = ""
 
 
 class ResumeRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`POST /v1/resume`: stopped, failed and held jobs go on where they stand: named ones, a session's, or all."""
+    """`POST /v1/resume`: stopped, failed, paused and held jobs go on where they stand: named ones, a session's, or all;
+    with `failed`, only those that failed. What an operator holds is released by `/v1/release`."""
 
     jobs: tuple[str, ...] = ()
     session: str = ""
     all: bool = False
+    failed: bool = False
     request_id: str = ""
 
 
@@ -185,8 +191,8 @@ class BenchmarksRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class LogsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/logs/{target}`: an NDJSON stream of LogChunk for a job (j12), an engine (e3) or `daemon`.
 
-    Starts `tail` lines before the end, or at byte `offset` of attempt `attempt`; with `follow` it goes on until the job
-    ends or the client hangs up.
+    Starts `tail` lines before the end, at what was written from the moment `since` on, or at byte `offset` of attempt
+    `attempt`; with `follow` it goes on until the job ends or the client hangs up, with an empty piece now and then.
     """
 
     target: str
@@ -194,13 +200,17 @@ class LogsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int = 0
     offset: int = -1
     follow: bool = False
+    since: str = ""
+    timestamps: bool = False
 
 
 class EventsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/events`: an NDJSON stream of Event. `since`: first the stored events after that number (-1: only new
-    ones), then live ones until the client hangs up (`follow` false: stop after the stored ones)."""
+    ones), or `after` a time (RFC 3339, UTC); then live ones until the client hangs up (`follow` false: stop after the
+    stored ones)."""
 
     since: int = -1
+    after: str = ""
     follow: bool = True
     session: str = ""
 

@@ -24,6 +24,8 @@ Reason = Literal[
     "judge-not-configured",
     "disk-low",
     "waits-for-engine",
+    "group-limit",
+    "paused",
     "retry",
 ]
 
@@ -46,6 +48,8 @@ REASONS: Final[dict[Reason, str]] = {
     "judge-not-configured": "needs a judge, and none is configured",
     "disk-low": "too little disk space to store samples",
     "waits-for-engine": "waits for an engine",
+    "group-limit": "as many jobs of its group run as may",
+    "paused": "the queue, its model or its group is paused: rwkvctl resume",
     "retry": "waits before it is tried again",
 }
 """What each reason means for the operator. `queue`, `status` and the console show the same words."""

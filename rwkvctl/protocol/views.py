@@ -8,12 +8,21 @@ from rwkvctl.protocol.states import Action, EngineState, JobState, Reason
 
 
 class LeaseView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A GPU, or the CPU as `cpu:0`, and what holds it. Telemetry is null where it is not known."""
+    """A GPU, or the CPU as `cpu:0`, and what holds it. Telemetry is null where it is not known.
+
+    `index` is NVML's, for people (`3`, or `3:1` for an instance of a divided card); `id` is the UUID. `why` explains
+    the use and `reason` the condition, in a sentence each. `contended`: somebody else computes beside an engine of
+    ours.
+    """
 
     id: str
+    index: str = ""
     name: str = ""
     use: str = "free"
     condition: str = "ok"
+    why: str = ""
+    reason: str = ""
+    contended: bool = False
     engine: str = ""
     memory_used_bytes: int | None = None
     memory_total_bytes: int | None = None
@@ -102,6 +111,7 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str = ""
     version: int = 1
     priority: int = 0
+    group: str = ""
     done: int = 0
     total: int = 0
     stages_done: int = 0
@@ -109,6 +119,7 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     numerics: str = ""
     engine: str = ""
     attempt: int = 0
+    failure: str = ""
     limit: int | None = None
     weights: str = ""
     generation_key: str = ""
@@ -139,12 +150,14 @@ class PlanRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChangedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What `stop` or `resume` did to one job: its state now, whether that changed, or why not."""
+    """What `stop` or `resume` did to one job: its state now, whether that changed, or why not; and what of it still
+    runs, if it has not ended yet."""
 
     job: str
     state: JobState | Literal[""]
     changed: bool
     error: str = ""
+    still: str = ""
 
 
 class StageView(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,6 +12,7 @@ from textual.theme import Theme
 from rwkvctl.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import ChangedReply, StopRequest
+from rwkvctl.remote import Remote
 from rwkvctl.safe import safe_line
 from rwkvctl.tui import screens
 from rwkvctl.tui.base import ConsoleScreen
@@ -55,7 +56,7 @@ class Console(App[None]):
         Binding("ctrl+p", "command_palette", "Palette", show=False, key_display="^p"),
     ]
 
-    def __init__(self, socket: Path) -> None:
+    def __init__(self, socket: Path | Remote) -> None:
         super().__init__()
         self.link, self.state = Link(socket), ConsoleState()
         self.animation_level = "none"

@@ -1,64 +1,173 @@
-"""What every screen is: a NAME, a KEY that shows it, a TITLE, a health line on top, and a way to draw the state."""
+"""What every screen is: a NAME, a KEY that shows it, a TITLE, widgets, and a way to draw the state into them.
 
-import time
-from collections.abc import Iterable
+A screen is one file in `rwkvctl/tui/screens`, found by itself. It is mounted when it is first shown and stays. All of
+them lie in one frame, so going from one to another paints what differs and nothing else.
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.screen import Screen
+from textual.binding import Binding, BindingType
 from textual.widget import Widget
-from textual.widgets import Footer
 
-from rwkvctl.render import MARKS, duration, size
+from rwkvctl.tui.logview import LogView
 from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.widgets import Lines, Pieces
+from rwkvctl.tui.table import VTable
 
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
 
+Panel = VTable | LogView  # type: ignore[type-arg]
 
-WIDE: Final = 110
+SHORT: Final = 32
+"""Below so many lines, and below `NARROW` columns, a screen is dense: no tabs, no path line, fewer panels."""
+NARROW: Final = 100
 
 
-class ConsoleScreen(Screen[None]):
-    """A screen of the console. Subclasses say what they are, compose `body`, and draw the state in `draw`."""
+class ConsoleScreen(Widget):
+    """A screen of the console. Subclasses say what they are, compose `body`, and draw the state in `draw`.
+
+    It has the class `-dense` on a small terminal. Actions that write go through `console.may_write`.
+    """
 
     NAME: ClassVar[str]
     KEY: ClassVar[str]
     TITLE: ClassVar[str]
-    DEFAULT_CSS = "ConsoleScreen > #health { height: 1; }"
+    DEFAULT_CSS = "ConsoleScreen { height: 1fr; layout: vertical; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "app.focus_next", "Next panel", show=False),
+        Binding("shift+tab", "app.focus_previous", "Panel before", show=False),
+        Binding("slash", "filter", "Filter", show=False, key_display="/"),
+        Binding("ampersand", "search", "Search without hiding", show=False, key_display="&"),
+        Binding("at", "time", "Go to a time", show=False, key_display="@"),
+        Binding("o", "order", "Sort…", show=False),
+        Binding("h", "column(-1)", "Column to the left", show=False),
+        Binding("l", "column(1)", "Column to the right", show=False),
+        Binding("y", "copy", "Copy", show=False),
+        Binding("Y", "copy_command", "Copy as command", show=False, key_display="Y"),
+        Binding("x", "export", "Export…", show=False),
+        Binding("z", "zoom", "Zoom panel", show=False),
+    ]
+
+    about = ""
+    """What is shown: a job's id, a model; empty where the screen is about everything."""
 
     @property
-    def console_app(self) -> "Console":
+    def console(self) -> "Console":
         """The app, by its own type."""
         return self.app  # type: ignore[return-value]
 
     def compose(self) -> ComposeResult:
-        yield Lines(id="health")
         yield from self.body()
-        yield Footer(show_command_palette=False, compact=True)
 
     def body(self) -> Iterable[Widget]:
-        """The widgets between the health line and the keys."""
+        """The widgets between the path and the keys."""
         raise NotImplementedError
 
     def draw(self, state: ConsoleState) -> None:
         """Show the state in the widgets of the body."""
         raise NotImplementedError
 
-    def paint(self, state: ConsoleState) -> None:
-        """Draw health line and body."""
-        self.query_one("#health", Lines).show([health(state, self.TITLE, self.size.width)])
-        self.draw(state)
+    def arrive(self, about: str) -> None:
+        """The screen is in front now, and about this."""
+        self.about = about
 
+    def leave(self) -> None:
+        """Another screen is in front now; what only serves the eye may stop."""
 
-def health(state: ConsoleState, title: str, width: int) -> Pieces:
-    """The top line: who, since when, how many jobs (without words where it is narrow); or why nothing is heard."""
-    name: list[tuple[str, str]] = [(" rwkvctl ", "title"), (f" {state.node or '?'} ", "bold")]
-    if state.problem:
-        return [*name, (f" ✗ daemon gone, retrying: {state.problem}", "bad")]
-    counts = {word: number for word, number in state.counts.items() if number and word in MARKS}
-    words = {word: f" {word}" if width >= WIDE else "" for word in counts}
-    jobs = [(f" {MARKS[word][0]} {counts[word]}{words[word]} ", MARKS[word][1]) for word in sorted(counts)]
-    up = f" ● up {duration(time.time() - state.started)} "
-    return [*name, (up, "ok"), *jobs, (f" disk {size(state.disk_free_bytes)} ", "dim"), (f" {title}", "dim")]
+    def path(self) -> list[str]:
+        """Where we are, for the line above the body; nothing where the tab says it all."""
+        return [self.TITLE]
+
+    def command(self) -> str:
+        """The command line that shows or does the same in a shell."""
+        return f"rwkvctl {self.NAME}"
+
+    @property
+    def panel(self) -> Panel | None:
+        """The list or log that keys act on."""
+        focused = self.screen.focused
+        found = focused if isinstance(focused, (VTable, LogView)) and self in focused.ancestors else None
+        return found or next(iter(self.panels()), None)
+
+    def panels(self) -> Sequence[Panel]:
+        """Lists and logs of this screen that can have the keys."""
+        return [widget for widget in self.query(Widget) if isinstance(widget, (VTable, LogView)) and widget.focusable]
+
+    def action_filter(self) -> None:
+        """Ask what is to be shown; the list follows every letter."""
+        panel = self.panel
+        if panel is not None:
+            self.console.frame.ask("/", panel.filter_text, changed=panel.filter, done=panel.filter)
+
+    def action_search(self) -> None:
+        """Ask what to go to in a log; `n` and `N` go on."""
+        panel = self.panel
+        if isinstance(panel, LogView):
+            self.console.frame.ask("&", panel.search.text if panel.search else "", done=self._search)
+
+    def _search(self, text: str) -> None:
+        panel = self.panel
+        if isinstance(panel, LogView) and not panel.find(text):
+            self.console.say(f"nothing has {text} from here on; N looks the other way", "warn")
+
+    def action_time(self) -> None:
+        """Ask for a time and go there in the log."""
+        if isinstance(self.panel, LogView):
+            self.console.frame.ask("@", "", done=self._go_to_time)
+
+    def _go_to_time(self, text: str) -> None:
+        panel = self.panel
+        if isinstance(panel, LogView) and text and not panel.go_to_time(text):
+            raise ValueError(f"{text}: no line is as late, or that is no time (02:58, 02:58:41)")
+
+    def action_order(self) -> None:
+        """Choose the column to sort by."""
+        if isinstance(self.panel, VTable):
+            self.console.choose_order(self.panel)
+
+    def action_column(self, by: int) -> None:
+        """Move to another column."""
+        if isinstance(self.panel, VTable):
+            self.panel.action_column(by)
+        elif isinstance(self.panel, LogView):
+            self.panel.action_sideways(20 * by)
+
+    def action_copy(self) -> None:
+        """Copy the cell under the cursor, or the line on top."""
+        panel = self.panel
+        if panel is not None:
+            self.console.copy(panel.copied())
+
+    def action_copy_command(self) -> None:
+        """Copy what to type in a shell for the same."""
+        self.console.copy(self.command())
+
+    def action_export(self) -> None:
+        """Ask for a file's name and write there what the list shows."""
+        if isinstance(self.panel, VTable):
+            self.console.ask_export(self.panel)
+
+    def action_zoom(self) -> None:
+        """Give the whole body to the panel that has the keys, or back."""
+        focused = self.panel
+        others = [child for child in self.children if focused is None or child not in (focused, *focused.ancestors)]
+        zoomed = self.has_class("-zoomed")
+        for child in others:
+            child.set_class(not zoomed, "-hidden")
+        self.set_class(not zoomed, "-zoomed")
+        if focused is not None:
+            focused.set_class(not zoomed, "-whole")
+
+    def action_back(self) -> None:
+        """Back: out of the zoom, the filter, the marks, then to where we came from."""
+        panel = self.panel
+        if self.has_class("-zoomed"):
+            self.action_zoom()
+        elif panel is not None and panel.filter_text:
+            panel.filter("")
+        elif isinstance(panel, VTable) and panel.listing.marks:
+            panel.action_unmark()
+        else:
+            self.console.action_history(-1)

@@ -1,6 +1,5 @@
 """One task keeps the state up to date: the whole picture first, then events, again after every loss."""
 
-import asyncio
 import random
 import time
 from collections.abc import Callable
@@ -34,9 +33,10 @@ async def feed(link: Link, state: ConsoleState, draw: Callable[[], None]) -> Non
             problem = str(error)
         if not state.problem:
             pause_s = FIRST_PAUSE_S
-        state.lose(problem)
+        wait_s = pause_s * random.uniform(0.8, 1.2)
+        state.lose(problem, time.time(), time.time() + wait_s)
         draw()
-        await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
+        await link.pause(wait_s)
         pause_s = min(LONGEST_PAUSE_S, pause_s * 1.6)
 
 
@@ -49,5 +49,6 @@ async def follow(link: Link, state: ConsoleState, draw: Callable[[], None]) -> N
     state.load(status, time.time())
     draw()
     async for event in link.events(since):
+        state.time(event, time.time())
         state.hear(event)
     raise UnreachableError("the daemon went away")

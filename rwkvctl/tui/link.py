@@ -1,14 +1,20 @@
-"""The console's way to the daemon: httpx over the Unix socket, typed messages in and out."""
+"""The console's way to the daemon: HTTP/1.1 over its socket, typed messages in and out.
 
+h11 on asyncio's streams, one connection a request, as the daemon does towards its engines: httpx would be two thirds of
+the time until the console shows something.
+"""
+
+import asyncio
+import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import quote
 
-import httpx
+import h11
 import msgspec
 
-from rwkvctl.client import refusal, spell
+from rwkvctl.client import refusal, segment, spell, target
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError, VersionSkewError
 from rwkvctl.protocol.messages import (
     PROTOCOL,
@@ -22,36 +28,33 @@ from rwkvctl.protocol.messages import (
     log_decoder,
     reply_decoder,
 )
+from rwkvctl.remote import Remote
 
 ReplyT = TypeVar("ReplyT", bound=Reply)
 ASK_S: Final = 15.0
 SILENCE_S: Final = 45.0
 STOP_S: Final = 120.0
+READ_BYTES: Final = 64 * 1024
+LOOK_S: Final = 0.2
+"""How often a waiting console looks whether the daemon's socket is a new one."""
+
+FAILURES: Final = (OSError, TimeoutError, h11.ProtocolError)
 
 
 class Link:
     """Asks the daemon, and reads its streams. Every failure is a RwkvctlError with a sentence for the operator."""
 
-    def __init__(self, socket: Path) -> None:
-        self.socket = socket
-        self._http = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(socket)),
-            base_url="http://rwkvctl",
-            headers={"rwkvctl-protocol": str(PROTOCOL)},
-            trust_env=False,
-        )
+    def __init__(self, socket: Path | Remote) -> None:
+        self.remote = socket if isinstance(socket, Remote) else None
+        self.socket: Path | str = socket if isinstance(socket, Path) else f"{socket.host}:{socket.port}"
+        self._again = asyncio.Event()
 
     async def ask(self, request: msgspec.Struct, expected: type[ReplyT], timeout_s: float = ASK_S) -> ReplyT:
         """Send a request and return its reply. Raises RwkvctlError if there is none, or another one."""
+        async with self._answered(request, timeout_s) as answer:
+            content = b"".join([piece async for piece in answer.body()])
         try:
-            response = await self._http.send(self._build(request, timeout_s))
-        except httpx.HTTPError as error:
-            raise self._gone(error) from error
-        self._check(response)
-        if response.status_code >= 400:
-            raise refusal(response.content)
-        try:
-            reply = reply_decoder.decode(response.content)
+            reply = reply_decoder.decode(content)
         except msgspec.DecodeError as error:
             raise VersionSkewError(f"The daemon's reply cannot be read by this console: {error}.") from error
         if not isinstance(reply, expected):
@@ -68,47 +71,121 @@ class Link:
         async for line in self._lines(request):
             yield log_decoder.decode(line)
 
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._http.aclose()
+    def try_again(self) -> None:
+        """Wake whoever waits before the next attempt."""
+        self._again.set()
+
+    async def pause(self, longest_s: float) -> None:
+        """Wait before the next attempt: less if the operator says so, or if another daemon has opened the socket."""
+        before, waited_s = self._identity(), 0.0
+        self._again.clear()
+        while waited_s < longest_s and not self._again.is_set() and self._identity() in {before, None}:
+            await asyncio.sleep(min(LOOK_S, longest_s - waited_s))
+            waited_s += LOOK_S
+
+    def _identity(self) -> tuple[int, int] | None:
+        """What tells one socket file from the next; None where there is none."""
+        if self.remote is not None:
+            return None
+        try:
+            found = os.stat(self.socket)
+        except OSError:
+            return None
+        return found.st_ino, found.st_ctime_ns
 
     async def _lines(self, request: msgspec.Struct) -> AsyncIterator[bytes]:
         try:
-            response = await self._http.send(self._build(request, SILENCE_S), stream=True)
-            try:
-                self._check(response)
-                if response.status_code >= 400:
-                    raise refusal(await response.aread())
+            async with self._answered(request, SILENCE_S) as answer:
                 rest = b""
-                async for piece in response.aiter_bytes():
+                async for piece in answer.body():
                     *whole, rest = (rest + piece).split(b"\n")
                     for line in whole:
                         yield line
-            finally:
-                await response.aclose()
-        except httpx.HTTPError as error:
-            raise self._gone(error) from error
         except msgspec.DecodeError as error:
             raise VersionSkewError(f"The daemon's stream cannot be read by this console: {error}.") from error
 
-    def _build(self, request: msgspec.Struct, timeout_s: float) -> httpx.Request:
-        method, route = ROUTES[type(request)]
-        fields: dict[str, Any] = msgspec.to_builtins(request)
-        for name in list(fields):
-            if f"{{{name}}}" in route:
-                route = route.replace(f"{{{name}}}", quote(str(fields.pop(name)), safe=""))
-        timeout = httpx.Timeout(timeout_s)
-        if method == "GET":
-            query = {name: spell(value) for name, value in fields.items()}
-            return self._http.build_request(method, route, params=query, timeout=timeout)
-        return self._http.build_request(method, route, json=fields, timeout=timeout)
+    @asynccontextmanager
+    async def _answered(self, request: msgspec.Struct, timeout_s: float) -> AsyncIterator["Answered"]:
+        """A request sent and its head read; the connection is closed in the end."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                reader, writer = await self._connect()
+            answer = Answered(reader, writer, timeout_s)
+            try:
+                await answer.send(*built(request), self.remote.token.reveal() if self.remote else "")
+                await self._check(answer)
+                yield answer
+            finally:
+                writer.close()
+        except FAILURES as error:
+            raise self._gone(error) from error
 
-    def _check(self, response: httpx.Response) -> None:
-        spoken = response.headers.get("rwkvctl-protocol", "")
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self.remote is None:
+            return await asyncio.open_unix_connection(self.socket, limit=READ_BYTES)
+        remote = self.remote
+        return await asyncio.open_connection(
+            remote.host, remote.port, ssl=remote.context, server_hostname=remote.host, limit=READ_BYTES
+        )
+
+    async def _check(self, answer: "Answered") -> None:
+        if answer.status >= 400 and "rwkvctl-protocol" not in answer.headers:
+            raise UnreachableError(f"the daemon on {self.socket} has no time for this request ({answer.status})")
+        spoken = answer.headers.get("rwkvctl-protocol", "")
         if spoken != str(PROTOCOL):
             raise VersionSkewError(f"The daemon speaks protocol {spoken or 'none'}, this console {PROTOCOL}.")
+        if answer.status >= 400:
+            raise refusal(b"".join([piece async for piece in answer.body()]))
 
-    def _gone(self, error: httpx.HTTPError) -> RwkvctlError:
-        if isinstance(error, httpx.TimeoutException):
+    def _gone(self, error: Exception) -> RwkvctlError:
+        if isinstance(error, TimeoutError):
             return UnreachableError(f"the daemon on {self.socket} is silent")
-        return UnreachableError(f"start one with `rwkvctl daemon`; none answers on {self.socket}")
+        if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+            return UnreachableError(f"start one with `rwkvctl daemon`; none answers on {self.socket}")
+        return UnreachableError(f"the connection to {self.socket} broke ({error or type(error).__name__})")
+
+
+class Answered:
+    """One exchange. Silence for longer than `timeout_s` ends it with TimeoutError."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout_s: float) -> None:
+        self.reader, self.writer, self.timeout_s = reader, writer, timeout_s
+        self.status, self.headers = 0, dict[str, str]()
+        self._http = h11.Connection(h11.CLIENT)
+
+    async def send(self, method: str, route: str, content: bytes, token: str) -> None:
+        """Send a request and read the head of what comes back."""
+        headers = [("host", "rwkvctl"), ("connection", "close"), ("rwkvctl-protocol", str(PROTOCOL))]
+        headers += [("authorization", f"Bearer {token}")] if token else []
+        headers += [("content-type", "application/json"), ("content-length", str(len(content)))] if content else []
+        out = self._http.send(h11.Request(method=method, target=route, headers=headers)) or b""
+        out += (self._http.send(h11.Data(data=content)) or b"") if content else b""
+        self.writer.write(out + (self._http.send(h11.EndOfMessage()) or b""))
+        head = await self._next()
+        if not isinstance(head, h11.Response):
+            raise h11.RemoteProtocolError("the connection ended before a reply")
+        self.status = head.status_code
+        self.headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
+
+    async def body(self) -> AsyncIterator[bytes]:
+        """The body in pieces, as they come."""
+        while isinstance(event := await self._next(), h11.Data):
+            yield bytes(event.data)
+
+    async def _next(self) -> Any:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            async with asyncio.timeout(self.timeout_s):
+                self._http.receive_data(await self.reader.read(READ_BYTES))
+        return event
+
+
+def built(request: msgspec.Struct) -> tuple[str, str, bytes]:
+    """Method, target and body of a request."""
+    method, route = ROUTES[type(request)]
+    fields: dict[str, Any] = msgspec.to_builtins(request)
+    for name in list(fields):
+        if f"{{{name}}}" in route:
+            route = route.replace(f"{{{name}}}", segment(str(fields.pop(name))))
+    if method == "GET":
+        return method, target(route, {name: spell(value) for name, value in fields.items()}), b""
+    return method, route, msgspec.json.encode(fields)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
 
@@ -10,13 +11,21 @@ from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 EVENTS_KEPT = 200
 JOBS_KEPT = 2000
+USES_KEPT = 120
+"""Samples of a device's use that are kept for its spark: two minutes at one a second."""
+
 QUIET = frozenset({"heartbeat", "job.progress", "engine.stats", "lease"})
 """Kinds of events that change the picture but are no news."""
 
 
 @dataclass(slots=True)
 class ConsoleState:
-    """The node as last heard of. `problem` says why nothing is heard; then everything else is stale."""
+    """The node as last heard of. `problem` says why nothing is heard; then everything else is stale.
+
+    `revision` counts every change, `news` those that are shown at once and not with the next tick. Times are seconds
+    since the epoch: `heard_at` of the last word from the daemon, `lost_at` of the loss, `retry_at` of the next try.
+    `lag_s` is how old the last word was when it came.
+    """
 
     problem: str = "connecting"
     node: str = ""
@@ -29,7 +38,13 @@ class ConsoleState:
     jobs: dict[str, JobView] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
+    uses: dict[str, deque[float]] = field(default_factory=dict)
+    heard_at: float = 0.0
+    lost_at: float = 0.0
+    retry_at: float = 0.0
+    lag_s: float = 0.0
     revision: int = 0
+    news: int = 0
 
     def load(self, status: StatusReply, now: float) -> None:
         """Start from a whole picture."""
@@ -40,12 +55,19 @@ class ConsoleState:
         self.jobs = {job.id: job for job in (*status.running, *status.waiting, *status.recent)}
         self.counts = dict(status.counts)
         self.seq = max(self.seq, status.last_event)
-        self.revision += 1
+        self.heard_at, self.lost_at = now, 0.0
+        self.revision, self.news = self.revision + 1, self.news + 1
 
-    def lose(self, problem: str) -> None:
+    def lose(self, problem: str, now: float = 0.0, retry_at: float = 0.0) -> None:
         """Nothing is heard any more; what is known stays, as stale."""
-        self.problem = problem
-        self.revision += 1
+        self.problem, self.lost_at, self.retry_at = problem, self.lost_at or now, retry_at
+        self.revision, self.news = self.revision + 1, self.news + 1
+
+    def time(self, event: Event, now: float) -> None:
+        """Note when something was heard, and how old it was."""
+        self.heard_at = now
+        if event.seq == 0:
+            self.lag_s = max(0.0, now - seconds(event.at))
 
     def hear(self, event: Event) -> None:
         """Take in one event. Raises msgspec.ValidationError if it says something else than its kind.
@@ -54,6 +76,7 @@ class ConsoleState:
         """
         if event.kind not in QUIET:
             self.events.appendleft(event)
+            self.news += 1
         self.revision += event.kind != "heartbeat"
         if 0 < event.seq <= self.seq:
             return
@@ -68,6 +91,7 @@ class ConsoleState:
         elif event.kind == "lease" and "id" in event.data:
             lease = msgspec.convert(event.data, LeaseView)
             self.leases[lease.id] = lease
+            self.uses.setdefault(lease.id, deque(maxlen=USES_KEPT)).append(lease.utilisation or 0.0)
 
     def _put(self, job: JobView, *, new: bool) -> None:
         """Keep a job's newest view; a score that an earlier view had stays with it.
@@ -101,6 +125,14 @@ class ConsoleState:
     def ended(self) -> list[JobView]:
         """Jobs that are over, newest first."""
         return sorted((job for job in self.jobs.values() if job.state in TERMINAL), key=number, reverse=True)
+
+
+def seconds(stamp: str) -> float:
+    """An RFC 3339 stamp as seconds since the epoch; 0 if it is none."""
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def number(job: JobView) -> int:

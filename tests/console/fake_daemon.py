@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from rwkvctl import httpd
+from rwkvctl import httpd, sockets
 from rwkvctl.protocol import messages as m
 
 NOW = "2026-11-21T05:13:34.000Z"
@@ -268,7 +268,7 @@ def serving(path: Path, node: Node) -> Iterator[Node]:
 async def serve(path: Path, node: Node, ready: threading.Event, stop: asyncio.Event) -> None:
     """Serve until asked to stop; the socket is gone afterwards."""
     web = httpd.Server(node.handle)
-    listening = await web.start(httpd.bind_unix(path))
+    listening = await web.start(sockets.bind_unix(path))
     ready.set()
     await stop.wait()
     listening.close()

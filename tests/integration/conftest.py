@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,7 +44,7 @@ class LiveNode:
 
     @property
     def socket(self) -> Path:
-        return self.home / "run" / "daemon.sock"
+        return Path(self.settings.get("RWKVCTL_SOCKET", self.home / "run" / "daemon.sock"))
 
     @property
     def api(self) -> Client:
@@ -180,6 +181,97 @@ def kill_worker(record: processes.ShimRecord | None) -> bool:
         return False
     os.kill(record.pid, signal.SIGKILL)
     return True
+
+
+class FakeNvml:
+    """What the fake NVML library answers (`daemon/fake_nvml.c` has every word of it). Each method takes effect at once,
+    as one change of the file. Memory that processes hold counts as used."""
+
+    def __init__(self, library: Path, state: Path) -> None:
+        self.environment = {"LD_LIBRARY_PATH": str(library), "FAKE_NVML_STATE": str(state)}
+        self.state = state
+        self.cards: dict[int, dict[str, Any]] = {}
+        self.processes: dict[tuple[int, int], dict[str, Any]] = {}
+        self.events: list[str] = []
+        self.others: list[str] = []
+        self.write()
+
+    def gpus(self, count: int) -> "FakeNvml":
+        """So many idle GPUs, and nothing else."""
+        self.cards, self.processes, self.others = {index: {} for index in range(count)}, {}, []
+        return self.write()
+
+    def gpu(self, index: int, **values: Any) -> "FakeNvml":
+        """Set values of one GPU: util=97, temp=80, lost=1, uuid=..."""
+        self.cards.setdefault(index, {}).update(values)
+        return self.write()
+
+    def remove(self, index: int) -> "FakeNvml":
+        """The GPU is not counted any more."""
+        del self.cards[index]
+        return self.write()
+
+    def process(self, index: int, pid: int, mem: int = 2**30, **values: Any) -> "FakeNvml":
+        """A process that holds memory of a GPU."""
+        self.processes[index, pid] = {"pid": pid, "mem": mem} | values
+        return self.write()
+
+    def end(self, pid: int) -> "FakeNvml":
+        """A process gives up what it holds."""
+        self.processes = {key: values for key, values in self.processes.items() if values["pid"] != pid}
+        return self.write()
+
+    def xid(self, index: int, code: int) -> "FakeNvml":
+        """An XID event."""
+        self.events.append(f"event {index} type=8 data={code}")
+        return self.write()
+
+    def rule(self, *lines: str) -> "FakeNvml":
+        """`fail FUNCTION CODE [GPU]`, `delay ...`, `hang FUNCTION [GPU]`, `mig ...`, in place of those before."""
+        self.others = list(lines)
+        return self.write()
+
+    def uuid(self, index: int) -> str:
+        """The UUID of a GPU that was given none."""
+        return str(self.cards[index].get("uuid", f"GPU-fa4e{index:04d}-0000-4000-8000-{index:012d}"))
+
+    def write(self) -> "FakeNvml":
+        """Put the scenario in force."""
+        held = {index: sum(v["mem"] for (i, _), v in self.processes.items() if i == index) for index in self.cards}
+        cards = [
+            " ".join([f"gpu {index}", *(f"{k}={v}" for k, v in ({"used": held[index]} | values).items())])
+            for index, values in self.cards.items()
+        ]
+        processes = [
+            " ".join([f"proc {index}", *(f"{k}={v}" for k, v in values.items())])
+            for (index, _), values in self.processes.items()
+        ]
+        temporary = self.state.with_suffix(".new")
+        temporary.write_text("".join(f"{line}\n" for line in [*cards, *processes, *self.events, *self.others]))
+        temporary.replace(self.state)
+        return self
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the fake NVML library, built once."""
+    folder = tmp_path_factory.mktemp("nvml")
+    source = Path(__file__).parent / "daemon" / "fake_nvml.c"
+    options = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1"]
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs gcc: not installed")
+    subprocess.run([compiler, *options, "-o", folder / "libnvidia-ml.so.1", source], check=True)
+    return folder
+
+
+@pytest.fixture
+def fake_nvml(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """A fake NVML for every process that is started from now on; without any GPU until the test adds some."""
+    fake = FakeNvml(nvml_library, tmp_path / "nvml.txt")
+    for name, value in fake.environment.items():
+        monkeypatch.setenv(name, value)
+    return fake
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-import aiosqlite
 import msgspec
 
 from rwkv_daemon.clock import now
@@ -15,7 +14,7 @@ from rwkv_daemon.importing.naming import moment
 from rwkv_daemon.importing.recount import Recount, reason_of, rows_identity
 from rwkv_daemon.keys import digest
 from rwkv_daemon.node import Change, Node
-from rwkv_daemon.store import NewJob
+from rwkv_daemon.store import NewJob, Transaction
 from rwkv_daemon.store.importing import add_completions, add_grades, add_prompts, add_samples, has_session, job_of_key
 from rwkv_daemon.store.jobs import add_job, add_session, as_json, update_job
 from rwkv_daemon.store.samples import add_score
@@ -117,7 +116,7 @@ def configuration(finding: Finding, found: Recount, kind: str) -> dict[str, obje
     }
 
 
-async def store_traces(db: aiosqlite.Connection, job: int, finding: Finding) -> int:
+async def store_traces(db: Transaction, job: int, finding: Finding) -> int:
     """Prompts and completions, read a second time; returns how many stages are stored. The file is parsed beside the
     event loop, a slice at a time."""
     stages, seen = 0, set[Place]()
@@ -139,7 +138,7 @@ def not_seen(traces: list[Trace], seen: set[Place]) -> Iterator[Trace]:
             yield trace
 
 
-async def store_grades(db: aiosqlite.Connection, job: int, finding: Finding, key: str) -> None:
+async def store_grades(db: Transaction, job: int, finding: Finding, key: str) -> None:
     """Samples and their verdicts. One without a verdict is an error, never a wrong answer."""
     places = iter(sorted(finding.places | finding.verdicts.keys()))
     while some := list(islice(places, SLICE)):
@@ -160,7 +159,7 @@ async def finish(
     change: Change, number: int, session: str, finding: Finding, found: Recount, names: tuple[str, str], stages: int
 ) -> ScoreView:
     """Fill in what is known when everything is stored; returns the score's view."""
-    rows = await change.db.execute_fetchall("SELECT version, grade_key FROM job WHERE id = ?", (number,))
+    rows = await change.db.all("SELECT version, grade_key FROM job WHERE id = ?", (number,))
     job = next(iter(rows))
     created = moment(finding.created) or now()
     total = len(finding.places | finding.verdicts.keys())

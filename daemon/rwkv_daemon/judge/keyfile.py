@@ -1,40 +1,30 @@
 """Keys from a file, one a line; and keeping them out of everything that is written down."""
 
 import logging
-import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rwkvctl.judge_config import EndpointConfig, Secret, check_key
+from rwkvctl import config
+from rwkvctl.judge_config import EndpointConfig, check_key
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.secret import Secret, read_private
 
-LONGEST_FILE_BYTES = 65_536
 log = logging.getLogger("rwkvctl")
 
 
 def keys_of(endpoint: EndpointConfig) -> tuple[Secret, ...]:
     """The keys of an endpoint, none twice; one empty key where it needs none. Raises ConfigError."""
     given = (endpoint.key,) if endpoint.key is not None else ()
-    listed = read(Path(endpoint.keys_file).expanduser()) if endpoint.keys_file else ()
+    listed = read(config.secret_file(endpoint.keys_file)) if endpoint.keys_file else ()
     return tuple(dict.fromkeys((*given, *listed))) or (Secret(""),)
 
 
 def read(path: Path) -> tuple[Secret, ...]:
     """Keys of a file; `#` begins a comment line. Refused, by ConfigError, if everybody can read it."""
-    try:
-        with path.open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            data = file.read(LONGEST_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"the judge's keys in {path} cannot be read: {error.strerror}.") from None
-    if mode & 0o006:
-        raise ConfigError(f"{path} holds keys and everybody can read or write it; run `chmod 600 {path}`.")
-    if mode & 0o060:
+    data, shared = read_private(path, "the judge's keys in")
+    if shared and not config.is_credential(path):
         log.warning("%s holds keys and its group can read it; `chmod 600` is better", path)
-    if len(data) > LONGEST_FILE_BYTES:
-        raise ConfigError(f"{path} is too long for a file of keys.")
     return tuple(_keys(data.decode(errors="replace").splitlines(), path))
 
 

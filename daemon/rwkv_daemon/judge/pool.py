@@ -16,7 +16,8 @@ from rwkv_daemon.judge.reading import NOTHING, Usage
 from rwkv_daemon.judge.request import Request
 from rwkv_daemon.judge.retrying import back_off_s
 from rwkv_daemon.judge.stats import LATENCIES
-from rwkvctl.judge_config import EndpointConfig, Secret
+from rwkvctl.judge_config import EndpointConfig
+from rwkvctl.secret import Secret
 
 FAILURES_TO_OPEN = 3
 REFUSALS_TO_STOP = 3

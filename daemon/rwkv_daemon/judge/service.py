@@ -131,6 +131,7 @@ class JudgeService:
         self.jobs: dict[str, JobState] = {}
         dice, scrubber = random.Random(), Scrubber()
         keys = [(endpoint, keys_of(endpoint)) for endpoint in config.endpoints]
+        self.secrets = [secrets for _, secrets in keys]
         for _, secrets in keys:
             scrubber.add(secrets)
         transport = Transport(config.timeout_s, config.max_reply_bytes)
@@ -151,6 +152,10 @@ class JudgeService:
     def model(self) -> str:
         """The judge's name in grade keys and scores."""
         return self.config.model
+
+    def is_of(self, config: JudgeConfig) -> bool:
+        """Whether it was made of this configuration and of the keys that its files hold now. Raises ConfigError."""
+        return self.config == config and self.secrets == [keys_of(endpoint) for endpoint in config.endpoints]
 
     async def run(self, grace_s: float = 10.0) -> None:
         """Keep things moving until `stop`, then give what is in flight a little time."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rwkv_daemon.judge.retrying import Failure
-from rwkvctl.judge_config import EndpointConfig, Secret
+from rwkvctl.judge_config import EndpointConfig
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.secret import Secret
 
 if TYPE_CHECKING:
     import httpx

@@ -1,15 +1,31 @@
 """`python -m rwkv_daemon.runner RUNDIR`: one attempt at a job. Exit codes below tell the daemon what to do next."""
 
 import asyncio
+import faulthandler
 import signal
 import sys
+import traceback
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from rwkv_daemon.rundir import JobSpec, Record, RunDir, SampleRecord, StageRecord, UnknownFormatError, read_records
-from rwkv_daemon.runner.exits import BAD_ROWS, CANNOT_RUN, DISK_FULL, NO_SANDBOX, OUT_OF_TIME, STOPPED
+from rwkv_daemon.runner.engines import EngineRefusedError
+from rwkv_daemon.runner.exits import (
+    BAD_ROWS,
+    BROKEN,
+    CANNOT_RUN,
+    DISK_FULL,
+    NO_SANDBOX,
+    OUT_OF_TIME,
+    PAUSED,
+    REFUSED,
+    STOPPED,
+    TROUBLE,
+)
 from rwkv_daemon.runner.race import open_race
-from rwkv_daemon.runner.run import OutOfTimeError, Run, StoppedError
+from rwkv_daemon.runner.run import OutOfTimeError, PausedError, Run, StoppedError
 from rwkv_daemon.runner.work import open_work
 from rwkv_daemon.runner.writer import DiskFullError, SamplesFile
 from rwkv_data import registry, sets
@@ -20,6 +36,7 @@ from rwkv_data.stage import Row
 
 
 def main(arguments: list[str]) -> int:
+    faulthandler.register(signal.SIGUSR1)  # the daemon asks for the stacks of a job that stands still
     folder = RunDir(Path(arguments[0]))
     try:
         spec = folder.read_spec()
@@ -43,16 +60,49 @@ def main(arguments: list[str]) -> int:
             for record in kept:
                 samples.append(record)
             asyncio.run(run(Run(spec, folder, kind, rows, work, samples, race)))
-    except* StoppedError:
-        code, last_words = STOPPED, "stopped"
-    except* OutOfTimeError as group:
-        code, last_words = OUT_OF_TIME, str(group.exceptions[0])
-    except* DiskFullError as group:
-        code, last_words = DISK_FULL, str(group.exceptions[0])
-    except* SandboxUnavailableError as group:
-        code, last_words = NO_SANDBOX, str(group.exceptions[0])
+    except* Exception as group:  # noqa: BLE001 - every end has its code, and a bug its traceback in the log
+        code, last_words = how_it_ended(group)
     say(last_words)
     return code
+
+
+ENDS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
+    (StoppedError, STOPPED, "stopped"),
+    (PausedError, PAUSED, "paused"),
+    (DiskFullError, DISK_FULL, ""),
+    (OutOfTimeError, OUT_OF_TIME, ""),
+    (SandboxUnavailableError, NO_SANDBOX, ""),
+    (EngineRefusedError, REFUSED, ""),
+    (MemoryError, TROUBLE, ""),
+    (OSError, TROUBLE, ""),
+    (Exception, BROKEN, ""),
+)
+"""What ends a job early, the code that says so, and the last words (else the error's own). Where several tasks fail at
+once the first of these counts."""
+
+
+def how_it_ended(group: BaseExceptionGroup[Exception]) -> tuple[int, str]:
+    """(exit code, last line of the log). The traceback of what nobody expected comes before it."""
+    place, error = min(((place_of(error), error) for error in leaves(group)), key=lambda pair: pair[0])
+    _, code, words = ENDS[place]
+    if code in {TROUBLE, BROKEN}:
+        traceback.print_exception(error)
+        words = f"{type(error).__name__}: {error}"
+    return code, words or str(error)
+
+
+def place_of(error: Exception) -> int:
+    """The line of the table that an error belongs to."""
+    return next(place for place, (kind, _, _) in enumerate(ENDS) if isinstance(error, kind))
+
+
+def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
+    """The errors themselves: groups of tasks lie in groups of tasks."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error
 
 
 def graded_again(records: list[Record], stages: int) -> tuple[list[Record], list[SampleRecord]]:
@@ -69,7 +119,9 @@ def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
     data_dir = Path(spec.data_dir)
     folder = Path(spec.catalogue_dir) if spec.catalogue_dir else None
     if spec.file_sha256 and registry.file_sha256(folder, spec.benchmark) != spec.file_sha256:
-        raise RowsDamagedError(f"{spec.benchmark}.py has changed since the daemon read it; restart the daemon")
+        raise RowsDamagedError(
+            f"{spec.benchmark}.py has changed since the daemon read it; `rwkvctl reload` takes it in"
+        )
     benchmark = registry.Catalogue(folder=folder, data_dir=data_dir).load(spec.benchmark)
     manifest = sets.read_manifest(data_dir, benchmark)
     if manifest is None or manifest.sha256 != spec.rows_sha256:

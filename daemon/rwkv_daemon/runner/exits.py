@@ -14,3 +14,11 @@ OUT_OF_TIME: Final = 14
 """It has been at work for as long as it may: the job fails, and goes on when it is resumed."""
 NO_SANDBOX: Final = 15
 """The sandbox does not work here, so what models write is not run: the job fails with the reason and the remedy."""
+PAUSED: Final = 16
+"""It was asked to pause, and ended between two batches: everything that was asked for is written."""
+REFUSED: Final = 17
+"""The engine does not take a request of this benchmark at all: the job fails with its answer."""
+BROKEN: Final = 18
+"""A bug, in the benchmark or in us: the same would happen again, so the job fails with it."""
+TROUBLE: Final = 19
+"""The machine was in trouble (memory, files, sockets): the job is tried again."""

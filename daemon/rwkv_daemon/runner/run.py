@@ -4,15 +4,16 @@ The daemon may be away at any time. All it says comes from the run directory, wh
 """
 
 import asyncio
+import contextlib
 import queue
 import threading
 import traceback
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack, aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rwkv_daemon.rundir import Engines, JobSpec, RunDir, SampleRecord
+from rwkv_daemon.rundir import Endpoint, JobSpec, RunDir, SampleRecord
 from rwkv_daemon.runner.ask import Asker, Batch, answer_of
 from rwkv_daemon.runner.engines import EngineAwayError, EngineBusyError, EngineClient, EngineDiedError
 from rwkv_daemon.runner.race import Race
@@ -27,10 +28,16 @@ BATCH = 64
 FEEDERS = 4
 LOOK_S = 0.5
 AWAY_S = 0.5
+GRADES_S = 5.0
+"""A runner that is paused waits so long for grades; what is not graded by then needs no engine, and is graded later."""
 
 
 class StoppedError(Exception):
     """The daemon (or a signal) asked the job to stop."""
+
+
+class PausedError(Exception):
+    """The daemon asked the job to pause, and nothing is in flight any more."""
 
 
 class OutOfTimeError(Exception):
@@ -50,8 +57,11 @@ class Run:
     race: Race | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    engines: set[Endpoint] = field(default_factory=set)
     in_flight: int = 0
     alone: bool = False
+    pausing: bool = False
+    grading: int = 0
     grades: list[SampleRecord] = field(default_factory=list)
     asker: Asker = field(init=False)
 
@@ -59,7 +69,8 @@ class Run:
         self.asker = Asker(self.spec, self.kind, self.rows, self.work)
 
     async def finish(self) -> None:
-        """Run until every sample is written. Raises StoppedError, OutOfTimeError, DiskFullError, EngineRefusedError."""
+        """Run until every sample is written. Raises StoppedError, PausedError, OutOfTimeError, DiskFullError,
+        EngineRefusedError."""
         with ExitStack() as stack:
             spec = self.spec
             slots_dir = Path(spec.slots_dir) if spec.slots_dir else None
@@ -75,50 +86,61 @@ class Run:
                     chore.cancel()
 
     async def watch(self) -> None:
-        """Stop when the run directory or a signal says so, or when the time is over that the kind may take."""
-        limit_s = self.kind.max_runtime_s
-        ends = asyncio.get_running_loop().time() + limit_s
+        """Look at what is wanted, and show that this process turns. Ends the job when the run directory or a signal
+        says so, or when the time is over that the kind may take."""
+        limit_s, clock = self.kind.max_runtime_s, asyncio.get_running_loop().time
+        ends, quiet = clock() + limit_s, clock()
         while not self.stop.is_set():
-            if self.folder.read_desired() == "stop":
+            touch(self.folder.alive(self.spec.attempt))
+            desired = self.folder.read_desired()
+            if desired == "stop":
                 break
-            if limit_s and asyncio.get_running_loop().time() > ends:
+            if desired != "pause" or self.in_flight:
+                quiet = clock()
+            elif not self.grading or clock() - quiet > GRADES_S:
+                raise PausedError
+            await self.pause(wanted=desired == "pause")
+            if limit_s and clock() > ends:
                 raise OutOfTimeError(f"max_runtime_s = {limit_s:g} is over with {self.work.left} samples to do")
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await self.stop.wait()
-            except TimeoutError:
-                continue
         raise StoppedError
 
-    async def feed_all(self) -> None:
-        """Feed the engines named in engines.json, starting over whenever it changes."""
-        engines = self.folder.read_engines()
-        while True:
-            async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
-                clients = [EngineClient(endpoint) for endpoint in engines.endpoints]
-                for client in clients:
-                    stack.push_async_callback(client.close)
-                feeders = [
-                    tasks.create_task(self.feed(client), name=f"feed {client.endpoint.engine}")
-                    for client in clients
-                    for _ in range(FEEDERS)
-                ]
-                engines = await self.other_engines(engines.epoch)
-                for feeder in feeders:
-                    feeder.cancel()
+    async def pause(self, *, wanted: bool) -> None:
+        """Send nothing more to the engines, or go on."""
+        if wanted != self.pausing:
+            self.pausing = wanted
+            await self.notify()
 
-    async def other_engines(self, epoch: int) -> Engines:
-        """Wait for another engines.json."""
-        while True:
-            await asyncio.sleep(LOOK_S)
-            engines = self.folder.read_engines()
-            if engines.epoch != epoch:
-                return engines
+    async def feed_all(self) -> None:
+        """Feed the engines named in engines.json, side by side. One that is added is fed at once; one that is not named
+        any more gets no further batch, and finishes those it has."""
+        fed: dict[Endpoint, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                named = set(self.folder.read_engines().endpoints)
+                if named != self.engines:
+                    self.engines = named
+                    await self.notify()
+                fed = {endpoint: task for endpoint, task in fed.items() if not task.done()}
+                for endpoint in named - fed.keys():
+                    fed[endpoint] = tasks.create_task(self.feed_engine(endpoint), name=f"feed {endpoint.engine}")
+                await asyncio.sleep(LOOK_S)
+
+    async def feed_engine(self, endpoint: Endpoint) -> None:
+        """Several batches at a time, so that it always has some waiting."""
+        client = EngineClient(endpoint)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(FEEDERS):
+                    tasks.create_task(self.feed(client), name=f"feed {endpoint.engine}")
+        finally:
+            await client.close()
 
     async def feed(self, client: EngineClient) -> None:
-        """Send batches to one engine for as long as there are any."""
-        while True:
-            units = await self.next_units()
+        """Send batches to one engine for as long as it is to be used."""
+        while units := await self.next_units(client.endpoint):
             batch = self.asker.batch(units, client.endpoint.engine)
             pause = 0.0
             try:
@@ -134,15 +156,23 @@ class Run:
                 await self.give_back(batch)
             await asyncio.sleep(pause)
 
-    async def next_units(self) -> list[Unit]:
-        """Wait for work. A suspect is taken alone, when nothing else is in flight, and nothing joins it."""
+    @property
+    def may_send(self) -> bool:
+        """Whether another batch may go out: not beside a suspect, and not while the job is to pause."""
+        return not self.alone and not self.pausing
+
+    async def next_units(self, endpoint: Endpoint) -> list[Unit]:
+        """Wait for work for an engine; none if it is not to be used any more. A suspect is taken alone, when nothing
+        else is in flight, and nothing joins it."""
         async with self.changed:
             while True:
-                if not self.alone and self.work.suspects and not self.in_flight:
+                if endpoint not in self.engines:
+                    return []
+                if self.may_send and self.work.suspects and not self.in_flight:
                     self.alone = True
                     units = [self.work.suspects.popleft()]
                     break
-                if not self.alone and not self.work.suspects and (units := self.work.take(BATCH)):
+                if self.may_send and not self.work.suspects and (units := self.work.take(BATCH, endpoint.engine)):
                     break
                 await self.changed.wait()
             self.in_flight += 1
@@ -234,9 +264,11 @@ class Run:
         async with self.changed:
             await self.changed.wait_for(lambda: self.work.ungraded or self.grades or not self.work.left)
             while self.work.ungraded:
+                self.grading += 1
                 todo.put(self.work.ungraded.popleft())
             finished, self.grades = self.grades, []
         for record in finished:
+            self.grading -= 1
             self.write(record)
         if self.race is not None:
             for record in finished:
@@ -259,6 +291,12 @@ class Run:
         """A thread has graded a sample."""
         self.grades.append(record)
         self.wake()
+
+
+def touch(path: Path) -> None:
+    """Say by a file's time that this process is alive. A full disk stops nobody."""
+    with contextlib.suppress(OSError):
+        path.touch(mode=0o640)
 
 
 def grade(grader: GradeFunction, row: Row, unit: Unit) -> SampleRecord:

@@ -28,10 +28,11 @@ class Unit:
 
 @dataclass(slots=True)
 class Work:
-    """Units by what they wait for: an engine, an engine to themselves, or a grader."""
+    """Units by what they wait for: any engine, the one that keeps their state, one to themselves, a grader."""
 
     stages: int
     pending: deque[Unit] = field(default_factory=deque)
+    kept: dict[str, deque[Unit]] = field(default_factory=dict)
     suspects: deque[Unit] = field(default_factory=deque)
     ungraded: deque[Unit] = field(default_factory=deque)
     prompt_ids: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -43,16 +44,21 @@ class Work:
             self.ungraded.append(unit)
         elif unit.deaths >= SUSPECT_DEATHS:
             self.suspects.append(unit)
+        elif unit.kept is not None and not unit.deaths:
+            self.kept.setdefault(unit.kept[0], deque()).append(unit)
         elif unit.stage or unit.deaths:
             self.pending.appendleft(unit)
         else:
             self.pending.append(unit)
 
-    def take(self, most: int) -> list[Unit]:
-        """The next batch: units of one stage, so that they go to one route."""
+    def take(self, most: int, engine: str = "") -> list[Unit]:
+        """The next batch for an engine: units whose state it keeps; else fresh ones; else those that another keeps and
+        has not come to, which are then read again from their ids."""
+        others = sorted(self.kept.values(), key=len, reverse=True)
+        line = next(filter(None, (self.kept.get(engine), self.pending, *others)), None)
         batch: list[Unit] = []
-        while self.pending and len(batch) < most and (not batch or self.pending[0].stage == batch[0].stage):
-            batch.append(self.pending.popleft())
+        while line and len(batch) < most and (not batch or line[0].stage == batch[0].stage):
+            batch.append(line.popleft())  # of one stage, so that they go to one route
         return batch
 
 

@@ -1,6 +1,8 @@
-"""The store: everything the daemon knows, in one SQLite file. SQLite is touched in this package only."""
+"""The store: everything the daemon knows, in a SQLite file or a PostgreSQL database. Their drivers are used in this
+package only."""
 
-from rwkv_daemon.store.connection import Store, StoreDamagedError, StoreError, open_store
+from rwkv_daemon.store.interface import Row, Store, StoreDamagedError, StoreError, Transaction
+from rwkv_daemon.store.opening import open_store
 from rwkv_daemon.store.rows import AttemptRow, EngineRow, JobRow, NewJob, SampleCounts
 
 __all__ = [
@@ -8,9 +10,11 @@ __all__ = [
     "EngineRow",
     "JobRow",
     "NewJob",
+    "Row",
     "SampleCounts",
     "Store",
     "StoreDamagedError",
     "StoreError",
+    "Transaction",
     "open_store",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import aiosqlite
+from rwkv_daemon.store.interface import Transaction
 
 COMPLETION = (
     "INSERT INTO completion (job, row, repeat, stage, attempt, ids, text, stop, logprobs, prompt_tokens, "
@@ -15,33 +15,32 @@ GRADE = (
 )
 
 
-async def job_of_key(db: aiosqlite.Connection, grade_key: str) -> int | None:
+async def job_of_key(db: Transaction, grade_key: str) -> int | None:
     """The job that has this grade key, asked inside the transaction that would add another."""
-    rows = await db.execute_fetchall("SELECT MIN(id) AS id FROM job WHERE grade_key = ?", (grade_key,))
-    found = next(iter(rows))["id"]
-    return None if found is None else int(found)
+    row = await db.one("SELECT id FROM job WHERE grade_key = ? ORDER BY id LIMIT 1", (grade_key,))
+    return int(row["id"]) if row else None
 
 
-async def has_session(db: aiosqlite.Connection, session: str) -> bool:
+async def has_session(db: Transaction, session: str) -> bool:
     """Whether the session is stored."""
-    return bool(await db.execute_fetchall("SELECT 1 FROM session WHERE id = ?", (session,)))
+    return await db.one("SELECT id FROM session WHERE id = ?", (session,)) is not None
 
 
-async def add_prompts(db: aiosqlite.Connection, rows: Iterable[Sequence[Any]]) -> None:
+async def add_prompts(db: Transaction, rows: Iterable[Sequence[Any]]) -> None:
     """(job, row, stage, text); one for all repeats."""
-    await db.executemany("INSERT OR IGNORE INTO prompt VALUES (?, ?, ?, ?)", rows)
+    await db.many("INSERT INTO prompt VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", list(rows))
 
 
-async def add_completions(db: aiosqlite.Connection, rows: Iterable[Sequence[Any]]) -> None:
+async def add_completions(db: Transaction, rows: Iterable[Sequence[Any]]) -> None:
     """(job, row, repeat, stage, text, stop)."""
-    await db.executemany(COMPLETION, rows)
+    await db.many(COMPLETION, list(rows))
 
 
-async def add_samples(db: aiosqlite.Connection, rows: Iterable[Sequence[Any]]) -> None:
+async def add_samples(db: Transaction, rows: Iterable[Sequence[Any]]) -> None:
     """(job, row, repeat)."""
-    await db.executemany("INSERT INTO sample (job, row, repeat, attempt) VALUES (?, ?, ?, 1)", rows)
+    await db.many("INSERT INTO sample (job, row, repeat, attempt) VALUES (?, ?, ?, 1)", list(rows))
 
 
-async def add_grades(db: aiosqlite.Connection, rows: Iterable[Sequence[Any]]) -> None:
+async def add_grades(db: Transaction, rows: Iterable[Sequence[Any]]) -> None:
     """(grade key, value, reason, expected, extracted, detail, job, row, repeat) of samples that are there."""
-    await db.executemany(GRADE, rows)
+    await db.many(GRADE, list(rows))

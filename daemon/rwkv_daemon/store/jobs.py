@@ -1,43 +1,63 @@
 """Queries about sessions, jobs and their attempts."""
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
-from typing import Any
-
-import aiosqlite
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from rwkv_daemon.clock import now
-from rwkv_daemon.store.connection import Store
-from rwkv_daemon.store.rows import AttemptRow, JobRow, NewJob
+from rwkv_daemon.store.interface import Store, Transaction
+from rwkv_daemon.store.rows import AttemptRow, JobRow, NewJob, columns_of
 
 OPEN = ("held", "queued", "starting", "generating", "grading", "judging", "paused", "stopping")
 ACTIVE = ("starting", "generating", "grading", "judging", "stopping")
 
 
-async def add_session(
-    db: aiosqlite.Connection, session: str, selection: str, host: str, versions: Sequence[str]
-) -> None:
+async def add_session(db: Transaction, session: str, selection: str, host: str, versions: Sequence[str]) -> None:
     """Store a dispatch: its id, flags, host, and (rwkvctl version, git commit)."""
     await db.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?)", (session, now(), selection, host, *versions))
 
 
-async def add_job(db: aiosqlite.Connection, session: str, job: NewJob) -> int:
-    """Queue a job as the next version of its (model, benchmark, kind); returns its number."""
-    values = asdict(job) | {"session": session, "queued": now()}
-    names = ", ".join(values)
-    cursor = await db.execute(
-        f"INSERT INTO job ({names}, version) SELECT {', '.join('?' * len(values))}, 1 + COALESCE(MAX(version), 0) "
-        "FROM job WHERE model = ? AND benchmark = ? AND kind = ?",
-        (*values.values(), job.model, job.benchmark, job.kind),
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
+AT_ONCE = 100
+"""Jobs of one INSERT: ten thousand take a second so, and not six."""
 
 
-async def update_job(db: aiosqlite.Connection, job: int, **values: Any) -> None:
+async def add_jobs(db: Transaction, session: str, jobs: Sequence[NewJob]) -> list[int]:
+    """Queue jobs, each as the next version of its (model, benchmark, kind); returns their numbers, in order."""
+    numbers: list[int] = []
+    for some in batches(jobs):
+        names = (*columns_of(NewJob), "session", "queued", "version")
+        one = f"({', '.join('?' * (len(names) - 1))}, 1 + COALESCE("
+        one += "(SELECT MAX(version) FROM job WHERE model = ? AND benchmark = ? AND kind = ?), 0))"
+        values: list[Any] = []
+        for job in some:
+            values += [getattr(job, name) for name in columns_of(NewJob)]
+            values += [session, now(), job.model, job.benchmark, job.kind]
+        sql = f"INSERT INTO job ({', '.join(names)}) VALUES {', '.join([one] * len(some))} RETURNING id"
+        numbers += sorted(int(row["id"]) for row in await db.all(sql, values))
+    return numbers
+
+
+def batches(jobs: Sequence[NewJob]) -> Iterator[list[NewJob]]:
+    """Pieces in which no (model, benchmark, kind) is twice: the second is a version after the first."""
+    piece: dict[tuple[str, str, str], NewJob] = {}
+    for job in jobs:
+        identity = (job.model, job.benchmark, job.kind)
+        if identity in piece or len(piece) == AT_ONCE:
+            yield list(piece.values())
+            piece = {}
+        piece[identity] = job
+    if piece:
+        yield list(piece.values())
+
+
+async def add_job(db: Transaction, session: str, job: NewJob) -> int:
+    """Queue one job; returns its number."""
+    return (await add_jobs(db, session, [job]))[0]
+
+
+async def update_job(db: Transaction, job: int, **values: Any) -> None:
     """Set columns of one job."""
-    assert values.keys() <= {field.name for field in fields(JobRow)}, values
+    assert values.keys() <= set(columns_of(JobRow)), values
     assignments = ", ".join(f"{name} = ?" for name in values)
     await db.execute(f"UPDATE job SET {assignments} WHERE id = ?", (*values.values(), job))
 
@@ -77,11 +97,11 @@ async def newest_jobs(store: Store, *, state: str, session: str, before: int, li
 
 
 async def finished_jobs(store: Store, *, session: str, limit: int) -> list[JobRow]:
-    """The jobs that ended last, newest first. (`+state`: walk back by id rather than sort all that ever ended.)"""
+    """The jobs that ended last, newest first. (`NOT IN`: walk back by id rather than sort all that ever ended.)"""
     clause, parameters = session_clause(session)
     rows = await store.all(
-        f"SELECT * FROM job WHERE +state IN ('done', 'failed', 'stopped'){clause} ORDER BY id DESC LIMIT ?",
-        (*parameters, limit),
+        f"SELECT * FROM job WHERE state NOT IN ({', '.join('?' * len(OPEN))}){clause} ORDER BY id DESC LIMIT ?",
+        (*OPEN, *parameters, limit),
     )
     return [JobRow.of(row) for row in rows]
 
@@ -89,12 +109,26 @@ async def finished_jobs(store: Store, *, session: str, limit: int) -> list[JobRo
 async def counts(store: Store, session: str = "") -> dict[str, int]:
     """How many jobs are in each state."""
     clause, parameters = session_clause(session)
-    rows = await store.all(f"SELECT state, COUNT(*) AS n FROM job WHERE 1{clause} GROUP BY state", parameters)
+    rows = await store.all(f"SELECT state, COUNT(*) AS n FROM job WHERE 1 = 1{clause} GROUP BY state", parameters)
     return {row["state"]: row["n"] for row in rows}
 
 
 def session_clause(session: str) -> tuple[str, tuple[Any, ...]]:
     return (" AND session = ?", (session,)) if session else ("", ())
+
+
+async def held_now(store: Store) -> tuple[int, int]:
+    """Two numbers that change when other jobs are held."""
+    row = await store.one("SELECT COUNT(*) AS n, COALESCE(SUM(id), 0) AS ids FROM job WHERE state = 'held'")
+    assert row is not None
+    return int(row["n"]), int(row["ids"])
+
+
+async def known_hashes(store: Store) -> tuple[int, int]:
+    """Two numbers that change when weights are hashed, do not load, or are forgiven that."""
+    row = await store.one("SELECT COUNT(*) AS n, COALESCE(SUM(load_failures), 0) AS failures FROM weights")
+    assert row is not None
+    return int(row["n"]), int(row["failures"])
 
 
 async def known_work(store: Store) -> tuple[dict[str, str], list[JobRow]]:
@@ -113,7 +147,7 @@ async def generated_work(store: Store) -> dict[str, str]:
     return {row["generation_key"]: f"j{row['job']}" for row in rows}
 
 
-async def add_attempt(db: aiosqlite.Connection, job: int, number: int, uuid: str) -> None:
+async def add_attempt(db: Transaction, job: int, number: int, uuid: str) -> None:
     """A runner is about to be started."""
     await db.execute(
         "INSERT INTO attempt (job, number, uuid, state, started) VALUES (?, ?, ?, 'running', ?)",
@@ -122,7 +156,7 @@ async def add_attempt(db: aiosqlite.Connection, job: int, number: int, uuid: str
 
 
 async def end_attempt(
-    db: aiosqlite.Connection, job: int, number: int, *, code: int | None, signal: int | None, lost: bool
+    db: Transaction, job: int, number: int, *, code: int | None, signal: int | None, lost: bool
 ) -> None:
     """A runner is gone: with its exit, or lost without one."""
     await db.execute(
@@ -143,16 +177,21 @@ async def running_attempts(store: Store) -> list[AttemptRow]:
     return [AttemptRow.of(row) for row in rows]
 
 
-async def remember_reply(db: aiosqlite.Connection, request_id: str, reply: bytes) -> None:
+async def remember_reply(db: Transaction, request_id: str, reply: bytes) -> None:
     """Keep the answer to a mutation for a client that repeats it."""
     if request_id:
-        await db.execute("INSERT OR IGNORE INTO request VALUES (?, ?, ?)", (request_id, now(), reply))
+        await db.execute("INSERT INTO request VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (request_id, now(), reply))
 
 
 async def remembered_reply(store: Store, request_id: str) -> bytes | None:
     """The answer this request id got before, or None."""
     row = await store.one("SELECT reply FROM request WHERE id = ?", (request_id,)) if request_id else None
     return bytes(row["reply"]) if row else None
+
+
+async def forget_replies(db: Transaction, before: str) -> int:
+    """Forget answers that were given before a time; returns how many."""
+    return await db.execute("DELETE FROM request WHERE at < ?", (before,))
 
 
 async def sha256_of(store: Store, identity: tuple[int, int, int, int]) -> tuple[str, str]:
@@ -164,37 +203,39 @@ async def sha256_of(store: Store, identity: tuple[int, int, int, int]) -> tuple[
 
 
 async def remember_sha256(
-    db: aiosqlite.Connection, identity: tuple[int, int, int, int], sha256: str, path: str, name: str
+    db: Transaction, identity: tuple[int, int, int, int], sha256: str, path: str, name: str
 ) -> None:
     """Fill the cache, and list the model."""
     await db.execute(
-        "INSERT OR REPLACE INTO weights (device, inode, size, mtime_ns, sha256, path) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO weights (device, inode, size, mtime_ns, sha256, path) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (device, inode, size, mtime_ns) DO UPDATE SET sha256 = excluded.sha256, path = excluded.path, "
+        "broken = '', load_failures = 0",
         (*identity, sha256, path),
     )
-    await db.execute("INSERT OR IGNORE INTO model VALUES (?, ?, ?, ?, ?)", (sha256, name, path, identity[2], now()))
+    values = (sha256, name, path, identity[2], now())
+    await db.execute("INSERT INTO model VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values)
 
 
-async def count_load_failure(db: aiosqlite.Connection, sha256: str, detail: str) -> int:
+async def count_load_failure(db: Transaction, sha256: str, detail: str) -> int:
     """One more failed load of these weights; from the second on they count as broken. Returns how many."""
     await db.execute(
         "UPDATE weights SET load_failures = load_failures + 1, "
         "broken = CASE WHEN load_failures >= 1 THEN ? ELSE broken END WHERE sha256 = ?",
         (detail, sha256),
     )
-    rows = await db.execute_fetchall("SELECT MAX(load_failures) AS n FROM weights WHERE sha256 = ?", (sha256,))
-    return int(next(iter(rows))["n"] or 0)
+    row = await db.one("SELECT COALESCE(MAX(load_failures), 0) AS n FROM weights WHERE sha256 = ?", (sha256,))
+    return int(row["n"]) if row else 0
 
 
-async def forget_load_failures(db: aiosqlite.Connection, sha256: str) -> None:
+async def forget_load_failures(db: Transaction, sha256: str) -> None:
     """The operator resumes a job of these weights, or they did load: start counting afresh."""
     await db.execute("UPDATE weights SET load_failures = 0, broken = '' WHERE sha256 = ?", (sha256,))
 
 
-async def remember_benchmark(db: aiosqlite.Connection, values: Sequence[Any]) -> None:
+async def remember_benchmark(db: Transaction, values: Sequence[Any]) -> None:
     """(rows sha256, name, version, split, rows, licence, source) of a row set that is about to be measured."""
-    await db.execute("INSERT OR IGNORE INTO benchmark VALUES (?, ?, ?, ?, ?, ?, ?)", tuple(values))
+    await db.execute("INSERT INTO benchmark VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", tuple(values))
 
 
-def as_json(value: object) -> str:
-    """How the store spells a nested value."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+as_json: Final[Callable[[object], str]] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""How the store spells a nested value."""

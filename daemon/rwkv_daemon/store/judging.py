@@ -1,15 +1,13 @@
 """Queries of the judge and the checker: what waits for them, what they said, and what was paid."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-
-import aiosqlite
+from dataclasses import asdict, astuple, dataclass, replace
+from typing import Final
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.judge.reading import Reply, Usage
-from rwkv_daemon.store.connection import Store
+from rwkv_daemon.store.interface import Row, Store, Transaction
 from rwkv_daemon.store.jobs import as_json
 
 
@@ -34,17 +32,24 @@ class StoredReplies:
         before = await self.get(key)
         kept = replace(reply, usage=reply.usage + before.usage) if before else reply
         async with self.store.write() as db:
-            values = (key, now(), self.service, as_json(asdict(kept)))
-            await db.execute("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?)", values)
+            values = (key, now(), self.service, as_json(asdict(kept)), *astuple(kept.usage))
+            await db.execute(PUT, values)
+
+
+PUT: Final = (
+    "INSERT INTO verdict (key, at, service, verdict, prompt_tokens, completion_tokens, cost) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET at = excluded.at, service = excluded.service, "
+    "verdict = excluded.verdict, prompt_tokens = excluded.prompt_tokens, "
+    "completion_tokens = excluded.completion_tokens, cost = excluded.cost"
+)
 
 
 async def spent(store: Store, service: str, resets: str) -> Usage:
     """What a service was paid since its budget began: ever, or `daily` since midnight UTC."""
     since = now()[:10] if resets == "daily" else ""
     row = await store.one(
-        "SELECT COALESCE(SUM(verdict ->> '$.usage.prompt_tokens'), 0) AS prompt, "
-        "COALESCE(SUM(verdict ->> '$.usage.completion_tokens'), 0) AS completion, "
-        "COALESCE(SUM(verdict ->> '$.usage.cost'), 0.0) AS cost FROM verdict WHERE service = ? AND at >= ?",
+        "SELECT COALESCE(SUM(prompt_tokens), 0) AS prompt, COALESCE(SUM(completion_tokens), 0) AS completion, "
+        "COALESCE(SUM(cost), 0.0) AS cost FROM verdict WHERE service = ? AND at >= ?",
         (service, since),
     )
     assert row is not None
@@ -53,15 +58,16 @@ async def spent(store: Store, service: str, resets: str) -> Usage:
 
 async def spent_on(store: Store, job: int, grade_key: str) -> Usage:
     """What the judge was paid for one job's grades so far."""
-    row = await store.one(
-        "SELECT COALESCE(SUM(judge ->> '$.usage.prompt_tokens'), 0) AS prompt, "
-        "COALESCE(SUM(judge ->> '$.usage.completion_tokens'), 0) AS completion, "
-        "COALESCE(SUM(judge ->> '$.usage.cost'), 0.0) AS cost "
-        "FROM grade JOIN sample ON number = sample WHERE job = ? AND grade_key = ?",
-        (job, grade_key),
+    rows = await store.all(
+        "SELECT judge FROM sample JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND judge <> '{}'",
+        (grade_key, job),
     )
-    assert row is not None
-    return Usage(row["prompt"], row["completion"], row["cost"])
+    said = [json.loads(row["judge"]) for row in rows]
+    return sum((Usage(**one["usage"]) for one in said if "usage" in one), Usage())
+
+
+AGAIN: Final = as_json({"again": True})
+"""In place of what the judge said: it is to be asked anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +98,11 @@ async def unchecked(store: Store, job: int, grade_key: str) -> list[ToJudge]:
 
 async def _samples(store: Store, job: int, grade_key: str, condition: str) -> list[ToJudge]:
     rows = await store.all(
-        "SELECT number, row, repeat, extracted, expected, judge ->> '$.again' AS again FROM sample "
+        "SELECT number, row, repeat, extracted, expected, judge FROM sample "
         f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND {condition} ORDER BY row, repeat",
         (grade_key, job),
     )
-    stages: dict[tuple[int, int], list[sqlite3.Row]] = {}
+    stages: dict[tuple[int, int], list[Row]] = {}
     if rows:
         query = (
             "SELECT c.row, c.repeat, c.text, c.stop FROM completion c "
@@ -110,7 +116,7 @@ async def _samples(store: Store, job: int, grade_key: str, condition: str) -> li
     for r in rows:
         own = stages.get((r["row"], r["repeat"]), [])
         texts, stops = tuple(s["text"] for s in own), tuple(s["stop"] for s in own if s["stop"])
-        place, again = (r["number"], r["row"], r["repeat"]), bool(r["again"])
+        place, again = (r["number"], r["row"], r["repeat"]), bool(json.loads(r["judge"]).get("again"))
         found.append(ToJudge(*place, r["extracted"] or "", r["expected"], texts, stops, again))
     return found
 
@@ -127,54 +133,75 @@ class Judged:
     judge: dict[str, object]
 
 
-async def add_verdicts(db: aiosqlite.Connection, grade_key: str, verdicts: Sequence[Judged]) -> None:
+async def add_verdicts(db: Transaction, grade_key: str, verdicts: Sequence[Judged]) -> None:
     """Put verdicts into their grades. One that was read out of the answer replaces what the rule had extracted."""
-    await db.executemany(
-        "UPDATE grade SET value = ?1, reason = CASE WHEN ?1 IS NULL THEN 'unjudged' WHEN ?1 >= 1 THEN 'right' "
-        "ELSE 'wrong' END, detail = ?2, extracted = CASE WHEN ?3 = '' THEN extracted ELSE ?3 END, "
-        "parts = json_patch(parts, ?4), judge = ?5 WHERE sample = ?6 AND grade_key = ?7",
-        [(v.value, v.detail, v.extracted, as_json(v.parts), as_json(v.judge), v.sample, grade_key) for v in verdicts],
+    rows = []
+    for one in verdicts:
+        place = (one.sample, grade_key)
+        before = await db.one("SELECT parts, extracted FROM grade WHERE sample = ? AND grade_key = ?", place)
+        if before is not None:
+            parts = as_json(json.loads(before["parts"]) | one.parts)
+            extracted = one.extracted or before["extracted"]
+            rows.append((one.value, reason_of(one.value), one.detail, extracted, parts, as_json(one.judge), *place))
+    await db.many(
+        "UPDATE grade SET value = ?, reason = ?, detail = ?, extracted = ?, parts = ?, judge = ? "
+        "WHERE sample = ? AND grade_key = ?",
+        rows,
     )
 
 
-async def ask_again(db: aiosqlite.Connection, job: int, grade_key: str) -> None:
+def reason_of(value: float | None) -> str:
+    """How a verdict is called."""
+    return "unjudged" if value is None else "right" if value >= 1 else "wrong"
+
+
+async def numbers_of(db: Transaction, job: int) -> dict[tuple[int, int], int]:
+    """(row, repeat) -> the number of each sample of a job."""
+    rows = await db.all("SELECT row, repeat, number FROM sample WHERE job = ?", (job,))
+    return {(row["row"], row["repeat"]): row["number"] for row in rows}
+
+
+async def ask_again(db: Transaction, job: int, grade_key: str) -> None:
     """Let the judge be asked anew about everything that is unjudged, whatever it said before."""
     await db.execute(
-        "UPDATE grade SET judge = '{\"again\": true}' WHERE grade_key = ? AND reason = 'unjudged' "
+        "UPDATE grade SET judge = ? WHERE grade_key = ? AND reason = 'unjudged' "
         "AND sample IN (SELECT number FROM sample WHERE job = ?)",
-        (grade_key, job),
+        (AGAIN, grade_key, job),
     )
 
 
-async def copy_for_judge(db: aiosqlite.Connection, job: int, old_key: str, new_key: str) -> None:
+async def copy_for_judge(db: Transaction, job: int, old_key: str, new_key: str) -> None:
     """The same grades under the key of another judge: what the old one decided is open again."""
     await db.execute(
-        "INSERT OR IGNORE INTO grade (sample, grade_key, value, reason, expected, extracted, detail, route, parts) "
+        "INSERT INTO grade (sample, grade_key, value, reason, expected, extracted, detail, route, parts) "
         "SELECT sample, ?, CASE WHEN judge = '{}' THEN value END, "
         "CASE WHEN judge = '{}' THEN reason ELSE 'unjudged' END, expected, extracted, detail, route, parts FROM grade "
-        "WHERE grade_key = ? AND sample IN (SELECT number FROM sample WHERE job = ?)",
+        "WHERE grade_key = ? AND sample IN (SELECT number FROM sample WHERE job = ?) "
+        "ON CONFLICT DO NOTHING",
         (new_key, old_key, job),
     )
 
 
 async def add_finding(
-    db: aiosqlite.Connection, job: int, grade_key: str, sample: int, *, needs_review: bool, finding: dict[str, object]
+    db: Transaction, job: int, grade_key: str, sample: int, *, needs_review: bool, finding: dict[str, object]
 ) -> None:
     """What the checker says of a wrong answer."""
     await db.execute(
-        "INSERT OR REPLACE INTO finding (sample, grade_key, job, needs_review, finding) VALUES (?, ?, ?, ?, ?)",
-        (sample, grade_key, job, needs_review, as_json(finding)),
+        "INSERT INTO finding (sample, grade_key, job, needs_review, finding) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (sample, grade_key) DO UPDATE SET job = excluded.job, needs_review = excluded.needs_review, "
+        "reviewed = '', finding = excluded.finding",
+        (sample, grade_key, job, int(needs_review), as_json(finding)),
     )
 
 
-async def findings(store: Store, *, job: int | None, every: bool, after: int, limit: int) -> list[sqlite3.Row]:
+async def findings(store: Store, *, job: int | None, every: bool, after: int, limit: int) -> list[Row]:
     """Findings with their samples: those that a person should look at and nobody has, or all."""
     conditions, parameters = ["f.sample > ?"], [after]
     if job is not None:
         conditions.append("f.job = ?")
         parameters.append(job)
     if not every:
-        conditions.append("f.needs_review AND f.reviewed = ''")
+        conditions.append("f.needs_review = 1 AND f.reviewed = ''")
     return await store.all(
         "SELECT f.*, s.row, s.repeat, g.value, g.expected, g.extracted, j.model, j.benchmark, j.kind FROM finding f "
         "JOIN sample s ON s.number = f.sample JOIN job j ON j.id = f.job "
@@ -184,9 +211,9 @@ async def findings(store: Store, *, job: int | None, every: bool, after: int, li
     )
 
 
-async def add_review(db: aiosqlite.Connection, sample: int, decision: str) -> int:
+async def add_review(db: Transaction, sample: int, decision: str) -> int:
     """What a person decided about a sample's findings; returns how many there are."""
-    return (await db.execute("UPDATE finding SET reviewed = ? WHERE sample = ?", (decision, sample))).rowcount
+    return await db.execute("UPDATE finding SET reviewed = ? WHERE sample = ?", (decision, sample))
 
 
 async def finding_counts(store: Store, job: int) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """Rows of the store as values."""
 
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, Self
 
 from rwkvctl.protocol.states import EngineState, JobState, Reason
@@ -11,7 +12,14 @@ class FromRow:
 
     @classmethod
     def of(cls, row: Any) -> Self:
-        return cls(**{field.name: row[field.name] for field in fields(cls)})  # type: ignore[arg-type]
+        values = dict(zip(row.keys(), row, strict=True))  # a row finds a name by going through all of them
+        return cls(**{name: values[name] for name in columns_of(cls)})  # type: ignore[arg-type]
+
+
+@cache  # asked for every row
+def columns_of(kind: Any) -> tuple[str, ...]:
+    """The names of a row type's columns."""
+    return tuple(field.name for field in fields(kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +64,13 @@ class JobRow(FromRow):
     started: str
     finished: str
     checking: str = ""
+    group_name: str = ""
+    wanted: str = ""
+    wanted_reason: str = ""
+    wanted_why: str = ""
+    failure: str = ""
+    engine_deaths: int = 0
+    died_at: int = 0
 
     @property
     def name(self) -> str:
@@ -96,6 +111,7 @@ class NewJob:
     stages: int
     total: int
     run_log_dir: str
+    group_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +149,9 @@ class AttemptRow(FromRow):
     ingested: int
     started: str
     ended: str
+    rung: int = 0
+    failure: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,70 +1,126 @@
 """Queries about completions, samples, grades and scores."""
 
 import json
-import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-import aiosqlite
+import msgspec
 
 from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
-from rwkv_daemon.store.connection import Store
+from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
 from rwkv_daemon.store.jobs import as_json
 from rwkv_daemon.store.rows import SampleCounts
 
 
 async def ingest(
-    db: aiosqlite.Connection, job: int, attempt: int, grade_key: str, records: Sequence[Record], offset: int
+    db: Transaction, job: int, attempt: int, grade_key: str, records: Sequence[Record], offset: int
 ) -> SampleCounts:
     """Store records and advance the attempt's offset, in the caller's transaction. What is there already is left as it
-    is, so a slice may be ingested twice."""
+    is, so a slice may be ingested twice. The job's counts grow by what was new: counting all of them for each slice
+    would make a long job ever slower."""
     stages = [record for record in records if isinstance(record, StageRecord)]
-    await db.executemany(
-        "INSERT OR IGNORE INTO prompt VALUES (?, ?, ?, ?)",
-        [(job, s.row, s.stage, s.prompt) for s in stages if s.prompt is not None],
-    )
-    await db.executemany(
-        f"INSERT OR IGNORE INTO completion VALUES ({', '.join('?' * 15)})",
-        [completion_row(job, attempt, s) for s in stages],
-    )
-    for record in records:
-        if isinstance(record, SampleRecord):
-            await add_sample(db, job, attempt, grade_key, record)
+    samples = [record for record in records if isinstance(record, SampleRecord)]
+    there = await Stored.near(db, job, grade_key, records)
+    prompts = [(job, s.row, s.stage, s.prompt) for s in stages if s.prompt is not None]
+    stages = [s for s in stages if there.stages.add_new((s.row, s.repeat, s.stage))]
+    graded = [s for s in samples if there.graded.add_new((s.row, s.repeat))]
+    new = [s for s in graded if there.samples.add_new((s.row, s.repeat))]
+    await db.many(f"{PROMPT} ON CONFLICT DO NOTHING", prompts)
+    await db.many(COMPLETION, (completion_row(job, attempt, s) for s in stages))
+    await db.many(SAMPLE, ((job, s.row, s.repeat, attempt) for s in new))
+    await db.many(GRADE, (grade_row(job, grade_key, s) for s in graded))
     await db.execute("UPDATE attempt SET ingested = ? WHERE job = ? AND number = ?", (offset, job, attempt))
-    return await refresh_counts(db, job, grade_key)
+    right = sum(s.value for s in graded if s.value is not None)
+    return await _grown(db, job, len(graded), len(stages), right)
+
+
+PROMPT: Final = "INSERT INTO prompt (job, row, stage, text) VALUES (?, ?, ?, ?)"
+COMPLETION: Final = (
+    "INSERT INTO completion (job, row, repeat, stage, attempt, ids, text, stop, logprobs, prompt_tokens, "
+    f"cached_tokens, generated_tokens, engine, seconds, greedy) VALUES ({', '.join('?' * 15)})"
+)
+SAMPLE: Final = "INSERT INTO sample (job, row, repeat, attempt) VALUES (?, ?, ?, ?)"
+GRADE: Final = (
+    "INSERT INTO grade (sample, grade_key, value, reason, expected, extracted, detail, route, parts) "
+    "SELECT number, ?, ?, ?, ?, ?, ?, ?, ? FROM sample WHERE job = ? AND row = ? AND repeat = ?"
+)
+
+
+class Places(set[tuple[int, ...]]):
+    """Places of samples or stages."""
+
+    def add_new(self, place: tuple[int, ...]) -> bool:
+        """Add one; whether it was not there."""
+        before = len(self)
+        self.add(place)
+        return len(self) > before
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is stored of the rows that some records are about."""
+
+    stages: Places
+    samples: Places
+    graded: Places
+
+    @classmethod
+    async def near(cls, db: Transaction, job: int, grade_key: str, records: Sequence[Record]) -> "Stored":
+        """Runners go through the rows in order: the rows between the first and the last are few."""
+        rows = [record.row for record in records]
+        span = (job, min(rows, default=0), max(rows, default=0))
+        where = "WHERE job = ? AND row BETWEEN ? AND ?"
+        graded = "JOIN grade ON sample = number AND grade_key = ?"
+        return cls(
+            stages=places(await db.all(f"SELECT row, repeat, stage FROM completion {where}", span)),
+            samples=places(await db.all(f"SELECT row, repeat FROM sample {where}", span)),
+            graded=places(await db.all(f"SELECT row, repeat FROM sample {graded} {where}", (grade_key, *span))),
+        )
+
+
+def places(rows: Iterable[Row]) -> Places:
+    return Places(tuple(row) for row in rows)
 
 
 def completion_row(job: int, attempt: int, s: StageRecord) -> tuple[Any, ...]:
     return (
-        job, s.row, s.repeat, s.stage, attempt, as_json(s.ids), s.text, s.stop, as_json(s.logprobs),
+        job, s.row, s.repeat, s.stage, attempt, numbers(s.ids), s.text, s.stop, as_json(s.logprobs),
         s.prompt_tokens, s.cached, s.generated, s.engine, s.seconds, as_json(s.greedy),
     )  # fmt: skip
 
 
-async def add_sample(db: aiosqlite.Connection, job: int, attempt: int, grade_key: str, record: SampleRecord) -> None:
-    """One finished sample and its grade under this key; what is there stays as it is."""
-    await db.execute(
-        "INSERT OR IGNORE INTO sample (job, row, repeat, attempt) VALUES (?, ?, ?, ?)",
-        (job, record.row, record.repeat, attempt),
-    )
-    await db.execute(
-        "INSERT OR IGNORE INTO grade (sample, grade_key, value, reason, expected, extracted, detail, route, parts) "
-        "SELECT number, ?, ?, ?, ?, ?, ?, ?, ? FROM sample WHERE job = ? AND row = ? AND repeat = ?",
-        (grade_key, record.value, record.reason, record.expected, record.extracted, record.detail, record.route,
-         as_json(record.parts), job, record.row, record.repeat),
+def numbers(ids: Sequence[int]) -> str:
+    """Token ids as JSON: there are many."""
+    return msgspec.json.encode(ids).decode()
+
+
+def grade_row(job: int, grade_key: str, s: SampleRecord) -> tuple[Any, ...]:
+    return (
+        grade_key, s.value, s.reason, s.expected, s.extracted, s.detail, s.route, as_json(s.parts),
+        job, s.row, s.repeat,
     )  # fmt: skip
 
 
-async def forget_errors(db: aiosqlite.Connection, job: int, grade_key: str) -> int:
+async def _grown(db: Transaction, job: int, done: int, stages: int, right: float) -> SampleCounts:
+    row = await db.one(
+        "UPDATE job SET done = done + ?, stages_done = stages_done + ?, right_sum = right_sum + ? WHERE id = ? "
+        "RETURNING done, stages_done, right_sum",
+        (done, stages, right, job),
+    )
+    if row is None:
+        raise StoreError(f"there is no job {job}")
+    return SampleCounts(row["done"], row["stages_done"], row["right_sum"])
+
+
+async def forget_errors(db: Transaction, job: int, grade_key: str) -> int:
     """Take back the grades under this key that are errors, so that they are made again; returns how many. What waits
     for a judge stays: the judge is asked again."""
-    cursor = await db.execute(
+    return await db.execute(
         "DELETE FROM grade WHERE grade_key = ? AND value IS NULL AND reason NOT IN ('unjudged', 'dropped') "
         "AND sample IN (SELECT number FROM sample WHERE job = ?)",
         (grade_key, job),
     )
-    return cursor.rowcount
 
 
 async def count_unjudged(store: Store, job: int, grade_key: str) -> int:
@@ -77,15 +133,15 @@ async def count_unjudged(store: Store, job: int, grade_key: str) -> int:
     return int(row["n"]) if row else 0
 
 
-async def refresh_counts(db: aiosqlite.Connection, job: int, grade_key: str) -> SampleCounts:
+async def refresh_counts(db: Transaction, job: int, grade_key: str) -> SampleCounts:
     """Count what is stored and keep it on the job."""
-    rows = await db.execute_fetchall(
+    row = await db.one(
         "SELECT COUNT(*) AS done, COALESCE(SUM(value), 0) AS right_sum, "
-        "(SELECT COUNT(*) FROM completion WHERE job = ?1) AS stages_done "
-        "FROM sample JOIN grade ON sample = number AND grade_key = ?2 WHERE job = ?1",
-        (job, grade_key),
+        "(SELECT COUNT(*) FROM completion WHERE job = ?) AS stages_done "
+        "FROM sample JOIN grade ON sample = number AND grade_key = ? WHERE job = ?",
+        (job, grade_key, job),
     )
-    row = next(iter(rows))
+    assert row is not None
     counts = SampleCounts(row["done"], row["stages_done"], row["right_sum"])
     await db.execute(
         "UPDATE job SET done = ?, stages_done = ?, right_sum = ? WHERE id = ?",
@@ -111,7 +167,7 @@ class GradedSample:
 
 async def graded(store: Store, job: int, grade_key: str) -> list[GradedSample]:
     """Every sample of a job that has a grade under this key."""
-    ends: dict[tuple[int, int], list[sqlite3.Row]] = {}
+    ends: dict[tuple[int, int], list[Row]] = {}
     # Only a text that was cut off may turn out to be whole all the same; the others need not be read.
     stages = (
         "SELECT row, repeat, stop, CASE WHEN stop = 'length' THEN text ELSE '' END AS text FROM completion "
@@ -133,69 +189,118 @@ async def graded(store: Store, job: int, grade_key: str) -> list[GradedSample]:
     return samples
 
 
-async def totals(store: Store, job: int) -> sqlite3.Row:
-    """Tokens and engine seconds of a job."""
-    row = await store.one(
-        "SELECT COALESCE(SUM(prompt_tokens), 0) AS prompt_tokens, COALESCE(SUM(cached_tokens), 0) AS cached_tokens, "
-        "COALESCE(SUM(generated_tokens), 0) AS generated_tokens, COALESCE(SUM(seconds), 0) AS seconds, "
-        "GROUP_CONCAT(DISTINCT engine) AS engines FROM completion WHERE job = ?",
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a job has cost, and the engines that did it (`e3`)."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    generated_tokens: int
+    engines: tuple[str, ...]
+
+
+async def totals(store: Store, job: int) -> Totals:
+    """Tokens of a job."""
+    rows = await store.all(
+        "SELECT engine, SUM(prompt_tokens) AS prompt, SUM(cached_tokens) AS cached, SUM(generated_tokens) AS generated "
+        "FROM completion WHERE job = ? GROUP BY engine ORDER BY engine",
         (job,),
     )
-    assert row is not None
-    return row
+    prompt, cached, generated = (sum(row[name] for row in rows) for name in ("prompt", "cached", "generated"))
+    return Totals(prompt, cached, generated, tuple(row["engine"] for row in rows if row["engine"]))
 
 
 async def page(
     store: Store, job: int, grade_key: str, *, wrong: bool, latest: bool, after: int, limit: int
-) -> list[sqlite3.Row]:
+) -> list[Row]:
     """Samples with their grades: in row order after the cursor (row * 2^20 + repeat), or the newest first."""
     order = "number DESC" if latest else "row, repeat"
     wanted = " AND (value IS NULL OR value < 1) AND reason <> 'dropped'" if wrong else ""
     return await store.all(
         "SELECT number, row, repeat, value, reason, expected, extracted, detail, route, parts, judge FROM sample "
-        f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND row * 1048576 + repeat > ?{wanted} "
+        f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND (row, repeat) > (?, ?){wanted} "
         f"ORDER BY {order} LIMIT ?",
-        (grade_key, job, after, limit),
+        (grade_key, job, *divmod(after, CURSOR), limit),
     )
 
 
-async def stages_of(store: Store, job: int, row: int, repeat: int) -> list[sqlite3.Row]:
-    """The stages of one sample with their prompts."""
-    return await store.all(
-        "SELECT c.stage, COALESCE(p.text, '') AS prompt, c.text, c.stop, c.prompt_tokens, c.generated_tokens "
-        "FROM completion c LEFT JOIN prompt p ON p.job = c.job AND p.row = c.row AND p.stage = c.stage "
-        "WHERE c.job = ? AND c.row = ? AND c.repeat = ? ORDER BY c.stage",
-        (job, row, repeat),
+CURSOR: Final = 1 << 20
+"""A cursor is row * CURSOR + repeat."""
+
+
+async def stages_of(store: Store, job: int, samples: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[Row]]:
+    """The stages of samples, each a (row, repeat), with their prompts."""
+    found: dict[tuple[int, int], list[Row]] = {sample: [] for sample in samples}
+    if not samples:
+        return found
+    first = "(CAST(? AS INTEGER), CAST(? AS INTEGER))"  # PostgreSQL takes the types of all from it
+    rows = await store.all(
+        "SELECT c.row, c.repeat, c.stage, COALESCE(p.text, '') AS prompt, c.text, c.stop, c.prompt_tokens, "
+        "c.generated_tokens FROM completion c "
+        "LEFT JOIN prompt p ON p.job = c.job AND p.row = c.row AND p.stage = c.stage "
+        f"WHERE c.job = ? AND (c.row, c.repeat) IN (VALUES {first}{', (?, ?)' * (len(samples) - 1)}) "
+        "ORDER BY c.row, c.repeat, c.stage",
+        (job, *[number for sample in samples for number in sample]),
     )
+    for row in rows:
+        found[row["row"], row["repeat"]].append(row)
+    return found
 
 
-async def add_score(db: aiosqlite.Connection, job: int, grade_key: str, finished: str, view: str) -> None:
+async def add_score(db: Transaction, job: int, grade_key: str, finished: str, view: str) -> None:
     """The score of a job under one grade key."""
-    await db.execute("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?)", (job, grade_key, finished, view))
+    await db.execute(
+        "INSERT INTO score VALUES (?, ?, ?, ?) ON CONFLICT (job, grade_key) DO UPDATE SET "
+        "finished = excluded.finished, view = excluded.view",
+        (job, grade_key, finished, view),
+    )
 
 
 async def scores(
     store: Store, *, model: str, benchmark: str, session: str, all_versions: bool, limit: int
 ) -> list[str]:
     """Score views as JSON, newest job first; only the newest of each (model, benchmark, kind) unless asked for all."""
-    conditions, parameters = ["1"], []
-    for column, value in (("model", model), ("benchmark", benchmark), ("session", session)):
-        if value:
-            conditions.append(f"j.{column} = ?")
-            parameters.append(value)
-    if not all_versions:
-        conditions.append(
-            "j.id = (SELECT MAX(k.id) FROM job k JOIN score t ON t.job = k.id "
-            "WHERE k.model = j.model AND k.benchmark = j.benchmark AND k.kind = j.kind "
-            "AND (k.numerics = 'imported') = (j.numerics = 'imported')) "  # an import never hides a score of ours
-            "AND s.finished = (SELECT MAX(u.finished) FROM score u WHERE u.job = s.job)"
+    same, of_session = where(model=model, benchmark=benchmark), where(session=session)
+    if all_versions:
+        found = f"score s JOIN job j ON j.id = s.job WHERE {same.sql} AND {of_session.sql}"
+    else:  # an import never hides a score of ours
+        newest = (
+            f"SELECT MAX(j.id) AS id FROM job j JOIN score t ON t.job = j.id WHERE {same.sql} "
+            "GROUP BY j.model, j.benchmark, j.kind, j.numerics = 'imported'"
+        )
+        found = (
+            f"({newest}) n JOIN score s ON s.job = n.id JOIN job j ON j.id = n.id "
+            f"WHERE s.finished = (SELECT MAX(u.finished) FROM score u WHERE u.job = s.job) AND {of_session.sql}"
         )
     rows = await store.all(
-        f"SELECT s.view FROM score s JOIN job j ON j.id = s.job WHERE {' AND '.join(conditions)} "
-        "ORDER BY s.job DESC, s.finished DESC LIMIT ?",
-        (*parameters, limit),
+        f"SELECT s.view FROM {found} ORDER BY s.job DESC, s.finished DESC LIMIT ?",
+        (*same.values, *of_session.values, limit),
     )
     return [row["view"] for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Part of a query with its values."""
+
+    sql: str
+    values: tuple[str, ...]
+
+
+def where(**columns: str) -> Condition:
+    """Columns of job `j` that have these values; an empty one may have any."""
+    given = {name: value for name, value in columns.items() if value}
+    return Condition(" AND ".join(["1 = 1", *(f"j.{name} = ?" for name in given)]), tuple(given.values()))
+
+
+async def scores_of(store: Store, jobs: Sequence[int]) -> dict[int, str]:
+    """The newest score view of each job that has one, as JSON."""
+    if not jobs:
+        return {}
+    rows = await store.all(
+        f"SELECT job, view FROM score WHERE job IN ({', '.join('?' * len(jobs))}) ORDER BY job, finished", tuple(jobs)
+    )
+    return {row["job"]: row["view"] for row in rows}
 
 
 async def score_of(store: Store, job: int) -> str | None:

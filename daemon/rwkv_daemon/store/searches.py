@@ -5,9 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import aiosqlite
-
-from rwkv_daemon.store.connection import Store
+from rwkv_daemon.store.interface import Store, Transaction
 from rwkv_daemon.store.jobs import as_json
 
 
@@ -45,7 +43,7 @@ async def searches_of(store: Store, model: str, benchmarks: Collection[str]) -> 
 
 
 async def add_promotion(
-    db: aiosqlite.Connection, at: str, model: str, weights_sha256: str, promotion: Mapping[str, Any]
+    db: Transaction, at: str, model: str, weights_sha256: str, promotion: Mapping[str, Any]
 ) -> None:
     """Record a point that was chosen, and on what grounds."""
     await db.execute(

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from rwkvctl import httpd
-from rwkvctl.httpd import Request, Response, Server, SocketInUseError, bind_tcp, bind_unix
+from rwkvctl.crowd import Share
+from rwkvctl.httpd import Request, Response, Server
+from rwkvctl.sockets import SocketInUseError, bind_tcp, bind_unix
 
 DEADLINE_S = 20.0
 BIG = 8 * 1024 * 1024
@@ -145,6 +147,48 @@ async def test_requests_sent_ahead_are_answered_in_order(talk: Talk) -> None:
         await client.ask("GET", f"/{number}")
     for number in range(5):
         assert await client.response() == (200, b"GET /%d [] " % number)
+
+
+async def test_empty_lines_before_a_request_are_dropped(talk: Talk) -> None:
+    """RFC 9112, 2.2: old clients send one after a body."""
+    client = await talk()
+    for lines in (b"\r\n", b"\n\r\n\r\n", b""):
+        await client.send(lines)
+        await client.ask("POST", "/p", b"body")
+        assert await client.response() == (200, b"POST /p [] body")
+        await client.send(b"\r\n")
+    await client.send(
+        b"\r", b"\n", b"\r\nGET /split HTTP/1.1\r\nhost: x\r\n\r\n\r\nGET /next HTTP/1.1\r\nhost: x\r\n\r\n"
+    )
+    assert await client.response() == (200, b"GET /split [] ")
+    assert await client.response() == (200, b"GET /next [] ")
+
+
+async def test_a_client_that_only_sends_empty_lines_is_idle(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpd, "IDLE_TIMEOUT_S", 0.2)
+    client = await talk()
+    with contextlib.suppress(ConnectionError):
+        async with asyncio.timeout(DEADLINE_S):
+            while not client.reader.at_eof():
+                await client.send(b"\r\n")
+                await asyncio.sleep(0.01)
+    client.writer.close()
+
+
+async def test_a_client_that_closes_its_half_still_gets_its_answer(talk: Talk) -> None:
+    client = await talk()
+    await client.ask("POST", "/p", b"body")
+    client.writer.write_eof()
+    assert await client.response() == (200, b"POST /p [] body")
+    assert await client.rest() == b""
+
+
+async def test_a_client_that_closes_its_half_in_a_request_is_let_go(talk: Talk, node: Node) -> None:
+    client = await talk()
+    await client.send(b"POST /p HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nab")
+    client.writer.write_eof()
+    assert (await client.head())[0] == 400
+    assert not node.entered.is_set()
 
 
 async def test_a_body_may_come_in_pieces_and_after_a_promise(talk: Talk) -> None:
@@ -338,6 +382,90 @@ async def test_connections_are_bounded_for_each_socket(node: Node, tmp_path: Pat
                     await late.ask("GET", "/late")
                     if (await late.head())[0] == 200:
                         break
+
+
+# -- the share of one client
+
+
+SHARE = Share(connections=4, requests=2, bytes=200_000)
+
+
+@contextlib.asynccontextmanager
+async def sharing(node: Node, path: Path) -> AsyncIterator[tuple[Talk, Server]]:
+    """A server where nobody gets more than SHARE."""
+    server = Server(node, share=SHARE)
+    accepting = await server.start(bind_unix(path))
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(server.close)
+        stack.callback(accepting.close)
+
+        async def connect() -> Client:
+            client = Client(*await asyncio.open_unix_connection(path))
+            stack.callback(client.writer.close)
+            return client
+
+        yield connect, server
+
+
+async def test_nobody_gets_more_connections_than_a_share(node: Node, tmp_path: Path) -> None:
+    async with sharing(node, tmp_path / "d.sock") as (talk, _):
+        clients = [await talk() for _ in range(SHARE.connections)]
+        for client in clients:
+            await client.ask("GET", "/a")
+            assert (await client.response())[0] == 200
+        late = await talk()
+        status, body = await late.response()
+        assert (status, json.loads(body)["detail"]) == (503, "there are too many connections")
+        clients[0].writer.close()
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                late = await talk()
+                await late.ask("GET", "/late")
+                if (await late.head())[0] == 200:
+                    break
+
+
+async def test_nobody_has_more_requests_handled_at_once_than_a_share_and_streams_are_none(
+    node: Node, tmp_path: Path
+) -> None:
+    async with sharing(node, tmp_path / "d.sock") as (talk, server):
+        followers = [await talk() for _ in range(2)]
+        for client in followers:
+            await client.ask("GET", "/stream")
+            assert await client.head()
+        waiting, other = await talk(), await talk()
+        await waiting.ask("GET", "/wait")
+        await node.entered.wait()
+        await other.ask("GET", "/quick")
+        assert await other.response() == (200, b"GET /quick [] "), "two streams and a waiting request leave one turn"
+        (crowd,) = server._crowds
+        assert [turn._value for turn in crowd.turns.values()] == [1]
+
+
+async def test_nobody_has_the_server_hold_more_memory_than_a_share(node: Node, tmp_path: Path) -> None:
+    async with sharing(node, tmp_path / "d.sock") as (talk, server):
+        (crowd,) = server._crowds
+        first, second = await talk(), await talk()
+        head = b"POST /p HTTP/1.1\r\nhost: x\r\ncontent-length: 150001\r\n\r\n"
+        await first.send(head, bytes(150_000))
+        async with asyncio.timeout(DEADLINE_S):
+            while not crowd.bytes:
+                await asyncio.sleep(0.01)
+        await second.send(head, bytes(150_000))
+        status, body = await second.response()
+        assert (status, json.loads(body)["detail"]) == (
+            503,
+            "you have too much under way at once; ask again in a moment",
+        )
+        await first.send(b"x")
+        assert (await first.response())[0] == 503, "an answer that repeats it all is more than the share, too"
+        small = await talk()
+        await small.ask("POST", "/p", bytes(50_000))
+        assert (await small.response())[0] == 200
+        first.writer.close()
+        async with asyncio.timeout(DEADLINE_S):
+            while crowd.bytes:
+                await asyncio.sleep(0.01)
 
 
 # -- streams and clients that go

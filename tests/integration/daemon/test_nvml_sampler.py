@@ -1,292 +1,270 @@
-"""The sampler process on a fake NVML library, by itself and watched by the daemon. Not a test on a GPU."""
+"""The sampler process on a fake NVML library, by itself. Not a test on a GPU."""
 
-import asyncio
 import ctypes
-import json
 import os
 import queue
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from rwkv_daemon import gpus
-from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.node import Node
-from rwkv_daemon.nvml_sampler import NO_NVML
-from rwkv_daemon.store import open_store
-from rwkvctl import config
-from rwkvctl.protocol.messages import LeaseView
+from rwkv_daemon.gpus import xidevents
+from rwkv_daemon.gpus.facts import GpuProcess, Reading, Snapshot, Xid
+from rwkv_daemon.gpus.sampler import DRIVER_GONE, NO_NVML
 
-DEADLINE_S = 20.0
-MIB = 1024 * 1024
+DEADLINE_S = 30.0
+MIB = 2**20
+GIB = 2**30
 FUNCTION_NOT_FOUND, NOT_SUPPORTED, DRIVER_NOT_LOADED, GPU_IS_LOST, UNKNOWN = 13, 3, 9, 15, 999
-Scene = Callable[..., None]
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the fake library, built once."""
-    folder = tmp_path_factory.mktemp("nvml")
-    source = Path(__file__).with_name("fake_nvml.c")
-    options = ["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1"]
-    try:
-        subprocess.run(["gcc", *options, "-o", folder / "libnvidia-ml.so.1", source], check=True)
-    except FileNotFoundError:
-        pytest.skip("needs gcc: not installed")
-    return folder
-
-
-@pytest.fixture
-def scene(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """Sets what the library answers from now on."""
-    state = tmp_path / "nvml.txt"
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(library))
-    monkeypatch.setenv("FAKE_NVML_STATE", str(state))
-
-    def write(*lines: str) -> None:
-        temporary = tmp_path / "nvml.txt.tmp"
-        temporary.write_text("".join(f"{line}\n" for line in lines))
-        temporary.replace(state)
-
-    write()
-    return write
+XID_DELIVERED = 20
+"""Looks within which an event must be there; it is taken at the next one."""
 
 
 class Sampler:
     """A sampler process; its lines are read by a thread, so that a silent one fails a test instead of hanging it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rwkv_daemon.nvml_sampler"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "rwkv_daemon.gpus.sampler", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self.lines: queue.Queue[bytes] = queue.Queue()
+        self.asked: list[str] = []
         self.thread = threading.Thread(target=self.read)
         self.thread.start()
 
     def read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.lines.put(line)
+            if line.startswith(b"?"):
+                self.asked.append(line[1:].decode().strip())
+            else:
+                self.lines.put(line)
 
-    def sample(self) -> list[dict[str, Any]]:
-        return list(json.loads(self.lines.get(timeout=DEADLINE_S)))
+    def look(self) -> Snapshot:
+        return msgspec.json.decode(self.lines.get(timeout=DEADLINE_S), type=Snapshot)
 
-    def sample_until(self, condition: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+    def until(self, condition: Callable[[tuple[Reading, ...]], object]) -> tuple[Reading, ...]:
         deadline = time.monotonic() + DEADLINE_S
-        while not condition(found := self.sample()):
+        while not condition(found := self.look().readings):
             assert time.monotonic() < deadline, found
         return found
 
+    def wait_until_asking(self, what: str) -> None:
+        """Until it has asked that, and says nothing more."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not self.asked or self.asked[-1] != what:
+            assert time.monotonic() < deadline, self.asked
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.thread.join()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.close()
+
 
 @pytest.fixture
-def start(scene: Scene) -> Iterator[Callable[[], Sampler]]:
+def start(fake_nvml: Any) -> Iterator[Callable[..., Sampler]]:
+    """Starts samplers on the fake; ends them all."""
     samplers: list[Sampler] = []
 
-    def begin() -> Sampler:
-        samplers.append(Sampler())
+    def begin(*options: str) -> Sampler:
+        samplers.append(Sampler(*options))
         return samplers[-1]
 
     yield begin
     for sampler in samplers:
-        sampler.process.kill()
-        sampler.process.wait()
-        sampler.thread.join()
-        assert sampler.process.stdin is not None
-        assert sampler.process.stdout is not None
-        sampler.process.stdin.close()
-        sampler.process.stdout.close()
+        sampler.close()
 
 
-# -- the process by itself
-
-
-def test_free_and_busy_gpus_are_told_apart(scene: Scene, start: Callable[[], Sampler]) -> None:
-    scene("gpu 0 3 650 0 0", "gpu 1 20480 650 97 1", "gpu 2 600 650 0 0", "gpu 3 3 0 0 2")
-    found = start().sample()
-    assert [gpu["use"] for gpu in found] == ["free", "busy", "busy", "busy"]
-    assert [gpu["id"] for gpu in found] == [f"GPU-fake-{index}" for index in range(4)]
-    views = [msgspec.convert(gpu, LeaseView) for gpu in found]
-    assert views[1] == LeaseView(
-        id="GPU-fake-1", name="NVIDIA FAKE", use="busy", memory_used_bytes=20480 * MIB,
-        memory_total_bytes=81920 * MIB, utilisation=0.97, power_w=70.0, temperature_c=35,
+def test_every_value_of_a_card_is_read(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
+    fake_nvml.gpus(1).gpu(
+        0, used=20 * GIB, reserved=650 * MIB, util=97, temp=71, power=655_400, limit=700_000, clock=1755,
+        maxclock=1980, throttle=0x4 | 0x40 | 0x1, ecc=3, pending=1, failed=1, recovery=2, minor=5, name="NVIDIA_H200",
+    )  # fmt: skip
+    fake_nvml.process(0, 4242, 19 * GIB).process(0, 4243, GIB, type="G").process(0, 4244, GIB, type="M")
+    fake_nvml.gpu(0, used=20 * GIB)
+    snapshot = start().look()
+    assert snapshot.driver == "580.95.05"
+    assert snapshot.left_out == ()
+    assert snapshot.readings == (
+        Reading(
+            id=fake_nvml.uuid(0), index=0, minor=5, name="NVIDIA H200", memory_used_bytes=20 * GIB,
+            memory_total_bytes=80 * GIB, utilisation=0.97, power_w=655.4, power_limit_w=700.0, temperature_c=71.0,
+            clock_sm_mhz=1755, clock_max_sm_mhz=1980, throttle=("power-cap", "hw-thermal"), ecc_uncorrected=3,
+            remap_pending=True, remap_failed=True, recovery_action="reboot the node", mig=False,
+            processes=(
+                GpuProcess(pid=4242, bytes=19 * GIB),
+                GpuProcess(pid=4244, bytes=GIB, kind="mps"),
+                GpuProcess(pid=4243, bytes=GIB, kind="graphics"),
+            ),
+        ),
     )  # fmt: skip
 
 
-def test_a_driver_without_the_newer_memory_call_is_asked_the_older_one(
-    scene: Scene, start: Callable[[], Sampler]
-) -> None:
-    scene("gpu 0 3 100 0 0", f"fail nvmlDeviceGetMemoryInfo_v2 {FUNCTION_NOT_FOUND}")
-    (gpu,) = start().sample()
-    assert (gpu["use"], gpu["memory_used_bytes"]) == ("free", 103 * MIB)
+def test_an_older_driver_counts_what_it_keeps_for_itself(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
+    fake_nvml.gpus(1).gpu(0, used=3 * MIB, reserved=100 * MIB)
+    fake_nvml.rule(f"fail nvmlDeviceGetMemoryInfo_v2 {FUNCTION_NOT_FOUND}", "fail nvmlDeviceGetTemperatureV 13")
+    (gpu,) = start().look().readings
+    assert (gpu.memory_used_bytes, gpu.temperature_c) == (103 * MIB, 35.0)
 
 
 @pytest.mark.parametrize(
-    ("failing", "code", "expected"),
+    ("failing", "code", "fields"),
     [
-        ("nvmlDeviceGetPowerUsage", NOT_SUPPORTED, {"power_w": None, "use": "free"}),
-        ("nvmlDeviceGetUtilizationRates", NOT_SUPPORTED, {"utilisation": None, "use": "free"}),
-        ("nvmlDeviceGetName", UNKNOWN, {"name": "GPU", "use": "free"}),
-        ("nvmlDeviceGetComputeRunningProcesses_v3", UNKNOWN, {"use": "unknown"}),
-        ("nvmlDeviceGetUUID", GPU_IS_LOST, {"id": "gpu-index-0", "use": "unknown"}),
-        ("nvmlDeviceGetHandleByIndex_v2", GPU_IS_LOST, {"id": "gpu-index-0", "use": "unknown"}),
+        ("nvmlDeviceGetPowerUsage", NOT_SUPPORTED, "power_w"),
+        ("nvmlDeviceGetUtilizationRates", NOT_SUPPORTED, "utilisation"),
+        ("nvmlDeviceGetRemappedRows", NOT_SUPPORTED, "remap_pending remap_failed"),
+        ("nvmlDeviceGetMemoryErrorCounter", NOT_SUPPORTED, "ecc_uncorrected"),
+        ("nvmlDeviceGetMigMode", NOT_SUPPORTED, "mig"),
+        ("nvmlDeviceGetClockInfo", FUNCTION_NOT_FOUND, "clock_sm_mhz"),
+        ("nvmlDeviceGetComputeRunningProcesses_v3", UNKNOWN, "processes"),
+        ("nvmlDeviceGetMinorNumber", UNKNOWN, "minor"),
     ],
 )
-def test_what_the_driver_cannot_say_is_null_and_never_free(
-    scene: Scene, start: Callable[[], Sampler], failing: str, code: int, expected: dict[str, Any]
+def test_what_the_driver_cannot_say_is_null_and_the_rest_is_read(
+    fake_nvml: Any, start: Callable[..., Sampler], failing: str, code: int, fields: str
 ) -> None:
-    scene("gpu 0 3 100 0 0", f"fail {failing} {code}")
-    (gpu,) = start().sample()
-    assert {name: gpu[name] for name in expected} == expected
-    assert msgspec.convert(gpu, LeaseView)
+    fake_nvml.gpus(1).process(0, 4242).rule(f"fail {failing} {code}")
+    (gpu,) = start().look().readings
+    assert (gpu.id, gpu.trouble) == (fake_nvml.uuid(0), "")
+    nulls = [name for name in Reading.__struct_fields__ if getattr(gpu, name) is None]
+    assert set(nulls) == {*fields.split(), "slot"}
 
 
-def test_memory_that_cannot_be_read_makes_a_gpu_unknown(scene: Scene, start: Callable[[], Sampler]) -> None:
-    failing = ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2")
-    scene("gpu 0 3 100 0 0", *(f"fail {name} {UNKNOWN}" for name in failing))
-    (gpu,) = start().sample()
-    assert (gpu["use"], gpu["memory_used_bytes"]) == ("unknown", None)
+def test_a_card_that_fails_altogether_says_so_and_the_others_are_read(
+    fake_nvml: Any, start: Callable[..., Sampler]
+) -> None:
+    fake_nvml.gpus(3).gpu(1, lost=1).rule(f"fail nvmlDeviceGetUUID {UNKNOWN} 2")
+    found = start().look().readings
+    assert [gpu.id for gpu in found] == [fake_nvml.uuid(0), "gpu-index-1", "gpu-index-2"]
+    assert [(gpu.lost, bool(gpu.trouble)) for gpu in found] == [(False, False), (True, True), (False, True)]
 
 
-def test_it_looks_again_and_ends_when_its_input_is_closed(scene: Scene, start: Callable[[], Sampler]) -> None:
-    scene("gpu 0 3 100 0 0")
+def test_a_card_that_is_lost_between_two_questions(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
+    fake_nvml.gpus(2)
     sampler = start()
-    assert [gpu["use"] for gpu in sampler.sample()] == ["free"]
-    scene("gpu 0 3 100 0 1", "gpu 1 3 100 0 0")
-    sampler.sample_until(lambda found: [gpu["use"] for gpu in found] == ["busy", "free"])
+    assert [gpu.lost for gpu in sampler.look().readings] == [False, False]
+    fake_nvml.rule(f"fail nvmlDeviceGetPowerUsage {GPU_IS_LOST} 1")
+    sampler.until(lambda found: [gpu.lost for gpu in found] == [False, True])
+    fake_nvml.rule()
+    sampler.until(lambda found: [gpu.lost for gpu in found] == [False, False])
+
+
+def test_instances_of_a_divided_card_are_gpus_of_their_own(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
+    fake_nvml.gpus(2).gpu(1, mig=1, util=50)
+    fake_nvml.process(1, 4242, GIB, slot=2)
+    fake_nvml.rule(f"mig 1 0 total={20 * GIB}", f"mig 1 2 total={40 * GIB} used={GIB}")
+    found = start().look().readings
+    assert [(gpu.index, gpu.slot, gpu.parent) for gpu in found[1:]] == [(1, s, fake_nvml.uuid(1)) for s in (0, 2)]
+    assert [gpu.id[:4] for gpu in found] == ["GPU-", "MIG-", "MIG-"]
+    assert [gpu.memory_total_bytes for gpu in found[1:]] == [20 * GIB, 40 * GIB]
+    assert [gpu.utilisation for gpu in found] == [0.0, None, None], "the card's use is nobody's in particular"
+    assert [len(gpu.processes or ()) for gpu in found[1:]] == [0, 1]
+    fake_nvml.rule()
+    (_, card) = start().look().readings
+    assert (card.mig, "no instance" in card.trouble) == (True, True)
+
+
+def test_each_card_is_announced_and_one_that_hangs_can_be_left_out(
+    fake_nvml: Any, start: Callable[..., Sampler]
+) -> None:
+    fake_nvml.gpus(4).rule("hang nvmlDeviceGetUtilizationRates 2")
+    sampler = start()
+    sampler.wait_until_asking("2")
+    without = start("--skip", "2").look()
+    assert without.left_out == (2,)
+    assert [gpu.index for gpu in without.readings] == [0, 1, 3]
+    alone = start("--only", "2")
+    alone.wait_until_asking("2")
+    fake_nvml.rule()
+    assert [gpu.index for gpu in start("--only", "2").look().readings] == [2]
+
+
+def test_xids_are_delivered_once_and_only_for_events_that_the_card_has(
+    fake_nvml: Any, start: Callable[..., Sampler]
+) -> None:
+    fake_nvml.gpus(2).xid(0, 13)
+    sampler = start()
+    assert [gpu.xids for gpu in sampler.look().readings] == [(), ()], "what was before it looked is not news"
+    fake_nvml.xid(1, 79)
+    found = sampler.until(lambda found: any(gpu.xids for gpu in found))
+    assert [gpu.xids for gpu in found] == [(), (Xid(code=79),)]
+    assert [gpu.xids for gpu in sampler.look().readings] == [(), ()]
+
+
+def test_a_storm_of_xids_is_one_a_look(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
+    fake_nvml.gpus(1)
+    sampler = start()
+    sampler.look()
+    fake_nvml.events += ["event 0 type=8 data=45"] * 2000
+    fake_nvml.write()
+    found = sampler.until(lambda found: found[0].xids)
+    assert found[0].xids == (Xid(code=45),)
+
+
+def test_the_kernels_log_names_the_pid(tmp_path: Path) -> None:
+    path = tmp_path / "kmsg"
+    path.write_text("NVRM: Xid (PCI:0000:01:00): 31, pid=1, name=old\n")
+    log = xidevents.KernelLog(path)
+    assert log.read() == {}
+    with path.open("a") as file:
+        file.write("NVRM: Xid (PCI:0000:01:00): 31, pid=4242, name=python\nsomething else\n")
+    assert log.read() == {("0000:01:00", 31): {4242}}
+    assert log.read() == {}
+    os.close(log.file)
+    assert xidevents.KernelLog(tmp_path / "none").read() == {}
+
+
+def test_it_looks_again_and_ends_when_its_input_is_closed(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
+    fake_nvml.gpus(1)
+    sampler = start()
+    assert len(sampler.look().readings) == 1
+    fake_nvml.gpus(2)
+    sampler.until(lambda found: len(found) == 2)
     assert sampler.process.stdin is not None
     sampler.process.stdin.close()
     assert sampler.process.wait(DEADLINE_S) == 0
 
 
-def test_a_driver_that_is_not_loaded_is_no_nvml(scene: Scene, start: Callable[[], Sampler]) -> None:
-    scene(f"fail nvmlInitWithFlags {DRIVER_NOT_LOADED}")
+def test_cards_are_known_by_their_uuid_whatever_their_index(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
+    fake_nvml.gpus(2).gpu(0, uuid="GPU-aaa", name="A").gpu(1, uuid="GPU-bbb", name="B")
+    sampler = start()
+    assert [(gpu.id, gpu.name) for gpu in sampler.look().readings] == [("GPU-aaa", "A"), ("GPU-bbb", "B")]
+    fake_nvml.gpu(0, uuid="GPU-bbb", name="B").gpu(1, uuid="GPU-aaa", name="A")
+    found = sampler.until(lambda found: found[0].id == "GPU-bbb" and found[1].id == "GPU-aaa")
+    assert [(gpu.name, gpu.index) for gpu in found] == [("B", 0), ("A", 1)]
+
+
+def test_a_driver_that_is_not_loaded_is_no_nvml(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
+    fake_nvml.rule(f"fail nvmlInitWithFlags {DRIVER_NOT_LOADED}")
     assert start().process.wait(DEADLINE_S) == NO_NVML
+
+
+def test_a_driver_that_goes_away_ends_it(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
+    fake_nvml.gpus(2)
+    sampler = start()
+    sampler.look()
+    fake_nvml.rule(f"fail * {UNKNOWN}")
+    assert sampler.process.wait(DEADLINE_S) == DRIVER_GONE
 
 
 def test_no_library_is_no_nvml() -> None:
     try:
         ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
-        ended = subprocess.run([sys.executable, "-m", "rwkv_daemon.nvml_sampler"], stdin=subprocess.PIPE, check=False)
+        ended = subprocess.run(
+            [sys.executable, "-m", "rwkv_daemon.gpus.sampler"], stdin=subprocess.PIPE, check=False, capture_output=True
+        )
         assert ended.returncode == NO_NVML
     else:
         pytest.skip("needs a machine without NVML: this one has it")
-
-
-# -- watched by the daemon
-
-
-@pytest.fixture
-async def node(scene: Scene, tmp_path: Path) -> AsyncIterator[Node]:
-    settings = config.load({"home": str(tmp_path / "home")}, {"RWKVCTL_SAMPLER_DEADLINE_S": "2", "HOME": "/"})
-    store = await open_store(settings.store)
-    yield Node(settings, store, Benchmarks(settings.data_dir))
-    await store.close()
-
-
-def cards(node: Node) -> list[LeaseView]:
-    """The node's GPUs. The CPU is always a lease beside them."""
-    leases = node.leases or [gpus.CPU]
-    assert leases[-1] == gpus.CPU
-    return leases[:-1]
-
-
-async def seen(node: Node, *uses: str) -> None:
-    """Wait until the node's GPUs are in these states."""
-    async with asyncio.timeout(DEADLINE_S):
-        while [lease.use for lease in cards(node)] != list(uses):
-            await asyncio.sleep(0.02)
-
-
-def samplers() -> set[int]:
-    """Samplers that this process started and that still live."""
-    own = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_bytes().rpartition(b")")[2].split()
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if int(stat[1]) == os.getpid() and stat[0] != b"Z" and b"rwkv_daemon.nvml_sampler" in command:
-                own.add(int(entry.name))
-    return own
-
-
-async def test_a_driver_that_hangs_makes_leases_unknown_until_a_new_sampler_answers(
-    node: Node, scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gpus, "RESTART_S", 0.05)
-    both = ("gpu 0 3 100 0 0", "gpu 1 3 100 0 1")
-    scene(*both)
-    watch = asyncio.ensure_future(gpus.watch(node))
-    try:
-        await seen(node, "free", "busy")
-        assert node.wake.is_set()
-        (first,) = samplers()
-        scene(*both, "hang nvmlDeviceGetUtilizationRates")
-        await seen(node, "unknown", "unknown")
-        assert [lease.id for lease in cards(node)] == ["GPU-fake-0", "GPU-fake-1"]
-        scene(*both)
-        await seen(node, "free", "busy")
-        assert first not in samplers()
-        assert len(samplers()) == 1
-        assert not watch.done()
-    finally:
-        watch.cancel()
-        await asyncio.wait([watch])
-    async with asyncio.timeout(DEADLINE_S):
-        while samplers():
-            await asyncio.sleep(0.02)
-
-
-async def test_a_sampler_that_is_killed_or_talks_nonsense_is_started_again(
-    node: Node, scene: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(gpus, "RESTART_S", 0.05)
-    fake = tmp_path / "python"
-    fake.write_text("#!/bin/sh\necho 'not JSON at all'\nexec sleep 600\n")
-    fake.chmod(0o755)
-    scene("gpu 0 3 100 0 0")
-    real = sys.executable
-    monkeypatch.setattr(sys, "executable", str(fake))
-    assert await gpus.sample(node) is None, "given up"
-    fake.write_text('#!/bin/sh\necho \'[{"name": "a GPU without an id"}]\'\nexec sleep 600\n')
-    assert await gpus.sample(node) is None, "given up"
-    monkeypatch.setattr(sys, "executable", real)
-    watch = asyncio.ensure_future(gpus.watch(node))
-    try:
-        await seen(node, "free")
-        for number in samplers():
-            os.kill(number, 9)
-        await seen(node, "unknown")
-        await seen(node, "free")
-    finally:
-        watch.cancel()
-        await asyncio.wait([watch])
-
-
-async def test_without_nvml_the_cpu_is_the_lease(node: Node, scene: Scene) -> None:
-    scene(f"fail nvmlInitWithFlags {DRIVER_NOT_LOADED}")
-    async with asyncio.timeout(DEADLINE_S):
-        await gpus.watch(node)
-    assert node.leases == [gpus.CPU]
-    assert node.wake.is_set()
-
-
-async def test_a_machine_whose_nvml_lists_no_gpu_uses_its_cpu(node: Node) -> None:
-    watch = asyncio.ensure_future(gpus.watch(node))
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            await node.wake.wait()
-        assert node.leases == [gpus.CPU]
-    finally:
-        watch.cancel()
-        await asyncio.wait([watch])

@@ -13,7 +13,7 @@ import pytest
 
 from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, RunDir, SampleRecord, read_records
 from rwkv_data import sets
-from rwkvctl import httpd
+from rwkvctl import httpd, sockets
 from rwkvctl.protocol.engine import Generated, GenerateItem, Usage
 
 POISON = 7
@@ -54,7 +54,7 @@ async def test_only_the_sample_that_kills_alone_is_an_error(tmp_path: Path, pois
     engine = DeadlyEngine(rows)
     if not poisoned:
         engine.poison = "no such question"
-    listener = httpd.bind_unix(tmp_path / "e.sock")
+    listener = sockets.bind_unix(tmp_path / "e.sock")
     serving = await httpd.Server(engine).start(listener)
     folder = RunDir(tmp_path / "run")
     folder.path.mkdir()

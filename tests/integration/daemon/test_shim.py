@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from rwkv_daemon import processes, shim
-from rwkv_daemon.processes import Launch, NotStartedError, Worker
+from rwkv_daemon.processes import Launch, LockHeldError, NotStartedError, Worker
 
 DEADLINE_S = 20.0
 Start = Callable[..., Worker]
@@ -32,10 +32,12 @@ def until(condition: Callable[[], Any], what: str) -> Any:
     return found
 
 
-def launch(folder: Path, argv: tuple[str, ...], name: str = "w", lock: Path | None = None) -> Launch:
+def launch(
+    folder: Path, argv: tuple[str, ...], name: str = "w", locks: tuple[Path, ...] = (), share: Path | None = None
+) -> Launch:
     return Launch(
         uuid=str(uuids.uuid4()), argv=argv, record=folder / f"record-{name}.json", log=folder / f"log-{name}.txt",
-        environment={"PATH": os.environ["PATH"]}, lock=lock,
+        environment={"PATH": os.environ["PATH"]}, locks=locks, share=share,
     )  # fmt: skip
 
 
@@ -44,9 +46,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts workers: Python code, or a whole command. Whatever carries their markers is gone afterwards."""
     workers: list[Worker] = []
 
-    def begin(code: str = SLEEP, *, argv: tuple[str, ...] = (), name: str = "w", lock: Path | None = None) -> Worker:
+    def begin(
+        code: str = SLEEP, *, argv: tuple[str, ...] = (), name: str = "w", locks: tuple[Path, ...] = (),
+        share: Path | None = None,
+    ) -> Worker:  # fmt: skip
         command = argv or (sys.executable, "-I", "-S", "-c", code)
-        workers.append(processes.start(launch(tmp_path, command, name, lock)))
+        workers.append(processes.start(launch(tmp_path, command, name, locks, share)))
         return workers[-1]
 
     yield begin
@@ -181,17 +186,63 @@ def test_sigterm_is_passed_on_to_the_whole_group(start: Start) -> None:
 
 def test_a_lease_held_by_another_shim_stops_the_start_and_is_free_after_its_death(start: Start, tmp_path: Path) -> None:
     lock = tmp_path / "gpu.lock"
-    holder = start(lock=lock)
-    with pytest.raises(NotStartedError, match=f"code {shim.LOCK_HELD}"):
-        start(name="second", lock=lock)
-    assert f"{lock} is locked" in (tmp_path / "log-second.txt").read_text()
+    holder = start(locks=(lock,))
+    with pytest.raises(LockHeldError):
+        start(name="second", locks=(lock,))
+    assert f"{lock} cannot be locked: another process holds it" in (tmp_path / "log-second.txt").read_text()
     assert not (tmp_path / "record-second.json").exists()
     processes.send(holder.pidfd, signal.SIGKILL)
     finish(holder)
-    third = start(argv=("sh", "-c", "exit 4"), name="third", lock=lock)
+    third = start(argv=("sh", "-c", "exit 4"), name="third", locks=(lock,))
     record = finish(third)
     assert record is not None
     assert record.code == 4
+
+
+def test_shared_leases_exclude_a_whole_one_and_each_other_part_by_part(start: Start, tmp_path: Path) -> None:
+    whole, first, second = (tmp_path / name for name in ("gpu.lock", "gpu.0.lock", "gpu.1.lock"))
+    start(name="a", share=whole, locks=(first,))
+    start(name="b", share=whole, locks=(second,))
+    for name, locks, share in (("c", (first,), whole), ("d", (whole,), None), ("e", (second, first), whole)):
+        with pytest.raises(LockHeldError):
+            start(name=name, locks=locks, share=share)
+
+
+def symlink(path: Path) -> None:
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize(("make", "why"), [(symlink, "links"), (os.mkfifo, "plain file"), (os.mkdir, "plain")])
+def test_a_lock_that_somebody_planted_is_refused_and_nothing_is_touched(
+    start: Start, tmp_path: Path, make: Callable[[Path], None], why: str
+) -> None:
+    lock = tmp_path / "gpu.lock"
+    make(lock)
+    with pytest.raises(LockHeldError):
+        start(locks=(lock,))
+    assert why in (tmp_path / "log-w.txt").read_text()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_lock_file_can_be_locked_by_every_user_and_written_by_none(start: Start, tmp_path: Path) -> None:
+    lock = tmp_path / "gpu.lock"
+    before = os.umask(0o077)
+    try:
+        start(locks=(lock,))
+    finally:
+        os.umask(before)
+    assert lock.stat().st_mode & 0o777 == 0o444
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: files of two users")
+def test_a_lock_file_of_another_user_does_as_well(start: Start, tmp_path: Path) -> None:
+    lock = tmp_path / "gpu.lock"
+    lock.touch(mode=0o644)
+    os.chown(lock, 65534, 65534)
+    tmp_path.chmod(0o1777)
+    start(name="first", locks=(lock,))
+    with pytest.raises(LockHeldError):
+        start(name="second", locks=(lock,))
 
 
 def test_the_worker_dies_with_its_shim_and_the_attempt_is_lost(start: Start) -> None:
@@ -203,7 +254,7 @@ def test_the_worker_dies_with_its_shim_and_the_attempt_is_lost(start: Start) -> 
 
 
 def test_a_shim_that_cannot_even_begin_is_reported(tmp_path: Path) -> None:
-    wanted = launch(tmp_path, ("true",), lock=tmp_path / "no folder" / "lock")
+    wanted = launch(tmp_path, ("true",), locks=(tmp_path / "no folder" / "lock",))
     with pytest.raises(NotStartedError, match="ended with code 1 before starting true"):
         processes.start(wanted)
     assert "No such file" in wanted.log.read_text()

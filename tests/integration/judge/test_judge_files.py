@@ -13,8 +13,9 @@ from rwkv_daemon.judge.cache import FileCache, MemoryCache
 from rwkv_daemon.judge.keyfile import Scrubber, keys_of, read
 from rwkv_daemon.judge.reading import Reply, Usage
 from rwkv_daemon.judge.service import JudgeService
-from rwkvctl.judge_config import EndpointConfig, JudgeConfig, Secret, checked
+from rwkvctl.judge_config import EndpointConfig, JudgeConfig, checked
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.secret import Secret
 
 KEY = "sk-abcdefghijklmnop1234"
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rwkvctl.judge_config import EndpointConfig, Secret
+from rwkvctl.judge_config import EndpointConfig
+from rwkvctl.secret import Secret
 
 
 @pytest.fixture

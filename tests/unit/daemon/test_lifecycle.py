@@ -12,18 +12,21 @@ from rwkvctl.protocol.states import ACTIVE, TERMINAL, JobState
 STATES: tuple[JobState, ...] = get_args(JobState)
 HAPPENINGS: tuple[Happening, ...] = get_args(Happening)
 
-RUNNING = {"retry": "queued", "fail": "failed", "stop": "stopping", "finish": "done"}
+RUNNING = {
+    "retry": "queued", "fail": "failed", "stop": "stopping", "finish": "done", "hold": "held", "pause": "paused",
+}  # fmt: skip
+IDLE = {"resume": "queued", "regrade": "grading", "rejudge": "judging"}
 LIFE: dict[JobState, dict[str, str]] = {
-    "held": {"release": "queued", "resume": "queued", "stop": "stopped"},
-    "queued": {"hold": "held", "place": "starting", "stop": "stopped", "fail": "failed"},
-    "starting": RUNNING | {"hold": "held", "generate": "generating", "grade": "grading", "judge": "judging"},
-    "generating": RUNNING | {"hold": "held", "grade": "grading", "judge": "judging"},
-    "grading": RUNNING | {"hold": "held", "judge": "judging", "regrade": "grading"},
+    "held": IDLE | {"release": "queued", "stop": "stopped"},
+    "queued": {"hold": "held", "pause": "paused", "place": "starting", "stop": "stopped", "fail": "failed"},
+    "starting": RUNNING | {"yield": "queued", "generate": "generating", "grade": "grading", "judge": "judging"},
+    "generating": RUNNING | {"yield": "queued", "grade": "grading", "judge": "judging"},
+    "grading": RUNNING | {"yield": "queued", "judge": "judging", "regrade": "grading"},
     "judging": RUNNING,
-    "paused": {"resume": "queued", "stop": "stopped"},
+    "paused": IDLE | {"hold": "held", "stop": "stopped"},
     "stopping": {"ended": "stopped", "finish": "done"},
-    "stopped": {"resume": "queued", "regrade": "grading", "rejudge": "judging"},
-    "failed": {"resume": "queued", "regrade": "grading", "rejudge": "judging"},
+    "stopped": IDLE,
+    "failed": IDLE,
     "done": {"regrade": "grading", "rejudge": "judging"},
 }
 
@@ -66,6 +69,25 @@ def test_a_terminal_job_is_left_only_when_the_operator_asks_and_a_done_one_gener
         "failed": {"resume", "regrade", "rejudge"},
         "stopped": {"resume", "regrade", "rejudge"},
     }
+
+
+def test_what_was_put_aside_comes_back_only_by_a_word_of_its_own() -> None:
+    """A paused job is not released by the daemon, and a wider pause leaves a job in the queue, where it starts again."""
+    assert "release" not in LIFE["paused"]
+    assert set(TABLE["yield"].values()) == {"queued"}
+    for state, after_pause in TABLE["pause"].items():
+        assert after_pause == "paused", state
+        assert after("paused", "resume") == "queued"
+
+
+@given(st.sampled_from(sorted(TABLE["pause"])), st.lists(st.sampled_from(["hold", "release", "pause", "resume"])))
+def test_putting_aside_and_taking_back_loses_no_job(first: JobState, happenings: list[Happening]) -> None:
+    """However often an operator pauses and holds, one `resume` (and nothing lost) brings the job back."""
+    state = first
+    for happening in happenings:
+        state = after(state, happening) if allows(state, happening) else state
+    assert state not in TERMINAL
+    assert state in TABLE["pause"] or after(state, "resume") == "queued"
 
 
 def test_every_active_job_can_be_stopped_for_good() -> None:

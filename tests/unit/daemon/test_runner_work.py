@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon import keys
-from rwkv_daemon.rundir import JobSpec, Record, RunDir, SampleRecord, StageRecord
+from rwkv_daemon.rundir import Endpoint, JobSpec, Record, RunDir, SampleRecord, StageRecord
 from rwkv_daemon.runner.ask import Asker, answer_of, same_row
 from rwkv_daemon.runner.run import Run
 from rwkv_daemon.runner.work import SUSPECT_DEATHS, Unit, Work, open_work
@@ -137,34 +137,65 @@ def test_a_batch_holds_units_of_one_stage_and_never_a_suspect(drawn: list[tuple[
     assert began == sorted(began, reverse=True), "what has begun goes before what is fresh"
 
 
+def kept_by(engine: str, row: int) -> Unit:
+    return Unit(row, 0, [stage_record(row, 0, 0)], kept=(engine, f"item-{row}", 0))
+
+
+def test_an_engine_gets_the_units_whose_state_it_keeps_then_fresh_ones_then_those_another_is_late_with() -> None:
+    work = Work(stages=2)
+    for unit in (Unit(0, 0), kept_by("e1", 1), kept_by("e2", 2), kept_by("e1", 3)):
+        work.add(unit)
+    batches = [[unit.row for unit in work.take(64, "e2")] for _ in range(4)]
+    assert batches == [[2], [0], [1, 3], []]
+
+
+def test_a_unit_under_which_its_engine_died_goes_to_any_engine_before_fresh_ones() -> None:
+    work = Work(stages=2)
+    work.add(Unit(0, 0))
+    died = kept_by("e1", 1)
+    died.deaths = 1
+    work.add(died)
+    assert [unit.row for unit in work.take(64, "e2")] == [1]
+
+
 # -- suspects
+
+
+ENGINE = Endpoint(engine="e1", socket="/nowhere")
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     kind = Kind(name="k", profile="p", profile_version=1, stages=(THINK,), grader=GRADER)
     with SamplesFile(tmp_path / "samples-3.jsonl") as samples:
-        yield Run(SPEC, RunDir(tmp_path), kind, ROWS, Work(stages=1), samples)
+        yield Run(SPEC, RunDir(tmp_path), kind, ROWS, Work(stages=1), samples, engines={ENGINE})
 
 
 async def test_a_suspect_waits_until_nothing_is_in_flight_and_then_nothing_joins_it(run: Run) -> None:
     async def soon() -> list[Unit] | None:
         try:
-            return await asyncio.wait_for(run.next_units(), 0.01)
+            return await asyncio.wait_for(run.next_units(ENGINE), 0.01)
         except TimeoutError:
             return None
 
     run.work.add(Unit(0, 0))
-    others = await run.next_units()
+    others = await run.next_units(ENGINE)
     run.work.add(Unit(1, 0, deaths=SUSPECT_DEATHS))
     run.work.add(Unit(2, 0))
     assert await soon() is None, "others are in flight"
     await run.give_back(batch_of(run, []))
     assert [unit.row for unit in others] == [0]
-    assert [unit.row for unit in await run.next_units()] == [1]
+    assert [unit.row for unit in await run.next_units(ENGINE)] == [1]
     assert await soon() is None, "the suspect is alone"
     await run.give_back(batch_of(run, []))
-    assert [unit.row for unit in await run.next_units()] == [2]
+    assert [unit.row for unit in await run.next_units(ENGINE)] == [2]
+
+
+async def test_an_engine_that_is_not_named_any_more_gets_no_further_batch(run: Run) -> None:
+    run.work.add(Unit(0, 0))
+    run.engines = set()
+    assert await run.next_units(ENGINE) == []
+    assert run.in_flight == 0
 
 
 def batch_of(run: Run, left: list[Unit]) -> Any:

@@ -24,7 +24,8 @@ from rwkv_engine.state_pool import StatePool
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_weights import checkpoint
 from rwkv_weights.files import builtin_checkpoint_path
-from rwkvctl.httpd import Peer, Request, Response
+from rwkvctl.httpd import Request, Response
+from rwkvctl.peers import Peer
 from rwkvctl.protocol.engine import Constraint, EngineHealth
 
 COMPLETIONS, CHAT, NATIVE = "/v1/completions", "/v1/chat/completions", "/v1/generate"

@@ -21,7 +21,8 @@ from rwkv_engine.state_pool import StatePool
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_weights import checkpoint
 from rwkv_weights.files import builtin_checkpoint_path
-from rwkvctl.httpd import PIECE_BYTES, Peer, Request, Response
+from rwkvctl.httpd import PIECE_BYTES, Request, Response
+from rwkvctl.peers import Peer
 from rwkvctl.protocol.engine import EngineHealth, Scored
 
 HEALTH = EngineHealth(

@@ -20,7 +20,8 @@ from rwkv_daemon.judge.request import Question, Request
 from rwkv_daemon.judge.retrying import back_off_s, failure_of, retry_after_s
 from rwkv_daemon.judge.stats import quantile
 from rwkv_daemon.judge.waiting import Line
-from rwkvctl.judge_config import EndpointConfig, JudgeConfig, Secret
+from rwkvctl.judge_config import EndpointConfig, JudgeConfig
+from rwkvctl.secret import Secret
 
 
 @settings(max_examples=200)

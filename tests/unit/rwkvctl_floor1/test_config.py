@@ -134,9 +134,9 @@ def test_an_unknown_key_is_refused_with_file_and_line(environ: dict[str, str], t
         "socket = {}",
     ],
 )
-def test_a_value_of_the_wrong_kind_is_refused_with_its_file_and_name(environ: dict[str, str], text: str) -> None:
+def test_a_value_of_the_wrong_kind_is_refused_with_its_file_line_and_name(environ: dict[str, str], text: str) -> None:
     path = user_file(environ, text)
-    with pytest.raises(ConfigError, match=f"{path}: {text.split(maxsplit=1)[0]} must "):
+    with pytest.raises(ConfigError, match=f"{path}:1: {text.split(maxsplit=1)[0]} must "):
         config.load({}, environ)
 
 
@@ -190,6 +190,24 @@ def test_an_unknown_variable_warns_and_markers_are_no_settings(environ: dict[str
 def test_a_worker_inherits_neither_settings_nor_markers(environ: dict[str, str]) -> None:
     worker = config.base_environment(environ | {"RWKVCTL_HOME": "/h", "RWKVCTL_ATTEMPT": "u", "LANG": "C"})
     assert worker == environ | {"LANG": "C"}
+
+
+def test_a_worker_inherits_what_it_needs_by_name_and_no_secret(environ: dict[str, str]) -> None:
+    secrets = {"HF_TOKEN", "JUDGE_API_KEY", "OPENAI_API_KEY", "CREDENTIALS_DIRECTORY", "PGPASSWORD", "SSH_AUTH_SOCK"}
+    needs = {"LC_ALL": "C", "CUDA_HOME": "/cuda", "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "error", "HF_HOME": "/hf"}
+    assert config.base_environment(environ | dict.fromkeys(secrets, "x") | needs) == environ | needs
+
+
+def test_a_file_of_secrets_may_be_a_credential_of_the_service_manager(environ: dict[str, str]) -> None:
+    passed = environ | {"CREDENTIALS_DIRECTORY": "/run/credentials/rwkvctl.service"}
+    path = config.secret_file("credential:judge.keys", passed)
+    assert path == Path("/run/credentials/rwkvctl.service/judge.keys")
+    assert config.is_credential(path, passed)
+    assert config.secret_file("/etc/keys", passed) == Path("/etc/keys")
+    assert not config.is_credential(Path("/etc/keys"), passed)
+    for text, variables in (("credential:judge.keys", environ), ("credential:../x", passed), ("credential:", passed)):
+        with pytest.raises(ConfigError, match="LoadCredential="):
+            config.secret_file(text, variables)
 
 
 def test_no_other_module_reads_the_environment() -> None:

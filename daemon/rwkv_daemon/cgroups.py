@@ -1,0 +1,159 @@
+"""A cgroup of its own for each worker: limits on memory and processes, and a kill that nothing escapes.
+
+Only where a part of the cgroup v2 tree was given to us: by the service manager (`Delegate=yes`, with
+`DelegateSubgroup=daemon` so that limits are possible), or by the setting `worker_cgroup`. Elsewhere workers are found
+by the marker in their environment, and there are no limits. The shim stays outside: it writes the exit record.
+"""
+
+import contextlib
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+log = logging.getLogger("rwkvctl")
+
+SUBGROUP: Final = "daemon"
+"""The daemon's own leaf, as the unit names it: where it lies, limits can be set beside it."""
+WORKERS: Final = "workers"
+DELEGATED: Final = ("user.delegate", "trusted.delegate")
+"""The mark that systemd leaves on a cgroup that it gives away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one worker and all it starts may use; 0: no limit."""
+
+    memory_bytes: int = 0
+    pids: int = 0
+
+    def files(self) -> list[tuple[str, str]]:
+        """(file of the cgroup, what to write there)."""
+        wanted = (("memory.max", self.memory_bytes), ("pids.max", self.pids))
+        return [(name, str(value)) for name, value in wanted if value]
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """Where cgroups of workers are made. Without a root there are none, which is no error."""
+
+    root: Path | None = None
+
+    def make(self, name: str, limits: Limits) -> Path | None:
+        """A cgroup for one attempt, with those limits that the kernel takes here; None if there can be none."""
+        if self.root is None:
+            return None
+        folder = self.root / name
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            log.warning("no cgroup for a worker: %s cannot be made (%s); it runs without limits", folder, error)
+            return None
+        for file, value in limits.files():
+            try:
+                (folder / file).write_text(value, encoding="ascii")
+            except OSError as error:
+                log.warning("no %s for a worker: %s; is the controller delegated?", file, error)
+        return folder
+
+    def tidy(self) -> None:
+        """Remove cgroups that are empty: of attempts that ended while no daemon ran."""
+        if self.root is not None:
+            for folder in self.root.iterdir():
+                if folder.is_dir():
+                    remove(folder)
+
+
+def open_scopes(setting: str) -> Scopes:
+    """The tree for workers: the one that is set (`off`: none), else the one that was delegated to this process."""
+    if setting == "off":
+        return Scopes()
+    if setting:
+        return prepared(Path(setting))
+    own = own_cgroup(read("/proc/self/cgroup"), read("/proc/self/mountinfo"))
+    if own is None:
+        return Scopes()
+    base = own.parent if own.name == SUBGROUP else own
+    return prepared(base / WORKERS) if is_delegated(base) else Scopes()
+
+
+def own_cgroup(membership: str, mounts: str) -> Path | None:
+    """The folder of our cgroup v2, from /proc/self/cgroup and /proc/self/mountinfo; None where there is none."""
+    path = next((line.removeprefix("0::") for line in membership.splitlines() if line.startswith("0::")), None)
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        if path is not None and right.split(" ")[:1] == ["cgroup2"]:
+            root, point = left.split(" ")[3:5]
+            inside = path.removeprefix(root) if path.startswith(root) else path
+            return Path(unescaped(point)) / inside.lstrip("/")
+    return None
+
+
+def unescaped(text: str) -> str:
+    """A path of mountinfo, which writes blanks as octal escapes."""
+    return text.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+
+
+def is_delegated(folder: Path) -> bool:
+    """Whether the service manager gave us this part of the tree: by its mark, or by making it ours."""
+    for mark in DELEGATED:
+        with contextlib.suppress(OSError):
+            return os.getxattr(folder, mark) == b"1"
+    with contextlib.suppress(OSError):
+        return os.geteuid() != 0 and folder.stat().st_uid == os.geteuid() and os.access(folder, os.W_OK)
+    return False
+
+
+def prepared(root: Path) -> Scopes:
+    """The root of the workers' cgroups, with the controllers for limits where the kernel allows."""
+    try:
+        root.mkdir(exist_ok=True)
+    except OSError as error:
+        log.warning("no cgroups for workers: %s cannot be made (%s)", root, error)
+        return Scopes()
+    for folder in (root.parent, root):
+        for controller in ("memory", "pids"):
+            with contextlib.suppress(OSError):  # not there, or a process lies in that cgroup: then without limits
+                (folder / "cgroup.subtree_control").write_text(f"+{controller}", encoding="ascii")
+    return Scopes(root)
+
+
+def kill(folder: Path) -> bool:
+    """SIGKILL for everything in a cgroup at once, frozen or not; False where the kernel cannot (before 5.14)."""
+    try:
+        (folder / "cgroup.kill").write_text("1", encoding="ascii")
+    except OSError:
+        return False
+    return True
+
+
+def processes(folder: Path) -> list[int]:
+    """Who lives in a cgroup."""
+    return [int(line) for line in read(folder / "cgroup.procs").split()]
+
+
+def out_of_memory(folder: Path) -> int:
+    """How many processes the kernel killed because the cgroup had reached its memory limit."""
+    pairs = (line.split() for line in read(folder / "memory.events").splitlines())
+    return next((int(pair[1]) for pair in pairs if pair[0] == "oom_kill"), 0)
+
+
+def remove_for(recorded: str) -> None:
+    """Give back the cgroup that a worker's record names, if it names one."""
+    if recorded:
+        remove(Path(recorded))
+
+
+def remove(folder: Path) -> None:
+    """Give an empty cgroup back."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def read(path: str | Path) -> str:
+    """A file of the kernel; nothing if it is not there."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

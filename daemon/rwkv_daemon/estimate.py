@@ -1,0 +1,104 @@
+"""How long work will take, from what the same or similar work took. Pure. What was never measured stays unknown.
+
+A rate is what one sample costs in seconds of one engine that does nothing else, so that it holds whether a job shared
+its engine or had several. It is looked up for the same (weights, benchmark, kind) first, then for a model of the same
+size, then for any size in proportion to it: always in the same numerics on the same kind of device.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+Basis = Literal["same", "size", "scaled"]
+"""What an estimate rests on: this very work, a model of its size, or a model of another size."""
+SAME_SIZE: Final = 0.1
+"""Files whose sizes differ by less than a tenth are models of one size."""
+SETTLED: Final = 32
+"""Samples after which a job's own pace says more than what was measured before."""
+
+
+class Place(NamedTuple):
+    """What a rate depends on beside the model."""
+
+    benchmark: str
+    kind: str
+    numerics: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A measured rate. `size`: bytes of the checkpoint file, 0 if it is not known any more."""
+
+    weights: str
+    place: Place
+    sample_s: float
+    samples: int
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Rates:
+    """Every rate, by what it is looked up by."""
+
+    by_weights: dict[tuple[str, Place], Rate] = field(default_factory=dict)
+    by_place: dict[Place, dict[str, Rate]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rates: Iterable[Rate]) -> "Rates":
+        found = cls()
+        for rate in rates:
+            found.put(rate)
+        return found
+
+    def put(self, rate: Rate) -> None:
+        """Add a rate, or put it in the place of an older one of the same work."""
+        self.by_weights[rate.weights, rate.place] = rate
+        self.by_place.setdefault(rate.place, {})[rate.weights] = rate
+
+    def sample_s(self, weights: str, size: int, place: Place) -> tuple[float, Basis] | None:
+        """Seconds of an engine for one sample, and what that rests on; None if nothing like it was ever measured."""
+        if (same := self.by_weights.get((weights, place))) is not None:
+            return same.sample_s, "same"
+        others = [rate for rate in self.by_place.get(place, {}).values() if rate.size]
+        if not others or not size:
+            return None
+        near = min(others, key=lambda rate: abs(rate.size - size))
+        if abs(near.size - size) <= SAME_SIZE * size:
+            return near.sample_s, "size"
+        return near.sample_s * size / near.size, "scaled"
+
+
+def blended(old: Rate | None, sample_s: float, samples: int) -> tuple[float, int]:
+    """(rate, samples) with a new measurement in it: the mean over samples, but no more than as many old ones as new, so
+    that it follows a machine that has changed."""
+    if old is None:
+        return sample_s, samples
+    weight = min(old.samples, samples)
+    return (old.sample_s * weight + sample_s * samples) / (weight + samples), old.samples + samples
+
+
+@dataclass(slots=True)
+class Meter:
+    """Engine time that a running job has used since it is watched, and the samples it made in it."""
+
+    engine_s: float = 0.0
+    first_done: int | None = None
+    done: int = 0
+
+    def note(self, engine_s: float, done: int) -> None:
+        """It has used so much more of its engines' time, and has `done` samples by now."""
+        if self.first_done is None:
+            self.first_done = done
+        else:
+            self.engine_s += engine_s
+        self.done = done
+
+    @property
+    def samples(self) -> int:
+        return self.done - (self.first_done or 0)
+
+    @property
+    def sample_s(self) -> float | None:
+        """Seconds of an engine a sample; None until there are enough to say."""
+        return self.engine_s / self.samples if self.samples >= SETTLED and self.engine_s > 0 else None

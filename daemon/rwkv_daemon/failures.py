@@ -1,0 +1,64 @@
+"""What is to blame when a job's process ends early, and what follows. Pure: a table of exits.
+
+Four classes. `infrastructure` (a process killed, memory, disk, a lost machine) is tried again. `model` and `benchmark`
+would only fail again: the job fails alone, at once, with the reason. `judge` means that all is generated and no verdict
+can be had.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from rwkv_daemon.runner import exits
+from rwkvctl.protocol.states import Reason
+
+Failure = Literal["infrastructure", "model", "benchmark", "judge"]
+Then = Literal["retry", "hold", "fail", "yield"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to blame, what follows, and for a hold what the job waits for."""
+
+    failure: Failure
+    then: Then
+    reason: Reason | Literal[""] = ""
+
+
+AGAIN: Final = Verdict("infrastructure", "retry")
+"""Whatever is not known better: killed by a signal, lost with its shim, a code that nobody documents."""
+
+EXITS: Final[Mapping[int, Verdict]] = MappingProxyType(
+    {
+        exits.STOPPED: Verdict("infrastructure", "yield"),
+        exits.PAUSED: Verdict("infrastructure", "yield"),
+        exits.BAD_ROWS: Verdict("benchmark", "hold", "data-missing"),
+        exits.DISK_FULL: Verdict("infrastructure", "hold", "disk-low"),
+        exits.CANNOT_RUN: Verdict("infrastructure", "fail"),
+        exits.OUT_OF_TIME: Verdict("benchmark", "fail"),
+        exits.NO_SANDBOX: Verdict("infrastructure", "fail"),
+        exits.REFUSED: Verdict("benchmark", "fail"),
+        exits.BROKEN: Verdict("benchmark", "fail"),
+        exits.TROUBLE: AGAIN,
+    }
+)
+"""By the runner's exit code. One that ends as if it had been asked to, and nobody did (the machine shuts down), goes
+back to the queue and loses no try."""
+
+ENGINE_TROUBLE: Final = "the engine answered 5"
+"""How the runner's last words begin where the engine, not the request, was at fault."""
+
+
+def classify(code: int | None, last_words: str) -> Verdict:
+    """What to make of an exit code (None: a signal, or lost) and the log's last line."""
+    if code is None or (code == exits.REFUSED and last_words.startswith(ENGINE_TROUBLE)):
+        return AGAIN
+    return EXITS.get(code, AGAIN)
+
+
+def wait_s(base_s: float, restarts: int, draw: random.Random) -> float:
+    """How long to wait before the next try: doubled each time, and spread, so that jobs that fell together do not come
+    back together."""
+    return base_s * float(2 ** min(restarts, 16)) * draw.uniform(0.5, 1.5)

@@ -1,0 +1,99 @@
+"""How much memory an engine needs, and which lease it fits. Pure arithmetic.
+
+A GPU is given away in eighths. Where GPUs are not shared an engine holds all eight; else as many as its share, or its
+need, comes to. What is given away never exceeds the card, whichever daemons of the machine share it, as all of them
+divide a card in the same way and hold the lock of each part.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rwkvctl.protocol.numerics import PROFILES
+
+SLOTS: Final = 8
+GIB: Final = 1 << 30
+RUNTIME_BYTES: Final = GIB
+"""What a CUDA process takes before it holds a model: context, kernels, graphs (as `rwkv_engine.gpu.memory` counts)."""
+MARGIN: Final = 1.1
+USABLE: Final = 0.95
+"""Of a part of a GPU, what its engine may fill: the driver keeps some of the card for itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeLease:
+    """A lease with room: `slots` are its free parts, `serves` what runs on the others. `bytes` 0: not known;
+    `numerics`: the only profile it is for, if not any."""
+
+    id: str
+    device: str = ""
+    bytes: int = 0
+    slots: tuple[int, ...] = tuple(range(SLOTS))
+    serves: tuple[object, ...] = ()
+    numerics: str = ""
+
+
+def least_bytes(file_bytes: int, numerics: str, learned_bytes: int = 0) -> int:
+    """The least memory an engine of a checkpoint file can do with; 0 where the file is not known.
+
+    The file may hold its numbers in 16 or 32 bits, and a file is a little more than its numbers, so this is a bound
+    from below: what it forbids cannot run, and what it allows the engine checks again before it reads the weights."""
+    if not file_bytes:
+        return learned_bytes
+    half = numerics in PROFILES and PROFILES[numerics].half_weights
+    weights = file_bytes // 2 if half else file_bytes
+    return max(weights + RUNTIME_BYTES, learned_bytes)
+
+
+def slots_needed(need_bytes: int, lease_bytes: int, share: int) -> int | None:
+    """Into how many parts of a lease an engine goes; None if into none."""
+    if need_bytes and lease_bytes and need_bytes > lease_bytes:
+        return None
+    if share <= 1 or not lease_bytes:
+        return SLOTS
+    needed = math.ceil(need_bytes * MARGIN * SLOTS / lease_bytes)
+    return min(max(needed, SLOTS // min(share, SLOTS)), SLOTS)
+
+
+def best_lease(
+    free: Iterable[FreeLease], need_bytes: int, share: int, *, not_beside: object = None
+) -> tuple[FreeLease, tuple[int, ...]] | None:
+    """The lease an engine goes to, and the parts of it: the emptiest; then the smallest that is large enough, so that
+    large GPUs stay for large models; then the first. `not_beside`: not where that is served already."""
+    found: list[tuple[int, int, int, FreeLease, int]] = []
+    for place, lease in enumerate(free):
+        count = slots_needed(need_bytes, lease.bytes, share)
+        full = len(lease.serves) >= max(share, 1)
+        if count is None or count > len(lease.slots) or full or (not_beside is not None and not_beside in lease.serves):
+            continue
+        found.append((-len(lease.slots), lease.bytes, place, lease, count))
+    if not found:
+        return None
+    *_, lease, count = min(found, key=lambda one: one[:3])
+    return lease, lease.slots[:count]
+
+
+def taken(lease: FreeLease, slots: tuple[int, ...], serves: object) -> FreeLease | None:
+    """What is left of a lease; None if nothing."""
+    left = tuple(slot for slot in lease.slots if slot not in slots)
+    return replace(lease, slots=left, serves=(*lease.serves, serves)) if left else None
+
+
+def fits_anywhere(need_bytes: int, leases: Mapping[str, int]) -> str:
+    """Empty, or the sentence that says why no lease of the node is large enough."""
+    largest = max(leases.values(), default=0)
+    if not need_bytes or not largest or any(not size or need_bytes <= size for size in leases.values()):
+        return ""
+    return f"needs at least {need_bytes / GIB:.1f} GiB, and the largest GPU here has {largest / GIB:.1f} GiB"
+
+
+def memory_bytes(lease_bytes: int, slots: int) -> int:
+    """What an engine is told it may fill; 0 where it has the whole lease and finds out itself."""
+    return 0 if slots >= SLOTS or not lease_bytes else int(lease_bytes * slots / SLOTS * USABLE)
+
+
+def next_smaller(slots: int) -> int:
+    """Sequences at once for an engine after one with `slots` (0: as many as it chose) ran out of memory while loading;
+    0 after the smallest."""
+    return next((fewer for fewer in (64, 16, 4, 1) if not slots or fewer < slots), 0)

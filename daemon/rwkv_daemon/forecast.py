@@ -1,0 +1,112 @@
+"""When waiting work will start and end, and where: the queue dealt out to leases in the order of placement. Pure.
+
+A simplification of placement that is fast enough for 10,000 jobs: jobs on a lease follow one another, where in truth
+those of a kind share its engines, and end together no later than the last of them would so. Work that was never
+measured takes its lease for ever: what can still be said of other jobs is said, and no figure is made up.
+"""
+
+import heapq
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A job: what it needs an engine of, and for how many seconds (None: not known). `lease`: where it runs already."""
+
+    id: int
+    kind: Hashable
+    work_s: float | None
+    lease: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Seconds from now until a job starts and ends, on which lease, and whether an engine must be loaded for it."""
+
+    starts_s: float
+    ends_s: float
+    lease: str
+    loads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A lease that takes engines, and what it serves now."""
+
+    lease: str
+    kind: Hashable = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What is expected of each job, by its number; of which jobs nothing can be said; when the last one ends."""
+
+    jobs: Mapping[int, Expected] = field(default_factory=dict)
+    unknown: int = 0
+
+    @property
+    def ends_s(self) -> float | None:
+        """When everything is done; None if that cannot be said, 0 if nothing is to be done."""
+        return None if self.unknown else max((job.ends_s for job in self.jobs.values()), default=0.0)
+
+
+@dataclass(slots=True)
+class Dealer:
+    """Leases by when they are through. A heap keeps entries that are out of date; `until` says which are true."""
+
+    until: dict[str, float]
+    serves: dict[str, Hashable]
+    soonest: list[tuple[float, str]] = field(default_factory=list)
+    by_kind: dict[Hashable, list[tuple[float, str]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, servers: Iterable[Server]) -> "Dealer":
+        dealer = cls({}, {})
+        for server in servers:
+            dealer.put(server.lease, server.kind, 0.0)
+        return dealer
+
+    def put(self, lease: str, kind: Hashable, until_s: float) -> None:
+        """A lease serves a kind, and is through at that time."""
+        self.until[lease], self.serves[lease] = until_s, kind
+        heapq.heappush(self.soonest, (until_s, lease))
+        heapq.heappush(self.by_kind.setdefault(kind, []), (until_s, lease))
+
+    def first(self, kind: Hashable, load_s: float) -> tuple[float, str, bool] | None:
+        """(when, where, whether it loads) a job of a kind starts soonest; None if nowhere."""
+        warm = self.top(self.by_kind.get(kind, []), kind)
+        cold = self.top(self.soonest, None)
+        if warm is not None and (cold is None or warm[0] <= cold[0] + load_s):
+            return *warm, False
+        return None if cold is None else (cold[0] + load_s, cold[1], True)
+
+    def top(self, heap: list[tuple[float, str]], kind: Hashable) -> tuple[float, str] | None:
+        """The first entry of a heap that is still true."""
+        while heap:
+            until_s, lease = heap[0]
+            if self.until.get(lease) == until_s and (kind is None or self.serves[lease] == kind):
+                return heap[0]
+            heapq.heappop(heap)
+        return None
+
+    def remove(self, lease: str) -> None:
+        """A lease is taken for nobody knows how long."""
+        self.until.pop(lease, None)
+
+
+def forecast(loads: Iterable[Load], servers: Iterable[Server], load_s: Mapping[Hashable, float]) -> Forecast:
+    """Deal out jobs, in the order in which placement would, each to the lease where it starts soonest. `load_s`: how
+    long an engine of each kind takes to load."""
+    dealer, expected, unknown = Dealer.of(servers), dict[int, Expected](), 0
+    for load in loads:
+        found = dealer.first(load.kind, load_s.get(load.kind, 0.0))
+        if load.work_s is None or found is None:
+            unknown += 1
+            if found is not None:
+                dealer.remove(load.lease or found[1])
+            continue
+        starts_s, lease, loads_engine = found
+        dealer.put(lease, load.kind, starts_s + load.work_s)
+        expected[load.id] = Expected(starts_s, starts_s + load.work_s, lease, loads_engine)
+    return Forecast(expected, unknown)

@@ -1,0 +1,98 @@
+"""The last 24 hours of the GPUs: written every second, read to scrub back."""
+
+import asyncio
+import math
+import time
+from collections.abc import Iterable
+from statistics import fmean
+from typing import Final, TypeVar
+
+from rwkv_daemon.gpus import ring, showing
+from rwkv_daemon.gpus.ring import SECONDS, Point, Ring
+from rwkv_daemon.node import Node, log
+from rwkvctl.protocol import messages as m
+
+Number = TypeVar("Number", int, float)
+MOST_STEPS: Final = 2000
+WINDOW_S: Final = 3600
+
+
+async def keep(node: Node) -> None:
+    """Record this second. A disk that is full costs the history a piece, and nothing else."""
+    if not node.gpus:
+        return
+    points = {gpu.id: Point.of(gpu) for gpu in node.gpus.values()}
+    try:
+        await asyncio.to_thread(put, node, int(time.time()), points)
+        node.sight.history_trouble = ""
+    except OSError as error:
+        if not node.sight.history_trouble:
+            log.warning("the history of the GPUs is not recorded: %s", error)
+        node.sight.history_trouble = str(error)
+
+
+def put(node: Node, second: int, points: dict[str, Point]) -> None:
+    """Write one second, into a file with room for every GPU."""
+    file = node.sight.ring
+    if file is not None and len(set(file.ids) | points.keys()) > file.slots:
+        log.info("there are more GPUs than the history has room for: it begins anew")
+        node.sight.ring = None
+        with file.lock:
+            file.close()
+        file = None
+    if file is None:
+        file = node.sight.ring = ring.opened(node.config.home / "gpus.ring", len(points))
+    with file.lock:
+        file.write(second, points)
+
+
+async def answer(node: Node, request: m.GpuHistoryRequest, only: str) -> m.GpuHistoryReply:
+    """`GET /v1/gpus/history`; `only` is the id of the one GPU that is wanted, or empty."""
+    until = int(bounded_time(request.until) or time.time() + 1)
+    since = int(bounded_time(request.since) or until - WINDOW_S)
+    since = max(min(since, until), until - SECONDS)
+    step_s = max(1, min(request.step_s, SECONDS), math.ceil((until - since) / MOST_STEPS))
+    file = node.sight.ring
+    steps = await asyncio.to_thread(read, file, since, until, step_s) if file else []
+    wanted = [only] if only else [gpu.id for gpu in sorted(node.gpus.values(), key=showing.place)]
+    return m.GpuHistoryReply(
+        since=since, until=until, step_s=step_s, items=tuple(track(node, gpu, steps) for gpu in wanted)
+    )
+
+
+def bounded_time(seconds: float) -> float:
+    """A time that a client sent, within what a record can hold."""
+    return seconds if 0 < seconds < 2**32 - SECONDS else 0.0
+
+
+def read(file: Ring, since: int, until: int, step_s: int) -> list[list[dict[str, Point]]]:
+    """The steps of a window; in a thread, since a day is read from 20,000 places."""
+    with file.lock:
+        return list(file.steps(since, until, step_s)) if file.file >= 0 else []
+
+
+def track(node: Node, gpu_id: str, steps: list[list[dict[str, Point]]]) -> m.GpuTrack:
+    """One GPU's steps, each as one value."""
+    points = [[seconds[gpu_id] for seconds in step if gpu_id in seconds] for step in steps]
+    gpu = node.gpus.get(gpu_id)
+    return m.GpuTrack(
+        id=gpu_id,
+        index=showing.label(gpu).removeprefix("GPU ") if gpu else "",
+        use=tuple(step[-1].use if step else "" for step in points),
+        condition=tuple(step[-1].condition if step else "" for step in points),
+        utilisation=tuple(mean([p.utilisation for p in step], 3) for step in points),
+        memory_used_bytes=tuple(most([p.memory_used_bytes for p in step]) for step in points),
+        power_w=tuple(mean([p.power_w for p in step], 0) for step in points),
+        temperature_c=tuple(most([p.temperature_c for p in step]) for step in points),
+    )
+
+
+def mean(values: list[float | None], digits: int) -> float | None:
+    """The mean of what is known."""
+    known = [value for value in values if value is not None]
+    return round(fmean(known), digits) if known else None
+
+
+def most(values: Iterable[Number | None]) -> Number | None:
+    """The largest of what is known."""
+    return max((value for value in values if value is not None), default=None)

@@ -1,0 +1,235 @@
+"""From a snapshot of the sampler to the GPUs the daemon knows: whose, in which condition, and what is new."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rwkv_daemon import processes
+from rwkv_daemon.gpus import keeping, selftest, showing, xid
+from rwkv_daemon.gpus.condition import Measured, Record
+from rwkv_daemon.gpus.facts import Gpu, Holder, Reading, Snapshot, Xid
+from rwkv_daemon.gpus.sight import Held
+from rwkv_daemon.gpus.use import Look, idle_since, use_of
+from rwkv_daemon.node import EngineHandle, Node, log
+from rwkv_daemon.zombies import holders
+from rwkvctl import config
+
+QUIET_LOOK_S: Final = 5.0
+"""Between two looks at the processes of a GPU on which there are none."""
+QUIET_BYTES: Final = 256 * 2**20
+XID_TOLD_S: Final = 60.0
+"""The same XID of the same GPU is one event a minute: storms of tens of thousands were seen."""
+
+
+async def take(node: Node, snapshot: Snapshot) -> None:
+    """Take in one look at all GPUs."""
+    at, sight = time.monotonic(), node.sight
+    readings = [*identified(node, snapshot.readings), *missing(node, snapshot)]
+    due = [reading for reading in readings if wants_look(node, reading, at)]
+    if due:
+        found = await asyncio.to_thread(look_at_processes, node, due)
+        sight.held.update({i: Held(at, listed(reading), h) for (i, h), reading in zip(found, due, strict=True)})
+    sight.seen_at, sight.driver, sight.trouble = at, snapshot.driver, ""
+    sight.self_test = selftest.fault(readings, own_pids(node), pid_max(), lambda pid: Path(f"/proc/{pid}").exists())
+    for reading in readings:
+        await judge(node, reading, at)
+    for gone in node.gpus.keys() - {reading.id for reading in readings}:
+        keeping.forget(node, gone)
+    showing.publish(node)
+    await keeping.settle(node)
+
+
+async def lose(node: Node, why: str) -> None:
+    """Nothing can be measured: no GPU is known, none takes work or is reaped, what runs goes on."""
+    at, sight = time.monotonic(), node.sight
+    sight.trouble, sight.self_test = why, why
+    for gpu in list(node.gpus.values()):
+        known = Reading(id=gpu.id, index=gpu.reading.index, slot=gpu.reading.slot, name=gpu.reading.name,
+                        parent=gpu.reading.parent, trouble=why)  # fmt: skip
+        await judge(node, known, at)
+    showing.publish(node)
+    await keeping.settle(node)
+
+
+def identified(node: Node, readings: Iterable[Reading]) -> list[Reading]:
+    """The readings, each under its UUID. A lost card does not say who it is: it is the one that was at its index, if
+    that one is nowhere else."""
+    readings = list(readings)
+    named = {reading.id for reading in readings} | {reading.parent for reading in readings}
+    found: list[Reading] = []
+    for reading in readings:
+        was = [k for k in node.sight.known.values() if k.index == reading.index and k.id not in named]
+        if not reading.id.startswith("gpu-index-") or not was:
+            found.append(reading)
+            continue
+        found += [
+            msgspec.structs.replace(reading, id=k.id, name=k.name, parent=k.parent, slot=k.slot) for k in was
+        ]  # fmt: skip
+    return found
+
+
+def missing(node: Node, snapshot: Snapshot) -> list[Reading]:
+    """GPUs of the inventory that were not looked at, with why; and those that hang since before they were ever seen.
+    Instances of a card that was divided anew are forgotten: that is an administrator's doing."""
+    seen = {reading.id for reading in identified(node, snapshot.readings)}
+    cards = {reading.parent or reading.id for reading in snapshot.readings}
+    found: list[Reading] = []
+    for known in node.sight.known.values():
+        if known.id in seen or (known.parent or known.id) in cards:
+            continue
+        if known.index in snapshot.left_out:
+            trouble = hangs(node, known.index)
+        else:
+            trouble = f"the driver does not count it any more; it was GPU {known.index}"
+        found.append(
+            Reading(
+                id=known.id, index=known.index, slot=known.slot, name=known.name, parent=known.parent, trouble=trouble
+            )
+        )
+    at = {known.index for known in node.sight.known.values()}
+    never = [index for index in snapshot.left_out if index not in at]
+    return found + [Reading(id=f"gpu-index-{index}", index=index, trouble=hangs(node, index)) for index in never]
+
+
+def hangs(node: Node, index: int) -> str:
+    """Why a GPU is left out of the looks."""
+    since = node.sight.left_out.get(str(index), "")
+    return f"the driver hangs when it is asked about it (since {since}); what runs there goes on"
+
+
+def wants_look(node: Node, reading: Reading, at: float) -> bool:
+    """Whether to look at its processes now: at every look where there are some, or memory that nobody explains."""
+    held = node.sight.held.get(reading.id)
+    if reading.trouble:
+        return False
+    if held is None or held.listed != listed(reading) or reading.processes or listed(reading)[-1]:
+        return True
+    return at - held.at >= QUIET_LOOK_S
+
+
+def pids(reading: Reading) -> frozenset[int]:
+    """The processes that NVML lists."""
+    return frozenset(process.pid for process in reading.processes or ())
+
+
+def listed(reading: Reading) -> tuple[object, ...]:
+    """What makes another look at the processes worth while: other pids, or memory in use."""
+    return reading.processes is None, pids(reading), (reading.memory_used_bytes or 0) > QUIET_BYTES
+
+
+def look_at_processes(node: Node, readings: list[Reading]) -> list[tuple[str, tuple[Holder, ...]]]:
+    """Who holds each of these GPUs; runs in a thread. A look that fails finds nobody, and what NVML lists then counts
+    as somebody's."""
+    found: list[tuple[str, tuple[Holder, ...]]] = []
+    for reading in readings:
+        try:
+            found.append((reading.id, holders.look(node, reading)))
+        except Exception:  # noqa: BLE001 - logged; a look at processes must not end the watch of all GPUs
+            log.exception("the processes on %s cannot be looked at", reading.id)
+            found.append((reading.id, ()))
+    return found
+
+
+async def judge(node: Node, reading: Reading, at: float) -> None:
+    """What one reading says of its GPU: use, condition, and events."""
+    sight, before = node.sight, node.gpus.get(reading.id)
+    identity = not reading.id.startswith("gpu-index-")
+    if identity and not reading.trouble:
+        keeping.remember(node, reading)
+    record = sight.records.get(reading.id, Record())
+    newcomer = bool(pids(reading) - sight.pids.get(reading.id, pids(reading)))
+    since = idle_since(sight.idle_since.get(reading.id), reading.utilisation, at, newcomer=newcomer)
+    sight.idle_since[reading.id], sight.pids[reading.id] = since, pids(reading)
+    held = sight.held.get(reading.id)
+    probe = sight.probes.get(reading.id)
+    look = Look(
+        reading=reading,
+        holders=held.holders if held and not reading.trouble else (),
+        engines=engines_on(node, reading.id),
+        idle_s=None if since is None else at - since,
+        window_s=node.config.settings.gpu_idle_window_s,
+        probe=probe.text if probe else "",
+    )
+    verdict = use_of(look)
+    gpu = Gpu(
+        reading=reading, use=verdict.use, holders=look.holders, why=verdict.why, contended=verdict.contended,
+        idle_s=look.idle_s,
+    )  # fmt: skip
+    node.gpus[reading.id] = keeping.conditioned(gpu, record)
+    if reading.id in sight.records:
+        text = keeping.apply(node, reading.id, Measured(reading, free=verdict.use == "free"))
+        if text:
+            tell(node, reading.id, "gpu.state", text)
+    if before is not None:
+        compare(node, before, node.gpus[reading.id])
+    note_contention(node, node.gpus[reading.id])
+    for event in reading.xids:
+        await xid_happened(node, node.gpus[reading.id], event, at)
+
+
+def engines_on(node: Node, gpu_id: str) -> tuple[str, ...]:
+    """Our engines that hold a lease on it."""
+    return tuple(handle.row.name for handle in node.engines.values() if handle.row.lease == gpu_id)
+
+
+def own_pids(node: Node) -> dict[str, list[int]]:
+    """The pids of our engines that compute now, by GPU."""
+    found: dict[str, list[int]] = {}
+    if config.marker("RWKVCTL_TEST_DEVICE"):
+        return found
+    for handle in node.engines.values():
+        if handle.row.state == "ready":
+            found.setdefault(handle.row.lease, []).append(handle.worker.pid)
+    return found
+
+
+@cache
+def pid_max() -> int:
+    """The largest pid this kernel gives."""
+    return int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
+
+
+def compare(node: Node, before: Gpu, now_is: Gpu) -> None:
+    """Changes of use that somebody should hear of later: a GPU lost or back, a zombie come or gone."""
+    if before.use == now_is.use or not {before.use, now_is.use} & {"unknown", "zombie"}:
+        return
+    why = f": {now_is.why}" if now_is.why else ""
+    tell(node, now_is.id, "gpu.use", f"{showing.label(now_is)} is {now_is.use} (it was {before.use}){why}")
+
+
+def note_contention(node: Node, gpu: Gpu) -> None:
+    """Who is beside an engine of ours: for the event, and for the provenance of scores measured meanwhile."""
+    contended = node.sight.contended
+    if gpu.contended and gpu.id not in contended:
+        contended[gpu.id] = gpu.why
+        tell(node, gpu.id, "gpu.use", f"{showing.label(gpu)}: {gpu.why}")
+    elif not gpu.contended and contended.pop(gpu.id, None) is not None:
+        tell(node, gpu.id, "gpu.use", f"{showing.label(gpu)} is ours alone again")
+
+
+def tell(node: Node, gpu_id: str, kind: str, text: str) -> None:
+    """An event about a GPU, stored when the store can be written."""
+    node.sight.tell(kind, text, msgspec.to_builtins(showing.lease_of(node.gpus[gpu_id])))
+
+
+async def xid_happened(node: Node, gpu: Gpu, event: Xid, at: float) -> None:
+    """Say so, once a minute for each kind; an engine of ours whose CUDA context it ended is ended, and started anew."""
+    engine = next((h for h in node.engines.values() if event.pid and h.worker.pid == event.pid), None)
+    whose = engine.row.name if engine else f"pid {event.pid}" if event.pid else ""
+    if at - node.sight.xids.get((gpu.id, event.code), at - 2 * XID_TOLD_S) >= XID_TOLD_S:
+        node.sight.xids[gpu.id, event.code] = at
+        hit = f", hit {whose}" if whose else ""
+        tell(node, gpu.id, "gpu.xid", f"{showing.label(gpu)}: {xid.sentence(event.code)}{hit}")
+    if engine is not None and event.code in xid.ENDS_THE_CONTEXT:
+        await end(engine, event)
+
+
+async def end(engine: EngineHandle, event: Xid) -> None:
+    """An engine without its CUDA context answers nothing any more."""
+    log.error("%s: its CUDA context ended with %s; it is killed", engine.row.name, xid.sentence(event.code))
+    await asyncio.to_thread(processes.kill, engine.worker)

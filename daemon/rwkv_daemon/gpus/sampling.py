@@ -1,0 +1,108 @@
+"""The daemon's side of the sampler process: start it, read it under a deadline, replace it, leave out what hangs.
+
+A sampler that is stuck inside the driver cannot be killed. It is abandoned, and only so many may lie there.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from rwkv_daemon.gpus.facts import Snapshot
+from rwkv_daemon.gpus.sampler import NO_NVML
+from rwkv_daemon.gpus.sight import Sight
+from rwkv_daemon.node import log
+from rwkvctl import config
+
+MOST_STUCK: Final = 3
+LONGEST_LINE: Final = 4 * 2**20
+
+decoder: Final = msgspec.json.Decoder(Snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a sampler came to its end: there is no NVML, it ended by itself, it hung while asking `asked`, it spoke
+    nonsense, or it could not be started."""
+
+    how: Literal["no-nvml", "ended", "hung", "nonsense", "not-started"]
+    asked: str = ""
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Sampler:
+    """One sampler process. `asked` is whom it asked last."""
+
+    process: asyncio.subprocess.Process
+    deadline_s: float
+    asked: str = "driver"
+
+    async def line(self) -> bytes:
+        """The next snapshot as it was written; empty at its end. Raises TimeoutError, ValueError (a line too long)."""
+        assert self.process.stdout is not None
+        while True:
+            async with asyncio.timeout(self.deadline_s):
+                line = await self.process.stdout.readline()
+            if not line.startswith(b"?"):
+                return line
+            self.asked = line[1:].strip().decode(errors="replace")
+
+    async def end(self, sight: Sight) -> None:
+        """Kill it; one that does not die of that is left where it is."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        try:
+            async with asyncio.timeout(1.0):
+                await self.process.wait()
+        except TimeoutError:
+            log.error("a GPU sampler (pid %d) is stuck in the driver and is left there", self.process.pid)
+            sight.stuck.append(self.process)
+
+
+@contextlib.asynccontextmanager
+async def started(sight: Sight, deadline_s: float, *options: str) -> AsyncIterator[Sampler]:
+    """A sampler for as long as the block runs. Raises OSError if no process can be started."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "rwkv_daemon.gpus.sampler", *options,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=config.base_environment(),
+        limit=LONGEST_LINE,
+    )  # fmt: skip
+    sampler = Sampler(process, deadline_s)
+    try:
+        yield sampler
+    finally:
+        await sampler.end(sight)
+
+
+async def snapshots(sampler: Sampler) -> AsyncIterator[Snapshot]:
+    """What it sees, until it ends. Raises TimeoutError if it hangs, ValueError if it speaks nonsense."""
+    while line := await sampler.line():
+        yield decoder.decode(line)
+
+
+async def ending(sampler: Sampler) -> Ended:
+    """How a sampler ended that said nothing more."""
+    code = await sampler.process.wait()
+    if code == NO_NVML:
+        return Ended("no-nvml")
+    return Ended("ended", sampler.asked, f"code {code}")
+
+
+def too_many_stuck(sight: Sight) -> bool:
+    """Whether so many samplers lie in the driver that another would only join them."""
+    sight.stuck = [process for process in sight.stuck if process.returncode is None]
+    return len(sight.stuck) >= MOST_STUCK
+
+
+async def answers(sight: Sight, index: str, deadline_s: float) -> bool:
+    """Whether the driver answers for one GPU again: asked by a process of its own, which may hang."""
+    with contextlib.suppress(TimeoutError, ValueError, OSError):
+        async with started(sight, deadline_s, "--only", index) as sampler:
+            line = await sampler.line()
+            return bool(line) and bool(decoder.decode(line).readings)
+    return False

@@ -1,0 +1,47 @@
+"""How fast running jobs get on, and what is remembered of it once they have ended: seconds of an engine a sample."""
+
+import time
+from collections import Counter
+
+from rwkv_daemon.estimate import Place, Rate, blended
+from rwkv_daemon.leases import device_name
+from rwkv_daemon.node import Node, RunnerHandle
+from rwkv_daemon.situation import feeds
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.leases import engine_fits
+from rwkv_daemon.store.rates import known_rates, save_rate
+
+
+async def recall(node: Node) -> None:
+    """Everything that earlier daemons measured."""
+    for rate in await known_rates(node.store):
+        node.rates.put(rate)
+    node.leasing.learn(await engine_fits(node.store))
+
+
+def note(node: Node) -> None:
+    """Some time has passed since the last call: whose engines' time was it?"""
+    clock, queue = time.monotonic(), node.queue
+    passed_s, queue.measured_at = clock - (queue.measured_at or clock), clock
+    feeding = [n for n, job in queue.running.items() if n in node.runners and feeds(job)]
+    users = Counter(engine for number in feeding for engine in node.runners[number].endpoints)
+    for number in feeding:
+        handle = node.runners[number]
+        handle.meter.note(sum(passed_s / users[engine] for engine in handle.endpoints), queue.running[number].done)
+
+
+async def remember(node: Node, job: JobRow, handle: RunnerHandle) -> None:
+    """A runner is gone: what it showed goes to what is known of its work, if it did enough to say anything."""
+    handle.meter.note(0.0, job.done)
+    sample_s, engine = handle.meter.sample_s, node.engines.get(handle.engine or 0)
+    lease = next((lease for lease in node.leases or () if engine and lease.id == engine.row.lease), None)
+    if sample_s is None or lease is None:
+        return
+    place = Place(job.benchmark, job.kind, job.numerics, device_name(lease))
+    before = node.rates.by_weights.get((job.weights_sha256, place))
+    mean, samples = blended(before, sample_s, handle.meter.samples)
+    size = node.queue.sizes.get(job.weights_sha256, 0)
+    rate = Rate(job.weights_sha256, place, mean, samples, size)
+    node.rates.put(rate)
+    async with node.store.write() as db:
+        await save_rate(db, rate)

@@ -1,0 +1,106 @@
+"""Running a command for a notice: an argument list and no shell, the notice as JSON on its standard input.
+
+It gets an environment without our settings, a process group of its own, and a deadline, after which the whole group is
+killed. What it leaves running when it ends by itself is left alone: mail programs deliver in the background.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from rwkv_daemon.notify.outcome import SENT, Outcome
+from rwkv_daemon.notify.rules import Notice
+from rwkvctl import config
+from rwkvctl.notify_config import NotifyTarget
+
+ERROR_BYTES: Final = 200
+READ_BYTES: Final = 64 * 1024
+PLACE: Final = re.compile(r"\{(text|event|node)\}")
+
+
+async def run(target: NotifyTarget, notice: Notice) -> Outcome:
+    """Run it to its end. Never raises for what it does."""
+    program = target.command[0]
+    with given(notice.body.encode()) as stdin, Complaints.listen() as complaints:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *filled(target.command, notice),
+                stdin=stdin, stdout=asyncio.subprocess.DEVNULL, stderr=complaints.theirs,
+                env=config.base_environment(), start_new_session=True, cwd="/",
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            return Outcome(f"{program} cannot be started: {error}"[:ERROR_BYTES])
+        try:
+            async with asyncio.timeout(target.timeout_s):
+                code = await process.wait()
+        except TimeoutError:
+            return Outcome(f"{program} took longer than {target.timeout_s:g} s")
+        finally:
+            await end(process)
+        complaints.read()
+        return Outcome(f"{program}: exit code {code}: {complaints.text}") if code else SENT
+
+
+@contextlib.contextmanager
+def given(body: bytes) -> Iterator[int]:
+    """A descriptor to read the notice from. In memory, no pipe: a command that does not read cannot hold us up."""
+    descriptor = os.memfd_create("notice")
+    try:
+        os.write(descriptor, body)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(slots=True)
+class Complaints:
+    """The end of what a command writes to standard error; all of it is read, so that it never waits for us."""
+
+    ours: int
+    theirs: int
+    said: bytes = b""
+
+    @classmethod
+    @contextlib.contextmanager
+    def listen(cls) -> Iterator["Complaints"]:
+        """Read on the event loop until the block ends."""
+        complaints = cls(*os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK))
+        os.set_blocking(complaints.theirs, True)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(complaints.ours, complaints.read)
+        try:
+            yield complaints
+        finally:
+            loop.remove_reader(complaints.ours)
+            os.close(complaints.ours)
+            os.close(complaints.theirs)
+
+    def read(self) -> None:
+        """Take what is there."""
+        with contextlib.suppress(BlockingIOError):
+            self.said = (self.said + os.read(self.ours, READ_BYTES))[-ERROR_BYTES:]
+
+    @property
+    def text(self) -> str:
+        """On one line."""
+        return " ".join(self.said.decode(errors="replace").split())
+
+
+def filled(command: tuple[str, ...], notice: Notice) -> list[str]:
+    """The arguments with {text}, {event} and {node} filled in. What is filled in stays one argument, on one line."""
+    known = {"text": " ".join(notice.text.replace("\0", "").split()), "event": notice.event, "node": notice.node}
+    return [command[0], *(PLACE.sub(lambda found: known[found[1]], argument) for argument in command[1:])]
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """Kill the group of a command that has not ended."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

@@ -1,0 +1,67 @@
+"""Emptying the outbox: one task a target, so that a slow receiver keeps nobody else waiting.
+
+Notices of a target go out in order, each until it arrived, was refused for good, or failed too often. A notice may
+arrive twice (the daemon dies between the sending and the note of it); its id is the same then.
+"""
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+
+import msgspec
+
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.notify import command, webhook
+from rwkv_daemon.notify.outcome import MOST_TRIES, Outcome, wait_s
+from rwkv_daemon.notify.rules import Notice
+from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.notifications import first_waiting, tried
+from rwkvctl.notify_config import NotifyTarget
+
+AGAIN_S = 10.0
+
+decoder = msgspec.json.Decoder(Notice)
+
+
+async def send(target: NotifyTarget, notice: Notice) -> Outcome:
+    """One try."""
+    if target.command:
+        return await command.run(target, notice)
+    return await webhook.post(target, notice.id, notice.event, notice.body)
+
+
+@dataclass(slots=True)
+class Courier:
+    """Delivers to one target until cancelled. `wake` says that there may be something."""
+
+    node: Node
+    target: NotifyTarget
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    dice: random.Random = field(default_factory=random.Random)
+
+    async def run(self) -> None:
+        """Deliver for ever. A store that cannot be used (disk full) delays notices and loses none."""
+        while True:
+            self.wake.clear()
+            try:
+                await self.empty()
+            except StoreError:
+                await asyncio.sleep(AGAIN_S)
+            except Exception:  # noqa: BLE001 - logged; it waits in the outbox, and nothing else suffers
+                log.exception("the notification to %s cannot be handled; it is tried again", self.target.name)
+                await asyncio.sleep(AGAIN_S)
+            else:
+                await self.wake.wait()
+
+    async def empty(self) -> None:
+        """Deliver all that waits. News during a wait before the next try does not shorten it."""
+        while (row := await first_waiting(self.node.store, self.target.name)) is not None:
+            outcome = await send(self.target, decoder.decode(row["body"]))
+            over = outcome.final or row["tries"] + 1 >= MOST_TRIES
+            state = "sent" if not outcome.error else "given-up" if over else "waiting"
+            async with self.node.store.write() as db:
+                await tried(db, row["id"], state=state, error=outcome.error)
+            if outcome.error:
+                log.warning("notification %s to %s: %s (%s)", row["event"], self.target.name, outcome.error, state)
+            if state == "waiting":
+                await asyncio.sleep(wait_s(row["tries"] + 1, self.dice))

@@ -1,0 +1,84 @@
+"""Filling the outbox from stored events.
+
+The place in the event table is stored with the notices, in one transaction: an event is looked at again after a crash,
+and its notice, which has the same id, is left alone.
+"""
+
+from dataclasses import dataclass
+
+from rwkv_daemon.events import stored
+from rwkv_daemon.node import Node
+from rwkv_daemon.notify.regression import regression
+from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
+from rwkv_daemon.store.jobs import counts
+from rwkv_daemon.store.notifications import forget_place, newest_event, place_of, put, remember_place
+from rwkvctl.notify_config import NotifyTarget
+from rwkvctl.protocol.messages import Event
+
+AT_ONCE = 500
+REMEMBER_EVERY = 200
+"""Events without a notice after which the place is stored all the same."""
+
+
+@dataclass(slots=True)
+class Place:
+    """Up to which event the outbox is filled: `stored` on disk, `seq` in memory."""
+
+    seq: int
+    busy: bool
+    stored: int
+
+
+async def begin(node: Node, targets: tuple[NotifyTarget, ...]) -> Place | None:
+    """Where to go on; None where nobody is to be told. Whoever is new hears of what happens from now on."""
+    known = await place_of(node.store)
+    if not targets:
+        if known is not None:
+            async with node.store.write() as db:
+                await forget_place(db)
+        return None
+    if known is not None:
+        return Place(known[0], known[1], known[0])
+    place = Place(await newest_event(node.store), busy=False, stored=0)
+    await keep(node, place)
+    return place
+
+
+async def fill(node: Node, targets: tuple[NotifyTarget, ...], place: Place) -> int:
+    """Put notices of all new events into the outbox; returns how many there were."""
+    written = 0
+    while events := await stored(node.store, place.seq, limit=AT_ONCE):
+        written += await take_in(node, targets, place, events)
+    return written
+
+
+async def take_in(node: Node, targets: tuple[NotifyTarget, ...], place: Place, events: list[Event]) -> int:
+    """The notices of some events, and the place after them."""
+    general = [notice for event in events if (notice := notice_of(event, node.hostname)) is not None]
+    busy = place.busy or begins_work(events)
+    if busy and (empty := queue_empty(await counts(node.store), events[-1], node.hostname)) is not None:
+        general.append(empty)
+        busy = False
+    found = {target.name: [*general, *await fallen(node, target, events)] for target in targets}
+    chosen = {t.name: [n for n in found[t.name] if t.wants(n.event)] for t in targets}
+    place.seq, place.busy = events[-1].seq, busy
+    if any(chosen.values()) or place.seq - place.stored >= REMEMBER_EVERY:
+        await keep(node, place, chosen)
+    return sum(map(len, chosen.values()))
+
+
+async def fallen(node: Node, target: NotifyTarget, events: list[Event]) -> list[Notice]:
+    """Regressions among the events, if the target wants to hear of them: each costs a comparison."""
+    if not target.wants("regression"):
+        return []
+    scores = [event for event in events if event.kind == "job.score"]
+    return [notice for event in scores if (notice := await regression(node, target, event)) is not None]
+
+
+async def keep(node: Node, place: Place, chosen: dict[str, list[Notice]] | None = None) -> None:
+    """Store notices and the place, together."""
+    async with node.store.write() as db:
+        for name, notices in (chosen or {}).items():
+            await put(db, name, [(n.id, n.event, n.at, n.body) for n in notices])
+        await remember_place(db, place.seq, busy=place.busy)
+    place.stored = place.seq

@@ -1,0 +1,39 @@
+"""What came of a try, and how long to wait before the next. Pure."""
+
+import random
+from dataclasses import dataclass
+from typing import Final
+
+FIRST_WAIT_S: Final = 5.0
+LONGEST_WAIT_S: Final = 3600.0
+MOST_TRIES: Final = 24
+"""With the waits below: given up after about 14 hours of failures."""
+
+AGAIN: Final = frozenset({408, 425, 429})
+"""Refusals that may be none later; every other 4xx will be the same next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`error` is empty where it arrived; `final`: another try would be no better."""
+
+    error: str = ""
+    final: bool = False
+
+
+SENT: Final = Outcome()
+
+
+def of_status(status: int) -> Outcome:
+    """What an HTTP status says of a delivery."""
+    if 200 <= status < 300:
+        return SENT
+    if 300 <= status < 400:
+        return Outcome(f"it redirects (HTTP {status}), which is not followed: set the address it leads to", final=True)
+    return Outcome(f"HTTP {status}", final=400 <= status < 500 and status not in AGAIN)
+
+
+def wait_s(tries: int, dice: random.Random) -> float:
+    """Seconds until the next try after so many that failed: doubling, up to an hour, within a fifth of it by chance so
+    that many daemons do not return at once."""
+    return float(min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20)) * dice.uniform(0.8, 1.2))

@@ -1,0 +1,44 @@
+"""Whether a new score is a regression: the comparison of `rwkvctl compare`, with the rule of `rwkvctl gate`."""
+
+from rwkv_daemon.comparing import compare
+from rwkv_daemon.node import Node
+from rwkv_daemon.notify.rules import Notice, made
+from rwkv_daemon.store.notifications import previous_version
+from rwkvctl.notify_config import NotifyTarget
+from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.protocol.messages import CompareRequest, ComparisonView, Event
+
+ALPHA = 0.05
+
+
+async def regression(node: Node, target: NotifyTarget, event: Event) -> Notice | None:
+    """The notice of a `job.score` event for a target, if the score fell significantly and by more than its margin."""
+    before = target.baseline or await previous_version(node.store, int(event.job[1:]))
+    if not before:
+        return None
+    data = event.data
+    kinds, benchmarks = (str(data.get("kind", "")),), (str(data.get("benchmark", "")),)
+    request = CompareRequest(a=before, b=event.job, benchmarks=benchmarks, kinds=kinds, alpha=ALPHA)
+    try:
+        items = (await compare(node, request)).items
+    except RefusedError:  # the baseline has no such score: there is nothing to fall behind
+        return None
+    worse = next((item for item in items if fell(item, target.margin)), None)
+    if worse is None:
+        return None
+    text = f"{data.get('model')} {worse.benchmark} {worse.kind}: {in_words(worse)}, against {before}"
+    found: dict[str, object] = {"job": event.job, "baseline": before, "a": worse.a, "b": worse.b, "p": worse.p}
+    return made("regression", event, node.hostname, text, found)
+
+
+def fell(item: ComparisonView, margin: float) -> bool:
+    """Significantly worse, by more than the margin."""
+    if item.verdict != "worse" or item.difference is None or item.difference.value is None:
+        return False
+    return abs(item.difference.value) > margin
+
+
+def in_words(item: ComparisonView) -> str:
+    """`accuracy 0.741 after 0.803 (p 0.004)`."""
+    values = " after ".join("none" if value is None else f"{value:.3f}" for value in (item.b, item.a))
+    return f"{item.metric or 'score'} {values}" + ("" if item.p is None else f" (p {item.p:.2g})")

@@ -1,0 +1,77 @@
+"""The task that tells people: fills the outbox as events come, and keeps one courier for each target."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.notify.delivery import Courier
+from rwkv_daemon.notify.feed import Place, begin, fill
+from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.notifications import abandon, prune
+from rwkvctl.notify_config import NotifyTarget
+
+KEPT: Final = timedelta(days=7)
+PRUNE_S: Final = 86400.0
+LOOK_S: Final = 1.0
+AGAIN_S: Final = 10.0
+
+
+@dataclass(slots=True)
+class Service:
+    """What the task knows: where it is in the events, and who carries."""
+
+    node: Node
+    tasks: asyncio.TaskGroup
+    place: Place | None = None
+    couriers: dict[NotifyTarget, tuple[Courier, asyncio.Task[None]]] = field(default_factory=dict)
+    pruned: float = -PRUNE_S
+
+    async def look(self) -> None:
+        """Take in what is new."""
+        notify = self.node.notify
+        if notify.changed.is_set():
+            self.place = await begin(self.node, notify.targets)
+            await self.only_for(notify.targets)
+            notify.changed.clear()
+        if time.monotonic() - self.pruned > PRUNE_S:
+            before = (datetime.now(UTC) - KEPT).isoformat(timespec="seconds")
+            async with self.node.store.write() as db:
+                await prune(db, before)
+            self.pruned = time.monotonic()
+        if self.place is None or self.node.bus.last <= self.place.seq:
+            return
+        if await fill(self.node, notify.targets, self.place):
+            for courier, _ in self.couriers.values():
+                courier.wake.set()
+
+    async def only_for(self, targets: tuple[NotifyTarget, ...]) -> None:
+        """One courier for each target; what waits for others is given up. A target whose table has changed gets a new
+        courier, and what was on its way is sent again."""
+        async with self.node.store.write() as db:
+            await abandon(db, [target.name for target in targets])
+        for target in self.couriers.keys() - set(targets):
+            self.couriers.pop(target)[1].cancel()
+        for target in targets:
+            if target not in self.couriers:
+                courier = Courier(self.node, target)
+                task = self.tasks.create_task(courier.run(), name=f"notify {target.name}")
+                self.couriers[target] = courier, task
+
+
+async def notify_forever(node: Node) -> None:
+    """Tell people until cancelled. Trouble here never ends the daemon: what it could not do is done later."""
+    node.notify.changed.set()
+    async with asyncio.TaskGroup() as tasks:
+        service = Service(node, tasks)
+        while True:
+            try:
+                await service.look()
+            except StoreError:  # the supervisor says so; events wait in the store
+                await asyncio.sleep(AGAIN_S)
+            except Exception:  # noqa: BLE001 - logged, and tried again
+                log.exception("notifications cannot be made; it is tried again")
+                await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(LOOK_S)

@@ -1,0 +1,83 @@
+"""Posting a notice: no redirects, no proxies of the environment, and nothing of the answer but its status is read.
+
+A receiver may be slow, endless, hostile or gone. One deadline covers everything, and the connection is closed as soon
+as the status is known, so that none of that costs the daemon more than a waiting task.
+"""
+
+import asyncio
+import logging
+import ssl
+import time
+from typing import Final
+
+from rwkv_daemon.judge.keyfile import Scrubber
+from rwkv_daemon.notify.outcome import Outcome, of_status
+from rwkv_daemon.notify.signing import signature
+from rwkvctl import __version__, config
+from rwkvctl.notify_config import NotifyTarget, check_url
+from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.secret import read_word
+
+CONNECT_S: Final = 10.0
+LONGEST_ERROR: Final = 200
+
+
+async def post(target: NotifyTarget, notice: str, event: str, body: str) -> Outcome:
+    """Post one notice. Never raises for what a receiver does, or for a secret's file that is gone by now."""
+    import httpx  # a node without webhooks need not pay for it
+
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    scrubber = Scrubber()
+    try:
+        url, headers = prepared(target, notice, event, body.encode(), scrubber)
+        async with (
+            asyncio.timeout(target.timeout_s),
+            httpx.AsyncClient(
+                trust_env=False,
+                follow_redirects=False,
+                verify=await asyncio.to_thread(trusted, target),
+                timeout=httpx.Timeout(target.timeout_s, connect=CONNECT_S),
+            ) as client,
+            client.stream("POST", url, content=body.encode(), headers=headers) as response,
+        ):
+            return of_status(response.status_code)
+    except TimeoutError:
+        return Outcome(f"no answer within {target.timeout_s:g} s")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ConfigError) as error:
+        return Outcome(scrubber.clean(f"{type(error).__name__}: {error}")[:LONGEST_ERROR])
+
+
+def prepared(
+    target: NotifyTarget, notice: str, event: str, body: bytes, scrubber: Scrubber
+) -> tuple[str, dict[str, str]]:
+    """The address and the headers, secrets read now: they may have been exchanged. Raises ConfigError."""
+    url = target.url or secret_of(target.url_file, "the address in", scrubber)
+    check_url(url, allow_plain_http=target.allow_plain_http, where=f"[[notify]] {target.name}")
+    headers = {
+        "content-type": "application/json",
+        "user-agent": f"rwkvctl/{__version__}",
+        "rwkvctl-event": event,
+        "rwkvctl-delivery": notice,
+    }
+    if target.secret_file:
+        timestamp = int(time.time())
+        headers["rwkvctl-timestamp"] = str(timestamp)
+        secret = secret_of(target.secret_file, "the secret in", scrubber)
+        headers["rwkvctl-signature"] = signature(secret, timestamp, body)
+    return url, headers
+
+
+def secret_of(name: str, what: str, scrubber: Scrubber) -> str:
+    """The word in a file that others cannot read, or in a credential. Raises ConfigError."""
+    found = read_word(config.secret_file(name), what)
+    scrubber.add([found])
+    return found.reveal()
+
+
+def trusted(target: NotifyTarget) -> ssl.SSLContext:
+    """Whose certificates are believed. Raises OSError where the file is none."""
+    import httpx
+
+    if target.ca_file:
+        return ssl.create_default_context(cafile=target.ca_file)
+    return httpx.create_ssl_context(trust_env=False)

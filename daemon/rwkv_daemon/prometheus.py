@@ -1,0 +1,56 @@
+"""Families of figures in Prometheus' text format, version 0.0.4. Pure.
+
+Of https://prometheus.io/docs/instrumenting/exposition_formats/: `# HELP` and `# TYPE` once before the values of a
+family; backslash, line feed and, in labels, the double quote are escaped.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from rwkvctl.protocol.service import FamilyView, Figure
+
+PATH: Final = "/metrics"
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def text(families: Iterable[FamilyView]) -> str:
+    """The whole page."""
+    return "".join(f"{line}\n" for family in families for line in lines(family))
+
+
+def lines(family: FamilyView) -> Iterator[str]:
+    """One family; nothing where it has no values."""
+    if not family.figures:
+        return
+    yield f"# HELP {family.name} {escaped(family.help)}"
+    yield f"# TYPE {family.name} {family.type}"
+    for figure in family.figures:
+        yield f"{family.name}{labels(figure)} {number(figure.value)}"
+
+
+def labels(figure: Figure) -> str:
+    """`{state="done",model="x"}`, or nothing."""
+    if not figure.labels:
+        return ""
+    pairs = (f'{name}="{quoted(value)}"' for name, value in figure.labels.items())
+    return "{" + ",".join(pairs) + "}"
+
+
+def escaped(value: str) -> str:
+    """A text as it stands in a help line."""
+    return value.replace("\\", r"\\").replace("\n", r"\n")
+
+
+def quoted(value: str) -> str:
+    """A text as it stands between the quotes of a label."""
+    return escaped(value).replace('"', r"\"")
+
+
+def number(value: float) -> str:
+    """A value as Go reads it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))

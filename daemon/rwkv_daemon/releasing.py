@@ -1,0 +1,194 @@
+"""Held jobs whose reason may be gone: looked at again when something they wait for has changed, and let go."""
+
+import asyncio
+import contextlib
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from rwkv_daemon import catalogue
+from rwkv_daemon.node import Node
+from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.jobs import OPEN, as_json, held_now, jobs_in, known_hashes, known_work, update_job
+from rwkvctl.protocol.messages import NamedCheckpoint, Selection
+from rwkvctl.protocol.states import Reason
+
+LOOKED_AT = {"weights-hashing", "data-missing", "weights-missing", "does-not-load", "disk-low", "judge-not-configured"}
+"""Reasons that may be gone by themselves."""
+ALWAYS_AFTER_S = 600.0
+"""However much seems unchanged, held jobs are looked at so often."""
+
+
+@dataclass(slots=True)
+class Look:
+    """One look: everything that is asked of the disk and the store is asked once, however many jobs are held."""
+
+    models: dict[str, ModelFact]
+    scored: dict[str, str]
+    open: dict[str, list[JobRow]]
+    disk_low: bool
+    kinds: dict[tuple[str, str, str], KindFact | str] = field(default_factory=dict)
+
+
+async def release_held(node: Node) -> None:
+    """Let held jobs go whose reason is gone. What they need for their keys is known by now."""
+    surroundings = await what_is_there(node)
+    clock, last = time.monotonic(), node.looked_at_held
+    due = any(last.at < at <= clock for at in node.retry_at.values())
+    if not due and surroundings == last.surroundings and clock - last.at < ALWAYS_AFTER_S:
+        return
+    last.at, last.surroundings = clock, surroundings
+    held = [job for job in await jobs_in(node.store, ("held",), limit=1_000_000) if job.reason in LOOKED_AT]
+    last.elsewhere = tuple({job.weights_path for job in held if not inside(node, job.weights_path)})
+    if not held:
+        return
+    scored, unfinished = await known_work(node.store)
+    look = Look(await models_of(node, held), scored, by_grade_key(unfinished), node.disk_low)
+    for job in held:
+        await asyncio.sleep(0)  # thousands may be held; whoever asks something meanwhile gets an answer
+        if node.retry_at.get(job.id, 0) <= clock:
+            await look_at(node, look, job)
+
+
+def inside(node: Node, path: str) -> bool:
+    """Whether a checkpoint is one of those that are found without a name."""
+    return Path(path).is_relative_to(node.config.weights_dir)
+
+
+async def what_is_there(node: Node) -> tuple[object, ...]:
+    """Everything that a held job may wait for, cheaply: equal means that nothing has changed."""
+    rows, files = await asyncio.to_thread(stamps, node)
+    return (
+        rows, files, node.disk_low, node.benchmarks.judge, node.benchmarks.as_read,
+        *await held_now(node.store), *await known_hashes(node.store),
+    )  # fmt: skip
+
+
+def stamps(node: Node) -> tuple[object, object]:
+    """(manifests of prepared rows, checkpoint files), each with what changes when it does."""
+    manifests = []
+    for path in sorted(node.config.data_dir.glob("*/manifest.json")):
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            manifests.append((path.parent.name, found.st_mtime_ns, found.st_size, found.st_ino))
+    files = [(str(one.path), one.identity) for one in catalogue.checkpoints(node.config.weights_dir)]
+    for text in node.looked_at_held.elsewhere:
+        with contextlib.suppress(SelectionError):
+            files += [(text, one.identity) for one in catalogue.named([NamedCheckpoint(path=text)])]
+    return tuple(manifests), tuple(files)
+
+
+def by_grade_key(jobs: list[JobRow]) -> dict[str, list[JobRow]]:
+    """Open jobs by what they measure."""
+    found = defaultdict(list)
+    for job in jobs:
+        if job.state in OPEN:
+            found[job.grade_key].append(job)
+    return found
+
+
+async def look_at(node: Node, look: Look, job: JobRow) -> None:
+    """One held job: let it go, or say what it waits for now."""
+    if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(node.config, job.benchmark):
+        return
+    pair = replan(node, look, job)
+    if isinstance(pair, str):
+        await change_reason(node, job, "weights-missing", pair)
+    elif pair.row.action != "run":
+        await change_reason(node, job, pair.row.reason, pair.row.detail)
+    elif job.generation_key and pair.generation_key != job.generation_key:
+        missing: Reason = "data-missing" if pair.model.sha256 == job.weights_sha256 else "weights-missing"
+        detail = "its rows or weights were replaced by others; dispatch again for those"
+        await change_reason(node, job, missing, detail)
+    else:
+        await queue_held(node, look, job, pair)
+
+
+async def models_of(node: Node, jobs: list[JobRow]) -> dict[str, ModelFact]:
+    """The checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
+    found = {str(one.path): one for one in catalogue.checkpoints(node.config.weights_dir)}
+    for job in jobs:
+        if job.weights_path not in found:
+            with contextlib.suppress(SelectionError):
+                given = NamedCheckpoint(path=job.weights_path, name=job.model)
+                found |= {str(one.path): one for one in catalogue.named([given])}
+    return {fact.path: fact for _, fact in await catalogue.model_facts(node.store, found.values())}
+
+
+def replan(node: Node, look: Look, job: JobRow) -> Pair | str:
+    """The job's pair as the planner sees it now, or why there is none."""
+    model = look.models.get(job.weights_path)
+    if model is None:
+        return f"{job.weights_path} is gone"
+    wanted = (job.benchmark, job.kind, job.settings)
+    if wanted not in look.kinds:
+        look.kinds[wanted] = kind_of(node, job)
+    kind = look.kinds[wanted]
+    if isinstance(kind, str):
+        return kind
+    selection = Selection(limit=job.row_limit, seed=job.seed, overwrite=True, only_jobs=(job.kind,))
+    facts = Facts(
+        models=(model,),
+        kinds=(kind,),
+        numerics=job.numerics,
+        disk_low=look.disk_low,
+        judge=node.benchmarks.judge,
+    )
+    return plan_pair(selection, facts, model, kind)
+
+
+def kind_of(node: Node, job: JobRow) -> KindFact | str:
+    """What the job asks, with its settings, or why it can no longer be asked."""
+    benchmark = node.benchmarks.all().get(job.benchmark)
+    if benchmark is None or job.kind not in benchmark.kinds:
+        return f"this version has no {job.benchmark} {job.kind}"
+    settings = msgspec.json.decode(job.settings.encode(), type=dict[str, str])
+    try:
+        return catalogue.kind_fact(node.benchmarks, benchmark, benchmark.kinds[job.kind], settings)
+    except SelectionError as error:
+        return str(error)
+
+
+async def queue_held(node: Node, look: Look, job: JobRow, pair: Pair) -> None:
+    """Nothing is missing any more: queue it, unless its key shows by now that it is work that another job does."""
+    same = [other for other in look.open.get(pair.grade_key, ()) if other.id != job.id]
+    twin = next((other.name for other in same if other.state != "held" or other.id < job.id), "")
+    other = look.scored.get(pair.grade_key) or twin
+    again = await was_overwrite(node, job)
+    columns = {
+        "weights_sha256": pair.model.sha256,
+        "generation_key": pair.generation_key,
+        "grade_key": pair.grade_key,
+        "rows_sha256": pair.kind.rows_sha256,
+        "configuration": as_json(pair.kind.configuration),
+        "grader": pair.kind.grader,
+        "grader_version": pair.kind.grader_version,
+        "grading": as_json(dict(pair.kind.grading)),
+        "benchmark_version": pair.kind.benchmark_version,
+        "repeats": pair.kind.repeats,
+        "stages": len(pair.kind.configuration["stages"]),  # type: ignore[arg-type]  # a list
+        "row_limit": pair.work.limit,
+        "total": pair.row.samples or 0,
+    }
+    async with node.change() as change:
+        if other and job.attempt == 0 and not again:
+            await change.move(job, "stop", reason="done", detail=f"{other} is the same work", **columns)
+        else:
+            await change.move(job, "release", **columns)
+
+
+async def was_overwrite(node: Node, job: JobRow) -> bool:
+    """Whether the dispatch asked for the same work again on purpose."""
+    row = await node.store.one("SELECT selection FROM session WHERE id = ?", (job.session,))
+    return row is not None and msgspec.json.decode(row["selection"], type=Selection).overwrite
+
+
+async def change_reason(node: Node, job: JobRow, reason: Reason, detail: str) -> None:
+    """A held job is held for another reason now."""
+    if (job.reason, job.detail) != (reason, detail):
+        async with node.change() as change:
+            await update_job(change.db, job.id, reason=reason, detail=detail)

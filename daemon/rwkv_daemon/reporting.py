@@ -1,0 +1,57 @@
+"""What the service manager is told of the node: ready once it is, and one line for `systemctl status` from then on."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.jobs import counts
+from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.states import ACTIVE
+
+LOOK_S: Final = 0.05
+STATUS_S: Final = 5.0
+TRIES: Final = 200
+
+
+async def report(node: Node) -> None:
+    """Say READY=1 after recovery and the sampler's first verdict, then keep the status line true."""
+    if node.notifier.link is None:
+        return
+    while node.leases is None:
+        await asyncio.sleep(LOOK_S)
+    await ready(node)
+    while True:
+        await asyncio.sleep(STATUS_S)
+        node.notifier.status(await line(node))
+
+
+async def ready(node: Node) -> None:
+    """Say READY=1 until it is taken: a manager that missed it would take the daemon for one that does not start."""
+    text = await line(node)
+    for _ in range(TRIES):
+        if node.notifier.ready(text):
+            return
+        await asyncio.sleep(LOOK_S)
+    log.warning("the service manager does not take READY=1")
+
+
+async def line(node: Node) -> str:
+    """The node now; where the store cannot be read, that."""
+    try:
+        jobs = await counts(node.store)
+    except StoreError as error:
+        return f"the store cannot be read: {error}"
+    return summary(jobs, len(node.engines), node.leases or (), node.trouble)
+
+
+def summary(jobs: Mapping[str, int], engines: int, leases: Iterable[LeaseView], trouble: str) -> str:
+    """`2 jobs run, 5 wait; 1 engine; GPUs: 6 free, 2 unknown`."""
+    run = sum(number for state, number in jobs.items() if state in ACTIVE)
+    wait = sum(jobs.get(state, 0) for state in ("queued", "held", "paused"))
+    uses = Counter(lease.use for lease in leases if not lease.id.startswith("cpu"))
+    gpus = ", ".join(f"{number} {use}" for use, number in sorted(uses.items())) or "none"
+    text = f"{run} jobs run, {wait} wait; {engines} engines; GPUs: {gpus}"
+    return f"{text}; the store cannot be written: {trouble}" if trouble else text

@@ -1,0 +1,249 @@
+"""What placement is told: waiting jobs, engines, leases with room, and what lies ahead of each kind of work.
+
+Gathers plain values from the daemon's memory; decides nothing.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rwkv_daemon import estimate, fitting, leases, placement
+from rwkv_daemon.node import EngineHandle, Node, RunnerHandle
+from rwkv_daemon.placement import EXPLAINED, EngineFact, EngineKind, Wait, WaitingJob
+from rwkv_daemon.spreading import LOAD_S, Outlook
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.jobs import ACTIVE, jobs_in
+from rwkv_daemon.store.leases import held_leases
+from rwkv_daemon.store.rates import QueuedJob
+from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.states import Reason
+
+SETTLES_S = 3.0
+"""So long after a job was told to leave an engine, the engine counts as busy with its last batches."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """Everything one round decides about. `running` are the jobs that have a runner; `aside` say why jobs wait that
+    placement is not asked about."""
+
+    waiting: list[WaitingJob]
+    node: placement.Node
+    running: dict[int, JobRow]
+    aside: list[Wait]
+
+
+@dataclass(slots=True)
+class Ahead:
+    """The work of one kind, summed up."""
+
+    work_s: float | None = 0.0
+    samples: int = 0
+    running: int = 0
+    priorities: list[int] = field(default_factory=list)
+
+    def add(self, work_s: float | None, samples: int, priority: int, *, running: bool) -> None:
+        self.work_s = None if self.work_s is None or work_s is None else self.work_s + work_s
+        self.samples += samples
+        self.running += running
+        self.priorities.append(priority)
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds of work by what was measured, each looked up once a round."""
+
+    node: Node
+    device: str
+    known: dict[tuple[str, ...], float | None] = field(default_factory=dict)
+
+    def sample_s(self, job: QueuedJob | JobRow) -> float | None:
+        """Seconds of an engine that one sample of a job takes."""
+        key = (job.weights_sha256, job.benchmark, job.kind, job.numerics)
+        if key not in self.known:
+            place = estimate.Place(job.benchmark, job.kind, job.numerics, self.device)
+            found = self.node.rates.sample_s(
+                job.weights_sha256, self.node.queue.sizes.get(job.weights_sha256, 0), place
+            )
+            self.known[key] = found[0] if found else None
+        return self.known[key]
+
+    def work_s(self, job: QueuedJob | JobRow, handle: RunnerHandle | None = None) -> float | None:
+        """Seconds of an engine that what is left of a job takes; its own pace says more than what was measured."""
+        own = handle.meter.sample_s if handle is not None else None
+        each = own if own is not None else self.sample_s(job)
+        return None if each is None else each * max(0, job.total - job.done)
+
+
+async def look(node: Node) -> Scene:
+    """The situation now."""
+    clock = time.monotonic()
+    running = {job.id: job for job in await jobs_in(node.store, ACTIVE, limit=1_000_000) if job.id in node.runners}
+    held = await held_leases(node.store)
+    work = Clock(node, main_device(node))
+    ready, aside = sifted(node, clock)
+    waiting = [*stranded(node, running, work), *(waiting_job(node, job, work, clock) for job in ready)]
+    settings = node.config.settings
+    found = placement.Node(
+        engines=tuple(engine_facts(node, running, clock)),
+        free=tuple(free_leases(node, held)),
+        runners_per_engine=settings.runners_per_engine,
+        idle_unload_s=settings.idle_unload_s,
+        share_gpus=settings.share_gpus,
+        leases={lease.id: lease.memory_total_bytes or 0 for lease in usable(node)},
+        outlook=outlooks(node, waiting, running, work),
+        groups=groups_left(node, running.values()),
+        not_now=not_now(node, clock),
+    )
+    return Scene(waiting, found, running, aside)
+
+
+def usable(node: Node) -> list[LeaseView]:
+    """The leases on which engines are placed in principle."""
+    return leases.placeable(node.leases or (), cpu_engines=node.config.settings.cpu_engines)
+
+
+def main_device(node: Node) -> str:
+    """The kind of device most leases are: what work is estimated for."""
+    devices = Counter(leases.device_name(lease) for lease in usable(node))
+    return devices.most_common(1)[0][0] if devices else ""
+
+
+def kind_of(job: QueuedJob | JobRow) -> EngineKind:
+    return EngineKind(job.weights_sha256, job.numerics)
+
+
+def feeds(job: JobRow | None) -> bool:
+    """Whether a running job still needs an engine: one that only grades does not hold it."""
+    return job is not None and (not job.stages_total or job.stages_done < job.stages_total)
+
+
+def stranded(node: Node, running: dict[int, JobRow], work: Clock) -> list[WaitingJob]:
+    """Running jobs whose engine is gone."""
+    live = {number for number, handle in node.engines.items() if handle.row.state != "unloading"}
+    found = []
+    for number, handle in node.runners.items():
+        job = running.get(number)
+        if handle.regrades or handle.engine in live or job is None or job.state == "stopping" or not feeds(job):
+            continue
+        work_s = work.work_s(job, handle)
+        found.append(WaitingJob(number, kind_of(job), priority=job.priority, work_s=work_s, goes_on=True))
+    return found
+
+
+def sifted(node: Node, clock: float) -> tuple[list[QueuedJob], list[Wait]]:
+    """(queued jobs that may start, why others may not). Those that wait for a retry keep the reason they have."""
+    if node.disk_low:
+        return [], []
+    due = [job for job in node.queue.jobs.values() if node.retry_at.get(job.id, 0.0) <= clock]
+    pauses = node.pauses
+    if not (pauses.standing or pauses.trials or pauses.disk):
+        return due, []
+    reason: Reason = "disk-low" if pauses.disk else "paused"
+    ready: list[QueuedJob] = []
+    aside: list[Wait] = []
+    for job in due:
+        if not (why := pauses.covers(job)):
+            ready.append(job)
+        elif len(aside) < EXPLAINED:
+            aside.append(Wait(job.id, reason, why))
+    return ready, aside
+
+
+def waiting_job(node: Node, job: QueuedJob, work: Clock, clock: float) -> WaitingJob:
+    """A queued job as placement sees it."""
+    waited_s = node.queue.waited_s(job.id, clock)
+    return WaitingJob(job.id, kind_of(job), waited_s, job.priority, job.group_name, work.work_s(job))
+
+
+def engine_facts(node: Node, running: dict[int, JobRow], clock: float) -> Iterable[EngineFact]:
+    """Every engine, those included whose process is not started yet."""
+    load = Counter(
+        handle.engine for number, handle in node.runners.items() if not handle.regrades and feeds(running.get(number))
+    )
+    conditions = {lease.id: lease for lease in node.leases or ()}
+    for number, handle in node.engines.items():
+        jobs = max(load[number], int(is_busy(handle, clock)))
+        if jobs:
+            handle.idle_since = clock
+        leaving, handle.closed = bool(handle.closed), closed_by(conditions.get(handle.row.lease))
+        room = handle.stats is None or handle.stats.room > 0
+        idle_s, row = clock - handle.idle_since, handle.row
+        yield EngineFact(number, handle.serves, row.lease, row.state, jobs, idle_s, room, handle.closed, leaving)
+    for number, launching in node.leasing.launching.items():
+        row = launching.row
+        yield EngineFact(number, EngineKind(row.weights_sha256, row.numerics), row.lease, "starting", 0)
+
+
+def is_busy(handle: EngineHandle, clock: float) -> bool:
+    """Whether an engine has work that no job counts for: last batches of one that moved on, or a client of its own."""
+    if handle.row.state != "ready":
+        return False
+    stats = handle.stats
+    return clock - handle.withdrawn_at < SETTLES_S or (stats is not None and bool(stats.running or stats.waiting))
+
+
+def closed_by(lease: LeaseView | None) -> str:
+    """Why an engine there gets nothing new; empty if it may."""
+    if lease is None or lease.condition not in leases.CLOSING:
+        return ""
+    return f"its GPU is {lease.condition}" + (f" ({lease.reason})" if lease.reason else "")
+
+
+def free_leases(node: Node, held: dict[str, dict[int, int]]) -> Iterable[fitting.FreeLease]:
+    """Leases with room whose lock nobody else was seen to hold."""
+    settings = node.config.settings
+    serving = {
+        lease: {slot: node.engines[e].serves if e in node.engines else e for slot, e in slots.items()}
+        for lease, slots in held.items()
+    }
+    found = leases.free_leases(node.leases or (), serving, cpu_engines=settings.cpu_engines, share=settings.share_gpus)
+    return (lease for lease in found if not node.leasing.is_locked_out(lease.id))
+
+
+def outlooks(
+    node: Node, waiting: Iterable[WaitingJob], running: dict[int, JobRow], work: Clock
+) -> dict[EngineKind, Outlook]:
+    """What lies ahead of each kind of work."""
+    ahead: dict[EngineKind, Ahead] = {}
+    for job in running.values():
+        if feeds(job) and not node.runners[job.id].regrades:
+            left, seconds = job.total - job.done, work.work_s(job, node.runners[job.id])
+            ahead.setdefault(kind_of(job), Ahead()).add(seconds, left, job.priority, running=True)
+    for waits in waiting:
+        if not waits.goes_on and (row := node.queue.jobs.get(waits.id)) is not None:
+            found = ahead.setdefault(waits.needs, Ahead())
+            found.add(waits.work_s, row.total - row.done, waits.priority, running=False)
+    return {kind: outlook_of(node, kind, sums, work.device) for kind, sums in ahead.items()}
+
+
+def outlook_of(node: Node, kind: EngineKind, sums: Ahead, device: str) -> Outlook:
+    """The sums with what is known of engines of that kind."""
+    fit = node.leasing.fit(kind.weights, kind.numerics, device)
+    file_bytes = node.queue.sizes.get(kind.weights, 0)
+    return Outlook(
+        work_s=sums.work_s,
+        samples=sums.samples,
+        running=sums.running,
+        priority=max(sums.priorities),
+        load_s=fit.load_s or LOAD_S,
+        need_bytes=fitting.least_bytes(file_bytes, kind.numerics, fit.bytes),
+    )
+
+
+def groups_left(node: Node, running: Iterable[JobRow]) -> dict[str, int]:
+    """How many more jobs of each limited group may start."""
+    count = Counter(job.group_name for job in running if job.group_name)
+    return {group: limit - count[group] for group, limit in node.config.groups.items()}
+
+
+def not_now(node: Node, clock: float) -> dict[EngineKind, str]:
+    """Kinds whose engines have failed, until they may be tried again. One that has failed too often is tried once more:
+    what follows from that is decided then."""
+    most = node.config.settings.max_restarts
+    return {
+        kind: f"its engine ended {back_off.failures} times; it is started again in a moment"
+        for kind, back_off in node.back_off.items()
+        if back_off.not_before > clock and back_off.failures <= most
+    }

@@ -1,0 +1,68 @@
+"""Queries about GPUs: what is remembered of each, and when somebody else computed beside an engine of ours."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rwkv_daemon.store.interface import Store, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRow:
+    """A GPU that was seen once. `record` is JSON of the GPU's condition."""
+
+    id: str
+    parent: str
+    position: int
+    slot: int | None
+    name: str
+    first_seen: str
+    record: str
+
+
+async def known_gpus(store: Store) -> list[GpuRow]:
+    """Every GPU that was ever seen here and not forgotten."""
+    rows = await store.all("SELECT id, parent, position, slot, name, first_seen, record FROM gpu ORDER BY position, id")
+    return [GpuRow(*row) for row in rows]
+
+
+async def save_gpus(db: Transaction, rows: Iterable[GpuRow]) -> None:
+    """Remember GPUs as they are now; when one was first seen stays."""
+    await db.many(
+        "INSERT INTO gpu (id, parent, position, slot, name, first_seen, record) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, position = excluded.position, slot = excluded.slot, "
+        "name = excluded.name, record = excluded.record",
+        [(row.id, row.parent, row.position, row.slot, row.name, row.first_seen, row.record) for row in rows],
+    )
+
+
+async def forget_gpu(db: Transaction, gpu: str) -> None:
+    """It is not in this node any more."""
+    await db.execute("DELETE FROM gpu WHERE id = ?", (gpu,))
+
+
+async def begin_contention(db: Transaction, gpu: str, at: str, who: str) -> None:
+    """Somebody else has come."""
+    await db.execute("INSERT INTO gpu_contention (gpu, began, who) VALUES (?, ?, ?)", (gpu, at, who))
+
+
+async def end_contention(db: Transaction, gpu: str, at: str) -> None:
+    """They are gone."""
+    await db.execute("UPDATE gpu_contention SET ended = ? WHERE gpu = ? AND ended = ''", (at, gpu))
+
+
+async def open_contention(store: Store) -> dict[str, str]:
+    """Who is beside an engine of ours, by GPU, as far as the store knows."""
+    return {row["gpu"]: row["who"] for row in await store.all("SELECT gpu, who FROM gpu_contention WHERE ended = ''")}
+
+
+async def contended(store: Store, gpus: Sequence[str], since: str, until: str) -> list[str]:
+    """Who else computed on these GPUs in that time, as sentences for a score's provenance."""
+    if not gpus:
+        return []
+    places = ", ".join("?" * len(gpus))
+    rows = await store.all(
+        f"SELECT gpu, began, ended, who FROM gpu_contention WHERE gpu IN ({places}) AND began <= ? "
+        "AND (ended = '' OR ended >= ?) ORDER BY began LIMIT 20",
+        (*gpus, until, since),
+    )
+    return [f"{row['gpu']}: {row['who']} from {row['began']} to {row['ended'] or 'now'}" for row in rows]

@@ -1,0 +1,74 @@
+"""What the rest of the daemon sees of a store, whichever database holds it.
+
+Queries are written once, in the SQL that SQLite and PostgreSQL share, with `?` for values. A row is read by column name
+or by position.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from rwkvctl.protocol.errors import RwkvctlError
+
+
+class StoreError(Exception):
+    """The store cannot be read or written just now: the disk is full, the file is damaged, the server is gone. The
+    transaction left nothing. Workers are never touched because of it."""
+
+
+class StoreDamagedError(RwkvctlError):
+    """The store cannot be used; the sentence says what to do. Nothing was changed."""
+
+
+class Row(Protocol):
+    """A row of a result."""
+
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __len__(self) -> int: ...
+    def keys(self) -> Any: ...
+
+
+class Transaction(Protocol):
+    """A transaction in progress. Every method raises StoreError."""
+
+    async def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        """Run one statement; returns how many rows it changed."""
+
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        """The first row of a query (or of `INSERT ... RETURNING`), or None. It sees what this transaction wrote."""
+
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Every row of a query."""
+
+    async def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Add many rows to a table as fast as the database can."""
+
+    async def count_on(self, table: str, column: str) -> None:
+        """Let the next number that the database gives in a column be above those that are there."""
+
+    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement once for each row of values. They may be made on the way, in another thread."""
+
+
+class Store(Protocol):
+    """The open store. Every method raises StoreError."""
+
+    def write(self) -> AbstractAsyncContextManager[Transaction]:
+        """A transaction: committed at the end of the block, rolled back if it raises. One at a time."""
+
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        """The first row of a query, or None. Readers see what is committed and never wait for a writer."""
+
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Every row of a query."""
+
+    @property
+    def checked(self) -> bool:
+        """Whether opening it had the time to look at all of it; else somebody is to call `damage`."""
+
+    async def damage(self) -> str:
+        """What a look at all of it finds wrong, or nothing. Minutes, where there are millions of samples."""
+
+    async def close(self) -> None:
+        """Let go of it; what is committed stays."""

@@ -1,0 +1,30 @@
+"""What was ever queued, with who asked for it; and sums over all jobs."""
+
+from typing import Any
+
+from rwkv_daemon.store.interface import Row, Store
+
+
+async def logged(store: Store, *, since: str, session: str, model: str, before: int, limit: int) -> list[Row]:
+    """One page of jobs, newest first, each with its newest score's view (null: none) and who dispatched its session
+    (null: nobody wrote that down). Empty values and 0 do not narrow it."""
+    return await store.all(
+        "SELECT job.*, score.view AS score, "
+        "(SELECT MIN(audit.name) FROM audit WHERE audit.target = job.session) AS who "
+        "FROM job LEFT JOIN score ON score.job = job.id AND score.grade_key = job.grade_key "
+        "WHERE (? = '' OR job.queued >= ?) AND (? = '' OR job.session = ?) AND (? = '' OR job.model = ?) "
+        "AND job.id < ? ORDER BY job.id DESC LIMIT ?",
+        (since, since, session, session, model, model, before or 2**62, limit),
+    )
+
+
+async def sums(store: Store) -> dict[str, Any]:
+    """Samples and scores that are stored, and when the oldest queued job was queued."""
+    jobs = await store.one("SELECT COALESCE(SUM(done), 0) AS samples FROM job")
+    scores = await store.one("SELECT COUNT(*) AS n FROM score")
+    oldest = await store.one("SELECT MIN(queued) AS at FROM job WHERE state = 'queued'")
+    return {
+        "samples": jobs["samples"] if jobs else 0,
+        "scores": scores["n"] if scores else 0,
+        "oldest": oldest["at"] if oldest else None,
+    }

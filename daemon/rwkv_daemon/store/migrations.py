@@ -1,0 +1,61 @@
+"""Which schema files a store still needs. Forward only: a store never goes back to an older schema.
+
+The numbered files of `schema/` are the schema. Each store keeps a table of those it has, with a checksum of what they
+said: a file that was changed after it was applied would give two stores of one version that differ.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rwkv_daemon.store import dialect
+from rwkv_daemon.store.interface import StoreDamagedError
+
+SCHEMA: Final = Path(__file__).with_name("schema")
+LEDGER: Final = """
+CREATE TABLE IF NOT EXISTS migration (  -- schema files that were applied
+    version INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT;
+"""
+APPLIED: Final = "SELECT version, sha256 FROM migration"
+RECORD: Final = "INSERT INTO migration (version, sha256, at) VALUES (?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One schema file."""
+
+    version: int
+    script: str
+
+    @property
+    def sha256(self) -> str:
+        """Of its statements: comments and line breaks may change."""
+        return hashlib.sha256("\n".join(sql for sql, _ in dialect.statements(self.script)).encode()).hexdigest()
+
+
+def migrations(folder: Path = SCHEMA) -> list[Migration]:
+    """Every schema file, in order."""
+    found = [Migration(int(path.name.partition("_")[0]), path.read_text("utf-8")) for path in folder.glob("*.sql")]
+    return sorted(found, key=lambda one: one.version)
+
+
+def pending(known: list[Migration], applied: Mapping[int, str], where: str) -> list[Migration]:
+    """What is to be applied, in order. Raises StoreDamagedError for a store that this version cannot use."""
+    ours = {one.version: one.sha256 for one in known}
+    newer = max(applied.keys() - ours.keys(), default=0)
+    if newer:
+        raise StoreDamagedError(
+            f"{where} was written by a newer rwkvctl (schema {newer}, this one knows {max(ours)}). Upgrade rwkvctl."
+        )
+    changed = sorted(version for version, sha256 in applied.items() if sha256 != ours[version])
+    if changed:
+        raise StoreDamagedError(
+            f"{where} was written by another build of rwkvctl, whose schema {changed[0]} is not this one's. "
+            "Use that build, or restore a backup into a new home."
+        )
+    return [one for one in known if one.version not in applied]

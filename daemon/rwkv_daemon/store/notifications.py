@@ -1,0 +1,106 @@
+"""The outbox of notifications: filled from stored events, emptied by whoever delivers them."""
+
+from collections.abc import Iterable, Sequence
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.store.interface import Row, Store, Transaction
+
+MOST_WAITING = 1000
+"""Notices that may wait for one target; what comes then is given up at once."""
+
+
+async def place_of(store: Store) -> tuple[int, bool] | None:
+    """(the event up to which the outbox is filled, whether there was work since the queue was empty); None if nobody
+    was to be told before."""
+    row = await store.one("SELECT seq, busy FROM notified WHERE id = 1")
+    return (row["seq"], bool(row["busy"])) if row else None
+
+
+async def remember_place(db: Transaction, seq: int, *, busy: bool) -> None:
+    """The outbox is filled up to an event."""
+    await db.execute(
+        "INSERT INTO notified (id, seq, busy) VALUES (1, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, busy = excluded.busy",
+        (seq, int(busy)),
+    )
+
+
+async def forget_place(db: Transaction) -> None:
+    """Nobody is to be told any more; whoever is to be told later hears of later events only."""
+    await db.execute("DELETE FROM notified")
+
+
+async def newest_event(store: Store) -> int:
+    """The number of the last stored event."""
+    row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event")
+    return int(row["seq"]) if row else 0
+
+
+async def put(db: Transaction, target: str, notices: Iterable[Sequence[str]]) -> None:
+    """Notices (id, event, at, body) for a target; one that it was given before is left alone."""
+    row = await db.one("SELECT COUNT(*) AS n FROM notification WHERE target = ? AND state = 'waiting'", (target,))
+    room = MOST_WAITING - (row["n"] if row else 0)
+    for number, (notice, event, at, body) in enumerate(notices):
+        fits = number < room
+        await db.execute(
+            "INSERT INTO notification (target, notice, event, at, body, state, error, ended) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (target, notice) DO NOTHING",
+            (target, notice, event, at, body, *(("waiting", "", "") if fits else ("given-up", "too many wait", now()))),
+        )
+
+
+async def first_waiting(store: Store, target: str) -> Row | None:
+    """What a target is to be told next."""
+    return await store.one(
+        "SELECT * FROM notification WHERE target = ? AND state = 'waiting' ORDER BY id LIMIT 1", (target,)
+    )
+
+
+async def tried(db: Transaction, number: int, *, state: str, error: str) -> None:
+    """A try came to this."""
+    await db.execute(
+        "UPDATE notification SET state = ?, tries = tries + 1, error = ?, ended = ? WHERE id = ?",
+        (state, error, "" if state == "waiting" else now(), number),
+    )
+
+
+async def prune(db: Transaction, before: str) -> None:
+    """Forget what ended before a time."""
+    await db.execute("DELETE FROM notification WHERE ended <> '' AND ended < ?", (before,))
+
+
+async def tally(store: Store) -> dict[str, dict[str, int]]:
+    """Target -> state -> how many."""
+    rows = await store.all("SELECT target, state, COUNT(*) AS n FROM notification GROUP BY target, state")
+    found: dict[str, dict[str, int]] = {}
+    for row in rows:
+        found.setdefault(row["target"], {})[row["state"]] = row["n"]
+    return found
+
+
+async def last_error(store: Store, target: str) -> str:
+    """What last went wrong with a target, if what is newest went wrong."""
+    row = await store.one(
+        "SELECT error FROM notification WHERE target = ? AND tries > 0 ORDER BY id DESC LIMIT 1", (target,)
+    )
+    return str(row["error"]) if row else ""
+
+
+async def previous_version(store: Store, job: int) -> str:
+    """The name of the newest earlier job with a score of the same (model, benchmark, kind); empty if there is none."""
+    row = await store.one(
+        "SELECT MAX(score.job) AS job FROM score JOIN job AS old ON old.id = score.job JOIN job AS new ON new.id = ? "
+        "WHERE old.model = new.model AND old.benchmark = new.benchmark AND old.kind = new.kind AND old.id < new.id",
+        (job,),
+    )
+    return f"j{row['job']}" if row and row["job"] else ""
+
+
+async def abandon(db: Transaction, targets: Sequence[str]) -> None:
+    """Give up what waits for anybody else than these."""
+    others = f"AND target NOT IN ({', '.join('?' * len(targets))})" if targets else ""
+    await db.execute(
+        "UPDATE notification SET state = 'given-up', error = 'it is not to be told any more', ended = ? "
+        f"WHERE state = 'waiting' {others}",
+        (now(), *targets),
+    )

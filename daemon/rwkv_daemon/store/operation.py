@@ -1,0 +1,49 @@
+"""Queries about what is done with jobs: pauses, how far a stop has come, why attempts ended, what happened."""
+
+from typing import Any
+
+from rwkv_daemon.store.interface import Row, Store, Transaction
+
+
+async def add_pause(db: Transaction, values: tuple[str, str, str, str, str]) -> None:
+    """(scope, name, at, who, why); one that stands already gets the new reason."""
+    await db.execute(
+        "INSERT INTO pause (scope, name, at, who, why) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, name) "
+        "DO UPDATE SET at = excluded.at, who = excluded.who, why = excluded.why",
+        values,
+    )
+
+
+async def remove_pause(db: Transaction, scope: str, name: str) -> None:
+    """Lift a pause."""
+    await db.execute("DELETE FROM pause WHERE scope = ? AND name = ?", (scope, name))
+
+
+async def all_pauses(store: Store) -> list[Row]:
+    """Every pause in force, oldest first."""
+    return await store.all("SELECT scope, name, at, who, why FROM pause ORDER BY at, scope, name")
+
+
+async def update_attempt(db: Transaction, job: int, number: int, **values: Any) -> None:
+    """Set columns of one attempt."""
+    assert values.keys() <= {"state", "rung", "failure", "why"}, values
+    assignments = ", ".join(f"{name} = ?" for name in values)
+    await db.execute(
+        f"UPDATE attempt SET {assignments} WHERE job = ? AND number = ?", (*values.values(), job, number)
+    )
+
+
+async def job_events(store: Store, job: int, limit: int) -> list[tuple[int, str, str]]:
+    """(number, time, text) of what happened last to a job and to the engines it used, oldest first."""
+    rows = await store.all(
+        "SELECT seq, at, text FROM event WHERE text <> '' AND (job = ? OR engine IN "
+        "(SELECT DISTINCT engine FROM event WHERE job = ? AND engine IS NOT NULL)) ORDER BY seq DESC LIMIT ?",
+        (job, job, limit),
+    )
+    return [(row["seq"], row["at"], row["text"]) for row in reversed(rows)]
+
+
+async def ended_jobs(store: Store) -> set[int]:
+    """The numbers of all jobs that are over."""
+    rows = await store.all("SELECT id FROM job WHERE state IN ('done', 'failed', 'stopped')")
+    return {int(row["id"]) for row in rows}

@@ -1,0 +1,245 @@
+"""The store in a PostgreSQL database: one connection writes, a small pool reads.
+
+One store serves one daemon: the writing connection holds an advisory lock, so a second daemon is refused. When the
+server goes away every query fails with a StoreError; the first one after it is back connects anew.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.store import dialect, migrations
+from rwkv_daemon.store.interface import Row, StoreDamagedError, StoreError, Transaction
+
+READERS: Final = 4
+CONNECT_TIMEOUT_S: Final = 10.0
+COMMAND_TIMEOUT_S: Final = 60.0
+LOCK: Final = 0x72776B76  # "rwkv": locks of other programs in the database have other numbers
+HOLDER: Final = (
+    "SELECT a.pid, a.application_name AS name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
+    f"WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = {LOCK} "
+    "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+FAILURES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Which database, and who we are there: `name` is shown in pg_stat_activity and tells daemons apart."""
+
+    dsn: str = field(repr=False)
+    name: str
+
+    @property
+    def place(self) -> str:
+        """The database as a sentence names it: never with the password."""
+        parts = urlsplit(self.dsn)
+        host = parts.netloc.rpartition("@")[2] or "local"
+        return f"the PostgreSQL database {parts.path.strip('/') or '(default)'} at {host}"
+
+    @contextlib.contextmanager
+    def errors(self) -> Iterator[None]:
+        """The driver's errors as ours."""
+        try:
+            yield
+        except FAILURES as error:
+            said = str(error).strip() or f"no answer within {COMMAND_TIMEOUT_S:.0f} s"
+            raise StoreError(f"{self.place}: {said}") from error
+
+    async def connect(self, **settings: str) -> Any:
+        """A connection that speaks our types."""
+        connection = await asyncpg.connect(
+            self.dsn, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S,
+            server_settings={"application_name": self.name} | settings,
+        )  # fmt: skip
+        await prepare(connection)
+        return connection
+
+
+async def prepare(connection: Any) -> None:
+    """Sums of integers are integers, and a text may hold NUL."""
+    await connection.set_type_codec(
+        "numeric", schema="pg_catalog", format="text", encoder=str, decoder=lambda text: number_of(Decimal(text))
+    )
+    await connection.set_type_codec(
+        "text", schema="pg_catalog", format="binary", encoder=lambda text: dialect.text_in(text).encode(),
+        decoder=lambda data: dialect.text_out(bytes(data).decode()),
+    )  # fmt: skip
+
+
+def number_of(value: Decimal) -> int | float:
+    """What Python calls a number of the server."""
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTransaction:
+    """A `Transaction` on the writing connection."""
+
+    connection: Any
+    server: Server
+
+    async def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        with self.server.errors():
+            status: str = await self.connection.execute(dialect.query(sql), *parameters)
+        changed = status.rpartition(" ")[2]
+        return int(changed) if changed.isdecimal() else 0
+
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        return next(iter(await self.all(sql, parameters)), None)
+
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        with self.server.errors():
+            return cast(list[Row], await self.connection.fetch(dialect.query(sql), *parameters))
+
+    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self.server.errors():
+            await self.connection.executemany(dialect.query(sql), rows)
+
+    async def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        with self.server.errors():
+            await self.connection.copy_records_to_table(table, columns=list(columns), records=rows)
+
+    async def count_on(self, table: str, column: str) -> None:
+        highest = f"(SELECT COALESCE(MAX({column}), 0) + 1 FROM {table})"
+        await self.execute(f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), {highest}, false)")
+
+
+@dataclass(slots=True)
+class PostgresStore:
+    """A `Store` on a server."""
+
+    server: Server
+    writer: Any
+    pool: Any
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @contextlib.asynccontextmanager
+    async def write(self) -> AsyncIterator[Transaction]:
+        async with self.lock:
+            with self.server.errors():
+                await self._reconnect()
+                transaction = self.writer.transaction()
+                await transaction.start()
+            try:
+                yield PostgresTransaction(self.writer, self.server)
+            except BaseException:
+                with contextlib.suppress(*FAILURES):  # a server that is gone has rolled back by itself
+                    await transaction.rollback()
+                raise
+            with self.server.errors():
+                await transaction.commit()
+
+    async def _reconnect(self) -> None:
+        """A new writing connection if the last one is lost."""
+        if self.writer.is_closed():
+            writer = await self.server.connect()
+            try:
+                await take_lock(writer, self.server)
+            except BaseException:
+                writer.terminate()
+                raise
+            self.writer = writer
+
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        return next(iter(await self.all(sql, parameters)), None)
+
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        with self.server.errors():
+            return cast(list[Row], await self.pool.fetch(dialect.query(sql), *parameters))
+
+    @property
+    def checked(self) -> bool:
+        return True
+
+    async def damage(self) -> str:
+        return ""  # the server looks after its own pages
+
+    async def close(self) -> None:
+        with contextlib.suppress(*FAILURES):
+            await asyncio.wait_for(self.pool.close(), CONNECT_TIMEOUT_S)
+        self.pool.terminate()
+        with contextlib.suppress(*FAILURES):
+            await self.writer.close(timeout=CONNECT_TIMEOUT_S)
+
+
+async def open_postgres(dsn: str, name: str) -> PostgresStore:
+    """Connect, lock and migrate. Raises StoreDamagedError if the database cannot be used."""
+    server = Server(dsn, name)
+    async with contextlib.AsyncExitStack() as undo:
+        try:
+            with server.errors():
+                writer = await server.connect()
+                undo.callback(writer.terminate)
+                await take_lock(writer, server)
+                await migrate(writer, server)
+                pool = await asyncpg.create_pool(
+                    dsn, min_size=1, max_size=READERS, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S,
+                    init=prepare, server_settings={"application_name": name, "default_transaction_read_only": "on"},
+                )  # fmt: skip
+        except (StoreError, ValueError) as error:
+            raise StoreDamagedError(
+                f"The store cannot be used: {error}. Nothing was changed; look at the server and the setting `store`."
+            ) from error
+        undo.pop_all()
+        return PostgresStore(server, writer, pool)
+
+
+@contextlib.asynccontextmanager
+async def snapshot(dsn: str, name: str) -> AsyncIterator[Transaction]:
+    """The database as of one moment, while a daemon works with it. Raises StoreError, and StoreDamagedError if its
+    schema is not this version's."""
+    server = Server(dsn, name)
+    with server.errors():
+        connection = await server.connect()
+    try:
+        with server.errors():
+            await connection.transaction(isolation="repeatable_read", readonly=True).start()
+            applied = await applied_to(connection)
+        if migrations.pending(migrations.migrations(), applied, server.place):
+            raise StoreDamagedError(f"{server.place} has an older schema: start the daemon of this version once.")
+        yield PostgresTransaction(connection, server)
+    finally:
+        connection.terminate()
+
+
+async def take_lock(connection: Any, server: Server) -> None:
+    """Hold the store against other daemons. What is left of an earlier connection of our own is ended: the lock of the
+    home, which we hold, says that nobody else has our name. Raises StoreError."""
+    take = "SELECT pg_try_advisory_lock($1)"
+    if await connection.fetchval(take, LOCK):
+        return
+    holder = await connection.fetchrow(HOLDER)
+    if holder is not None and holder["name"] == server.name:
+        await connection.execute("SELECT pg_terminate_backend($1, 5000)", holder["pid"])
+    if await connection.fetchval(take, LOCK):
+        return
+    other = holder["name"] if holder is not None else "another daemon"
+    raise StoreError(
+        f"{server.place} is in use by {other}, and one store serves one daemon; stop that one, or give this node a "
+        "database of its own"
+    )
+
+
+async def migrate(connection: Any, server: Server) -> None:
+    """Bring the database to the newest schema, whole or not at all."""
+    async with connection.transaction():
+        for sql in dialect.schema(migrations.LEDGER):
+            await connection.execute(sql)
+        applied = await applied_to(connection)
+        for one in migrations.pending(migrations.migrations(), applied, server.place):
+            for sql in dialect.schema(one.script):
+                await connection.execute(sql)
+            await connection.execute(dialect.query(migrations.RECORD), one.version, one.sha256, now())
+
+
+async def applied_to(connection: Any) -> dict[int, str]:
+    """Version and checksum of the migrations that the database has."""
+    return {row["version"]: row["sha256"] for row in await connection.fetch(migrations.APPLIED)}

@@ -1,0 +1,138 @@
+"""The store in one SQLite file: one writer, whole transactions, readers that never wait for it.
+
+WAL with synchronous=FULL: a commit that was acknowledged survives a power loss. The writer connection is used under a
+lock, one transaction at a time. Readers are connections of their own: a long query holds up only one of them.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+import aiosqlite
+
+from rwkv_daemon.store.interface import Row, StoreError, Transaction
+
+BUSY_TIMEOUT_MS: Final = 5000
+READERS: Final = 3
+"""Queries that may run at once. Each connection costs a thread and its page cache."""
+
+
+@contextlib.contextmanager
+def store_errors() -> Iterator[None]:
+    """SQLite's own errors as ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteTransaction:
+    """A `Transaction` on the writer connection."""
+
+    connection: aiosqlite.Connection
+
+    async def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        with store_errors():
+            return (await self.connection.execute(sql, parameters)).rowcount
+
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        return next(iter(await self.all(sql, parameters)), None)
+
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        with store_errors():
+            return cast(list[Row], list(await self.connection.execute_fetchall(sql, parameters)))
+
+    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        with store_errors():
+            await self.connection.executemany(sql, rows)
+
+    async def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        await self.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", rows)
+
+    async def count_on(self, table: str, column: str) -> None:
+        """AUTOINCREMENT does so by itself."""
+
+
+@dataclass(slots=True)
+class SqliteStore:
+    """A `Store` in a file."""
+
+    path: Path
+    writer: aiosqlite.Connection
+    readers: asyncio.Queue[aiosqlite.Connection]
+    checked: bool
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @contextlib.asynccontextmanager
+    async def write(self) -> AsyncIterator[Transaction]:
+        async with self.lock:
+            try:
+                with store_errors():
+                    await self.writer.execute("BEGIN IMMEDIATE")
+                yield SqliteTransaction(self.writer)
+                with store_errors():
+                    await self.writer.commit()
+            except BaseException:
+                with store_errors():
+                    await self.writer.rollback()  # nothing to do if it never began, or SQLite gave it up by itself
+                raise
+
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        return next(iter(await self.all(sql, parameters)), None)
+
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        reader = await self.readers.get()
+        try:
+            with store_errors():
+                return cast(list[Row], list(await reader.execute_fetchall(sql, parameters)))
+        finally:
+            self.readers.put_nowait(reader)
+
+    async def damage(self) -> str:
+        with store_errors():
+            async with aiosqlite.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True) as connection:
+                try:
+                    return await problem_of(connection)
+                finally:
+                    await connection.interrupt()  # who waited may be gone: its thread must not go on
+
+    async def close(self) -> None:
+        for _ in range(READERS):
+            await (await self.readers.get()).close()
+        await self.writer.close()  # the last one to go checkpoints the write-ahead log
+
+
+async def connect(path: Path, undo: contextlib.AsyncExitStack) -> aiosqlite.Connection:
+    """A connection with our settings, closed by `undo`: its thread would keep a process alive that gives up."""
+    connection = await aiosqlite.connect(path, isolation_level=None)
+    undo.push_async_callback(connection.close)
+    connection.row_factory = sqlite3.Row
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        f"busy_timeout = {BUSY_TIMEOUT_MS}",
+    ):
+        await connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+async def problem_of(connection: aiosqlite.Connection) -> str:
+    """The first thing that SQLite finds wrong with the file; empty if it is whole. Raises sqlite3.Error."""
+    said = str(next(iter(await connection.execute_fetchall("PRAGMA quick_check(1)")))[0])
+    return "" if said == "ok" else said
+
+
+async def open_readers(path: Path, undo: contextlib.AsyncExitStack) -> asyncio.Queue[aiosqlite.Connection]:
+    """Connections that cannot write."""
+    readers: asyncio.Queue[aiosqlite.Connection] = asyncio.LifoQueue()  # the one used last has the warmest cache
+    for _ in range(READERS):
+        reader = await connect(path, undo)
+        await reader.execute("PRAGMA query_only = ON")
+        readers.put_nowait(reader)
+    return readers

@@ -1,0 +1,93 @@
+"""Opening the SQLite file: making it, checking it, bringing it to the newest schema, or refusing it with a sentence."""
+
+import contextlib
+import sqlite3
+import time
+from pathlib import Path
+from typing import Final
+
+import aiosqlite
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.store import migrations
+from rwkv_daemon.store.interface import StoreDamagedError
+from rwkv_daemon.store.migrations import Migration
+from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem_of
+
+CHECK_S: Final = 1.0
+"""How long a start may look for damage. About 0.3 GiB; what is left is looked at while the daemon runs."""
+DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteStore:
+    """Open the store, creating or migrating it. Raises StoreDamagedError if the file is not a usable store."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    async with contextlib.AsyncExitStack() as undo:
+        try:
+            writer = await connect(path, undo)
+            checked = await check(writer)
+            await migrate(writer, path, migrations.migrations(schema))
+            readers = await open_readers(path, undo)
+        except sqlite3.Error as error:
+            raise StoreDamagedError(unusable(path, error)) from error
+        undo.pop_all()
+        return SqliteStore(path, writer, readers, checked)
+
+
+def unusable(path: Path, error: sqlite3.Error) -> str:
+    """What happened to the file, and what to do."""
+    said = f"{path} cannot be used as a store ({error}). Nothing was changed."
+    if (getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF) not in DAMAGED:
+        return f"{said} Put that right and start again."
+    return (
+        f"{said} `rwkvctl rebuild` sets it aside and builds a new one from {path.parent / 'runs'}; "
+        "`rwkvctl restore FILE` puts a backup in its place."
+    )
+
+
+async def check(connection: aiosqlite.Connection, most_s: float = CHECK_S) -> bool:
+    """Look whether the file is whole, for a moment; whether there was the time to see all of it. Raises
+    sqlite3.DatabaseError."""
+    deadline = time.monotonic() + most_s
+    await connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+    try:
+        problem = await problem_of(connection)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return False
+    finally:
+        await connection.set_progress_handler(None, 0)  # type: ignore[arg-type]  # None takes it off
+    if problem:
+        raise sqlite3.DatabaseError(problem)
+    return True
+
+
+async def migrate(connection: aiosqlite.Connection, path: Path, known: list[Migration]) -> None:
+    """Bring the file to the newest schema; before changing one that holds data, keep a copy beside it."""
+    current = int(next(iter(await connection.execute_fetchall("PRAGMA user_version")))[0])
+    applied = await applied_to(connection, current, known)
+    missing = migrations.pending(known, applied, str(path))
+    if missing and applied:
+        copy = path.with_suffix(f".before-{missing[-1].version}.sqlite")
+        copy.unlink(missing_ok=True)  # of a migration that was cut off
+        await connection.execute("VACUUM INTO ?", (str(copy),))
+    for one in missing:
+        recorded = f"INSERT INTO migration VALUES ({one.version}, '{one.sha256}', '{now()}');"
+        version = f"PRAGMA user_version = {max(one.version, current)};"
+        await connection.executescript(f"BEGIN IMMEDIATE;\n{one.script}\n{recorded}\n{version}\nCOMMIT;")
+
+
+async def applied_to(connection: aiosqlite.Connection, current: int, known: list[Migration]) -> dict[int, str]:
+    """Version and checksum of the migrations that the file has. Before there was a table of them, the file's version
+    said it; so it still does, for an older rwkvctl that finds this file."""
+    if current > max(one.version for one in known):
+        return {current: ""}
+    names = await connection.execute_fetchall("SELECT name FROM sqlite_master WHERE name = 'migration'")
+    if names:
+        return {row["version"]: row["sha256"] for row in await connection.execute_fetchall(migrations.APPLIED)}
+    before = {one.version: one.sha256 for one in known if one.version <= current}
+    await connection.executescript(f"BEGIN IMMEDIATE;\n{migrations.LEDGER}")
+    await connection.executemany(migrations.RECORD, [(version, sha256, now()) for version, sha256 in before.items()])
+    await connection.commit()
+    return before

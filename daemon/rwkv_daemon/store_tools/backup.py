@@ -1,0 +1,40 @@
+"""A copy of the store as of one moment, while the daemon works: always one SQLite file, whatever holds the store."""
+
+from pathlib import Path
+
+from rwkv_daemon.store import open_store
+from rwkv_daemon.store.copying import copy_store
+from rwkv_daemon.store.files import copy_file, jobs_in_file, new_file
+from rwkv_daemon.store_place import store_place
+from rwkv_daemon.store_tools.offline import RefusedHereError, Told, described
+from rwkvctl.config import Config
+from rwkvctl.protocol.errors import RwkvctlError
+
+
+async def backup(settings: Config, target: Path) -> Told:
+    """Write the copy. Raises RwkvctlError, OSError."""
+    place = store_place(settings)
+    if target.exists():
+        raise RefusedHereError(f"{target} is there already; name another file, or remove it.")
+    if isinstance(place, Path):
+        if not place.is_file():
+            raise RwkvctlError(f"there is no store at {place}; nothing is to be copied.")
+        copy_file(place, target)
+    else:
+        await copy_database(place, target)
+    jobs, size = jobs_in_file(target), target.stat().st_size
+    text = f"{described(place)} is in {target}: {jobs:,} jobs, {size / 2**20:.1f} MiB"
+    return Told([text], {"file": str(target), "jobs": jobs, "bytes": size, "store": described(place)})
+
+
+async def copy_database(url: str, target: Path) -> None:
+    """A PostgreSQL database as a SQLite file."""
+    from rwkv_daemon.store.postgres import snapshot
+
+    with new_file(target) as made:
+        copy = await open_store(made)
+        try:
+            async with snapshot(url, "rwkvctl backup") as source, copy.write() as db:
+                await copy_store(source, db)
+        finally:
+            await copy.close()

@@ -1,0 +1,59 @@
+"""Every row of this node's store into another database, whole and compared, or nothing."""
+
+from pathlib import Path
+
+from rwkv_daemon.store import Store, open_store
+from rwkv_daemon.store.copying import copy_store, tables
+from rwkv_daemon.store.files import remove
+from rwkv_daemon.store_place import daemon_name, place_of, store_place
+from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
+from rwkvctl import store_config
+from rwkvctl.config import Config
+from rwkvctl.protocol.errors import RwkvctlError
+
+
+async def migrate(settings: Config, *, to: str, from_: str) -> Told:
+    """Copy `to` another store from ours, or `from_` another one into the home's file. Raises RwkvctlError, StoreError,
+    CopyError."""
+    source, target = ends(settings, to=to, from_=from_)
+    if source == target:
+        raise RwkvctlError(f"{described(source)} is where the store is already; nothing is to be moved.")
+    with daemon_down(settings, "migrate"):
+        if isinstance(source, Path) and not source.is_file():
+            raise RwkvctlError(f"there is no store at {source}; nothing is to be moved.")
+        new = isinstance(target, Path) and not target.exists()
+        old = await open_store(source, daemon_name(settings))
+        try:
+            rows = await into(old, target, daemon_name(settings))
+        except BaseException:
+            if new and isinstance(target, Path):
+                remove(target)
+            raise
+        finally:
+            await old.close()
+    setting = f'store = "{to}"' if to else "no `store`, or remove that setting"
+    lines = [f"{sum(rows.values()):,} rows of {len(rows)} tables are in {described(target)}, compared one by one"]
+    lines += [f"put `{setting}` into the configuration, then start the daemon; {described(source)} is as it was"]
+    return Told(lines, {"from": described(source), "to": described(target), "rows": rows})
+
+
+def ends(settings: Config, *, to: str, from_: str) -> tuple[Path | str, Path | str]:
+    """(source, target). Raises RwkvctlError."""
+    if bool(to) == bool(from_):
+        raise RwkvctlError("say --to or --from: a URL without a password, or a file that holds one.")
+    if to:
+        return store_place(settings), place_of(store_config.checked(to, "--to"))
+    return place_of(store_config.checked(from_, "--from")), settings.store
+
+
+async def into(source: Store, place: Path | str, name: str) -> dict[str, int]:
+    """Copy into an empty store; returns the rows of each table."""
+    target = await open_store(place, name)
+    try:
+        for table in tables():
+            if await target.one(f"SELECT 1 AS one FROM {table.name} LIMIT 1") is not None:
+                raise RefusedHereError(f"{described(place)} holds rows already ({table.name}); give an empty database.")
+        async with target.write() as db:
+            return await copy_store(source, db)
+    finally:
+        await target.close()

@@ -1,0 +1,60 @@
+"""What these programs share: the home without its daemon, and how a result is said."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rwkv_daemon.main import AlreadyRunningError, only_one
+from rwkv_daemon.store import StoreDamagedError
+from rwkvctl.config import Config
+from rwkvctl.protocol.errors import Exit, RwkvctlError
+
+
+class RefusedHereError(RwkvctlError):
+    """It would lose something, or needs the daemon to be down."""
+
+    exit_code = Exit.REFUSED
+
+
+@dataclass(slots=True)
+class Told:
+    """The result: lines for people, fields for programs."""
+
+    lines: list[str] = field(default_factory=list)
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+@contextlib.contextmanager
+def daemon_down(settings: Config, what: str) -> Iterator[None]:
+    """Hold the home's lock, so that no daemon starts meanwhile. Raises RefusedHereError if one runs."""
+    try:
+        with only_one(settings):
+            yield
+    except AlreadyRunningError:
+        pid = (settings.home / "daemon.lock").read_text(encoding="ascii").strip()
+        raise RefusedHereError(
+            f"{what} needs the daemon to be down, and one (pid {pid}) runs on {settings.home}. Stop it first: "
+            "`systemctl stop rwkvctl`, or SIGTERM to that pid; what it runs goes on meanwhile."
+        ) from None
+
+
+def readable(path: Path) -> None:
+    """Raises RwkvctlError with a sentence if there is no such file."""
+    if not path.is_file():
+        raise RwkvctlError(f"there is no file {path}.")
+
+
+def described(place: Path | str) -> str:
+    """A store as a sentence names it: never with a password."""
+    if isinstance(place, Path):
+        return str(place)
+    from rwkv_daemon.store.postgres import Server
+
+    return Server(place, "").place
+
+
+def without_traceback(error: Exception) -> RwkvctlError:
+    """Trouble of the disk or the server as a sentence."""
+    return error if isinstance(error, RwkvctlError) else StoreDamagedError(f"{error}. Nothing was changed.")

@@ -1,0 +1,180 @@
+"""A new store from the run directories, for when the old one cannot be read any more.
+
+What a directory holds is enough for the job, its attempts, samples, verdicts and scores, under the numbers they had.
+Nothing starts by itself afterwards: what was unfinished is `stopped`, and what lacks only its score is given one by the
+daemon. What only the store knew is gone, and is said.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rwkv_daemon import processes
+from rwkv_daemon.clock import now
+from rwkv_daemon.rundir import read_records
+from rwkv_daemon.store import Store, open_store
+from rwkv_daemon.store.copying import insert
+from rwkv_daemon.store.files import jobs_in_file, problem_of_file, set_aside
+from rwkv_daemon.store.jobs import update_job
+from rwkv_daemon.store.judging import add_verdicts, copy_for_judge, numbers_of
+from rwkv_daemon.store.samples import ingest, refresh_counts
+from rwkv_daemon.store_place import daemon_name, store_place
+from rwkv_daemon.store_tools.kept_runs import KeptJob, kept_engines, kept_jobs
+from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
+from rwkvctl.config import Config
+
+AT_ONCE: Final = 2000
+"""Records of one transaction."""
+
+LOST: Final = (
+    "jobs that never ran (dispatch again: what is done is not done twice)",
+    "scores that were imported (import them again)",
+    "events and the audit trail",
+    "what the checker found, what people decided about it, and points that searches promoted",
+    "what the judge was paid, so budgets begin anew",
+    "pauses, GPU quarantines and reservations, measured rates, notices that were not sent yet",
+)
+"""What no run directory holds."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What a rebuild made."""
+
+    jobs: int = 0
+    samples: int = 0
+    scores: int = 0
+    unscored: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+async def rebuild(settings: Config, *, sure: bool) -> Told:
+    """Set the store aside and make another. Raises RwkvctlError, OSError, StoreError."""
+    place = store_place(settings)
+    with daemon_down(settings, "rebuild"):
+        aside = make_way(place, sure=sure) if isinstance(place, Path) else None
+        processes.end_all(settings.runs_dir)
+        store = await open_store(place, daemon_name(settings))
+        try:
+            if row := await store.one("SELECT id FROM job LIMIT 1"):
+                raise RefusedHereError(
+                    f"{described(place)} holds jobs (j{row['id']} for one); rebuild fills an empty database only."
+                )
+            found = await from_runs(settings, store)
+        finally:
+            await store.close()
+    return told(place, aside, found)
+
+
+def make_way(place: Path, *, sure: bool) -> Path | None:
+    """Rename the old file; returns its new path. Raises RefusedHereError if it is whole and nobody has said --yes."""
+    if not place.exists():
+        return None
+    jobs = jobs_in_file(place)
+    if jobs and not problem_of_file(place) and not sure:
+        raise RefusedHereError(
+            f"{place} is whole and holds {jobs:,} jobs; a rebuilt store would know less. `rwkvctl rebuild --yes` sets "
+            "it aside all the same."
+        )
+    return set_aside(place, "damaged")
+
+
+async def from_runs(settings: Config, store: Store) -> Found:
+    """Everything that the run directories hold."""
+    found = Found()
+    engines, problems = kept_engines(settings.runs_dir)
+    found.problems += problems
+    async with store.write() as db:
+        for engine in engines:
+            ended = {"state": "gone", "detail": "known from its directory", "ended": engine["ended"] or now()}
+            await insert(db, "engine", engine | ended)
+        await db.count_on("engine", "id")
+    jobs, problems = kept_jobs(settings.runs_dir)
+    found.problems += problems
+    for kept in jobs:
+        await add_job(store, kept)
+        await add_samples(store, kept, found)
+        await finish(store, kept, found)
+    async with store.write() as db:
+        await db.count_on("job", "id")
+    return found
+
+
+async def add_job(store: Store, kept: KeptJob) -> None:
+    """The job with its session and attempts, and nothing done yet."""
+    fresh: dict[str, Any] = {"state": "stopped", "done": 0, "stages_done": 0, "right_sum": 0.0, "engine": None}
+    async with store.write() as db:
+        await insert(db, "session", kept.session)
+        await insert(db, "job", kept.job | fresh)
+        for attempt in kept.attempts.values():
+            ended = {"state": "ended", "ingested": 0, "ended": attempt.row["ended"] or now()}
+            await insert(db, "attempt", attempt.row | ended)
+
+
+async def add_samples(store: Store, kept: KeptJob, found: Found) -> None:
+    """What its runners wrote, each attempt under the grade key it had, and what the judge said. What is there already
+    stays as it is, so the last word comes first."""
+    number = int(kept.job["id"])
+    for attempt in reversed(kept.attempts.values()):
+        records = list(read_records(attempt.samples))
+        size = attempt.samples.stat().st_size if attempt.samples.exists() else 0
+        for start in range(0, len(records), AT_ONCE):
+            async with store.write() as db:
+                piece = records[start : start + AT_ONCE]
+                await ingest(db, number, attempt.number, attempt.grade_key, piece, size)
+    known = {attempt.grade_key for attempt in kept.attempts.values()}
+    for grade_key, verdicts in kept.verdicts.items():
+        async with store.write() as db:
+            if grade_key not in known:
+                await copy_for_judge(db, number, kept.last_key, grade_key)
+            numbers = await numbers_of(db, number)
+            placed = [one.judged(numbers[one.place]) for one in verdicts if one.place in numbers]
+            await add_verdicts(db, grade_key, placed)
+    found.jobs += 1
+
+
+async def finish(store: Store, kept: KeptJob, found: Found) -> None:
+    """Its scores, and the state that follows."""
+    job = kept.job
+    number, name = int(job["id"]), f"j{job['id']}"
+    async with store.write() as db:
+        for score in kept.scores:
+            await insert(db, "score", score)
+        counts = await refresh_counts(db, number, job["grade_key"])
+        scored = any(score["grade_key"] == job["grade_key"] for score in kept.scores)
+        if scored and job["state"] == "done":
+            await update_job(db, number, state="done")
+        elif job["total"] and counts.done >= job["total"]:
+            found.unscored.append(name)
+            await update_job(db, number, state="judging", reason="", detail="its score is computed again")
+        else:
+            found.unfinished.append(name)
+            text = f"rebuilt from its run directory: {counts.done} of {job['total']} samples are there"
+            await update_job(db, number, state="stopped", reason="", detail=text)
+    found.samples += counts.done
+    found.scores += len(kept.scores)
+
+
+def told(place: Path | str, aside: Path | None, found: Found) -> Told:
+    """What was made, what is to be done, and what is lost."""
+    lines = [f"the old store is kept as {aside}"] if aside else []
+    lines += [f"{described(place)} holds {found.jobs:,} jobs, {found.samples:,} samples and {found.scores:,} scores"]
+    if found.unscored:
+        lines += [f"the daemon computes the scores of {len(found.unscored)} jobs when it starts"]
+    if found.unfinished:
+        lines += [f"{len(found.unfinished)} jobs were unfinished and are stopped: `rwkvctl resume --all` goes on"]
+    lines += [f"could not be read: {problem}" for problem in found.problems]
+    lines += ["not in run directories, and lost with the old store:", *(f"  {one}" for one in LOST)]
+    fields = {
+        "store": described(place),
+        "set_aside": str(aside or ""),
+        "jobs": found.jobs,
+        "samples": found.samples,
+        "scores": found.scores,
+        "unscored": found.unscored,
+        "unfinished": found.unfinished,
+        "problems": found.problems,
+        "lost": list(LOST),
+    }
+    return Told(lines, fields)

@@ -1,0 +1,105 @@
+"""A backup in the place of the store. What was there is set aside, and so are the runs that are younger than it."""
+
+import tempfile
+from pathlib import Path
+
+from rwkv_daemon import processes
+from rwkv_daemon.clock import now
+from rwkv_daemon.store import Store, open_store
+from rwkv_daemon.store.copying import copy_store, empty
+from rwkv_daemon.store.files import copy_file, jobs_in_file, problem_of_file, set_aside
+from rwkv_daemon.store_place import daemon_name, store_place
+from rwkv_daemon.store_tools.backup import copy_database
+from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described, readable
+from rwkvctl.config import Config
+from rwkvctl.protocol.errors import RwkvctlError
+
+
+async def restore(settings: Config, source: Path, *, sure: bool) -> Told:
+    """Put the backup in place. Raises RwkvctlError, OSError, StoreError."""
+    readable(source)
+    if problem := problem_of_file(source):
+        raise RwkvctlError(f"{source} is no whole backup ({problem}); nothing was changed.")
+    if jobs_in_file(source) is None:
+        raise RwkvctlError(f"{source} is no backup of a store: it has no jobs; nothing was changed.")
+    place = store_place(settings)
+    with daemon_down(settings, "restore"):
+        if isinstance(place, Path):
+            aside, store = await into_file(place, source, sure=sure)
+        else:
+            aside, store = await into_database(settings, place, source, sure=sure)
+        try:
+            row = await store.one("SELECT COUNT(*) AS jobs FROM job")
+            processes.end_all(settings.runs_dir)
+            younger = await set_younger_aside(settings, store)
+        finally:
+            await store.close()
+    jobs = row["jobs"] if row else 0
+    lines = [f"{described(place)} is what {source} holds: {jobs:,} jobs"]
+    lines += [f"what was there is kept in {aside}"] if aside else []
+    lines += [f"{younger} files of attempts that the backup does not know were set aside"] if younger else []
+    lines += ["run directories of jobs that it does not know are set aside when the daemon starts"]
+    return Told(lines, {"store": described(place), "jobs": jobs, "set_aside": str(aside or ""), "younger": younger})
+
+
+def ask_first(place: Path | str, jobs: int | None, *, sure: bool) -> None:
+    """Raises RefusedHereError if there is something to lose and nobody has said --yes."""
+    if jobs != 0 and not sure:
+        held = f"{jobs:,} jobs" if jobs else "something that cannot be read"
+        raise RefusedHereError(
+            f"{described(place)} holds {held}. `rwkvctl restore --yes` sets that aside, and ends what still runs of it."
+        )
+
+
+async def into_file(place: Path, source: Path, *, sure: bool) -> tuple[Path | None, Store]:
+    """Where the old file is now, and the new store."""
+    ask_first(place, jobs_in_file(place), sure=sure)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".restore-") as folder:
+        ready = Path(folder) / "store.sqlite"
+        copy_file(source, ready)
+        await (await open_store(ready)).close()  # it migrates an old backup, or refuses it, before anything is touched
+        aside = set_aside(place, "before-restore") if place.exists() else None
+        ready.rename(place)
+    return aside, await open_store(place)
+
+
+async def into_database(settings: Config, url: str, source: Path, *, sure: bool) -> tuple[Path | None, Store]:
+    """Where the old rows are now, and the store with the new ones: all of them, or it is as it was."""
+    store = await open_store(url, daemon_name(settings))
+    try:
+        row = await store.one("SELECT COUNT(*) AS jobs FROM job")
+        jobs = int(row["jobs"]) if row else 0
+        ask_first(url, jobs, sure=sure)
+        aside = settings.home / f"store.before-restore-{now().replace(':', '').replace('.', '')}.sqlite"
+        if jobs:
+            await copy_database(url, aside)
+        with tempfile.TemporaryDirectory(dir=settings.home, prefix=".restore-") as folder:
+            ready = Path(folder) / "store.sqlite"
+            copy_file(source, ready)
+            backup = await open_store(ready)
+            try:
+                async with store.write() as db:
+                    await empty(db)
+                    await copy_store(backup, db)
+            finally:
+                await backup.close()
+    except BaseException:
+        await store.close()
+        raise
+    return (aside if jobs else None), store
+
+
+async def set_younger_aside(settings: Config, store: Store) -> int:
+    """Move files of attempts that came after the backup out of the way: the next attempt gets the same number, and its
+    samples would be appended to theirs. Returns how many."""
+    aside, moved = settings.runs_dir.with_name(f"runs.before-{now().replace(':', '')}"), 0
+    for row in await store.all("SELECT id, attempt FROM job"):
+        folder = settings.runs_dir / f"j{row['id']}"
+        for path in folder.glob("*-*") if folder.is_dir() else ():
+            number = path.stem.rpartition("-")[2]
+            if number.isdecimal() and int(number) > row["attempt"]:
+                target = aside / folder.name / path.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.rename(target)
+                moved += 1
+    return moved

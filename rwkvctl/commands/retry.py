@@ -1,0 +1,28 @@
+"""`rwkvctl retry`."""
+
+from rwkvctl import operationviews, views
+from rwkvctl.confirming import named
+from rwkvctl.context import Context
+from rwkvctl.parsing import UsageError
+from rwkvctl.verbs import verb
+
+
+@verb
+def retry(context: Context, jobs: list[str] = [], *, session_id: str = "", all_: bool = False) -> int:  # noqa: B006
+    """Try failed jobs once more; they go on where they stand.
+
+    jobs: ids of jobs; `-` takes them from standard input
+    session_id: every failed job of this session
+    all_: every failed job
+
+    $ rwkvctl retry j12
+    $ rwkvctl jobs --state failed | rwkvctl retry -
+    """
+    if bool(jobs) + bool(session_id) + all_ != 1:
+        raise UsageError(
+            "rwkvctl retry: name jobs, or one of --session-id and --all; see `rwkvctl jobs --state failed`."
+        )
+    body = {"jobs": named(jobs), "session": session_id, "all": all_, "failed": True}
+    answer = context.change("/v1/resume", body)
+    context.show(answer, views.changed(answer.value["items"]))
+    return operationviews.outcome(answer.value["items"])

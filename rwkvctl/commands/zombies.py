@@ -1,0 +1,36 @@
+"""`rwkvctl zombies`."""
+
+from rwkvctl import zombieviews
+from rwkvctl.context import Context
+from rwkvctl.verbs import verb
+
+
+@verb
+def zombies(context: Context, pid: int = 0) -> int:
+    """List the processes that hold GPUs, with a verdict on each.
+
+    Classes: ours (an engine that runs), orphan (left behind by an attempt of
+    ours that ended), foreign (our user, not started by this daemon),
+    other-user, container, protected (a system service, a debugger's target,
+    your lists), and three that no kill helps: defunct (dead, its parent does
+    not collect it), stuck (in the kernel), ghost (NVML lists it, there is no
+    such process). Memory held at 0 % use is no sign of a zombie by itself.
+
+    Only an orphan is ever ended by itself, and only where reap = auto.
+
+    pid: this process alone, with every rule and what was measured
+
+    $ rwkvctl zombies
+    $ rwkvctl zombies 31877
+    """
+    answer = context.client.get("/v1/zombies", **({"pid": pid} if pid else {}))
+    reply = answer.value
+    tables = [zombieviews.zombies(reply["items"])]
+    if pid:
+        tables += [zombieviews.rules(reply["items"][0].get("rules", ()))]
+    elif reply.get("reaped") and not context.as_tabs:
+        tables += [zombieviews.reaped(reply["reaped"])]
+    context.show(answer, *tables, headline=zombieviews.headline(reply))
+    if pid and not context.as_json:
+        context.say(reply["items"][0].get("verdict", ""))
+    return 0

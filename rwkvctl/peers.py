@@ -1,0 +1,34 @@
+"""Who is at the other end of a Unix socket, as the kernel says: asked by the daemon and by its clients."""
+
+import contextlib
+import socket
+import struct
+from typing import Final, NamedTuple
+
+SO_PEERGROUPS: Final = 59
+GROUPS_BYTES: Final = 1024  # the most that Python asks for
+
+
+class Peer(NamedTuple):
+    """A process and its rights when it connected (or began to listen): SO_PEERCRED and SO_PEERGROUPS."""
+
+    pid: int
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+def peer_of(sock: socket.socket) -> Peer | None:
+    """The credentials of a Unix socket's other end; None over TCP."""
+    if sock.family != socket.AF_UNIX:
+        return None
+    pid, uid, gid = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return Peer(pid, uid, gid, groups_of(sock))
+
+
+def groups_of(sock: socket.socket) -> tuple[int, ...]:
+    """The other end's supplementary groups; none where the kernel cannot tell them, or there are more than 256."""
+    with contextlib.suppress(OSError):
+        found = sock.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, GROUPS_BYTES)
+        return struct.unpack(f"{len(found) // 4}I", found)
+    return ()

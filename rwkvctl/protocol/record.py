@@ -1,0 +1,70 @@
+"""What was done on the wire: the job log, and the command that repeats a job."""
+
+from msgspec import Struct
+
+from rwkvctl.protocol.replies import Reply
+from rwkvctl.protocol.states import JobState
+
+
+class JobLogRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/job-log`: every job ever queued, newest first: who ran what, when, with which result. `since` is a time
+    (RFC 3339, UTC); `before` a cursor from `next`."""
+
+    since: str = ""
+    session: str = ""
+    model: str = ""
+    limit: int = 100
+    before: int = 0
+
+
+class JobLogView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One job. `user` is who dispatched it, empty where that was before there was an audit trail; `config` is its
+    generation key, the hash of all that decides what is generated; `result` is a sentence."""
+
+    job: str
+    session: str
+    user: str = ""
+    model: str
+    benchmark: str
+    kind: str
+    version: int
+    state: JobState
+    queued: str
+    started: str = ""
+    finished: str = ""
+    samples: int = 0
+    limit: int | None = None
+    numerics: str = ""
+    settings: dict[str, str] = {}
+    weights_sha256: str = ""
+    config: str = ""
+    metric: str = ""
+    value: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    result: str = ""
+
+
+class JobLogReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.job-log/1"):
+    """One page of the job log; `next` is the cursor of the page after it, 0 at the end."""
+
+    items: tuple[JobLogView, ...]
+    next: int = 0
+
+
+class ReproRequest(Struct, frozen=True, kw_only=True):
+    """`GET /v1/jobs/{job}/repro`: how to do the same work again."""
+
+    job: str
+
+
+class ReproReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.repro/1"):
+    """`argv` is the command line that queues the same work. `same`: here and now it gives the same generation key;
+    else `differs` says in sentences what is another by now. `pins` are facts to check on another machine."""
+
+    job: str
+    argv: tuple[str, ...]
+    generation_key: str
+    same: bool
+    differs: tuple[str, ...] = ()
+    pins: dict[str, str] = {}

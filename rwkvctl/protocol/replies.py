@@ -1,0 +1,189 @@
+"""Replies of the daemon. Every one has `schema` (name and version), `as_of` (RFC 3339, UTC) and `node`."""
+
+from msgspec import Struct
+
+from rwkvctl.protocol.views import (
+    BenchmarkView,
+    ChangedJob,
+    ComparisonView,
+    EngineView,
+    FindingView,
+    ImportedView,
+    JobView,
+    JudgeView,
+    LeaseView,
+    ModelView,
+    PlanRow,
+    PointView,
+    SampleView,
+    ScoreView,
+)
+
+
+class Reply(Struct, frozen=True, kw_only=True, tag_field="schema"):
+    """What every reply carries besides its own fields; `schema` is written first."""
+
+    as_of: str = ""
+    node: str = ""
+
+
+class InfoReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.info/1"):
+    """Who answers, and which protocol versions it speaks."""
+
+    version: str
+    api_min: int
+    api_max: int
+    pid: int
+    home: str
+    started: str
+
+
+class ErrorReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.error/1"):
+    """A refusal (RFC 9457 in spirit): a stable code, one sentence, and what to do. `exit_code` is the CLI's."""
+
+    code: str
+    detail: str
+    hint: str = ""
+    status: int = 400
+    exit_code: int = 1
+
+
+class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
+    """The Overview: what holds what, what runs, what waits and why."""
+
+    version: str
+    uptime_s: float
+    counts: dict[str, int]
+    leases: tuple[LeaseView, ...]
+    engines: tuple[EngineView, ...]
+    running: tuple[JobView, ...]
+    waiting: tuple[JobView, ...]
+    recent: tuple[JobView, ...] = ()
+    disk_free_bytes: int = 0
+    last_event: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
+    """A plan in dispatch order. `hash` covers (generation key, action, reason) of every row."""
+
+    hash: str
+    rows: tuple[PlanRow, ...]
+    counts: dict[str, int]
+    computed_ms: float
+    models: int
+    benchmarks: int
+    notes: tuple[str, ...] = ()
+
+
+class DispatchReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.dispatch/1"):
+    """The jobs a dispatch queued, and what it left alone. `repeated`: this request id was answered before."""
+
+    session: str
+    jobs: tuple[str, ...]
+    plan: PlanReply
+    repeated: bool = False
+
+
+class JobsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.jobs/1"):
+    """One page of jobs; `next` is the cursor of the page after it, 0 at the end."""
+
+    items: tuple[JobView, ...]
+    counts: dict[str, int]
+    next: int = 0
+
+
+class JobReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.job/1"):
+    """One job."""
+
+    item: JobView
+
+
+class ChangedReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.changed/1"):
+    """The jobs a `stop` or `resume` named."""
+
+    items: tuple[ChangedJob, ...]
+
+
+class SamplesReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.samples/1"):
+    """One page of samples; `next` is the cursor of the page after it, -1 at the end."""
+
+    items: tuple[SampleView, ...]
+    next: int = -1
+
+
+class ScoresReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.scores/1"):
+    """Scores, newest first."""
+
+    items: tuple[ScoreView, ...]
+
+
+class ModelsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.models/1"):
+    """Every model the planner sees."""
+
+    items: tuple[ModelView, ...]
+
+
+class BenchmarksReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.benchmarks/1"):
+    """The catalogue."""
+
+    items: tuple[BenchmarkView, ...]
+
+
+class CompareReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.compare/1"):
+    """Two sides compared. Unlike metrics are never averaged: `counts` says how many benchmarks got which verdict.
+    `only_a` and `only_b` name benchmarks (`NAME KIND`) of which only one side has a score."""
+
+    a: str
+    b: str
+    alpha: float
+    items: tuple[ComparisonView, ...]
+    counts: dict[str, int]
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+
+
+class ImportReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.import/1"):
+    """What an import found. `ignored` counts files that hold no results."""
+
+    path: str
+    dry_run: bool
+    items: tuple[ImportedView, ...]
+    counts: dict[str, int]
+    session: str = ""
+    ignored: int = 0
+
+
+class JudgeReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.judge/1"):
+    """The judge and the checker; none where none is configured. `calibrations`: how far each rule's judge can be
+    trusted, as sentences."""
+
+    judges: tuple[JudgeView, ...]
+    calibrations: tuple[str, ...] = ()
+
+
+class ReviewReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.review/1"):
+    """One page of findings; `next` is the cursor of the page after it, -1 at the end."""
+
+    items: tuple[FindingView, ...]
+    next: int = -1
+
+
+class SearchReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.search/1"):
+    """The points of a search, best first."""
+
+    job: str
+    points: tuple[PointView, ...]
+
+
+class PromotionReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.promotion/1"):
+    """The point that searches share as their best, and the session that measures it, if one was asked for."""
+
+    model: str
+    settings: dict[str, str]
+    objective: float
+    searches: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
+    session: str = ""
+    jobs: tuple[str, ...] = ()

@@ -1,0 +1,109 @@
+"""Listening sockets: bound so that nobody else gets in, and emptied of clients one by one."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+BACKLOG: Final = 128
+PAUSE_S: Final = 0.2
+SAID_AGAIN: Final = 300
+"""That nobody can be let in is logged at first and then once a minute: so many pauses."""
+
+log = logging.getLogger("rwkvctl")
+
+
+class SocketInUseError(Exception):
+    """Somebody answers on that socket path already."""
+
+
+def bind_unix(path: Path, group: int | None = None) -> socket.socket:
+    """A listening Unix socket at `path`, private to its owner from the first instant, and then also open to `group`
+    where one is given; a stale file is removed. Raises OSError, SocketInUseError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    remove_stale(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+        if group is not None:
+            os.chown(path, -1, group, follow_symlinks=False)
+            path.chmod(0o660)
+    except OSError:
+        listener.close()
+        raise
+    finally:
+        os.umask(before)
+    listener.listen(BACKLOG)
+    return listener
+
+
+def bind_tcp(host: str, port: int) -> socket.socket:
+    """A listening TCP socket; port 0 takes a free one. Raises OSError for an address that is not ours or is taken."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    return socket.create_server(address, family=family, backlog=1024)
+
+
+def remove_stale(path: Path) -> None:
+    """Remove a socket file that nobody answers on. Raises SocketInUseError if somebody does."""
+    if not path.exists() or not stat.S_ISSOCK(path.stat().st_mode):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
+            with contextlib.suppress(BlockingIOError, TimeoutError):  # its backlog is full: somebody is there
+                probe.connect(str(path))
+            raise SocketInUseError(f"another process answers on {path}")
+    path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A socket that takes clients until it is closed."""
+
+    listener: socket.socket
+    task: asyncio.Task[None]
+
+    def close(self) -> None:
+        """Take no more clients. The socket itself is closed a moment later, when nothing waits on it."""
+        self.task.cancel()
+        self.task.add_done_callback(lambda _: self.listener.close())
+
+    async def wait_closed(self) -> None:
+        """Until nobody is taken any more."""
+        await asyncio.wait([self.task])
+
+
+def listen(listener: socket.socket, welcome: Callable[[socket.socket], None]) -> Listening:
+    """Hand every client of a bound socket to `welcome`, in a task of its own."""
+    listener.setblocking(False)
+    return Listening(listener, asyncio.ensure_future(accept_all(listener, welcome)))
+
+
+async def accept_all(listener: socket.socket, welcome: Callable[[socket.socket], None]) -> None:
+    """Accept for ever. Where there is no room for another client, those who come wait in the socket's backlog.
+
+    asyncio's own servers accept a hundred at a time, and log an error for each that there is no room for.
+    """
+    loop = asyncio.get_running_loop()
+    pauses = 0
+    while True:
+        try:
+            client, _ = await loop.sock_accept(listener)
+        except ConnectionError:  # it left before it was its turn
+            continue
+        except OSError as error:  # EMFILE, mostly
+            if pauses % SAID_AGAIN == 0:
+                log.warning("no other client can be let in (%s); those who come must wait", error.strerror)
+            pauses += 1
+            await asyncio.sleep(PAUSE_S)
+            continue
+        pauses = 0
+        welcome(client)
+        await asyncio.sleep(0)  # a crowd at the door does not keep those inside from being served

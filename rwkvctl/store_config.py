@@ -1,0 +1,31 @@
+"""The setting `store`: nothing, a URL without a password, or a file that holds a URL. Pure."""
+
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from rwkvctl.protocol.errors import ConfigError
+
+SCHEMES: Final = ("postgresql://", "postgres://")
+
+
+def is_url(text: str) -> bool:
+    """Whether it names a database, and not a file that does."""
+    return text.startswith(SCHEMES)
+
+
+def checked(text: str, origin: str) -> str:
+    """The setting as it is, if it may be shown: `config show`, logs and `ps` repeat it. Raises ConfigError, which does
+    not repeat it."""
+    if not is_url(text):
+        return text
+    try:
+        parts = urlsplit(text)
+        secret = parts.password is not None or "password" in dict(parse_qsl(parts.query))
+    except ValueError:
+        raise ConfigError(f"{origin}: store is not a URL such as postgresql://USER@HOST/DATABASE.") from None
+    if secret:
+        raise ConfigError(
+            f"{origin}: store must not hold a password. Put the URL into a file that only the daemon's user can read, "
+            "and give that file: store = \"/etc/rwkvctl/store.url\", or \"credential:NAME\" under systemd."
+        )
+    return text

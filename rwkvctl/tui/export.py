@@ -1,0 +1,35 @@
+"""What a table shows, as a file: CSV, TSV, JSON or Markdown by the name's ending."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from rwkvctl.exporting.output import whole_file
+
+KINDS: Final = (".csv", ".tsv", ".json", ".md")
+Rows = Sequence[Sequence[str]]
+
+
+def written(path: Path, titles: Sequence[str], rows: Rows) -> None:
+    """Write a file that was not there. Raises RwkvctlError, and ValueError for an ending that says no format."""
+    if path.suffix not in KINDS:
+        raise ValueError(f"{path.name}: the name must end in {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+    with whole_file(path, force=False) as file:
+        file.write(text(path.suffix, titles, rows))
+
+
+def text(kind: str, titles: Sequence[str], rows: Rows) -> str:
+    """The whole file."""
+    if kind == ".json":
+        items = [dict(zip(titles, row, strict=True)) for row in rows]
+        return json.dumps(items, ensure_ascii=False, indent=1) + "\n"
+    if kind == ".md":
+        lines = [titles, ["---"] * len(titles), *rows]
+        return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter="\t" if kind == ".tsv" else ",", lineterminator="\n")
+    writer.writerows([titles, *rows])
+    return out.getvalue()

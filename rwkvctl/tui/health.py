@@ -1,0 +1,95 @@
+"""The top line: is the daemon there, is anything wrong, is any device idle. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.render import MARKS, clock, duration, size
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.strips import Pieces
+
+WIDE: Final = 100
+SLOW_S: Final = 3.0
+"""An event that is older than this when it comes is late."""
+
+HELD: Final = frozenset({"leased", "busy"})
+
+
+def health(state: ConsoleState, now: float, width: int, path: Sequence[str] = ()) -> Pieces:
+    """Who, since when, devices, jobs, and where we are if the line below does not say it; or why nothing is heard."""
+    name = [(" rwkvctl ", "badge"), (f" {state.node or '?'} ", "bold")]
+    if state.problem:
+        return [*name, *gone(state, now)]
+    up = duration(now - state.started) if state.started else "?"
+    found = [*name, ("● ", "ok"), (f"daemon up {up} " if width >= WIDE else f"up {up} ", ""), *devices(state)]
+    found += jobs(state, words=width >= WIDE)
+    if width >= WIDE:
+        found += speed(state)
+        found += [("  disk ", "dim"), (size(state.disk_free_bytes), ""), (" free", "dim")]
+        found += lag(state)
+    return [*found, *[(f" › {step}", "title") for step in path]]
+
+
+def gone(state: ConsoleState, now: float) -> Pieces:
+    """Since when nothing is heard, when the next try is, and how old the picture is."""
+    if not state.heard_at:
+        return [("○ ", "warn"), (f"reconnecting: {state.problem}", "warn")]
+    since, left = duration(now - state.lost_at), duration(max(0.0, state.retry_at - now))
+    said = [("○ ", "bad"), (f"daemon gone {since}, reconnecting in {left} (^r now)", "bad")]
+    at = clock(stamp(state.heard_at))
+    return [*said, (f" · as of {at}", "dim"), (f" · {state.problem}", "dim")]
+
+
+def stamp(at: float) -> str:
+    """A time as an RFC 3339 stamp."""
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+def devices(state: ConsoleState) -> Pieces:
+    """How many devices, how many at work, how many that need somebody."""
+    leases = list(state.leases.values())
+    kind = "CPU" if all(lease.id.startswith("cpu") for lease in leases) else "GPU"
+    busy = sum(lease.use in HELD for lease in leases)
+    wrong = sum(needs_somebody(lease) for lease in leases)
+    idle = len(leases) - busy - wrong
+    found = [(f" {len(leases)} {kind} ", "dim"), (f"{busy}▸", "ok" if busy else "dim")]
+    found += [(f" {idle}○", "info")] if idle else []
+    return found + ([(f" {wrong}!", "bad")] if wrong else [])
+
+
+def needs_somebody(lease: LeaseView) -> bool:
+    """Whether a device is lost to the work until somebody looks."""
+    return lease.use in {"zombie", "unknown"} or lease.condition in {"suspect", "quarantined"}
+
+
+def jobs(state: ConsoleState, *, words: bool) -> Pieces:
+    """Jobs that run, wait, need somebody, and failed."""
+    groups = (("▸", "ok", ("starting", "generating", "grading", "judging", "stopping")), ("◌", "info", ("queued",)),
+              ("!", "warn", ("held",)), ("‖", "dim", ("paused",)), ("✗", "bad", ("failed",)))  # fmt: skip
+    sums = [(sum(state.counts.get(name, 0) for name in names), mark, role) for mark, role, names in groups]
+    found: list[tuple[str, str]] = [("  jobs" if words else "  j", "dim")]
+    return [*found, *[(f" {count:,}{mark}", role) for count, mark, role in sums if count]]
+
+
+def speed(state: ConsoleState) -> Pieces:
+    """Tokens of all engines."""
+    total = sum(engine.decode_tokens_per_s + engine.prefill_tokens_per_s for engine in state.engines.values())
+    return [("  tok/s ", "dim"), (thousands(total), "")]
+
+
+def thousands(value: float) -> str:
+    """A rate in few cells: `480`, `480k`, `4,010k`."""
+    return f"{value / 1000:,.0f}k" if value >= 10_000 else f"{value:,.0f}"
+
+
+def lag(state: ConsoleState) -> Pieces:
+    """How late events are, if they are."""
+    return [(f"  {duration(state.lag_s)} late", "warn")] if SLOW_S < state.lag_s < 3600 else []
+
+
+def state_mark(state: str) -> tuple[str, str]:
+    """A job's mark with its role."""
+    mark, role = MARKS.get(state, ("?", "warn"))
+    return mark, role

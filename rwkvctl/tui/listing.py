@@ -1,0 +1,156 @@
+"""Which rows of a model are shown, in which order, and which are marked. Pure: the table draws what this says.
+
+The model is any sequence; rows are looked at only when they are drawn, sorted or filtered. A filter or an order is a
+list of places in the model, so neither copies a row.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Generic, TypeVar
+
+from rwkvctl.render import Cell
+from rwkvctl.tui.columns import Column
+from rwkvctl.tui.query import Query, parse
+
+RowT = TypeVar("RowT")
+SORTED_BY: Final = 3
+"""Columns that an order remembers: the one chosen last decides, the ones before it break ties."""
+
+
+class Listing(Generic[RowT]):
+    """Rows, the filter and order over them, and the marks. `key` names a row for as long as it lives."""
+
+    def __init__(self, columns: Sequence[Column[RowT]], key: Callable[[RowT], str]) -> None:
+        self.columns, self.key = list(columns), key
+        self.rows: Sequence[RowT] = ()
+        self.query = Query()
+        self.sorts: list[tuple[int, bool]] = []
+        self.marks: dict[str, None] = {}
+        self.shown: list[int] = []
+        self._sorted: list[int] = []
+        self._hay: list[str | None] = []
+
+    def __len__(self) -> int:
+        return len(self.shown)
+
+    def row(self, place: int) -> RowT:
+        """The row at a place of what is shown."""
+        return self.rows[self.shown[place]]
+
+    def key_at(self, place: int) -> str:
+        """The key of the row at a place of what is shown; empty beyond its end."""
+        return self.key(self.row(place)) if 0 <= place < len(self.shown) else ""
+
+    def place_of(self, key: str, near: int = 0) -> int:
+        """Where a row is shown, -1 if it is not; looked for at `near` first."""
+        if key and self.key_at(near) == key:
+            return near
+        return next((place for place in range(len(self.shown)) if self.key_at(place) == key), -1)
+
+    def replace(self, rows: Sequence[RowT]) -> None:
+        """Take other rows. Rows that are the same objects cost nothing more; a list is copied, another model is not,
+        and of that nothing is read before it is shown."""
+        before, self.rows = self.rows, rows.copy() if isinstance(rows, list) else rows
+        changed = differing(before, rows)
+        if changed is None or any(self.key(before[i]) != self.key(rows[i]) for i in changed):
+            self._hay = [None] * len(rows)
+            if self.marks:
+                there = set(map(self.key, rows))
+                self.marks = {key: None for key in self.marks if key in there}
+            self.arrange()
+        elif changed:
+            for place in changed:
+                self._hay[place] = None
+            if self.sorts or self.query.tests:
+                self.arrange()
+
+    def put(self, place: int, row: RowT) -> None:
+        """Replace one row of the model, which must be a list. Order and filter stay until they are asked for again."""
+        rows = self.rows
+        if not isinstance(rows, list):
+            raise TypeError("only a list can have one row replaced")
+        rows[place] = row
+        self._hay[place] = None
+
+    def filter(self, text: str) -> None:
+        """Show only what passes. Raises ValueError with a sentence for the operator; then nothing changes."""
+        self.query = parse(text, [column.field for column in self.columns])
+        self.arrange(resort=False)
+
+    def sort(self, column: int, *, descending: bool | None = None) -> None:
+        """Order by a column: a new one by its natural direction, the same one turned round."""
+        now = self.sorts[0] if self.sorts else (-1, False)
+        if descending is None:
+            descending = not now[1] if now[0] == column else self.columns[column].right
+        self.sorts = [(column, descending), *(pair for pair in self.sorts if pair[0] != column)][:SORTED_BY]
+        self.arrange()
+
+    def unsort(self) -> None:
+        """Back to the order of the model."""
+        self.sorts = []
+        self.arrange()
+
+    def arrange(self, *, resort: bool = True) -> None:
+        """Apply order and filter anew."""
+        if resort or len(self._sorted) != len(self.rows):
+            self._sorted = list(range(len(self.rows)))
+            for column, descending in reversed(self.sorts):
+                self._sorted = self._ordered(self._sorted, column, descending)
+        self.shown = [place for place in self._sorted if self._passes(place)] if self.query.tests else self._sorted
+
+    def _ordered(self, places: list[int], column: int, descending: bool) -> list[int]:
+        """Places by the values of a column; rows without one last, whichever way."""
+        value_of, rows = self.columns[column].value_of, self.rows
+        pairs = [(place, value_of(rows[place])) for place in places]
+        known = [(rank(value), place) for place, value in pairs if value not in MISSING]
+        known.sort(key=lambda pair: pair[0], reverse=descending)
+        return [place for _, place in known] + [place for place, value in pairs if value in MISSING]
+
+    def _passes(self, place: int) -> bool:
+        hay = self._hay[place]
+        if hay is None:
+            hay = self._hay[place] = self._text(self.rows[place]).lower()
+        return self.query.passes(hay, lambda field: self._value(place, field))
+
+    def _text(self, row: RowT) -> str:
+        return "\t".join(text_of(column.cell(row)) for column in self.columns if not column.live)
+
+    def _value(self, place: int, field: str) -> object:
+        return next(column for column in self.columns if column.field == field).value_of(self.rows[place])
+
+    def toggle(self, key: str) -> None:
+        """Mark a row, or take its mark away."""
+        if key in self.marks:
+            del self.marks[key]
+        elif key:
+            self.marks[key] = None
+
+    def mark_range(self, start: int, end: int) -> None:
+        """Mark everything shown between two places, both included."""
+        low, high = sorted((start, end))
+        self.marks |= {self.key_at(place): None for place in range(max(0, low), min(high + 1, len(self)))}
+
+    def targets(self, place: int) -> list[str]:
+        """What a verb acts on: the marked rows, else the one at the cursor."""
+        return list(self.marks) or [key for key in [self.key_at(place)] if key]
+
+
+MISSING: Final = (None, "", "–")
+"""Values that say that there is none."""
+
+
+def rank(value: object) -> tuple[bool, object]:
+    """A value to sort by: numbers before words, words in any case."""
+    return (True, value.lower()) if isinstance(value, str) else (False, value)
+
+
+def text_of(cell: str | Cell) -> str:
+    """A cell's text."""
+    return cell.text if isinstance(cell, Cell) else cell
+
+
+def differing(before: Sequence[RowT], after: Sequence[RowT]) -> list[int] | None:
+    """Places at which two models differ; None if they are not of one length, or not held in memory."""
+    if len(before) != len(after) or not all(isinstance(rows, (list, tuple)) for rows in (before, after)):
+        return None
+    pairs: Iterable[tuple[RowT, RowT]] = zip(before, after, strict=True)
+    return [place for place, (old, new) in enumerate(pairs) if old is not new and old != new]

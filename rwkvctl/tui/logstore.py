@@ -1,0 +1,207 @@
+"""A log in memory: raw lines in large pieces, at most a number of lines, the oldest given up first. Pure.
+
+A line has a number that never changes, so a reader that stands still loses nothing and is not moved when old lines go.
+A piece is one byte string with the ends of its lines: a hundred thousand lines cost what their bytes cost, and a search
+is one look through each piece.
+"""
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+MOST_LINES: Final = 1_000_000
+PIECE_BYTES: Final = 64 * 1024
+LONGEST_LINE: Final = 16 * 1024
+"""Bytes of a line that are kept: one that never ends must not fill the memory or stall the screen."""
+
+
+@dataclass(slots=True)
+class Piece:
+    """Some lines: the number of the first, their bytes with line ends, and where each line ends."""
+
+    first: int
+    data: bytearray = field(default_factory=bytearray)
+    ends: "array[int]" = field(default_factory=lambda: array("I"))
+
+    def line(self, number: int) -> bytes:
+        """One of its lines without its end."""
+        place = number - self.first
+        return bytes(self.data[self.ends[place - 1] if place else 0 : self.ends[place] - 1])
+
+    def number_at(self, offset: int) -> int:
+        """The line in which a byte lies."""
+        return self.first + bisect_right(self.ends, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class LineTest:
+    """Which lines are meant: every word is in them, none of the others is, and the expression is found.
+
+    A text in lower case is meant in any case.
+    """
+
+    text: str
+    words: tuple[bytes, ...] = ()
+    without: tuple[bytes, ...] = ()
+    expression: re.Pattern[bytes] | None = None
+    exact: bool = False
+
+    def passes(self, line: bytes) -> bool:
+        """Whether a line is meant."""
+        folded = line if self.exact else line.lower()
+        return (
+            all(word in folded for word in self.words)
+            and not any(word in folded for word in self.without)
+            and (self.expression is None or self.expression.search(line) is not None)
+        )
+
+    def offsets(self, data: bytes) -> Iterator[int]:
+        """Where a first word, or the expression, is found in several lines; each line once or more."""
+        if self.words:
+            folded, word = data if self.exact else data.lower(), self.words[0]
+            offset = folded.find(word)
+            while offset >= 0:
+                yield offset
+                end = folded.find(b"\n", offset)
+                offset = folded.find(word, end) if end >= 0 else -1
+        elif self.expression is not None and not self.without:
+            yield from (match.start() for match in self.expression.finditer(data))
+        else:
+            yield 0
+            yield from (match.end() for match in re.finditer(rb"\n(?!\Z)", data))
+
+
+def line_test(text: str) -> LineTest:
+    """Read what was typed: words, `!word`, or `re:` and an expression. Raises ValueError with a sentence."""
+    if text.startswith("re:"):
+        try:
+            return LineTest(text, expression=re.compile(text[3:].encode(), re.MULTILINE))
+        except re.error as error:
+            raise ValueError(f"{text[3:]} is no regular expression: {error}") from error
+    words = [word.encode() for word in text.split()]
+    return LineTest(
+        text,
+        tuple(sorted((word for word in words if word[:1] != b"!" or len(word) == 1), key=len, reverse=True)),
+        tuple(word[1:] for word in words if word[:1] == b"!" and len(word) > 1),
+        exact=text != text.lower(),
+    )
+
+
+class LogStore:
+    """The lines of a log between two numbers: `first` is the oldest that is kept, `end` the one after the newest."""
+
+    def __init__(self, most: int = MOST_LINES) -> None:
+        self.most = most
+        self.first = self.end = 0
+        self.notes: dict[int, str] = {}
+        self._pieces: list[Piece] = []
+        self._firsts: list[int] = []
+        self._rest = b""
+
+    def feed(self, text: str) -> int:
+        """Take in a piece of a log, which may end within a line. Returns how many lines it completed."""
+        before = self.end
+        *whole, self._rest = (self._rest + text.encode(errors="replace")).split(b"\n")
+        self._rest = self._rest[:LONGEST_LINE]
+        self.extend(whole)
+        return self.end - before
+
+    def extend(self, lines: list[bytes]) -> None:
+        """Append whole lines without their ends."""
+        piece = self._pieces[-1] if self._pieces else None
+        for line in lines:
+            if piece is None or len(piece.data) >= PIECE_BYTES:
+                piece = Piece(self.end)
+                self._pieces.append(piece)
+                self._firsts.append(self.end)
+            piece.data += line[:LONGEST_LINE]
+            piece.data.append(10)
+            piece.ends.append(len(piece.data))
+            self.end += 1
+        self._give_up()
+
+    def note(self, text: str) -> None:
+        """Append a line of our own: a mark, or a gap that was filled."""
+        self.notes[self.end] = text
+        self.extend([text.encode()])
+
+    def clear(self) -> None:
+        """Forget everything; numbers go on."""
+        self.first = self.end
+        self._pieces, self._firsts, self._rest = [], [], b""
+        self.notes.clear()
+
+    def _give_up(self) -> None:
+        """Let go of the oldest pieces; the view may not go below a whole one."""
+        self.first = max(self.first, self.end - self.most)
+        while len(self._pieces) > 1 and self._firsts[1] <= self.first:
+            del self._pieces[0], self._firsts[0]
+        if self.notes and min(self.notes) < self.first:
+            self.notes = {number: text for number, text in self.notes.items() if number >= self.first}
+
+    def line(self, number: int) -> bytes:
+        """One line."""
+        return self._pieces[bisect_right(self._firsts, number) - 1].line(number)
+
+    def pieces(self, start: int, end: int, *, backward: bool = False) -> Iterator[Piece]:
+        """The pieces that hold lines between two numbers."""
+        low = max(0, bisect_right(self._firsts, start) - 1)
+        high = bisect_left(self._firsts, end)
+        yield from reversed(self._pieces[low:high]) if backward else self._pieces[low:high]
+
+    def matching(self, test: LineTest, start: int, end: int) -> Iterator[int]:
+        """The numbers of the lines that are meant, from `start` up to `end`."""
+        for piece in self.pieces(start, end):
+            yield from (number for number in hits(piece, test) if max(start, self.first) <= number < end)
+
+    def find(self, test: LineTest, start: int, *, backward: bool = False) -> int:
+        """The nearest line that is meant: at or after `start`, or before it; -1 if there is none."""
+        if not backward:
+            return next(self.matching(test, start, self.end), -1)
+        for piece in self.pieces(self.first, start, backward=True):
+            found = [number for number in hits(piece, test) if self.first <= number < start]
+            if found:
+                return found[-1]
+        return -1
+
+
+def hits(piece: Piece, test: LineTest) -> Iterator[int]:
+    """The lines of a piece that are meant, in order."""
+    simple = len(test.words) == 1 and not test.without and test.expression is None
+    last = -1
+    for offset in test.offsets(bytes(piece.data)):
+        number = piece.number_at(offset)
+        if number != last and (simple or test.passes(piece.line(number))):
+            yield number
+        last = number
+
+
+class Scan:
+    """The lines that are meant, found bit by bit, so that a million lines never hold up a key."""
+
+    def __init__(self, test: LineTest, store: LogStore) -> None:
+        self.test, self.store = test, store
+        self.hits: array[int] = array("Q")
+        self.dropped = 0
+        self.at = store.first
+
+    @property
+    def done(self) -> bool:
+        """Whether every line there is has been looked at."""
+        return self.at >= self.store.end
+
+    def step(self, lines: int = 4096) -> None:
+        """Look at some more lines."""
+        end = min(self.store.end, max(self.at, self.store.first) + lines)
+        self.hits.extend(self.store.matching(self.test, self.at, end))
+        self.at = end
+
+    def prune(self) -> None:
+        """Forget hits whose lines are gone; places of the others stay what they were."""
+        gone = bisect_left(self.hits, self.store.first)
+        if gone:
+            del self.hits[:gone]
+            self.dropped += gone

@@ -1,0 +1,50 @@
+"""Where in a log a time of day lies: the search for `@02:58`. Pure."""
+
+import re
+from typing import Final
+
+from rwkvctl.tui.loglines import DAY_S, stamp_s
+from rwkvctl.tui.logstore import LogStore, Piece
+
+TIME: Final = re.compile(r"@?(\d{1,2}):(\d\d)(?::(\d\d))?")
+
+
+def line_at(store: LogStore, text: str) -> int | None:
+    """The first line at or after the latest occurrence of a time of day; None if the text is no time, or no line is as
+    late. A log that began after that time is shown from its first line."""
+    match = TIME.fullmatch(text.strip())
+    if not match:
+        return None
+    wanted = int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3] or 0)
+    found: int | None = None
+    for piece in store.pieces(store.first, store.end, backward=True):
+        times = stamped(piece, store.first)
+        ordered = times and times[0][1] <= times[-1][1]  # no midnight in between
+        if ordered and times[0][1] >= wanted:
+            found = times[0][0]
+        elif not ordered or times[-1][1] >= wanted or found is not None:
+            for number, at_s in reversed(stamped(piece, store.first, every=True)):
+                if at_s >= wanted:
+                    found = number
+                elif found is not None:
+                    return found
+    return found
+
+
+def stamped(piece: Piece, first: int, *, every: bool = False) -> list[tuple[int, float]]:
+    """Lines of a piece with their times of day: all that have one, or only the first and the last of them."""
+    numbers = range(max(piece.first, first), piece.first + len(piece.ends))
+    times = ((number, time_of(piece, number)) for number in numbers)
+    known = ((number, at_s) for number, at_s in times if at_s is not None)
+    if every:
+        return list(known)
+    ends = [next(known, None)]
+    backward = ((number, time_of(piece, number)) for number in reversed(numbers))
+    ends.append(next(((number, at_s) for number, at_s in backward if at_s is not None), None))
+    return [end for end in ends if end is not None]
+
+
+def time_of(piece: Piece, number: int) -> float | None:
+    """The time of day of a line."""
+    at_s = stamp_s(piece.line(number)[:40].decode(errors="replace"))
+    return None if at_s is None else at_s % DAY_S

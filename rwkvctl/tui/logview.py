@@ -1,0 +1,399 @@
+"""A log that is followed: drawn at most five times a second, paused without loss, searched, filtered, wrapped.
+
+Where the view stands is the number of a line, so nothing that is appended or given up moves it.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import ClassVar, Final, Literal, get_args
+
+from textual.binding import Binding, BindingType
+from textual.events import MouseScrollDown, MouseScrollUp, Resize
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from rwkvctl.tui.loglines import Stamps, level, lit, needle_of, pieces, stamp_s
+from rwkvctl.tui.logstore import LineTest, LogStore, Scan, line_test
+from rwkvctl.tui.logtime import line_at
+from rwkvctl.tui.strips import Pieces, look_of, ruled, strip, wrapped
+
+FLUSH_S: Final = 0.2
+STEP_LINES: Final = 8192
+"""Lines that a filter looks at before keys are served again: a few milliseconds."""
+
+Level = Literal["", "warn", "bad"]
+LEVELS: Final[tuple[Level, ...]] = ("", "warn", "bad")
+LEVEL_WORDS: Final = {
+    "warn": rb"(?m)\b(W|WARN(ING)?|E|ERROR|CRITICAL|FATAL|Traceback)\b|(Error|Exception):",
+    "bad": rb"(?m)\b(E|ERROR|CRITICAL|FATAL|Traceback)\b|(Error|Exception):",
+}
+
+
+class LogView(Widget, can_focus=True):
+    """The lines of a `LogStore`. `feed` takes what a stream brings; keys do the rest."""
+
+    DEFAULT_CSS = "LogView { height: 1fr; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "scroll(-1)", "Up", show=False),
+        Binding("down,j", "scroll(1)", "Down", show=False),
+        Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False),
+        Binding("ctrl+d", "page(0.5)", "Half a page down", show=False),
+        Binding("ctrl+b,pageup", "page(-1)", "Page up", show=False),
+        Binding("ctrl+f,pagedown", "page(1)", "Page down", show=False),
+        Binding("left", "sideways(-20)", "To the left", show=False),
+        Binding("right", "sideways(20)", "To the right", show=False),
+        Binding("g,home", "top", "Oldest line", show=False),
+        Binding("G,end,F", "follow", "Follow", key_display="F"),
+        Binding("w", "wrap", "Wrap", show=False),
+        Binding("t", "stamps", "Times: absolute, relative, none", show=False),
+        Binding("v", "level", "All lines, warnings, errors", show=False),
+        Binding("m", "note", "Set a mark", show=False),
+        Binding("n", "hit(1)", "Next hit", show=False),
+        Binding("N", "hit(-1)", "Previous hit", show=False),
+        Binding("greater_than_sign", "error(1)", "Next error", show=False, key_display=">"),
+        Binding("less_than_sign", "error(-1)", "Previous error", show=False, key_display="<"),
+    ]
+
+    def __init__(self, *, id: str, store: LogStore | None = None, name_of: str = "log") -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self.store, self.name_of = store or LogStore(), name_of
+        self.follow, self.wrap, self.stale = True, False, False
+        self.stamps: Stamps = "absolute"
+        self.least: Level = ""
+        self.filter_text = ""
+        self.scan: Scan | None = None
+        self.search: LineTest | None = None
+        self.needle: re.Pattern[str] | None = None
+        self.top, self.row, self.left = 0, 0, 0
+        self.marks = 0
+        self._drawn_end = 0
+        self._lines: list[tuple[int, Pieces]] = []
+
+    def on_mount(self) -> None:
+        """Appended lines are drawn by the clock, however many come."""
+        self.set_interval(FLUSH_S, self.flush)
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def feed(self, text: str) -> int:
+        """Take in a piece of the log, which may end within a line. Returns how many lines it completed."""
+        return self.store.feed(text)
+
+    def note(self, text: str) -> None:
+        """A line of our own, across the log."""
+        self.store.note(text)
+
+    def clear(self) -> None:
+        """Forget everything and follow."""
+        self.store.clear()
+        self.follow, self.top, self.row = True, self.store.end, 0
+        self._filter_again()
+        self.refresh()
+
+    def flush(self) -> None:
+        """Draw what has been appended since; a view that stands still only counts it."""
+        if self.store.end == self._drawn_end or held(self):
+            return
+        self._drawn_end = self.store.end
+        if self.scan is not None:
+            self.scan.prune()
+            self._look_on()
+        if self.follow or len(self._lines) < self.body or self.top < self.first:
+            self.refresh()
+        else:
+            self.refresh(Region(0, 0, self.size.width, 1))
+
+    # -- places: line numbers, or numbers of hits where a filter is set --------------------------------------------
+
+    @property
+    def first(self) -> int:
+        """The first place there is."""
+        return self.store.first if self.scan is None else self.scan.dropped
+
+    @property
+    def end(self) -> int:
+        """The place after the last."""
+        return self.store.end if self.scan is None else self.scan.dropped + len(self.scan.hits)
+
+    def number(self, place: int) -> int:
+        """The line at a place."""
+        return place if self.scan is None else self.scan.hits[place - self.scan.dropped]
+
+    def place(self, number: int) -> int:
+        """The place of a line, or of the next one that is shown."""
+        return number if self.scan is None else self.scan.dropped + bisect_left(self.scan.hits, number)
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def body(self) -> int:
+        """Rows for lines, under the title."""
+        return max(1, self.size.height - 1)
+
+    def on_resize(self, event: Resize) -> None:
+        """Wrapped lines have other lengths now."""
+        self.refresh()
+
+    def rows_of(self, place: int) -> list[Pieces]:
+        """The rows that a line takes."""
+        number = self.number(place)
+        width = max(1, self.size.width - 1)
+        if number in self.store.notes:
+            return [[(self.store.notes[number], "title")]]
+        found = pieces(self.store.line(number), self.stamps, self._start_s())
+        if self.needle is not None:
+            found = lit(found, self.needle)
+        return wrapped(found, width) if self.wrap else [found]
+
+    def _start_s(self) -> float | None:
+        if self.stamps != "relative" or self.store.first == self.store.end:
+            return None
+        numbers = range(self.store.first, min(self.store.end, self.store.first + 50))
+        found = (stamp_s(self.store.line(number).decode(errors="replace")) for number in numbers)
+        return next((at_s for at_s in found if at_s is not None), None)
+
+    def _lay_out(self) -> None:
+        """Decide what stands on which row."""
+        self.top = max(self.top, self.first)
+        lines: list[tuple[int, Pieces]] = []
+        if self.follow:
+            place = self.end
+            while place > self.first and len(lines) < self.body:
+                place -= 1
+                lines = [(place, row) for row in self.rows_of(place)] + lines
+            extra = max(0, len(lines) - self.body)
+            self.top, self.row = place, extra
+            lines = lines[extra:]
+        else:
+            place = self.top
+            while place < self.end and len(lines) < self.body + self.row:
+                lines += [(place, row) for row in self.rows_of(place)]
+                place += 1
+            lines = lines[self.row :]
+        self._lines = lines[: self.body]
+
+    def render_line(self, y: int) -> Strip:
+        """One row of the screen; the first of each frame lays out the others."""
+        width, look = self.size.width, look_of(self)
+        if y == 0:
+            self._lay_out()
+            return ruled(self.said(), width, look, stale=self.stale)
+        if y > len(self._lines):
+            return Strip.blank(width)
+        place, row = self._lines[y - 1]
+        if self.number(place) in self.store.notes:
+            return ruled(row, width, look, stale=self.stale)
+        if self.left and not self.wrap:
+            line = strip([(" ", ""), *row], width + self.left, look, stale=self.stale)
+            return line.crop(self.left, self.left + width)
+        return strip([(" ", ""), *row], width, look, stale=self.stale)
+
+    def said(self) -> Pieces:
+        """The title: what is shown of what, and how."""
+        said = [(self.name_of, "title")]
+        if self.follow:
+            said.append((" · following", "ok"))
+        else:
+            last = self._lines[-1][0] + 1 if self._lines else self.end
+            said.append((f" · {self.end - last:,} lines below (F follows)", "warn"))
+        if self.scan is not None:
+            shown = f"  {self.end:,} of {self.store.end - self.store.first:,}" + ("" if self.scan.done else "…")
+            said.append((f"  /{self.filter_text}" if self.filter_text else "", "accent"))
+            said.append((shown, ""))
+        if self.least:
+            said.append(("  errors only" if self.least == "bad" else "  warnings and errors", "accent"))
+        if self.search is not None:
+            said.append((f"  &{self.search.text}", "accent"))
+        return said
+
+    # -- filter and search -----------------------------------------------------------------------------------------
+
+    def filter(self, text: str) -> None:
+        """Show only lines that are meant. Raises ValueError with a sentence for the operator."""
+        line_test(text)
+        self.filter_text = text.strip()
+        self._filter_again()
+
+    def _filter_again(self) -> None:
+        """Look at every line anew, from where the view stands on keeping its line."""
+        number = self.number(self.top) if self.first <= self.top < self.end else self.store.end
+        self.scan = Scan(self._test(), self.store) if self.filter_text or self.least else None
+        self._kept_line = number
+        self._look_on()
+        self.refresh()
+
+    _kept_line = 0
+
+    def _test(self) -> LineTest:
+        test = line_test(self.filter_text)
+        if not self.least or test.expression is not None:
+            return test
+        return LineTest(
+            test.text, test.words, test.without, re.compile(LEVEL_WORDS[self.least]), exact=test.exact
+        )
+
+    def _look_on(self) -> None:
+        """Look at the next lines; keys come in between."""
+        scan = self.scan
+        if scan is None:
+            self.top, self.row = max(self.first, self._kept_line), 0
+            return
+        scan.step(STEP_LINES)
+        if not self.follow and self._kept_line >= 0:
+            self.top, self.row = min(self.place(self._kept_line), max(self.first, self.end - 1)), 0
+        if scan.done:
+            self._kept_line = -1
+            self.refresh()
+        else:
+            self.call_later(self._look_on)
+
+    def find(self, text: str, *, forward: bool = True) -> bool:
+        """Go to the next line that is meant, and remember what is searched. Raises ValueError with a sentence."""
+        self.search = line_test(text) if text.strip() else None
+        self.needle = needle_of(text) if text.strip() else None
+        self.refresh()
+        return self._go_to_hit(self.number(self.top) if self.top < self.end else self.store.end, forward=forward)
+
+    def _go_to_hit(self, start: int, *, forward: bool) -> bool:
+        return self.search is None or self._go_to(self.search, start, forward=forward)
+
+    def _go_to(self, test: LineTest, start: int, *, forward: bool) -> bool:
+        """Go to the nearest shown line that is meant."""
+        number = self.store.find(test, start, backward=not forward)
+        while number >= 0 and self.scan is not None and not self._is_shown(number):
+            number = self.store.find(test, number + 1 if forward else number, backward=not forward)
+        if number >= 0:
+            self._stand_at(self.place(number))
+        return number >= 0
+
+    def _is_shown(self, number: int) -> bool:
+        place = self.place(number)
+        return place < self.end and self.number(place) == number
+
+    def _stand_at(self, place: int) -> None:
+        self.follow, self.top, self.row = False, min(max(self.first, place), max(self.first, self.end - 1)), 0
+        self.refresh()
+
+    def go_to_time(self, text: str) -> bool:
+        """Go to the first line at or after a time of day (`02:58`, `02:58:41`). False if it cannot be read or found."""
+        number = line_at(self.store, text)
+        if number is None:
+            return False
+        self._stand_at(self.place(number))
+        return True
+
+    def copied(self) -> str:
+        """What `y` copies: the line on top."""
+        if not self.first <= self.top < self.end:
+            return ""
+        return self.store.line(self.number(self.top)).decode(errors="replace")
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def action_scroll(self, by: int) -> None:
+        """Move by rows. Moving up stops following; reaching the end does not start it again by itself."""
+        if self.follow and by > 0:
+            return
+        self.follow = False
+        step: Callable[[], bool] = self._down if by > 0 else self._up
+        for _ in range(abs(by)):
+            if not step():
+                break
+        self.refresh()
+
+    def _up(self) -> bool:
+        if self.row:
+            self.row -= 1
+        elif self.top > self.first:
+            self.top -= 1
+            self.row = len(self.rows_of(self.top)) - 1
+        else:
+            return False
+        return True
+
+    def _down(self) -> bool:
+        if self.top < self.end and self.row + 1 < len(self.rows_of(self.top)):
+            self.row += 1
+        elif self.top + 1 < self.end:
+            self.top, self.row = self.top + 1, 0
+        else:
+            return False
+        return True
+
+    def action_page(self, pages: float) -> None:
+        """Move by pages."""
+        self.action_scroll(int(pages * self.body))
+
+    def action_sideways(self, by: int) -> None:
+        """Move to the left or right, where lines are not wrapped."""
+        self.left = max(0, self.left + by)
+        self.refresh()
+
+    def action_top(self) -> None:
+        """Go to the oldest line."""
+        self._stand_at(self.first)
+
+    def action_follow(self) -> None:
+        """Go to the end and stay there."""
+        self.follow = True
+        self.refresh()
+
+    def action_wrap(self) -> None:
+        """Wrap long lines, or cut them."""
+        self.wrap, self.left, self.row = not self.wrap, 0, 0
+        self.refresh()
+
+    def action_stamps(self) -> None:
+        """Times as they are, since the start, or none."""
+        kinds = get_args(Stamps)
+        self.stamps = kinds[(kinds.index(self.stamps) + 1) % len(kinds)]
+        self.refresh()
+
+    def action_level(self) -> None:
+        """All lines, warnings and errors, errors only."""
+        self.least = LEVELS[(LEVELS.index(self.least) + 1) % len(LEVELS)]
+        self._filter_again()
+
+    def action_note(self) -> None:
+        """Draw a line across the log, to find this moment again."""
+        self.marks += 1
+        self.store.note(f"mark {self.marks}")
+        self.refresh()
+
+    def action_hit(self, by: int) -> None:
+        """Go to the next or previous line that was searched for."""
+        if self.search is None:
+            return
+        number = self.number(self.top) if self.top < self.end else self.store.end
+        if not self._go_to_hit(number + 1 if by > 0 else number, forward=by > 0):
+            self.app.bell()
+
+    def action_error(self, by: int) -> None:
+        """Go to the next or previous error."""
+        number = self.number(self.top) if self.top < self.end else self.store.end
+        test = LineTest("", expression=re.compile(LEVEL_WORDS["bad"]))
+        start = number + 1 if by > 0 else number
+        while self._go_to(test, start, forward=by > 0):
+            found = self.number(self.top)
+            if level(self.store.line(found).decode(errors="replace")) == "bad":
+                return
+            start = found + 1 if by > 0 else found
+        self.app.bell()
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel."""
+        self.action_scroll(-3)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel; at the end it follows again."""
+        self.action_scroll(3)
+        if self._lines and self._lines[-1][0] + 1 >= self.end:
+            self.action_follow()
+
+
+def held(widget: Widget) -> bool:
+    """Whether the line to the terminal is too slow for another frame now."""
+    governor = getattr(widget.app, "governor", None)
+    return governor is not None and governor.held

@@ -1,0 +1,112 @@
+"""What an operator types after `/`: which rows are shown. The same language in every list.
+
+Words apart by blanks must all hold. A word is a part of the row's text in any case; `!word` its absence; `~word` its
+letters in order; `field:word` a part of one column; `field:>5`, `>=`, `<`, `<=`, `=`, `!=` compare; `"two words"` keeps
+blanks; `re:` makes the rest of the line a regular expression.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+ValueOf = Callable[[str], object]
+"""The value of one row in a column."""
+
+Test = Callable[[str, ValueOf], bool]
+"""Whether a row passes, by its text in lower case and its values."""
+
+WORDS: Final = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
+COMPARISON: Final = re.compile(r"(>=|<=|!=|>|<|=)(.+)")
+NUMBER: Final = re.compile(r"([-+]?\d[\d,_]*\.?\d*)\s*([kKMGT]?)%?")
+FACTORS: Final = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
+    ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+class Query(NamedTuple):
+    """A filter that was understood, and the text it came from. Without tests it lets everything pass."""
+
+    text: str = ""
+    tests: tuple[Test, ...] = ()
+
+    def passes(self, hay: str, value_of: ValueOf) -> bool:
+        """Whether a row passes every test; `hay` is its text in lower case."""
+        return all(test(hay, value_of) for test in self.tests)
+
+
+def parse(text: str, fields: Sequence[str] = ()) -> Query:
+    """Read a filter over rows with these columns. Raises ValueError with a sentence for the operator."""
+    text = text.strip()
+    if text.startswith(("re:", "!re:")):
+        return Query(text, (expression(text),))
+    return Query(text, tuple(term(word, fields) for word in WORDS.findall(text)))
+
+
+def expression(text: str) -> Test:
+    """The test of a regular expression over the whole row, in any case."""
+    wanted, pattern = not text.startswith("!"), text.partition("re:")[2]
+    try:
+        search = re.compile(pattern, re.IGNORECASE).search
+    except re.error as error:
+        raise ValueError(f"{pattern} is no regular expression: {error}") from error
+    return lambda hay, _: (search(hay) is not None) is wanted
+
+
+def term(word: str, fields: Sequence[str]) -> Test:
+    """The test of one word."""
+    if len(word) > 1 and word.startswith("!"):
+        inner = term(word[1:], fields)
+        return lambda hay, value_of: not inner(hay, value_of)
+    name, colon, rest = word.partition(":")
+    if colon and rest and (field := found(name, fields)):
+        return on_field(field, rest.replace('"', ""))
+    if len(word) > 1 and word.startswith("~"):
+        search = re.compile(".*?".join(map(re.escape, word[1:].lower()))).search
+        return lambda hay, _: search(hay) is not None
+    part = word.replace('"', "").lower()
+    return lambda hay, _: part in hay
+
+
+def found(name: str, fields: Sequence[str]) -> str:
+    """The column that a name means: it, or the only one that begins so. Empty if there is none."""
+    wanted = name.lower()
+    if not wanted:
+        return ""
+    exact = [field for field in fields if field.lower() == wanted]
+    begun = [field for field in fields if field.lower().startswith(wanted)]
+    return exact[0] if exact else begun[0] if len(begun) == 1 else ""
+
+
+def on_field(field: str, text: str) -> Test:
+    """The test of one column: a comparison, or a part of its text."""
+    match = COMPARISON.fullmatch(text)
+    if not match:
+        part = text.lower()
+        return lambda _, value_of: part in str(value_of(field)).lower()
+    sign, right = match[1], match[2]
+    compare, limit = OPERATORS[sign], number(right)
+    if limit is None:
+        return by_text(field, sign, right.lower())
+
+    def holds(_: str, value_of: ValueOf) -> bool:
+        left = value_of(field)
+        found = left if isinstance(left, (int, float)) else number(str(left))
+        return found is not None and compare(found, limit)
+
+    return holds
+
+
+def by_text(field: str, sign: str, right: str) -> Test:
+    """The comparison of a column with a word: by equality, or by the alphabet."""
+    order: dict[str, Callable[[str, str], bool]] = {
+        ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq, "!=": operator.ne,
+    }  # fmt: skip
+    return lambda _, value_of: order[sign](str(value_of(field)).lower(), right)
+
+
+def number(text: str) -> float | None:
+    """A number as people write it: `1,200`, `480k`, `51.6 %`; None if it is none."""
+    match = NUMBER.fullmatch(text.strip().replace(" ", ""))
+    return float(match[1].replace(",", "").replace("_", "")) * FACTORS[match[2]] if match else None

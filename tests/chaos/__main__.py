@@ -1,0 +1,102 @@
+"""A real node under faults, and the proof that nothing was lost: `python tests/chaos [--seed N] [--seconds S]`.
+
+The seed is printed first: the same seed draws the same faults at the same moments. (What they hit depends on the
+machine's speed, so a failure may take a few runs to come back.) Exit code 1 if a rule does not hold.
+"""
+
+import argparse
+import contextlib
+import random
+import secrets
+import sys
+import time
+
+import invariants
+from faults import strike
+from world import World, fake_judge, world
+
+ROWS = 24
+TIMEOUT_S = 600.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
+    parser.add_argument("--seconds", type=float, default=180.0, help="how long faults go on")
+    parser.add_argument("--jobs", type=int, default=54)
+    parser.add_argument("--keep", action="store_true", help="leave the home where it is")
+    given = parser.parse_args()
+    print(f"chaos: --seed {given.seed} --seconds {given.seconds:g} --jobs {given.jobs}", flush=True)
+    with world(keep=given.keep) as here:
+        broken = night(here, random.Random(given.seed), given.seconds, given.jobs)
+    for sentence in broken:
+        print(f"VIOLATED {sentence}")
+    print(f"chaos: {'every rule holds' if not broken else f'{len(broken)} rules do not hold'} (seed {given.seed})")
+    return 1 if broken else 0
+
+
+def night(here: World, draw: random.Random, seconds: float, jobs: int) -> list[str]:
+    """Dispatch, disturb, let it recover, look."""
+    here.start()
+    wanted = dispatch(here, jobs)
+    if not here.small_disk:
+        print("no disk of our own (needs root): it is never full")
+    begun = time.monotonic()
+    while time.monotonic() - begun < seconds:
+        time.sleep(draw.uniform(0.1, 2.5))
+        if done := strike(here, draw):
+            print(f"{time.monotonic() - begun:6.1f} s  {done}", flush=True)
+        here.keep_up()
+    here.judge.behave = lambda _: fake_judge.Do()
+    recover(here)
+    invariants.wait_until_settled(here, 60)
+    broken = invariants.violated(here, wanted)
+    print(f"{time.monotonic() - begun:6.1f} s  {len(wanted)} jobs, {sum(wanted.values())} samples, looked at")
+    return [*broken, *against_undisturbed(here)]
+
+
+def dispatch(here: World, jobs: int) -> dict[str, int]:
+    """So many jobs of three manners; job -> samples."""
+    manners = (
+        ("demo_arith", "free_response"),
+        ("demo_choice", "multi_choice_plain"),
+        ("judged_sums", "free_response_judge"),
+    )
+    wanted = {}
+    for number in range(jobs):
+        benchmark, kind = manners[number % len(manners)]
+        settings = {"temperature": "2.5"} if kind != "multi_choice_plain" else {}
+        limit = ROWS + number if kind == "multi_choice_plain" else ROWS
+        for name in here.node.dispatch(
+            only_datasets=[benchmark], only_jobs=[kind], limit=limit, seed=number, settings=settings
+        ):
+            wanted[name] = limit
+    here.jobs = list(wanted)
+    return wanted
+
+
+def recover(here: World) -> None:
+    """Until every job has ended; stopped and failed ones are asked to go on, as an operator would in the morning."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        here.keep_up()
+        with contextlib.suppress(Exception):  # it may be starting again
+            here.node.api.post("/v1/resume", {"all": True})
+            found = here.node.api.get("/v1/jobs", limit=1000).value["items"]
+            if all(job["state"] == "done" for job in found):
+                return
+        time.sleep(1.0)
+
+
+def against_undisturbed(here: World) -> list[str]:
+    """The first jobs once more, on a quiet node."""
+    with world() as quiet:
+        quiet.start()
+        again = list(dispatch(quiet, 3))
+        for name in again:
+            quiet.node.wait_for_state(name, "done", timeout_s=TIMEOUT_S)
+        return list(invariants.reference_differs(here, quiet, dict(zip(here.jobs, again, strict=False))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""What can go wrong on a node at night, as functions: each does its harm, waits, takes it back, says what it did."""
+
+import contextlib
+import random
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from world import DISK_MB, World, fake_judge, kill
+
+Fault = Callable[[World, random.Random], str]
+
+
+def pick(world: World, draw: random.Random) -> tuple[str, Any] | None:
+    """A running worker."""
+    found = sorted(world.records(), key=lambda one: one[0])
+    return draw.choice(found) if found else None
+
+
+def kill_daemon(world: World, draw: random.Random) -> str:
+    world.node.kill()
+    return "kill -9 of the daemon"
+
+
+def restart_daemon(world: World, draw: random.Random) -> str:
+    world.node.daemon.terminate()
+    world.node.daemon.wait(timeout=60)
+    return "SIGTERM to the daemon"
+
+
+def kill_worker(world: World, draw: random.Random) -> str:
+    found = pick(world, draw)
+    if found is None:
+        return ""
+    name, record = found
+    whom = draw.choice(["worker", "shim", "both"])
+    if whom != "shim":
+        kill(record.pid, signal.SIGKILL)
+    if whom != "worker":
+        kill(record.shim, signal.SIGKILL)
+    return f"kill -9 of {name} ({whom})"
+
+
+def kill_everything(world: World, draw: random.Random) -> str:
+    world.node.kill()
+    pids = [pid for _, record in world.records() for pid in (record.shim, record.pid)]
+    for pid in [*pids, *world.processes()]:
+        kill(pid, signal.SIGKILL)
+    return "kill -9 of everything at once"
+
+
+def freeze(world: World, draw: random.Random) -> str:
+    found = pick(world, draw)
+    name, pid = (found[0], found[1].pid) if found and draw.random() < 0.7 else ("the daemon", world.daemon_pid)
+    seconds = draw.uniform(0.5, 3.0)
+    if not kill(pid, signal.SIGSTOP):
+        return ""
+    time.sleep(seconds)
+    kill(pid, signal.SIGCONT)
+    return f"SIGSTOP of {name} for {seconds:.1f} s"
+
+
+def fill_disk(world: World, draw: random.Random) -> str:
+    if not world.small_disk:
+        return ""
+    ballast = world.home.parent / "ballast"
+    world.deaths.append(time.monotonic())
+    with contextlib.suppress(OSError), ballast.open("wb") as file:
+        for _ in range(2 * DISK_MB):
+            file.write(bytes(1 << 19))
+    time.sleep(draw.uniform(0.5, 3.0))
+    ballast.unlink()
+    world.deaths.append(time.monotonic())
+    return "the disk full"
+
+
+def bad_clients(world: World, draw: random.Random) -> str:
+    clients = []
+    texts = [b"GET /v1/events?follow=1 HTTP/1.1\r\nhost: x\r\n\r\n", b"POST /v1/disp", b"\x00\xff" * 50, b""]
+    for _ in range(draw.randrange(20, 80)):
+        client = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(OSError):
+            client.settimeout(1)
+            client.connect(str(world.node.socket))
+            client.sendall(draw.choice(texts))
+        clients.append(client)
+    time.sleep(draw.uniform(0, 1))
+    for client in clients:
+        client.close()
+    return f"{len(clients)} rude clients"
+
+
+def set_clock(world: World, draw: random.Random) -> str:
+    seconds = draw.choice([-86400, 86400, -3600, 7200, 0])
+    world.set_clock(seconds)
+    return f"the wall clock off by {seconds} s"
+
+
+def judge_outage(world: World, draw: random.Random) -> str:
+    how = draw.choice([fake_judge.Do(status=503), fake_judge.Do(delay_s=4), fake_judge.Do(cut=True)])
+    world.judge.behave = lambda _: how
+    time.sleep(draw.uniform(0.5, 3.0))
+    world.judge.behave = lambda _: fake_judge.Do()
+    return f"a judge that {'is out' if how.status != 200 else 'is slow' if how.delay_s else 'breaks off'}"
+
+
+def stop_some(world: World, draw: random.Random) -> str:
+    """An operator who cannot decide. Whoever else is at work may make the daemon not answer: that is no fault here."""
+    names = draw.sample(world.jobs, k=min(3, len(world.jobs)))
+    with contextlib.suppress(Exception):
+        world.node.api.post("/v1/stop", {"jobs": names})
+    time.sleep(draw.uniform(0, 1))
+    with contextlib.suppress(Exception):
+        world.node.api.post("/v1/resume", {"jobs": names})
+    return f"stop and resume of {', '.join(names)}"
+
+
+FAULTS: tuple[tuple[Fault, int], ...] = (
+    (kill_daemon, 4),
+    (restart_daemon, 2),
+    (kill_worker, 6),
+    (kill_everything, 1),
+    (freeze, 3),
+    (fill_disk, 2),
+    (bad_clients, 2),
+    (set_clock, 2),
+    (judge_outage, 2),
+    (stop_some, 3),
+)
+"""Each with its weight."""
+
+
+def strike(world: World, draw: random.Random) -> str:
+    """One fault; what it was, empty where it could not be done."""
+    fault = draw.choices([fault for fault, _ in FAULTS], [weight for _, weight in FAULTS])[0]
+    return fault(world, draw)

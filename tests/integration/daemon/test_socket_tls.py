@@ -1,0 +1,304 @@
+"""The door for other machines: TLS, tokens, and what the command line says where something about them is wrong."""
+
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rwkvctl.client import Client, client_of
+from rwkvctl.config import load
+from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError
+
+VIEWER, OPERATOR = "v" * 32, "o" * 32
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A self-signed certificate for 127.0.0.1; its key lies beside it."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl: not installed")
+    return made(tmp_path / "cert.pem")
+
+
+def made(path: Path) -> Path:
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=node"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(path.with_suffix(".key")), "-out", str(path)]
+    subprocess.run([*command.split(), *names], check=True, capture_output=True)
+    path.with_suffix(".key").chmod(0o600)
+    return path
+
+
+@dataclass
+class Remote:
+    """A daemon that listens on TCP too, and how to ask it there."""
+
+    node: Any
+    port: int
+    certificate: Path
+    folder: Path
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    def token(self, text: str) -> Path:
+        path = self.folder / f"token-{text[:1]}"
+        path.write_text(f"{text}\n")
+        path.chmod(0o600)
+        return path
+
+    def environment(self, text: str, **changed: str) -> dict[str, str]:
+        """Of a client on another machine."""
+        names = {
+            "RWKVCTL_SOCKET": self.url,
+            "RWKVCTL_CLIENT_TOKEN_FILE": str(self.token(text)),
+            "RWKVCTL_CLIENT_CA_FILE": str(self.certificate),
+            "HOME": str(self.folder),
+            "PATH": os.environ["PATH"],
+        }
+        return names | changed
+
+    def client(self, text: str) -> Client:
+        return client_of(load({}, self.environment(text)), tries=1)
+
+    def cli(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "rwkvctl.cli", *words],
+            env=self.environment(OPERATOR, **environment), capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+def tokens_file(folder: Path) -> Path:
+    path = folder / "tokens"
+    path.write_text(f"# role name token\nviewer dashboard {VIEWER}\noperator ci {OPERATOR}\n")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def remote(new_node: Callable[..., Any], certificate: Path, tmp_path: Path) -> Remote:
+    port = free_port()
+    node = new_node(
+        listen_tcp=f"127.0.0.1:{port}", tls_cert=str(certificate), tls_key=str(certificate.with_suffix(".key")),
+        tokens_file=str(tokens_file(tmp_path)), requests_per_s="5",
+    )  # fmt: skip
+    return Remote(node.start(), port, certificate, tmp_path)
+
+
+# -- tokens and roles
+
+
+def test_each_token_has_its_role_and_its_name_in_the_audit_trail(remote: Remote) -> None:
+    viewer, operator = remote.client(VIEWER), remote.client(OPERATOR)
+    assert viewer.get("/v1/status").value["schema"] == "rwkvctl.status/1"
+    with pytest.raises(RefusedError, match="dashboard is a viewer here, and `stop` needs an operator") as caught:
+        viewer.post("/v1/stop", {"jobs": ["j1"]})
+    assert (caught.value.code, caught.value.exit_code) == ("role", Exit.REFUSED)
+    assert operator.post("/v1/stop", {"jobs": ["j1"]}).value["schema"] == "rwkvctl.changed/1"
+    with pytest.raises(RefusedError, match="needs an admin"):
+        operator.post("/v1/reload", {})
+    items = operator.get("/v1/audit").value["items"]
+    found = [(item["user"], item["uid"], item["verb"], item["outcome"]) for item in items]
+    assert found == [
+        ("ci", -1, "reload", "refused: role"),
+        ("ci", -1, "stop", "unchanged"),
+        ("dashboard", -1, "stop", "refused: role"),
+    ]
+
+
+def test_streams_come_over_tls_too(remote: Remote) -> None:
+    lines = remote.client(VIEWER).stream("/v1/events", 20.0, since=0, follow=False)
+    assert all(json.loads(line)["kind"] for line in lines)
+
+
+def test_a_token_counts_as_long_as_its_line_is_there(remote: Remote) -> None:
+    operator = remote.client(OPERATOR)
+    assert operator.get("/v1/info")
+    path = remote.folder / "tokens"
+    path.write_text(f"viewer dashboard {VIEWER}\n")
+    with pytest.raises(RefusedError, match="does not know this token"):
+        operator.get("/v1/info")
+    assert remote.client(VIEWER).get("/v1/info")
+    path.chmod(0o644)
+    path.write_text(f"viewer dashboard {VIEWER}\nviewer other {OPERATOR}\n")
+    with pytest.raises(RefusedError, match="does not know this token"):
+        remote.client(VIEWER).get("/v1/info")
+    assert "nobody can ask over TCP" in remote.node.log()
+    assert remote.node.api.get("/v1/info"), "the Unix socket is another door"
+
+
+def test_a_stranger_is_refused_before_the_body_is_read(remote: Remote) -> None:
+    context = ssl.create_default_context(cafile=remote.certificate)
+    for header in (b"", b"authorization: Bearer wrong\r\n", b"authorization: Basic dTpw\r\n"):
+        with (
+            socket.create_connection(("127.0.0.1", remote.port), 20) as plain,
+            context.wrap_socket(plain, server_hostname="127.0.0.1") as link,
+        ):
+            link.sendall(b"POST /v1/stop HTTP/1.1\r\nhost: x\r\n" + header + b"content-length: 5000000\r\n\r\n")
+            answer = b""
+            while data := link.recv(65536):
+                answer += data
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["code"] == "token"
+
+
+def test_who_asks_too_often_waits(remote: Remote) -> None:
+    client = remote.client(VIEWER)
+
+    def flood() -> None:
+        for _ in range(500):
+            client.get("/v1/info")
+
+    with pytest.raises(RefusedError, match="dashboard asks more than 5 times a second") as caught:
+        flood()
+    assert caught.value.code == "too-many-requests"
+    assert remote.client(OPERATOR).get("/v1/info"), "others are not meant"
+
+
+# -- TLS
+
+
+def test_nothing_older_than_tls_1_2_and_nothing_plain(remote: Remote) -> None:
+    with socket.create_connection(("127.0.0.1", remote.port), 20) as plain:
+        plain.sendall(b"GET /v1/info HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert not plain.recv(1000).startswith(b"HTTP")
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.load_verify_locations(remote.certificate)
+    old.set_ciphers("DEFAULT:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match="TLSv1"):
+        old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    with socket.create_connection(("127.0.0.1", remote.port), 20) as plain, pytest.raises((ssl.SSLError, OSError)):
+        old.wrap_socket(plain, server_hostname="127.0.0.1")
+    assert remote.client(VIEWER).get("/v1/info")
+
+
+def test_a_handshake_that_never_comes_costs_a_place_for_seconds_only(remote: Remote) -> None:
+    silent = [socket.create_connection(("127.0.0.1", remote.port), 20) for _ in range(50)]
+    assert remote.client(VIEWER).get("/v1/info")
+    for link in silent:
+        link.settimeout(60)
+        assert link.recv(1000) == b"", "the daemon gives it up"
+        link.close()
+
+
+# -- what the command line says
+
+
+def test_the_command_line_asks_another_machine(remote: Remote) -> None:
+    found = remote.cli("status", "--json")
+    assert (found.returncode, json.loads(found.stdout)["schema"]) == (Exit.OK, "rwkvctl.status/1")
+    assert remote.cli("stop", "j1").returncode == Exit.NOT_FOUND
+
+
+WRONG = [
+    ({"RWKVCTL_CLIENT_TOKEN_FILE": ""}, Exit.USAGE, "answers only those who have a token: name a file"),
+    ({"RWKVCTL_CLIENT_TOKEN_FILE": "/no/such"}, Exit.USAGE, "client_token_file /no/such cannot be read"),
+    ({"RWKVCTL_CLIENT_TOKEN_FILE": "{open}"}, Exit.USAGE, "can be read or written by everybody; run `chmod 600"),
+    ({"RWKVCTL_CLIENT_TOKEN_FILE": "{wrong}"}, Exit.REFUSED, "The daemon does not know this token."),
+    ({"RWKVCTL_CLIENT_CA_FILE": ""}, Exit.REFUSED, "does not prove to be your daemon"),
+    ({"RWKVCTL_CLIENT_CA_FILE": "{other}"}, Exit.REFUSED, "Set client_ca_file to its certificate"),
+    ({"RWKVCTL_CLIENT_CA_FILE": "{wrong}"}, Exit.USAGE, "is no certificate in PEM"),
+    ({"RWKVCTL_SOCKET": "https://localhost:{port}"}, Exit.REFUSED, "a name or address that is in it"),
+    ({"RWKVCTL_SOCKET": "https://127.0.0.1:{closed}"}, Exit.UNREACHABLE, "No daemon answers on 127.0.0.1:"),
+    ({"RWKVCTL_SOCKET": "https://127.0.0.1:{plain}"}, Exit.UNREACHABLE, "does not speak TLS"),
+    ({"RWKVCTL_SOCKET": "https://127.0.0.1"}, Exit.USAGE, "https://HOST:PORT"),
+]
+
+
+def test_what_is_wrong_is_one_sentence_with_its_exit_code(remote: Remote) -> None:
+    for_all = remote.folder / "open"
+    for_all.write_text(OPERATOR)
+    for_all.chmod(0o644)
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+        places = {
+            "open": for_all, "wrong": remote.token("wrong-" * 5), "other": made(remote.folder / "other.pem"),
+            "port": remote.port, "closed": free_port(), "plain": plain.getsockname()[1],
+        }  # fmt: skip
+        for changed, code, says in WRONG:
+            running = subprocess.Popen(
+                [sys.executable, "-m", "rwkvctl.cli", "status"],
+                env=remote.environment(OPERATOR) | {name: text.format(**places) for name, text in changed.items()},
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            if "{plain}" in changed.get("RWKVCTL_SOCKET", ""):
+                link, _ = plain.accept()
+                link.sendall(b"220 mail.example ESMTP\r\n")
+                link.close()
+            _, errors = running.communicate(timeout=120)
+            assert (running.returncode, says in errors, errors.count("\n")) == (code, True, 1), (changed, errors)
+            assert OPERATOR not in errors
+
+
+# -- what is refused at start
+
+
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [
+        ("tls_cert", "only TLS, and only to those who have a token: set tls_cert"),
+        ("tls_key", "set tls_key"),
+        ("tokens_file", "set tokens_file"),
+    ],
+)
+def test_tcp_needs_tls_and_tokens(
+    new_node: Callable[..., Any], certificate: Path, tmp_path: Path, missing: str, says: str
+) -> None:
+    settings = {
+        "tls_cert": str(certificate),
+        "tls_key": str(certificate.with_suffix(".key")),
+        "tokens_file": str(tokens_file(tmp_path)),
+    }
+    del settings[missing]
+    node = new_node(listen_tcp="127.0.0.1:0", **settings).start()
+    assert node.daemon.wait(30) == Exit.USAGE
+    assert says in node.log()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("listen_tcp", "7000", "listen_tcp must be HOST:PORT"),
+        ("tls_cert", "/etc/passwd", "no certificate with its key in PEM"),
+        ("tls_key", "{open}", "chmod 600"),
+        ("tokens_file", "/dev/null", "can be read or written by everybody"),
+        ("tokens_file", "credential:tokens", "LoadCredential=tokens:FILE"),
+        ("socket", "https://127.0.0.1:7000", "https:// is for clients"),
+    ],
+)
+def test_a_door_that_cannot_be_opened_is_said_at_start(
+    new_node: Callable[..., Any], certificate: Path, tmp_path: Path, name: str, value: str, says: str
+) -> None:
+    key = certificate.with_suffix(".key")
+    shutil.copy(key, tmp_path / "open.key")
+    (tmp_path / "open.key").chmod(0o644)
+    settings = {
+        "listen_tcp": "127.0.0.1:0", "tls_cert": str(certificate), "tls_key": str(key),
+        "tokens_file": str(tokens_file(tmp_path)),
+    } | {name: value.format(open=tmp_path / "open.key")}  # fmt: skip
+    node = new_node(**settings)
+    daemon = subprocess.run(
+        [sys.executable, "-m", "rwkv_daemon"],
+        env=node.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (daemon.returncode, says in daemon.stderr) == (Exit.USAGE, True), daemon.stderr
+
+
+def test_errors_of_the_client_are_ours(certificate: Path, tmp_path: Path) -> None:
+    remote = Remote(None, free_port(), certificate, tmp_path)
+    with pytest.raises(UnreachableError, match="No daemon answers"):
+        remote.client(VIEWER).get("/v1/info")
+    assert issubclass(UnreachableError, RwkvctlError)

@@ -1,0 +1,265 @@
+"""The last moment of an act, on real processes: another process under the same pid, a pid that is nobody's, memory
+that does not come back, and GPUs that nothing can free."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.gpus import keeping
+from rwkv_daemon.gpus.facts import Gpu, GpuProcess, Reading
+from rwkv_daemon.node import Node
+from rwkv_daemon.roles import the_daemon
+from rwkv_daemon.store import open_store
+from rwkv_daemon.store.reaping import history, unfinished
+from rwkv_daemon.zombies import holders, reaper, watch
+from rwkv_daemon.zombies.act import Act, NotTouchedError, seize
+from rwkv_daemon.zombies.census import Census, StoredAttempt
+from rwkv_daemon.zombies.classify import STUCK_S
+from rwkv_daemon.zombies.proc import Machine
+from rwkvctl import config
+
+GPU = "GPU-1"
+MARKER = "11111111-2222-3333-4444-555555555555"
+LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
+
+
+def reading(*pids: int, **values: Any) -> Reading:
+    """GPU 0 with these processes of a GiB each."""
+    usual = {"id": GPU, "index": 0, "minor": 0, "utilisation": 0.0, "memory_used_bytes": len(pids) * 2**30}
+    return Reading(**usual | {"processes": tuple(GpuProcess(pid=pid, bytes=2**30) for pid in pids)} | values)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def node(tmp_path: Path, plant: Any) -> AsyncIterator[Node]:
+    """A node in this process, to whom the test's own processes are strangers: no daemon is their parent."""
+    settings = config.load({"home": str(tmp_path / "home")}, {"RWKVCTL_STOP_TERM_S": "0.2", "HOME": str(tmp_path)})
+    store = await open_store(settings.store)
+    own = Machine().pid_namespace(os.getpid()) or 0
+    made = Node(settings, store, Benchmarks.open(settings), zombies=Census(Machine(dev=plant.dev, first_namespace=own)))
+    keeping.remember(made, reading())
+    see(made)
+    yield made
+    await store.close()
+
+
+def see(node: Node, *pids: int, **values: Any) -> None:
+    """One look at the GPU, as the watch makes it."""
+    seen = reading(*pids, **values)
+    found = Gpu(reading=seen, use="free", holders=holders.look(node, seen))
+    node.gpus[GPU] = keeping.conditioned(found, node.sight.records[GPU])
+    node.sight.seen_at, node.sight.self_test = time.monotonic(), ""
+
+
+def orphaned(node: Node, pid: int) -> Act:
+    """The decision to end a process that was seen to be an orphan."""
+    node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    see(node, pid)
+    sighting = next(one for one in node.zombies.all() if one.process.pid == pid)
+    assert sighting.rule.name == "orphan", sighting.rule
+    return watch.act_of(sighting, the_daemon(), (), automatic=True)
+
+
+def adopted(plant: Any, **options: Any) -> int:
+    """A process that this one is not the parent of: it would be taken for our sampler."""
+    escape = "child = os.fork()\nif child: print('ready', child, flush=True); os._exit(0)\n"
+    return int(plant.start(escape + options.pop("does", ""), marker=MARKER, **options))
+
+
+async def test_the_right_process_is_ended(node: Node, plant: Any) -> None:
+    pid = adopted(plant)
+    act = orphaned(node, pid)
+    run = asyncio.ensure_future(reaper.carry_out(node, act))
+    while not run.done():
+        if not plant.lives(pid):
+            see(node)
+        await asyncio.sleep(0.05)
+    assert (await run).word == "freed"
+    assert await unfinished(node.store) == []
+
+
+async def test_another_process_under_the_same_pid_lives(node: Node, plant: Any) -> None:
+    if not os.access(LAST_PID, os.W_OK):
+        pytest.skip("needs root: to choose a pid")
+    pid = adopted(plant)
+    act = orphaned(node, pid)
+    old = plant.pidfds[pid]
+    plant.end(pid)
+    innocent = born_as(pid)
+    try:
+        with pytest.raises(NotTouchedError, match="not the process that was judged: its start ticks"):
+            seize(node, act)
+        with pytest.raises(ProcessLookupError):
+            signal.pidfd_send_signal(old, signal.SIGKILL)
+        outcome = await reaper.carry_out(node, act)
+        assert outcome.word == "not-touched"
+        assert innocent.poll() is None
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+def born_as(pid: int) -> subprocess.Popen[bytes]:
+    """A process with this very pid. Others may take it first: then it is tried again, when that one has ended."""
+    for _ in range(500):
+        with contextlib.suppress(OSError):
+            LAST_PID.write_text(str(pid - 1))
+        child = subprocess.Popen(["sleep", "1000"])
+        if child.pid == pid:
+            return child
+        child.kill()
+        child.wait()
+        while Path(f"/proc/{pid}").exists():
+            time.sleep(0.01)
+    pytest.fail(f"pid {pid} could not be had")
+
+
+CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "another user": (lambda process: replace(process, uids=(1, 1, 1)), "its uids"),
+    "another program": (lambda process: replace(process, exe_id=(1, 1)), "its exe"),
+    "another boot": (lambda process: replace(process, boot_id="before"), "its boot id"),
+    "another cgroup": (lambda process: replace(process, cgroups=("/moved",)), "its cgroups"),
+    "another namespace": (lambda process: replace(process, pid_namespace=1), "its pid namespace"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_whatever_has_changed_forbids_it(node: Node, plant: Any, name: str) -> None:
+    change, says = CHANGES[name]
+    pid = adopted(plant)
+    act = orphaned(node, pid)
+    with pytest.raises(NotTouchedError, match=says):
+        seize(node, replace(act, process=change(act.process)))
+    assert plant.lives(pid)
+
+
+async def test_one_that_has_closed_the_device_is_left_alone(node: Node, plant: Any) -> None:
+    """NVML may still list it: its memory is gone with the file, and so is the reason."""
+    pid = adopted(plant, does="for file in files: os.close(file)")
+    act = orphaned(node, pid)
+    with pytest.raises(NotTouchedError, match="no device file of a GPU open"):
+        seize(node, act)
+
+
+async def test_process_1_is_never_signalled(node: Node, plant: Any) -> None:
+    act = orphaned(node, adopted(plant))
+    with pytest.raises(NotTouchedError, match="never signalled"):
+        seize(node, replace(act, process=replace(act.process, pid=1)))
+
+
+async def test_one_that_ended_by_itself_is_not_touched(node: Node, plant: Any) -> None:
+    pid = adopted(plant)
+    act = orphaned(node, pid)
+    plant.end(pid)
+    outcome = await reaper.carry_out(node, act)
+    assert (outcome.word, "ended by itself" in outcome.text) == ("not-touched", True)
+
+
+async def test_nothing_is_called_freed_before_nvml_agrees(
+    node: Node, plant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process is gone and NVML goes on listing it: the GPU is closed, and the outcome says so."""
+    monkeypatch.setattr(reaper, "RELEASE_S", 3.0)
+    pid = adopted(plant)
+    act = orphaned(node, pid)
+    run = asyncio.ensure_future(reaper.carry_out(node, act))
+    while not run.done():
+        see(node, pid)
+        await asyncio.sleep(0.05)
+    outcome = await run
+    assert outcome.word == "not-freed"
+    assert not plant.lives(pid)
+    assert node.gpus[GPU].condition == "quarantined"
+    assert [row["outcome"] for row in await history(node.store, 9)] == ["not-freed"]
+
+
+async def test_an_unwritable_store_sends_no_signal(node: Node, plant: Any) -> None:
+    pid = adopted(plant)
+    act = orphaned(node, pid)
+    async with node.store.write() as db:
+        await db.execute("ALTER TABLE reap_event RENAME TO elsewhere")
+    await watch.run(node, act, resumed=False)
+    assert "cannot be written" in (await act.done).text
+    assert plant.lives(pid)
+
+
+async def test_a_ghost_closes_its_gpu_when_it_lasts(node: Node) -> None:
+    nobody = 4_000_001
+    see(node, nobody)
+    (ghost,) = node.gpus[GPU].holders
+    assert (ghost.cls, "no such process" in ghost.why) == ("ghost", True)
+    await watch.close_gpus(node)
+    assert node.gpus[GPU].condition == "ok"
+    node.zombies.absent[GPU, nobody] -= watch.GHOST_S
+    await watch.close_gpus(node)
+    assert node.gpus[GPU].condition == "quarantined"
+    assert str(nobody) in node.gpus[GPU].reason
+    see(node)
+    assert node.zombies.absent == {}
+
+
+async def test_a_process_that_is_stuck_closes_its_gpu_and_is_not_signalled(
+    node: Node, plant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No process can be made to hang in a driver here: /proc is read through a machine that says so."""
+    pid = adopted(plant)
+    whole = Machine.snapshot
+
+    def hung(machine: Machine, asked: int) -> Any:
+        found = whole(machine, asked)
+        return None if found is None else replace(found, stat=replace(found.stat, state="D"), tasks=("D",))
+
+    plain = Machine.stat
+    monkeypatch.setattr(Machine, "snapshot", hung)
+    monkeypatch.setattr(Machine, "stat", lambda machine, asked: one_in_d(plain(machine, asked)))
+    node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    for _ in range(2):
+        see(node, pid)
+    assert node.gpus[GPU].holders[0].cls == "orphan"
+    node.zombies.sightings[pid].blocked_since = time.monotonic() - STUCK_S
+    see(node, pid)
+    assert node.gpus[GPU].holders[0].cls == "stuck"
+    await watch.close_gpus(node)
+    assert node.gpus[GPU].condition == "quarantined"
+    assert "takes no signal" in node.gpus[GPU].reason
+    assert await history(node.store, 9) == []
+
+
+def one_in_d(stat: Any) -> Any:
+    return None if stat is None else replace(stat, state="D")
+
+
+async def test_a_reading_counts_once_and_another_class_begins_afresh(node: Node, plant: Any) -> None:
+    pid = adopted(plant)
+    act = orphaned(node, pid)
+    same = node.gpus[GPU].reading
+    for _ in range(3):
+        holders.look(node, same)
+    assert [len(looks) for looks in node.zombies.sightings[pid].looks.values()] == [1]
+    see(node, pid)
+    assert [len(looks) for looks in node.zombies.sightings[pid].looks.values()] == [2]
+    node.zombies.attempts = {MARKER: StoredAttempt("e1", "runs", None)}
+    see(node, pid)
+    assert node.zombies.sightings[pid].looks == {}
+    assert act.key == (pid, node.zombies.sightings[pid].process.stat.start_ticks)
+
+
+async def test_the_daemon_acts_once_a_gpu_in_ten_minutes(node: Node, plant: Any) -> None:
+    first, second = adopted(plant), adopted(plant)
+    await reaper.begin(node, orphaned(node, first), 0)
+    node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    see(node, second)
+    sighting = next(one for one in node.zombies.all() if one.process.pid == second)
+    conditions = await watch.preconditions(node, sighting, by_itself=True)
+    assert {finding.name for finding in conditions if not finding.holds} == {"mode", "rate of the GPU"}
+    asked = await watch.preconditions(node, sighting, by_itself=False)
+    assert all(finding.holds for finding in asked)

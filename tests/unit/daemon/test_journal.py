@@ -1,0 +1,91 @@
+"""The log's three formats, and that a flood of the same line is no flood."""
+
+import json
+import logging
+import os
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rwkv_daemon.journal import AT_MOST, WINDOW_S, JournalFormatter, JsonFormatter, Repeats, TextFormatter, is_journal
+
+
+def record(text: str, level: int = logging.INFO, **fields: object) -> logging.LogRecord:
+    made = logging.makeLogRecord({"msg": text, "levelno": level, "levelname": logging.getLevelName(level)} | fields)
+    made.created = 1_790_000_000.25
+    return made
+
+
+def failing() -> logging.LogRecord:
+    try:
+        raise ValueError("broken\nin two lines")
+    except ValueError:
+        return record("it failed", logging.ERROR, exc_info=sys.exc_info(), job="j7")
+
+
+def test_for_people_a_line_has_time_level_and_what_it_is_about() -> None:
+    line = TextFormatter().format(record("done", job="j7", engine="", attempt=2))
+    assert line == "2026-09-21 14:13:20 INFO done job=j7 attempt=2"
+
+
+@pytest.mark.parametrize(
+    ("level", "number"),
+    [(logging.DEBUG, 7), (logging.INFO, 6), (logging.WARNING, 4), (logging.ERROR, 3), (logging.CRITICAL, 2)],
+)
+def test_the_journal_reads_the_priority(level: int, number: int) -> None:
+    assert JournalFormatter().format(record("x", level)) == f"<{number}>x"
+
+
+def test_each_line_of_a_traceback_has_the_priority() -> None:
+    lines = JournalFormatter().format(failing()).split("\n")
+    assert len(lines) > 4
+    assert all(line.startswith("<3>") for line in lines)
+    assert lines[0] == "<3>it failed job=j7"
+
+
+@given(st.text(max_size=80))
+def test_json_is_one_line_whatever_is_said(text: str) -> None:
+    line = JsonFormatter().format(record(text, job="j1"))
+    assert "\n" not in line
+    found = json.loads(line)
+    assert (found["message"], found["level"], found["job"]) == (text, "info", "j1")
+    assert found["at"] == "2026-09-21T14:13:20.250Z"
+
+
+def test_json_has_the_traceback_in_a_field() -> None:
+    assert "ValueError: broken" in json.loads(JsonFormatter().format(failing()))["exception"]
+
+
+def test_the_same_is_said_a_few_times_and_then_counted() -> None:
+    now = 0.0
+    repeats = Repeats(lambda: now)
+    passed = [repeats.filter(record("no room")) for _ in range(40)]
+    assert passed == [True] * AT_MOST + [False] * (40 - AT_MOST)
+    assert repeats.filter(record("something else"))
+    now = WINDOW_S + 1
+    again = record("no room")
+    assert repeats.filter(again)
+    assert again.getMessage() == f"no room ({40 - AT_MOST} more like this were left out)"
+
+
+def test_the_same_words_at_another_level_are_something_else() -> None:
+    repeats = Repeats(lambda: 0.0)
+    assert all(repeats.filter(record("x")) for _ in range(AT_MOST))
+    assert repeats.filter(record("x", logging.ERROR))
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    repeats = Repeats(lambda: 0.0)
+    for number in range(5000):
+        repeats.filter(record(f"line {number}"))
+    assert len(repeats.seen) == 1000
+
+
+def test_the_journal_is_known_by_the_stream_it_names() -> None:
+    found = os.fstat(2)
+    assert is_journal(f"{found.st_dev}:{found.st_ino}", 2)
+    assert not is_journal("8:1", 2)
+    assert not is_journal("", 2)
+    assert not is_journal("8:1", 9999)
