@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from rwkvctl import __version__
-from rwkvctl.config import MARKERS, Settings
+from rwkvctl.config import MARKERS
 from rwkvctl.manual import ABOUT, CONFIGURATION, EXAMPLE, FILES, OTHER_TABLES, SERVICE, SIGNALS, TABLES
 from rwkvctl.notify_config import EVENTS
 from rwkvctl.parsing import COMMON, EXIT_CODES, metavar, usage
 from rwkvctl.protocol.errors import Exit
+from rwkvctl.settings import Settings
 from rwkvctl.verbs import Option, Verb, load_all
 
 MANUALS: Final = {1: "User Commands", 5: "File Formats", 8: "System Administration"}
@@ -202,8 +203,8 @@ ESCAPES: Final = str.maketrans(
 
 
 def text(words: str) -> str:
-    """Words that groff takes as they are, even where they begin a line with a full stop."""
-    safe = words.translate(ESCAPES)
+    """Words that groff takes as they are, in any encoding, even where they begin a line with a full stop."""
+    safe = "".join(mark if mark.isascii() else rf"\[u{ord(mark):04X}]" for mark in words.translate(ESCAPES))
     return rf"\&{safe}" if safe.startswith(".") else safe
 
 

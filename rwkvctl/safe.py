@@ -97,9 +97,7 @@ def cell_width(text: str) -> int:
         return len(text)
     from unicodedata import category, east_asian_width
 
-    return sum(
-        0 if category(char) in COMBINING else 2 if east_asian_width(char) in {"W", "F"} else 1 for char in text
-    )
+    return sum(0 if category(char) in COMBINING else 2 if east_asian_width(char) in {"W", "F"} else 1 for char in text)
 
 
 def fit(text: str, width: int, cut: Literal["end", "middle"] = "end") -> str:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-BACKLOG: Final = 128
+BACKLOG: Final = 1024
+"""Clients that may wait to be let in: beyond that, `connect` itself waits, or fails with EAGAIN."""
 PAUSE_S: Final = 0.2
 SAID_AGAIN: Final = 300
 """That nobody can be let in is logged at first and then once a minute: so many pauses."""

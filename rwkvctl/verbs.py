@@ -5,8 +5,8 @@ behind it: `import_.py`; `job_log.py` holds `job-log`). In it, `@verb` registers
 function: `data_prepare` is the verb `data prepare`. Parameters before `*` are arguments, those after it are flags
 (`list[str]` takes several values, `bool` is a switch, no default means required), and a dataclass stands for the flags
 that its fields describe. The docstring is the help: its first line the summary, a line `name: text` the help of one
-parameter, a line starting with `$` an example; a help that ends in `(-f)` names a
-short spelling. The returned value is the exit code.
+parameter, a line starting with `$` an example; a help that ends in `(-f)` gives the
+flag other spellings. The returned value is the exit code.
 
 The argument parser, the shell completion, `docs/verbs.md` and the console's palette all read this registry.
 """
@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 COMMANDS: Final = "rwkvctl.commands"
 HELP_LINE: Final = re.compile(r"(\w+): (.+)")
-SHORT: Final = re.compile(r"\((-\w)\)$")
+OTHERS: Final = re.compile(r"\(((?:--?\w[\w-]*(?:, )?)+)\)$")
 
 
 class Option(NamedTuple):
@@ -139,8 +139,9 @@ def field_options(group: type[Any]) -> list[Option]:
 def parameter_option(parameter: inspect.Parameter, helps: dict[str, str]) -> Option:
     """The argument or flag that one parameter stands for."""
     bare = parameter.default is inspect.Parameter.empty
-    letters = tuple(SHORT.findall(helps.get(parameter.name, "")))
-    flags = (flag(parameter.name), *letters) if parameter.kind is inspect.Parameter.KEYWORD_ONLY else ()
+    said = OTHERS.search(helps.get(parameter.name, ""))
+    others = tuple(said[1].split(", ")) if said else ()
+    flags = (flag(parameter.name), *others) if parameter.kind is inspect.Parameter.KEYWORD_ONLY else ()
     kind, many = reading(parameter.annotation)
     default = None if bare else parameter.default
     name = parameter.name

@@ -33,7 +33,8 @@ def headline(status: Record) -> str:
     counts = status["counts"]
     states = ", ".join(f"{counts[state]} {state}" for state in counts if counts[state]) or "no jobs"
     disk = size(status.get("disk_free_bytes"))
-    return f"{status['node'] or 'daemon'} · up {duration(status['uptime_s'])} · {states} · {disk} free"
+    parts = [status["node"] or "daemon", f"up {duration(status['uptime_s'])}", states, f"{disk} free", whole(status)]
+    return " · ".join(part for part in parts if part)
 
 
 def leases(items: Iterable[Record]) -> Table:
@@ -178,8 +179,9 @@ def plan(rows: Iterable[Record]) -> Table:
     """What a dispatch would do, in its order, one reason a row."""
     columns = [
         Column("#", right=True), Column("ACTION"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"),
-        Column("KIND"), Column("SAMPLES", right=True), Column("REASON"), Column("NUMERICS", wide=True),
-        Column("JOB", wide=True), Column("DETAIL", cut="end"),
+        Column("KIND"), Column("SAMPLES", right=True), Column("EST", right=True),
+        Column("START", right=True, wide=True), Column("WHERE", wide=True), Column("REASON"),
+        Column("NUMERICS", wide=True), Column("JOB", wide=True), Column("DETAIL", cut="end"),
     ]  # fmt: skip
     cells = [
         [
@@ -189,14 +191,39 @@ def plan(rows: Iterable[Record]) -> Table:
             row["benchmark"],
             row["kind"],
             count(row.get("samples")),
+            duration(row.get("est_s")),
+            start(row),
+            place_of(row),
             row["reason"],
             row.get("numerics", ""),
             row.get("job", ""),
-            row.get("detail", ""),
+            joined([row.get("detail", ""), f"estimated {row['basis']}" if row.get("basis") else ""]),
         ]
         for place, row in enumerate(rows, 1)
     ]
     return Table(columns, cells, "nothing matches: no model, or no benchmark, passes the filters")
+
+
+def start(row: Record) -> str:
+    """When a row of the plan is expected to start: `now`, `in 12m`, or a dash where that cannot be said."""
+    starts_s = row.get("starts_s")
+    if starts_s is None:
+        return "–"
+    return "now" if starts_s < 1 else f"in {duration(starts_s)}"
+
+
+def place_of(row: Record) -> str:
+    """Where it is expected to run, and whether its model is there already."""
+    lease = row.get("lease", "")
+    return f"{lease} ({'loads' if row.get('loads') else 'warm'})" if lease else "–"
+
+
+def whole(reply: Record) -> str:
+    """When everything that waits will be done, as one clause; empty if nothing does."""
+    unknown, eta_s = reply.get("not_estimated", 0), reply.get("eta_s")
+    if unknown:
+        return f"no end can be said: {count(unknown)} like nothing measured before"
+    return f"all done in {duration(eta_s)}" if eta_s else ""
 
 
 def reasons(rows: Iterable[Record], meanings: Mapping[Any, str]) -> Table:

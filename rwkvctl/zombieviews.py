@@ -13,12 +13,13 @@ OUTCOMES: Final[dict[str, Role]] = {"freed": "ok", "not-freed": "bad", "still-th
 PARTS: Final = {"class": "WHO IT IS", "evidence": "EVIDENCE", "node": "THIS NODE"}
 
 
-def zombies(items: Iterable[Record]) -> Table:
-    """Every process that holds a GPU, one line for each GPU it holds."""
+def zombies(items: Iterable[Record], *, verdicts: bool) -> Table:
+    """Every process that holds a GPU, one line for each GPU it holds. People read the verdicts below the table, whole;
+    a pipe gets them in a column."""
     columns = [
         Column("GPU"), Column("PID", right=True), Column("START", right=True), Column("CLASS"), Column("USER"),
         Column("AGE", right=True), Column("STILL", right=True, wide=True), Column("MEMORY", right=True),
-        Column("COMMAND", cut="end"), Column("VERDICT", cut="end"),
+        Column("COMMAND", cut="end"), *([Column("VERDICT", cut="end")] if verdicts else []),
     ]  # fmt: skip
     rows: list[list[str | Cell]] = [
         [
@@ -27,11 +28,11 @@ def zombies(items: Iterable[Record]) -> Table:
             str(item.get("start_ticks") or "–"),
             Cell(item["cls"], ROLES.get(item["cls"], "")),
             item.get("user") or "–",
-            duration(item["age_s"]) if "age_s" in item else "–",
+            duration(item["age_s"]) if item.get("age_s") else "–",
             "–" if item.get("still_s") is None else duration(item["still_s"]),
             size(item.get("memory_bytes")),
             item.get("command") or "–",
-            item.get("verdict", ""),
+            *([item.get("verdict", "")] if verdicts else []),
         ]
         for item in items
     ]
@@ -85,3 +86,8 @@ def headline(reply: Record) -> str:
     text = policies.get(reply["policy"], f"reap = {reply['policy']}")
     why = reply.get("observing", "")
     return f"{text}\n" + (f"nothing is ended now: {why}\n" if why else "")
+
+
+def sentences(items: Iterable[Record]) -> list[str]:
+    """The verdict on everything but our own live engines, each with its GPU."""
+    return [f"GPU {item['index']}: {item.get('verdict', '')}." for item in items if item["cls"] != "ours"]

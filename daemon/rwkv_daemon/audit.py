@@ -105,6 +105,8 @@ def cut(text: str, longest: int) -> str:
 
 def outcome_of(reply: m.AnyReply) -> str:
     """What a reply says of a request for which nothing was written."""
+    if isinstance(reply, m.ReapReply):
+        return reply.outcome
     return "unchanged" if isinstance(reply, m.ChangedReply) and not any(i.changed for i in reply.items) else "done"
 
 

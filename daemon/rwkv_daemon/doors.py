@@ -46,7 +46,9 @@ class UnixDoor:
     async def client(self, request: Request) -> Client:
         peer = request.peer
         assert peer is not None
-        name = roles.KNOWN.get(peer.uid) or await asyncio.to_thread(roles.user_name, peer.uid)
+        name = roles.KNOWN.get(peer.uid)
+        if name is None:
+            name = await asyncio.to_thread(roles.user_name, peer.uid)
         return Client(Actor(peer.uid, peer.gid, peer.pid, name), self.node.grants.role(peer), peer.uid)
 
 

@@ -13,7 +13,7 @@ from rwkv_daemon.clock import now
 from rwkv_daemon.endings import how, last_line
 from rwkv_daemon.engine_client import NoAnswerError
 from rwkv_daemon.gpus import keeping
-from rwkv_daemon.leases import device_name, is_gpu
+from rwkv_daemon.leases import device_name, is_gpu, label
 from rwkv_daemon.node import BackOff, Change, EngineHandle, Node, log
 from rwkv_daemon.pausing import put_aside
 from rwkv_daemon.placement import EngineKind
@@ -95,7 +95,7 @@ async def look_for_ready(node: Node, handle: EngineHandle) -> None:
         await save_fit(change.db, fit)
         await update_engine(change.db, row.id, state="ready", health=msgspec.json.encode(found).decode())
         await forget_load_failures(change.db, row.weights_sha256)
-        await tell(node, change, row, "ready", f"is ready on {row.lease}")
+        await tell(node, change, row, "ready", f"is ready on {label(node.leases, row.lease)}")
     await kept.keep_engine(node, row.id)
     refreshed = await get_engine(node.store, row.id)
     assert refreshed is not None

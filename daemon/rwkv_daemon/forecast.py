@@ -8,6 +8,7 @@ measured takes its lease for ever: what can still be said of other jobs is said,
 import heapq
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Dealer:
         self.until.pop(lease, None)
 
 
-def forecast(loads: Iterable[Load], servers: Iterable[Server], load_s: Mapping[Hashable, float]) -> Forecast:
+def forecast(loads: Iterable[Load], servers: Iterable[Server], load_s: Mapping[Any, float]) -> Forecast:
     """Deal out jobs, in the order in which placement would, each to the lease where it starts soonest. `load_s`: how
     long an engine of each kind takes to load."""
     dealer, expected, unknown = Dealer.of(servers), dict[int, Expected](), 0

@@ -12,6 +12,7 @@ from rwkv_daemon import (
     audit,
     catalogue,
     comparing,
+    forecasting,
     job_log,
     metrics,
     operating,
@@ -22,6 +23,7 @@ from rwkv_daemon import (
     views,
 )
 from rwkv_daemon.clock import now
+from rwkv_daemon.forecast import Forecast
 from rwkv_daemon.gpus import answers as gpu_answers
 from rwkv_daemon.importing.run import import_results
 from rwkv_daemon.node import Node
@@ -158,8 +160,7 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
         notes.append(f"the last reload was refused: {node.reload_problem}")
     if node.trouble:
         notes.append(f"the store cannot be written: {node.trouble}")
-    if node.disk_low:
-        notes.append(f"little room under {node.config.home}: nothing new is started")
+    notes += node.pauses.sentences()
     return m.StatusReply(
         version=__version__,
         uptime_s=round(time.monotonic() - node.started_monotonic, 1),
@@ -172,6 +173,8 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
         disk_free_bytes=node.disk_free_bytes(),
         last_event=last_event,
         notes=tuple(notes),
+        eta_s=node.forecast.ends_s,
+        not_estimated=node.forecast.unknown,
     )
 
 
@@ -183,7 +186,8 @@ def bounded(limit: int) -> int:
 async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
     """`queue`: the plan, and nothing else."""
     started = time.monotonic()
-    return plan_reply(node, await planned(node, request.selection), started)
+    made = await planned(node, request.selection)
+    return plan_reply(node, *await forecasting.with_estimates(node, made, request.selection.priority), started)
 
 
 async def planned(node: Node, selection: m.Selection) -> Plan:
@@ -193,7 +197,7 @@ async def planned(node: Node, selection: m.Selection) -> Plan:
         raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
 
 
-def plan_reply(node: Node, made: Plan, started: float) -> m.PlanReply:
+def plan_reply(node: Node, made: Plan, ahead: Forecast, started: float) -> m.PlanReply:
     totals: dict[str, int] = {}
     for pair in made.pairs:
         totals[pair.row.reason] = totals.get(pair.row.reason, 0) + 1
@@ -205,6 +209,8 @@ def plan_reply(node: Node, made: Plan, started: float) -> m.PlanReply:
         models=made.models,
         benchmarks=made.benchmarks,
         notes=tuple(filter(None, [node.benchmarks.changed_since(node.config)])),
+        eta_s=ahead.ends_s,
+        not_estimated=ahead.unknown,
     )
 
 
@@ -223,7 +229,8 @@ async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
                 "plan-changed", f"The plan is {made.hash} by now, not {request.plan_hash}.",
                 "Look at `rwkvctl queue` again.", Exit.REFUSED,
             )  # fmt: skip
-        plan_part = plan_reply(node, made, started)
+        estimated = await forecasting.with_estimates(node, made, request.selection.priority)
+        plan_part = plan_reply(node, *estimated, started)
         replies: list[m.DispatchReply] = []
 
         async def remember(db: Transaction, session: str, numbers: list[str]) -> None:

@@ -4,6 +4,7 @@ import json
 
 import msgspec
 
+from rwkv_daemon.forecast import Expected
 from rwkv_daemon.store import JobRow
 from rwkv_data import metrics
 from rwkvctl.protocol.messages import JobView, MetricView, ScoreView
@@ -13,9 +14,10 @@ NO_SHARE = ("perplexity", "param_search")
 
 
 def job_view(
-    job: JobRow, *, rate: float | None = None, score: ScoreView | None = None, detail: str = ""
-) -> JobView:
-    """A job with its ETA at `rate` samples a second, and its running score."""
+    job: JobRow, *, rate: float | None = None, score: ScoreView | None = None, detail: str = "",
+    expected: Expected | None = None,
+) -> JobView:  # fmt: skip
+    """A job with its ETA, at `rate` samples a second or as it is `expected`, and its running score."""
     return JobView(
         id=job.name,
         model=job.model,
@@ -43,7 +45,9 @@ def job_view(
         started=job.started,
         finished=job.finished,
         samples_per_s=rate,
-        eta_s=(job.total - job.done) / rate if rate else None,
+        eta_s=(job.total - job.done) / rate if rate else expected.ends_s if expected else None,
+        starts_s=expected.starts_s if expected and job.state == "queued" else None,
+        expected_on=expected.lease if expected and job.state == "queued" else "",
         running_score=running_score(job),
         score=score,
     )

@@ -38,14 +38,8 @@ async def reserve(node: Node, command: StartEngine, model: str, weights_path: st
         await take_lease(change.db, command.lease, command.slots, number)
         await update_engine(change.db, number, socket=str(node.config.socket.parent / f"e{number}.sock"))
         row = await engine_in(change.db, number)
-        await tell(node, change, row, "starting", f"starts on {where(node, command.lease)}")
+        await tell(node, change, row, "starting", f"starts on {leases.label(node.leases, command.lease)}")
     node.leasing.launching[number] = Launching(row, command.slots, time.monotonic())
-
-
-def where(node: Node, lease: str) -> str:
-    """A lease as people call it: `GPU 3`, or its id."""
-    index = next((view.index for view in node.leases or () if view.id == lease), "")
-    return f"GPU {index}" if index else lease
 
 
 async def launch_reserved(node: Node) -> None:
@@ -55,7 +49,7 @@ async def launch_reserved(node: Node) -> None:
         if against is None:
             continue
         if against:
-            what = f"{where(node, launching.row.lease)} was taken before it could start there ({against})"
+            what = f"{leases.label(node.leases, launching.row.lease)} was taken before it could start there ({against})"
             await engine_gone(node, launching.row, what, failed=False)
         else:
             await launch(node, launching)
@@ -82,7 +76,7 @@ async def launch(node: Node, launching: Launching) -> None:
     except LockHeldError:
         who = holder(leases.lock_holder((*wanted.locks, *([wanted.share] if wanted.share else []))))
         node.leasing.lock_out(row.lease, who)
-        await engine_gone(node, row, f"{where(node, row.lease)} is leased by {who}", failed=False)
+        await engine_gone(node, row, f"{leases.label(node.leases, row.lease)} is leased by {who}", failed=False)
         return
     except (NotStartedError, OSError) as error:
         push_back(node, EngineKind(row.weights_sha256, row.numerics))

@@ -64,6 +64,12 @@ def device_name(lease: LeaseView) -> str:
     return lease.name or lease.id
 
 
+def label(leases: Iterable[LeaseView] | None, lease: str) -> str:
+    """A lease as people call it: `GPU 3`, or its id."""
+    index = next((view.index for view in leases or () if view.id == lease), "")
+    return f"GPU {index}" if index else lease
+
+
 def lock_folder(configured: str) -> Path:
     """Where lock files lie: every user of the machine must come to the same answer. So it is the first folder that all
     may write to and only root owns, whoever asks and whether or not this process may write there now."""

@@ -1,4 +1,4 @@
-"""Reading a log by byte offset: pieces of whole characters, the holes where a shim gave the middle back, the last lines.
+"""Reading a log by byte offset: pieces of whole characters, the hole where a shim gave the middle back, the last lines.
 
 Offsets never change for as long as the file lives, so whoever knows how far it has read can go on from there.
 """

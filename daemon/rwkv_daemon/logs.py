@@ -134,7 +134,7 @@ class Log:
 
     def concerns(self, event: Event) -> bool:
         """Whether an event is told with this log: of the job, or of an engine that it uses."""
-        if event.job == self.source or event.engine == self.source:
+        if self.source in {event.job, event.engine}:
             return True
         handle = self.node.runners.get(self.number) if self.is_job and event.engine else None
         return handle is not None and int(event.engine[1:]) in {handle.engine, *handle.endpoints}
@@ -151,11 +151,8 @@ class Log:
                     yield chunk
             return
         with self.node.tails.follow(self.path, self.lives, self.concerns) as tail:
-            async for piece in self.live(tail, offset):
-                if isinstance(piece, Event):
-                    yield told(piece)
-                    continue
-                for chunk in self.chunks(piece, times, request):
+            async for news in self.live(tail, offset):
+                for chunk in [told(news)] if isinstance(news, Event) else self.chunks(news, times, request):
                     yield chunk
 
     def begin(self, request: LogsRequest, times: Times) -> int:
@@ -173,7 +170,7 @@ class Log:
                 if event.seq > self.seen:
                     self.seen = event.seq
                     yield event
-            piece = tail.after(offset) or await asyncio.to_thread(tail.read, offset)
+            piece = await tail.next(offset)
             if piece.data:
                 offset = piece.end
                 yield piece

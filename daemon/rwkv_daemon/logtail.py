@@ -1,6 +1,6 @@
 """The growing ends of logs, each read once for all who follow it.
 
-A follower takes pieces at its own pace: from memory while it keeps up, from the file where it fell behind. Nothing waits
+A follower takes pieces at its own pace: from memory while it keeps up, from the file where it fell behind. Nobody waits
 for it, and nothing is kept for it. The file stays open while anybody follows, so that one that is deleted or renamed
 under its worker is followed to its end all the same. Who has nothing to read sleeps until there is.
 """
@@ -39,13 +39,14 @@ class Tail:
     kept: deque[Piece] = field(default_factory=deque)
     said: deque[Event] = field(default_factory=lambda: deque(maxlen=200))
     over: bool = False
+    announced: tuple[int, bool] = (0, False)
     turned: asyncio.Event = field(default_factory=asyncio.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self) -> bool:
         """Read what was added since the last look; whether anything is new. Called in a thread."""
         with self.lock:
-            alive, before = self.lives(), (self.size, self.over)
+            alive = self.lives()
             if self.descriptor >= 0 or self.open():
                 if os.fstat(self.descriptor).st_size < self.size:  # somebody cut it
                     self.kept.clear()
@@ -54,7 +55,8 @@ class Tail:
             else:
                 more = False
             self.over = not alive and not more
-            return before != (self.size, self.over)
+            before, self.announced = self.announced, (self.size, self.over)
+            return before != self.announced
 
     def take_in(self) -> bool:
         """Keep what was added in memory; whether there is still more."""
@@ -71,10 +73,11 @@ class Tail:
     def open(self) -> bool:
         """Open the file, once it is there; what it has by then is read by each follower for itself."""
         try:
-            self.descriptor = os.open(self.path, os.O_RDONLY)
+            descriptor = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
             return False
-        self.size = os.fstat(self.descriptor).st_size
+        self.size = os.fstat(descriptor).st_size  # before the descriptor: `next` looks at both without the lock
+        self.descriptor = descriptor
         return True
 
     def after(self, offset: int) -> Piece | None:
@@ -84,6 +87,14 @@ class Tail:
                 skip = max(0, offset - piece.start)
                 return Piece(piece.start + skip, piece.data[skip:], max(0, piece.start - offset))
         return None
+
+    async def next(self, offset: int) -> Piece:
+        """The piece at an offset; an empty one where there is none yet."""
+        if (piece := self.after(offset)) is not None:
+            return piece
+        if offset == self.size and self.descriptor >= 0:
+            return Piece(offset, b"")
+        return await asyncio.to_thread(self.read, offset)
 
     def read(self, offset: int) -> Piece:
         """The piece at an offset, from the file; from its beginning if somebody cut it. Called in a thread."""
@@ -122,8 +133,8 @@ class Tails:
     async def keep_up(self, bus: Bus) -> None:
         """Look at every followed log four times a second, until cancelled; nothing is done while there is none."""
         while True:
-            self.wanted.clear()
             await self.wanted.wait()
+            self.wanted.clear()
             with bus.follow() as queue:
                 while self.followed:
                     await self.look(queue)

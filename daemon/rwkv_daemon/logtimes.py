@@ -47,7 +47,7 @@ class Times:
         return self.size[later - 1] if later else 0
 
     def split(self, piece: Piece, now: float) -> Iterator[tuple[Piece, str]]:
-        """A piece in parts that were written at the same second, each with its time; the newest part was written now."""
+        """A piece in parts that were written at the same second, each with its time; the newest was written now."""
         start = piece.start
         index = bisect_left(self.size, start + 1)
         while start < piece.end:

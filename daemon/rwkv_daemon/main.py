@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rwkv_daemon import (
     activation,
+    forecasting,
     hashing,
     housekeeping,
     journal,
@@ -155,6 +156,7 @@ async def until_signalled(node: Node) -> None:
             tasks.create_task(upkeep.keep_up(node), name="upkeep"),
             tasks.create_task(node.tails.keep_up(node.bus), name="logs"),
             tasks.create_task(supervisor.supervise(node), name="supervise"),
+            tasks.create_task(forecasting.keep_current(node), name="forecast"),
             tasks.create_task(zombies.watch(node), name="zombies"),
             tasks.create_task(hashing.hash_forever(node), name="hash"),
             tasks.create_task(judging.judge_forever(node), name="judge"),

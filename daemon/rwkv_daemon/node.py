@@ -21,6 +21,7 @@ from rwkv_daemon.cgroups import Scopes
 from rwkv_daemon.clock import now
 from rwkv_daemon.estimate import Meter, Rates
 from rwkv_daemon.events import Bus
+from rwkv_daemon.forecast import Forecast
 from rwkv_daemon.gpus.facts import Gpu
 from rwkv_daemon.gpus.sight import Sight
 from rwkv_daemon.jobview import as_data
@@ -138,6 +139,7 @@ class Node:
     retry_at: dict[int, float] = field(default_factory=dict)
     queue: Queue = field(default_factory=Queue)
     rates: Rates = field(default_factory=Rates)
+    forecast: Forecast = field(default_factory=Forecast)
     leasing: Leasing = field(default_factory=Leasing)
     leases: list[LeaseView] | None = None
     gpus: dict[str, Gpu] = field(default_factory=dict)

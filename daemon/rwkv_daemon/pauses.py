@@ -76,6 +76,11 @@ class Pauses:
         if trial is not None and trial != job.id:
             yield f"waits while j{trial} is tried alone: engines died under it"
 
+    def sentences(self) -> list[str]:
+        """Everything that is paused, for the Overview."""
+        trials = [f"j{job} is tried alone: engines died under it and others" for job in self.trials.values()]
+        return [*filter(None, [self.disk]), *(pause.sentence for pause in self.standing.values()), *trials]
+
     @property
     def draining(self) -> Pause | None:
         """The drain in force."""

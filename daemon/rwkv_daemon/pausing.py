@@ -105,5 +105,6 @@ async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
     moved = await change.move(job, "resume", **fresh)
     if moved.generation_key:
         return moved
+    node.looked_at_held.surroundings, node.look_at_held = (), True
     reason: Reason = "data-missing" if moved.weights_sha256 else "weights-hashing"
     return await change.move(moved, "hold", reason=reason, detail="waits for what it needs to be identified")

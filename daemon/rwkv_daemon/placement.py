@@ -11,15 +11,14 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from rwkv_daemon.fitting import FreeLease, best_lease, fits_anywhere, taken
 from rwkv_daemon.spreading import Outlook, pays
 from rwkvctl.protocol.states import EngineState, Reason
 
 
-@dataclass(frozen=True, slots=True)
-class EngineKind:
+class EngineKind(NamedTuple):
     """What an engine can serve: one set of weights (by sha256, never by path) in one numerics profile."""
 
     weights: str
@@ -42,7 +41,8 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True)
 class EngineFact:
-    """An engine: `jobs` run on it now, `idle_s` since the last one ended; `wants_work` is what its `room` says.
+    """An engine: `jobs` count for it now, `helps` those that count for another of its kind; `idle_s` since it last did
+    either; `wants_work` is what its `room` says.
     `closed` says why it takes no new jobs: its GPU is drained or reserved. `leaving`: the last round closed it."""
 
     id: int
@@ -54,6 +54,7 @@ class EngineFact:
     wants_work: bool = True
     closed: str = ""
     leaving: bool = False
+    helps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +235,12 @@ class Round:
     def make_way(self, kind: EngineKind, level: int) -> None:
         """Of engines on leases that are large enough: wait for one that is going; else unload one that nobody needs;
         else close one of a kind that has others and is not more urgent."""
-        fitting = [e for e in self.engines.values() if self.fits(kind, e.lease)]
+        every = self.engines.values()
         if self.promised:
             self.promised -= 1
-        elif idle := [e for e in fitting if self.is_idle(e) and (e.closed or e.serves not in self.wanted)]:
+        elif idle := [e for e in every if self.is_idle(e) and self.is_unwanted(e) and self.fits(kind, e.lease)]:
             self.let_go(max(idle, key=lambda e: (bool(e.closed), e.idle_s, -e.id)), NEEDED)
-        elif spare := [e for e in fitting if e.state == "ready" and self.is_spare(e, level)]:
+        elif spare := [e for e in every if self.is_spare(e, level) and self.fits(kind, e.lease)]:
             self.close(min(spare, key=easiest), MAKES_WAY)
 
     def fits(self, kind: EngineKind, lease: str) -> bool:
@@ -247,12 +248,17 @@ class Round:
         return not size or not need or need <= size
 
     def is_idle(self, engine: EngineFact) -> bool:
-        return engine.state == "ready" and not engine.jobs
+        return engine.state == "ready" and not engine.jobs and not engine.helps
 
     def is_spare(self, engine: EngineFact, level: int) -> bool:
         """Whether its kind keeps another engine without it. A closed one is on its way already."""
-        others = self.own.get(engine.serves, set()) - {engine.id}
-        return not engine.closed and bool(others) and self.outlook(engine.serves).priority <= level
+        if engine.state != "ready" or engine.closed or len(self.own[engine.serves]) < 2:
+            return False
+        return self.outlook(engine.serves).priority <= level
+
+    def is_unwanted(self, engine: EngineFact) -> bool:
+        """Whether no job that is to be served first waits for it."""
+        return bool(engine.closed) or engine.serves not in self.wanted
 
     def let_go(self, engine: EngineFact, why: str) -> None:
         self.engines[engine.id] = replace(engine, state="unloading")
@@ -341,7 +347,7 @@ class Round:
         if not kinds or self.promised:
             return
         kind = max(kinds, key=lambda kind: self.ahead(kind, counts[kind]))
-        idle = [e for e in self.engines.values() if self.is_idle(e) and e.serves not in self.wanted | {kind}]
+        idle = [e for e in self.engines.values() if self.is_idle(e) and self.is_unwanted(e) and e.serves != kind]
         if fitting := [e for e in idle if self.fits(kind, e.lease)]:
             self.let_go(max(fitting, key=lambda e: (e.idle_s, -e.id)), SPREADS)
             self.promised += 1

@@ -64,8 +64,9 @@ class KindFact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key,
-    `generated` (whole, and graded somehow) by generation key. `for_model`
-    puts a model's own settings into a kind; `judge` names the models that judge, empty where none is configured."""
+    `generated` (whole, and graded somehow) by generation key. `for_model` puts a model's own settings into a kind;
+    `fits` says why a model is too large for every lease; `judge` names the models that judge, empty where none is
+    configured."""
 
     models: tuple[ModelFact, ...]
     kinds: tuple[KindFact, ...]
@@ -76,6 +77,7 @@ class Facts:
         default=lambda _model, _benchmark, _kind, _key: None
     )
     disk_low: bool = False
+    fits: Callable[[ModelFact], str] = field(default=lambda _model: "")
     for_model: Callable[[ModelFact, KindFact], KindFact] = field(default=lambda _model, kind: kind)
     judge: str = ""
 
@@ -383,6 +385,8 @@ def decide(
         return "hold" if asked_for else "skip", "judge-not-configured", "", ""
     if not model.sha256:
         return "hold", "weights-hashing", "", ""
+    if misfit := facts.fits(model):
+        return "hold", "no-fit", misfit, ""
     if facts.disk_low:
         return "hold", "disk-low", "", ""
     return "run", "run", "", ""

@@ -1,18 +1,20 @@
 """Plans with the facts of this node, dispatch, and the release of held jobs. The planner itself is pure (`plan`)."""
 
+import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from rwkv_daemon import catalogue
+from rwkv_daemon import catalogue, situation
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
 from rwkv_daemon.pausing import resume_in
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.plan import Facts, Pair, Plan, limit_for, make_plan
+from rwkv_daemon.plan import Facts, Pair, Plan, SelectionError, limit_for, make_plan
 from rwkv_daemon.store import JobRow, NewJob, Transaction
 from rwkv_daemon.store.jobs import (
     OPEN,
@@ -29,12 +31,16 @@ from rwkvctl import __version__
 from rwkvctl.protocol.messages import Selection
 from rwkvctl.protocol.states import Action, Reason
 
+KNOWN_S = 15.0
+"""So long a plan waits for the first look at the GPUs after a start."""
 Remember = Callable[[Transaction, str, list[str]], Awaitable[None]]
 """Keeps a dispatch's answer inside its transaction: (db, session, jobs)."""
 
 
 async def plan(node: Node, selection: Selection) -> Plan:
     """What a dispatch of this selection would do now. Raises SelectionError."""
+    await know_the_device(node, selection.numerics)
+    numerics = node.numerics(selection.numerics)
     scored, unfinished = await known_work(node.store)
     generated = await generated_work(node.store)
     given = selection.checkpoints
@@ -63,15 +69,29 @@ async def plan(node: Node, selection: Selection) -> Plan:
         Facts(
             models=tuple(models),
             kinds=tuple(kinds),
-            numerics=node.numerics(selection.numerics),
+            numerics=numerics,
             scored=lambda key: scored.get(key, ""),
             generated=lambda key: generated.get(key, ""),
             open_jobs=open_job,
             disk_low=node.disk_low,
+            fits=lambda model: situation.misfit(node, model.sha256, numerics),
             for_model=catalogue.ModelSettings(node.benchmarks, selection).of,
             judge=node.benchmarks.judge,
         ),
     )
+
+
+async def know_the_device(node: Node, wanted: str) -> None:
+    """Wait until it is known whether this node computes on GPUs, if that decides the numerics: they are in the keys.
+    Raises SelectionError."""
+    deadline = time.monotonic() + KNOWN_S
+    while node.leases is None and (wanted or node.config.settings.numerics) == "auto":
+        if time.monotonic() > deadline:
+            raise SelectionError(
+                "The GPUs of this node have not been seen yet, so what --numerics auto means is not known; name a "
+                "profile, or ask again when `rwkvctl gpus` shows them."
+            )
+        await asyncio.sleep(0.05)
 
 
 def same_before_keys(

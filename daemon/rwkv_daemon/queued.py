@@ -43,6 +43,7 @@ class Queue:
         for job in moved:
             if job.state == "queued":
                 self.jobs[job.id] = slim(job)
+                self.stale = self.stale or job.weights_sha256 not in self.sizes
                 self.told[job.id] = (str(job.reason), job.detail)
             else:
                 self.forget(job.id)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from rwkv_daemon import catalogue
+from rwkv_daemon import catalogue, situation
 from rwkv_daemon.node import Node
 from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
 from rwkv_daemon.store import JobRow
@@ -17,7 +17,8 @@ from rwkv_daemon.store.jobs import OPEN, as_json, held_now, jobs_in, known_hashe
 from rwkvctl.protocol.messages import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
-LOOKED_AT = {"weights-hashing", "data-missing", "weights-missing", "does-not-load", "disk-low", "judge-not-configured"}
+LOOKED_AT = {"weights-hashing", "data-missing", "weights-missing", "does-not-load", "disk-low", "judge-not-configured",
+             "no-fit"}  # fmt: skip
 """Reasons that may be gone by themselves."""
 ALWAYS_AFTER_S = 600.0
 """However much seems unchanged, held jobs are looked at so often."""
@@ -63,7 +64,7 @@ async def what_is_there(node: Node) -> tuple[object, ...]:
     """Everything that a held job may wait for, cheaply: equal means that nothing has changed."""
     rows, files = await asyncio.to_thread(stamps, node)
     return (
-        rows, files, node.disk_low, node.benchmarks.judge, node.benchmarks.as_read,
+        rows, files, node.disk_low, node.benchmarks.judge, node.benchmarks.as_read, situation.sizes(node),
         *await held_now(node.store), *await known_hashes(node.store),
     )  # fmt: skip
 
@@ -136,6 +137,7 @@ def replan(node: Node, look: Look, job: JobRow) -> Pair | str:
         kinds=(kind,),
         numerics=job.numerics,
         disk_low=look.disk_low,
+        fits=lambda one: situation.misfit(node, one.sha256, job.numerics),
         judge=node.benchmarks.judge,
     )
     return plan_pair(selection, facts, model, kind)

@@ -16,10 +16,11 @@ from rwkv_daemon.node import Node, log
 from rwkv_daemon.roles import Grants
 from rwkv_data.errors import DataError
 from rwkvctl import config, notify_config
-from rwkvctl.config import Config, Settings
+from rwkvctl.config import Config
 from rwkvctl.notify_config import NotifyTarget
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
 from rwkvctl.protocol.service import ReloadReply
+from rwkvctl.settings import Settings
 
 PLACES = ("home", "socket", "folder")
 """Derived paths that a running daemon keeps."""

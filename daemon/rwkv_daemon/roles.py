@@ -190,11 +190,10 @@ KNOWN: Final[dict[int, str]] = {}
 
 def user_name(uid: int) -> str:
     """A user's name, or the number. May ask the network (LDAP): not for the event loop."""
-    if uid not in KNOWN:
-        KNOWN[uid] = str(uid)
-        with contextlib.suppress(KeyError, OverflowError):
-            KNOWN[uid] = pwd.getpwuid(uid).pw_name
-    return KNOWN[uid]
+    name = str(uid)
+    with contextlib.suppress(KeyError, OverflowError):
+        name = pwd.getpwuid(uid).pw_name
+    return KNOWN.setdefault(uid, name)
 
 
 def the_daemon() -> Actor:

@@ -89,9 +89,9 @@ async def look(node: Node) -> Scene:
         engines=tuple(engine_facts(node, running, clock)),
         free=tuple(free_leases(node, held)),
         runners_per_engine=settings.runners_per_engine,
-        idle_unload_s=settings.idle_unload_s,
+        idle_unload_s=0.0 if node.pauses.draining else settings.idle_unload_s,
         share_gpus=settings.share_gpus,
-        leases={lease.id: lease.memory_total_bytes or 0 for lease in usable(node)},
+        leases=sizes(node),
         outlook=outlooks(node, waiting, running, work),
         groups=groups_left(node, running.values()),
         not_now=not_now(node, clock),
@@ -102,6 +102,18 @@ async def look(node: Node) -> Scene:
 def usable(node: Node) -> list[LeaseView]:
     """The leases on which engines are placed in principle."""
     return leases.placeable(node.leases or (), cpu_engines=node.config.settings.cpu_engines)
+
+
+def sizes(node: Node) -> dict[str, int]:
+    """Bytes of each of them, 0 where they are not known."""
+    return {lease.id: lease.memory_total_bytes or 0 for lease in usable(node)}
+
+
+def misfit(node: Node, weights: str, numerics: str) -> str:
+    """Why a model is too large for every lease of the node, with figures; empty if it is not, as far as is known."""
+    learned = node.leasing.fit(weights, numerics, main_device(node)).bytes
+    need = fitting.least_bytes(node.queue.sizes.get(weights, 0), numerics, learned)
+    return fitting.fits_anywhere(need, sizes(node))
 
 
 def main_device(node: Node) -> str:
@@ -125,7 +137,7 @@ def stranded(node: Node, running: dict[int, JobRow], work: Clock) -> list[Waitin
     found = []
     for number, handle in node.runners.items():
         job = running.get(number)
-        if handle.regrades or handle.engine in live or job is None or job.state == "stopping" or not feeds(job):
+        if handle.regrades or handle.intent or handle.engine in live or job is None or not feeds(job):
             continue
         work_s = work.work_s(job, handle)
         found.append(WaitingJob(number, kind_of(job), priority=job.priority, work_s=work_s, goes_on=True))
@@ -162,15 +174,16 @@ def engine_facts(node: Node, running: dict[int, JobRow], clock: float) -> Iterab
     load = Counter(
         handle.engine for number, handle in node.runners.items() if not handle.regrades and feeds(running.get(number))
     )
+    helping = {e for n, handle in node.runners.items() if feeds(running.get(n)) for e in handle.endpoints}
     conditions = {lease.id: lease for lease in node.leases or ()}
     for number, handle in node.engines.items():
-        jobs = max(load[number], int(is_busy(handle, clock)))
-        if jobs:
+        jobs, helps = load[number], number in helping or is_busy(handle, clock)
+        if jobs or helps:
             handle.idle_since = clock
         leaving, handle.closed = bool(handle.closed), closed_by(conditions.get(handle.row.lease))
         room = handle.stats is None or handle.stats.room > 0
         idle_s, row = clock - handle.idle_since, handle.row
-        yield EngineFact(number, handle.serves, row.lease, row.state, jobs, idle_s, room, handle.closed, leaving)
+        yield EngineFact(number, handle.serves, row.lease, row.state, jobs, idle_s, room, handle.closed, leaving, helps)
     for number, launching in node.leasing.launching.items():
         row = launching.row
         yield EngineFact(number, EngineKind(row.weights_sha256, row.numerics), row.lease, "starting", 0)

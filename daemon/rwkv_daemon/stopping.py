@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from rwkv_daemon import cgroups, processes
 from rwkv_daemon.processes import Worker
-from rwkvctl.config import Settings
+from rwkvctl.settings import Settings
 
 KILL_S: Final = 1.0
 """Between the kill of the group and that of everything else: what obeys is gone by then."""

@@ -47,8 +47,9 @@ async def settle_strays(node: Node) -> None:
     for job in await jobs_in(node.store, ACTIVE):
         if job.id in node.runners or job.state == "judging":
             continue
-        if job.state == "grading" and job.engine is None:
-            await start_runner(node, job, None)
+        if job.state == "grading" and job.engine is None and not job.wanted:
+            if not node.pauses.ends(job):
+                await start_runner(node, job, None)
         else:
             await endings.settle(node, job)
     for row in await live_engines(node.store):
@@ -185,4 +186,4 @@ async def engine_keeps_failing(node: Node, serves: EngineKind, job: JobRow) -> N
         await put_aside(node, job, "hold", "does-not-load", detail)
     elif job.state == "queued":
         async with node.change() as change:
-            await change.move(job, "fail", detail=detail)
+            await change.move(job, "fail", detail=detail, failure="infrastructure")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from rwkv_daemon.roles import Role, role_of
 from rwkvctl import config
-from rwkvctl.config import Settings
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.secret import Secret, is_word, read_private
+from rwkvctl.settings import Settings
 from rwkvctl.sockets import bind_tcp
 
 SHORTEST_TOKEN = 20

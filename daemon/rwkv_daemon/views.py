@@ -32,7 +32,11 @@ async def job_views(node: Node, jobs: Sequence[JobRow], *, with_score: bool = Fa
     scores = {number: score_decoder.decode(view) for number, view in stored.items()}
     return tuple(
         jobview.job_view(
-            job, rate=rate_of(node, job), score=scores.get(job.id), detail=pressing.still_running(node, job)
+            job,
+            rate=rate_of(node, job),
+            score=scores.get(job.id),
+            detail=pressing.still_running(node, job),
+            expected=node.forecast.jobs.get(job.id),
         )
         for job in jobs
     )

@@ -16,7 +16,7 @@ def audit(
     Attempts that were refused are listed too, and what the daemon did by itself (user `daemon`). Entries are only ever
     added. Reading them needs an operator; --json also shows what exactly was asked.
 
-    since: only entries since then: 30m, 2h, 7d, or a date like 2026-01-31T14:00 (UTC)
+    since: only entries since then: an age like 10m, 36h or 7d, or a time like 2026-11-01T12:00Z
     user: only what this user did, by name or number
     verb: only this verb, as the list shows it
     limit: so many entries at most
@@ -25,7 +25,13 @@ def audit(
     $ rwkvctl audit --since 12h
     $ rwkvctl audit --verb stop --user alice
     """
-    query = {"since": moment(since), "user": user, "verb": verb, "limit": limit, "before": before or None}
+    query = {
+        "since": moment(since) if since else "",
+        "user": user,
+        "verb": verb,
+        "limit": limit,
+        "before": before or None,
+    }
     answer = context.client.get("/v1/audit", **query)
     context.show(answer, auditviews.entries(answer.value["items"]))
     if answer.value.get("next"):

@@ -14,7 +14,9 @@ def queue(context: Context, filters: Filters) -> int:
     """What `dispatch` with the same flags would do, and why; changes nothing.
 
     Every (model, benchmark, kind) has one row with one reason, in the order of dispatch. The plan's hash, given to
-    `dispatch --plan`, makes sure that this plan and no other is carried out.
+    `dispatch --plan`, makes sure that this plan and no other is carried out. EST is how long one engine would work on a
+    row, START and WHERE when and where it is expected to begin, behind what is queued by now: by what the same work
+    took before, or the same benchmark with other models. A dash says that nothing like it was ever measured.
 
     $ rwkvctl queue --models builtin
     $ rwkvctl queue --model-regex 'g1.*2.9b' --only-datasets gsm8k ifeval --limit 100
@@ -24,7 +26,7 @@ def queue(context: Context, filters: Filters) -> int:
     counted = joined(f"{number} {reason}" for reason, number in reply["counts"].items() if number) or "nothing"
     headline = (
         f"{reply['models']} models × {reply['benchmarks']} benchmarks: {counted} · plan {reply['hash'][:12]} "
-        f"in {reply['computed_ms']:.0f} ms\n"
+        f"in {reply['computed_ms']:.0f} ms" + (f" · {whole}" if (whole := views.whole(reply)) else "") + "\n"
     )
     tables = [views.plan(reply["rows"])]
     if not context.as_tabs:

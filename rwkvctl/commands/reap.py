@@ -38,7 +38,9 @@ def reap(context: Context, pid: int, *, start: int = 0, yes: bool = False) -> in
         raise UsageError(f"rwkvctl reap: --yes needs --start; see `rwkvctl zombies {pid}`.")
     answer = context.change("/v1/reap", {"pid": pid, "start_ticks": start, "yes": yes}, LONGEST_S)
     reply = answer.value
-    tables = [zombieviews.zombies(reply["items"]), zombieviews.plan(reply["plan"])] if reply.get("plan") else []
+    tables = []
+    if reply.get("plan"):
+        tables = [zombieviews.zombies(reply["items"], verdicts=context.as_tabs), zombieviews.plan(reply["plan"])]
     context.show(answer, *tables)
     if not context.as_json:
         context.say(reply["text"])

@@ -25,12 +25,14 @@ def zombies(context: Context, pid: int = 0) -> int:
     """
     answer = context.client.get("/v1/zombies", **({"pid": pid} if pid else {}))
     reply = answer.value
-    tables = [zombieviews.zombies(reply["items"])]
+    items = reply["items"]
+    tables = [zombieviews.zombies(items, verdicts=context.as_tabs)]
     if pid:
-        tables += [zombieviews.rules(reply["items"][0].get("rules", ()))]
+        tables.append(zombieviews.rules(items[0].get("rules", ())))
     elif reply.get("reaped") and not context.as_tabs:
-        tables += [zombieviews.reaped(reply["reaped"])]
+        tables.append(zombieviews.reaped(reply["reaped"]))
     context.show(answer, *tables, headline=zombieviews.headline(reply))
-    if pid and not context.as_json:
-        context.say(reply["items"][0].get("verdict", ""))
+    if not context.as_json and not context.as_tabs:
+        for sentence in zombieviews.sentences(items):
+            context.terminal.line(f"\n{sentence}")
     return 0

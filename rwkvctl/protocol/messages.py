@@ -252,7 +252,8 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A fact of the node. Stored ones have a growing `seq`; progress and telemetry have none (0) and are not stored.
 
     kinds: `daemon`, `session`, `job.queued`, `job.state`, `job.progress`, `job.score`, `engine.state`, `engine.stats`,
-    `lease`, `heartbeat`. `data` holds the JobView, EngineView or LeaseView as it is after the change.
+    `lease`, `gpu.state`, `gpu.use`, `gpu.xid`, `zombie`, `heartbeat`. `data` holds the JobView, EngineView or LeaseView
+    as it is after the change.
     """
 
     kind: str

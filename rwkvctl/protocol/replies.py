@@ -49,7 +49,11 @@ class ErrorReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.error/1"):
 
 
 class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
-    """The Overview: what holds what, what runs, what waits and why."""
+    """The Overview: what holds what, what runs, what waits and why.
+
+    `eta_s`: when everything that is queued will be done, null while that cannot be said: of `not_estimated` jobs
+    nothing like them was ever measured.
+    """
 
     version: str
     uptime_s: float
@@ -62,10 +66,16 @@ class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
     disk_free_bytes: int = 0
     last_event: int = 0
     notes: tuple[str, ...] = ()
+    eta_s: float | None = None
+    not_estimated: int = 0
 
 
 class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
-    """A plan in dispatch order. `hash` covers (generation key, action, reason) of every row."""
+    """A plan in dispatch order. `hash` covers (generation key, action, reason) of every row, and no estimate.
+
+    `eta_s`: when these rows and all that is queued before them will be done; null while that cannot be said: of
+    `not_estimated` jobs nothing like them was ever measured.
+    """
 
     hash: str
     rows: tuple[PlanRow, ...]
@@ -74,6 +84,8 @@ class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
     models: int
     benchmarks: int
     notes: tuple[str, ...] = ()
+    eta_s: float | None = None
+    not_estimated: int = 0
 
 
 class DispatchReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.dispatch/1"):

@@ -99,7 +99,11 @@ class ScoreView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One job. `done`/`total` count samples (row x repeat); `stages_done` counts stored completions."""
+    """One job. `done`/`total` count samples (row x repeat); `stages_done` counts stored completions.
+
+    `eta_s`: seconds from now until it ends, of a waiting one too (`starts_s`, `expected_on`: when and on which lease it
+    is expected to start); null where nothing like it was ever measured.
+    """
 
     id: str
     model: str
@@ -127,13 +131,20 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     started: str = ""
     finished: str = ""
     eta_s: float | None = None
+    starts_s: float | None = None
+    expected_on: str = ""
     samples_per_s: float | None = None
     running_score: MetricView | None = None
     score: ScoreView | None = None
 
 
 class PlanRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What would happen to one (model, benchmark, kind), with one reason."""
+    """What would happen to one (model, benchmark, kind), with one reason.
+
+    `est_s`: how long one engine works on it; `basis` says what that rests on (the same work, a model of the same size,
+    one of another size). `starts_s` and `ends_s`: seconds from now, behind what is queued already, on `lease`; `loads`:
+    an engine must load first. All of them are null where nothing like it was ever measured.
+    """
 
     model: str
     benchmark: str
@@ -147,6 +158,12 @@ class PlanRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     numerics: str = ""
     generation_key: str = ""
     job: str = ""
+    est_s: float | None = None
+    basis: str = ""
+    starts_s: float | None = None
+    ends_s: float | None = None
+    lease: str = ""
+    loads: bool = False
 
 
 class ChangedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,162 +1,309 @@
-"""The console's app: finds the screens, runs the feed, draws at most five times a second, and carries out actions."""
+"""The console's app: finds the screens, runs the feed, draws, goes from place to place, and holds the terminal back."""
 
 import importlib
 import pkgutil
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.theme import Theme
+from textual.screen import Screen
 
-from rwkvctl.client import request_id
-from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import ChangedReply, StopRequest
 from rwkvctl.remote import Remote
-from rwkvctl.safe import safe_line
-from rwkvctl.tui import screens
+from rwkvctl.safe import safe_line, safe_text
+from rwkvctl.tui import clipboard, screens
 from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.dialogs import Notice, Question
-from rwkvctl.tui.dispatching import DispatchForm
+from rwkvctl.tui.commander import Commander
+from rwkvctl.tui.differ import Glass
 from rwkvctl.tui.feed import feed
-from rwkvctl.tui.link import STOP_S, Link
-from rwkvctl.tui.palette import Verbs
+from rwkvctl.tui.frame import Frame
+from rwkvctl.tui.governor import LOOK_S, Governor
+from rwkvctl.tui.help import Key, keys_at_hand
+from rwkvctl.tui.history import History, Place
+from rwkvctl.tui.link import Link
+from rwkvctl.tui.palette import Choices
 from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.widgets import Pieces
-from rwkvctl.verbs import Verb
+from rwkvctl.tui.strips import DEFAULT
+from rwkvctl.tui.table import VTable
+from rwkvctl.tui.theme import LOOKS, Look, pick
 
 FRAME_S: Final = 0.2
-THEME: Final = Theme(
-    name="rwkvctl", primary="#56b4e9", secondary="#9fb3c8", accent="#f0e442", success="#2fb98a", warning="#e69f00",
-    error="#e8743b", foreground="#d8dee4", background="#0b0f14", surface="#0b0f14", panel="#16202b", dark=True,
-)  # fmt: skip
+TICK_S: Final = 1.0
+"""Figures are drawn once a second; what happens to a job or an engine with the next frame."""
+
+QUIT_S: Final = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How the console was started: the terminal's environment, the flags that say which daemon, and what it may."""
+
+    environ: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, object] = field(default_factory=dict)
+    read_only: bool = False
+    theme: str = "auto"
+    ascii: bool = False
+
+    @property
+    def look(self) -> Look:
+        """The theme for this terminal."""
+        return pick(self.environ, self.theme, plain=self.ascii) if self.environ else DEFAULT
+
+    @property
+    def differ(self) -> bool:
+        """Whether only what differs is sent: RWKVCTL_TUI_DIFF=0 is for terminals, and Textuals, that disagree."""
+        return self.environ.get("RWKVCTL_TUI_DIFF", "1") != "0"
 
 
 def discover() -> list[type[ConsoleScreen]]:
-    """Every screen, in the order of their keys. A file without a proper SCREEN is an error that names it."""
+    """Every screen, in the order of their keys, those without one last. A file without a proper SCREEN is an error that
+    names it."""
     found: list[type[ConsoleScreen]] = []
     for info in pkgutil.iter_modules(screens.__path__):
         screen = getattr(importlib.import_module(f"{screens.__name__}.{info.name}"), "SCREEN", None)
         if not (isinstance(screen, type) and issubclass(screen, ConsoleScreen)):
             raise TypeError(f"rwkvctl/tui/screens/{info.name}.py defines no SCREEN")
         found.append(screen)
-    return sorted(found, key=lambda screen: screen.KEY)
+    return sorted(found, key=lambda screen: (not screen.KEY, (screen.KEY or "9") == "0", screen.KEY))
 
 
 class Console(App[None]):
-    """The operator's console."""
+    """The operator's console. It holds no truth: screens draw `state`, which one task feeds, and send requests."""
 
     TITLE = "rwkvctl"
-    COMMANDS = App.COMMANDS | {Verbs}
-    CSS = "ConsoleScreen { background: #0b0f14; } Footer { background: #0b0f14; }"
+    COMMANDS = {Choices}  # noqa: RUF012 - Textual's declaration
+    ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "keys", "Help", key_display="?"),
-        Binding("Q", "quit", "Quit", key_display="Q"),
-        Binding("ctrl+q", "quit", "Quit", show=False),
+        Binding("colon", "command", "Command", key_display=":"),
+        Binding("question_mark", "help", "Help", key_display="?"),
+        Binding("escape,q", "back", "Back", show=False),
+        Binding("left_square_bracket", "history(-1)", "Back", show=False, key_display="["),
+        Binding("right_square_bracket", "history(1)", "Forward", show=False, key_display="]"),
+        Binding("minus", "before", "Place before", show=False, key_display="-"),
         Binding("ctrl+p", "command_palette", "Palette", show=False, key_display="^p"),
+        Binding("ctrl+t", "next_theme", "Theme", show=False),
+        Binding("ctrl+r", "again", "Draw anew; retry the daemon now", show=False),
+        Binding("ctrl+c", "interrupt", "Cancel; twice: quit", show=False),
+        Binding("Q,ctrl+q", "quit", "Quit", show=False, key_display="Q"),
     ]
 
-    def __init__(self, socket: Path | Remote) -> None:
-        super().__init__()
-        self.link, self.state = Link(socket), ConsoleState()
+    def __init__(self, socket: Path | Remote, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.look = self.options.look
+        super().__init__(ansi_color=True if self.look.ansi else None)
+        self.register_theme(self.look.textual)
+        self.theme = self.look.name
         self.animation_level = "none"
-        self.drawn = -1
+        self.link, self.state = Link(socket), ConsoleState()
+        self.glass = Glass() if self.options.differ else None
+        self.governor = Governor()
+        self.views = discover()
+        self.places = History(Place(self.views[0].NAME))
+        self.keys_before: list[Key] = []
+        self._drawn, self._drawn_at = (-1, -1), 0.0
+        self._interrupted_at = 0.0
 
-    async def on_mount(self) -> None:
-        self.register_theme(THEME)
-        self.theme = THEME.name
-        for screen in discover():
-            self.install_screen(screen(), screen.NAME)
-            self.bind(screen.KEY, f"show('{screen.NAME}')", description=screen.TITLE)
-        await self.push_screen(discover()[0].NAME)
-        self.run_worker(feed(self.link, self.state, self.draw_if_new), group="feed")
-        self.set_interval(FRAME_S, self.draw_if_new)
+    def get_default_screen(self) -> Screen[Any]:
+        """The frame is the only screen; dialogs lie on it."""
+        self.frame = Frame(self.views)
+        self.commander = Commander(self)
+        return self.frame
 
-    async def on_unmount(self) -> None:
-        await self.link.close()
+    def on_mount(self) -> None:
+        """Show the first screen, and what is heard from then on."""
+        for view in self.views:
+            if view.KEY:
+                self.bind(view.KEY, f"go('{view.NAME}')", description=view.TITLE, show=False)
+        self.set_interval(FRAME_S, self._tick)
+        self.run_worker(feed(self.link, self.state, self.draw), group="feed")
 
-    def draw_if_new(self) -> None:
-        """Draw the screen in front, if anything changed."""
-        if self.state.revision != self.drawn and isinstance(self.screen, ConsoleScreen):
-            self.drawn = self.state.revision
-            self.screen.paint(self.state)
+    # -- drawing ---------------------------------------------------------------------------------------------------
 
-    async def action_show(self, name: str) -> None:
+    def _tick(self) -> None:
+        """Draw what is new: news at once, figures and the clock of a loss once a second."""
+        if self.governor.may_go(self._driver):
+            self.screen.refresh()
+        state, now = self.state, time.monotonic()
+        due = now >= self._drawn_at + TICK_S
+        if state.news != self._drawn[1] or (due and (state.revision != self._drawn[0] or state.problem)):
+            self.draw()
+
+    def draw(self) -> None:
+        """Draw the screen in front."""
+        if self.frame.is_attached and not self.governor.held:
+            self._drawn, self._drawn_at = (self.state.revision, self.state.news), time.monotonic()
+            self.frame.paint(self.state)
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        """Send a frame to the terminal: not while another is on its way, and only what differs from the last one."""
+        driver = self._driver
+        if not self._running or self._closed or self._batch_count or self.is_headless or driver is None:
+            super()._display(screen, renderable)
+            return
+        if renderable is None:
+            return
+        if self.governor.must_wait(driver):
+            self.set_timer(LOOK_S, self._when_free)
+            return
+        if self.glass is None or not isinstance(renderable, (ChopsUpdate, LayoutUpdate)):
+            super()._display(screen, renderable)
+            return
+        text = self.glass.difference(renderable, self.console, self.size.width)
+        if text:
+            begin, end = ("\x1b[?2026h", "\x1b[?2026l") if self._sync_available else ("", "")
+            driver.write(begin + text + end)
+            driver.flush()
+        self.post_display_hook()
+
+    def _when_free(self) -> None:
+        """Draw the newest state once the terminal has taken the last frame."""
+        if self.governor.may_go(self._driver):
+            self.screen.refresh()
+        elif self.governor.held:
+            self.set_timer(LOOK_S, self._when_free)
+
+    def on_resize(self) -> None:
+        """What the terminal shows after a change of size is its own affair."""
+        if self.glass is not None:
+            self.glass.forget()
+
+    def action_again(self) -> None:
+        """Draw everything anew, and ask the daemon at once if it is gone."""
+        if self.glass is not None:
+            self.glass.forget()
+        self.link.try_again()
+        self.screen.refresh(layout=True)
+
+    def action_next_theme(self) -> None:
+        """The next theme."""
+        names = list(LOOKS)
+        now = names.index(self.look.name.removesuffix("-ascii"))
+        self.look = LOOKS[names[(now + 1) % len(names)]]
+        self.ansi_color = True if self.look.ansi else None
+        self.register_theme(self.look.textual)
+        self.theme = self.look.name
+        self.say(f"theme {self.look.name}")
+        self.refresh_css(animate=False)
+        for widget in self.frame.walk_children():
+            widget.refresh()
+
+    # -- places ----------------------------------------------------------------------------------------------------
+
+    def go(self, name: str, about: str = "") -> None:
         """Go to a screen."""
-        if isinstance(self.screen, ConsoleScreen) and name != self.screen.NAME:
-            await self.switch_screen(name)
-            self.drawn = -1
+        self.places.visit(Place(name, about))
+        self._show_here()
 
-    def open_job(self, job_id: str) -> None:
-        """Go to a job's screen."""
-        screen = self.get_screen("job")
-        screen.job_id = job_id  # type: ignore[attr-defined]
-        self.run_worker(self.action_show("job"), exit_on_error=True)
+    def _show_here(self) -> None:
+        self.run_worker(self.frame.show(*self.places.here), group="show", exclusive=True)
 
-    def tell(self, text: str, *, bad: bool = True) -> None:
-        """A sentence that stays for some seconds."""
-        self.notify(safe_line(text), severity="error" if bad else "information", markup=False)
+    def action_go(self, name: str) -> None:
+        """Go to a screen, about what it was about before."""
+        view = next((view for view in self.frame.query(ConsoleScreen) if name == view.NAME), None)
+        self.go(name, view.about if view is not None else "")
 
-    def ask_stop(self, job_id: str) -> None:
-        """Ask whether to stop a job, and do it."""
-        job = self.state.jobs.get(job_id)
-        name = f"{job.model} × {job.benchmark} {job.kind}, {job.done}/{job.total} samples" if job else ""
-        lines: list[Pieces] = [
-            [(f"Stop {job_id}?", "title")],
-            [(name, "")],
-            [("What is done is kept; resume goes on from there.", "dim")],
-            [(f"rwkvctl stop {job_id}", "info")],
-        ]
-        self.run_worker(self._stop(job_id, lines), group="stop")
+    def action_history(self, by: int) -> None:
+        """Back or forward."""
+        if self.places.move(by) is not None:
+            self._show_here()
 
-    async def _stop(self, job_id: str, lines: list[Pieces]) -> None:
-        if self.state.problem:
-            self.tell("The daemon does not answer; nothing can be stopped now.")
+    def action_before(self) -> None:
+        """The place before this one."""
+        self.places.before()
+        self._show_here()
+
+    async def action_back(self) -> None:
+        """Out of what was narrowed, else back; never out of the console."""
+        if self.frame.view is not None:
+            self.frame.view.action_back()
+
+    def action_help(self) -> None:
+        """The keys of this screen; again, back."""
+        if self.places.here.name == "help":
+            self.action_history(-1)
             return
-        if not await self.push_screen_wait(Question(lines)):
-            return
-        request = StopRequest(jobs=(job_id,), request_id=request_id())
-        try:
-            reply = await self.link.ask(request, ChangedReply, STOP_S)
-        except RwkvctlError as error:
-            self.tell(str(error))
-            return
-        for item in reply.items:
-            self.tell(item.error or f"{item.job} {item.state}", bad=bool(item.error))
+        self.keys_before = keys_at_hand(self.screen.active_bindings.values())
+        view = self.frame.view
+        self.go("help", view.TITLE if view is not None else "")
 
-    def action_dispatch(self) -> None:
-        """Open the dispatch form."""
-        self.run_worker(self._dispatch(), group="dispatch")
-
-    async def _dispatch(self) -> None:
-        said = await self.push_screen_wait(DispatchForm())
-        if said:
-            self.tell(said, bad=False)
-
-    def action_keys(self) -> None:
-        """Show the keys of the screen in front, from its bindings."""
-        self.push_screen(Notice(key_lines(self.screen.active_bindings)))
-
-    async def run_verb(self, verb: Verb) -> None:
-        """Do what a verb says, as far as the console can; else show how it is called in a shell."""
-        if verb.words == "dispatch":
-            self.action_dispatch()
-        elif verb.words == "status":
-            await self.action_show("overview")
-        elif verb.words == "help":
-            self.action_keys()
+    async def action_interrupt(self) -> None:
+        """Cancel what runs; twice in a row: quit. The node does not mind."""
+        if self.commander.stop():
+            self.say("stopped")
+        elif time.monotonic() < self._interrupted_at + QUIT_S:
+            self.exit()
         else:
-            examples: list[Pieces] = [[(f"  {line}", "info")] for line in verb.examples]
-            self.push_screen(Notice([[(f"rwkvctl {verb.words}", "title")], [(verb.summary, "")], *examples]))
+            self._interrupted_at = time.monotonic()
+            self.say("^c again leaves the console; everything on the node goes on", for_s=QUIT_S)
 
+    # -- what screens ask for --------------------------------------------------------------------------------------
 
-def key_lines(active: dict[str, Any]) -> list[Pieces]:
-    """Each key and what it does, once for each action."""
-    lines: list[Pieces] = [[("Keys of this screen", "title")]]
-    seen: set[str] = set()
-    for key, bound in active.items():
-        binding = bound.binding
-        if binding.description and binding.action not in seen:
-            seen.add(binding.action)
-            lines.append([(f" {binding.key_display or key:<12}", "bold"), (binding.description, "")])
-    return lines
+    def say(self, text: str, role: str = "", for_s: float = 8.0) -> None:
+        """A sentence above the keys."""
+        self.frame.say(safe_line(text), role, for_s)
+
+    def may_write(self) -> bool:
+        """Whether something may be changed now; says why not."""
+        if self.options.read_only:
+            self.say("This console is read-only; start it without --read-only to change something.", "warn")
+        elif self.state.problem:
+            self.say("The daemon does not answer; nothing can be changed now. Work that runs goes on.", "warn")
+        return not self.options.read_only and not self.state.problem
+
+    def action_command(self, begun: str = "") -> None:
+        """Ask for a command line."""
+        self.frame.ask(":", begun, done=self.commander.line, complete=self.commander.complete)
+
+    def copy(self, text: str) -> None:
+        """Copy to the operator's clipboard, as it is seen: control characters as marks."""
+        if not text:
+            return
+        shown = safe_text(text)
+        driver = self._driver
+        way = clipboard.copy(shown, driver.write if driver is not None else lambda _: None, self.options.environ)
+        self.say(f"copied by {way}: {shown}" if way else "That is too long to be copied; x exports it to a file.")
+
+    def choose_order(self, table: VTable[Any]) -> None:
+        """Ask by which column a table is sorted; the column before breaks ties."""
+        from rwkvctl.tui.dialogs import Menu
+
+        columns = table.listing.columns
+        now = table.listing.sorts[0][0] + 1 if table.listing.sorts else 0
+
+        def chosen(place: int | None) -> None:
+            if place == 0:
+                table.listing.unsort()
+                table.repaint()
+            elif place is not None:
+                table.sort(place - 1)
+
+        self.push_screen(Menu("Sort by", ["as it comes", *(column.field for column in columns)], now), chosen)
+
+    def ask_export(self, table: VTable[Any]) -> None:
+        """Ask for a file's name, then write what the table shows."""
+        stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        name = f"rwkvctl-{self.places.here.name}-{table.id}-{stamp}.csv"
+        self.frame.ask("x", name, done=lambda text: self._export(table, text))
+
+    def _export(self, table: VTable[Any], name: str) -> None:
+        from rwkvctl.tui.export import written
+
+        titles, rows = table.shown()
+        path = Path(name).expanduser()
+        written(path, titles, rows)
+        self.say(f"{len(rows):,} rows written to {path.absolute()}", for_s=15.0)
+
+    @property
+    def commands(self) -> Sequence[str]:
+        """What was done last, as command lines."""
+        return self.commander.lines
+
+    def did(self, *words: str) -> None:
+        """Note an action as the command that does the same."""
+        self.commander.lines.append(shlex.join(("rwkvctl", *words)))

@@ -28,7 +28,7 @@ NARROW: Final = 100
 class ConsoleScreen(Widget):
     """A screen of the console. Subclasses say what they are, compose `body`, and draw the state in `draw`.
 
-    It has the class `-dense` on a small terminal. Actions that write go through `console.may_write`.
+    It has the class `-dense` on a small terminal. Actions that write go through `console_app.may_write`.
     """
 
     NAME: ClassVar[str]
@@ -38,7 +38,7 @@ class ConsoleScreen(Widget):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "app.focus_next", "Next panel", show=False),
         Binding("shift+tab", "app.focus_previous", "Panel before", show=False),
-        Binding("slash", "filter", "Filter", show=False, key_display="/"),
+        Binding("slash", "filter", "Filter", key_display="/"),
         Binding("ampersand", "search", "Search without hiding", show=False, key_display="&"),
         Binding("at", "time", "Go to a time", show=False, key_display="@"),
         Binding("o", "order", "Sort…", show=False),
@@ -50,11 +50,15 @@ class ConsoleScreen(Widget):
         Binding("z", "zoom", "Zoom panel", show=False),
     ]
 
+    FIRST_PANEL: ClassVar[str] = ""
+    """The id of the panel that has the keys at first; empty: the first one."""
+
+    last_panel: Panel | None = None
     about = ""
     """What is shown: a job's id, a model; empty where the screen is about everything."""
 
     @property
-    def console(self) -> "Console":
+    def console_app(self) -> "Console":
         """The app, by its own type."""
         return self.app  # type: ignore[return-value]
 
@@ -99,23 +103,23 @@ class ConsoleScreen(Widget):
         """Ask what is to be shown; the list follows every letter."""
         panel = self.panel
         if panel is not None:
-            self.console.frame.ask("/", panel.filter_text, changed=panel.filter, done=panel.filter)
+            self.console_app.frame.ask("/", panel.filter_text, changed=panel.filter, done=panel.filter)
 
     def action_search(self) -> None:
         """Ask what to go to in a log; `n` and `N` go on."""
         panel = self.panel
         if isinstance(panel, LogView):
-            self.console.frame.ask("&", panel.search.text if panel.search else "", done=self._search)
+            self.console_app.frame.ask("&", panel.search.text if panel.search else "", done=self._search)
 
     def _search(self, text: str) -> None:
         panel = self.panel
         if isinstance(panel, LogView) and not panel.find(text):
-            self.console.say(f"nothing has {text} from here on; N looks the other way", "warn")
+            self.console_app.say(f"nothing has {text} from here on; N looks the other way", "warn")
 
     def action_time(self) -> None:
         """Ask for a time and go there in the log."""
         if isinstance(self.panel, LogView):
-            self.console.frame.ask("@", "", done=self._go_to_time)
+            self.console_app.frame.ask("@", "", done=self._go_to_time)
 
     def _go_to_time(self, text: str) -> None:
         panel = self.panel
@@ -125,7 +129,7 @@ class ConsoleScreen(Widget):
     def action_order(self) -> None:
         """Choose the column to sort by."""
         if isinstance(self.panel, VTable):
-            self.console.choose_order(self.panel)
+            self.console_app.choose_order(self.panel)
 
     def action_column(self, by: int) -> None:
         """Move to another column."""
@@ -138,16 +142,16 @@ class ConsoleScreen(Widget):
         """Copy the cell under the cursor, or the line on top."""
         panel = self.panel
         if panel is not None:
-            self.console.copy(panel.copied())
+            self.console_app.copy(panel.copied())
 
     def action_copy_command(self) -> None:
         """Copy what to type in a shell for the same."""
-        self.console.copy(self.command())
+        self.console_app.copy(self.command())
 
     def action_export(self) -> None:
         """Ask for a file's name and write there what the list shows."""
         if isinstance(self.panel, VTable):
-            self.console.ask_export(self.panel)
+            self.console_app.ask_export(self.panel)
 
     def action_zoom(self) -> None:
         """Give the whole body to the panel that has the keys, or back."""
@@ -170,4 +174,4 @@ class ConsoleScreen(Widget):
         elif isinstance(panel, VTable) and panel.listing.marks:
             panel.action_unmark()
         else:
-            self.console.action_history(-1)
+            self.console_app.action_history(-1)

@@ -70,8 +70,12 @@ class Canvas:
 
 
 def plot(
-    points: Sequence[Point], size: tuple[int, int], scale: tuple[float, float], *, say: Callable[[float], str] = "{:.0f}".format,
-) -> list[Pieces]:  # fmt: skip
+    points: Sequence[Point],
+    size: tuple[int, int],
+    scale: tuple[float, float],
+    *,
+    say: Callable[[float], str] = "{:.0f}".format,
+) -> list[Pieces]:
     """Values in order, joined by a line, each with the whisker of its interval; `scale` is bottom and top."""
     width, height = size
     bottom, top = scale

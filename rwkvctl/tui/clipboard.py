@@ -30,7 +30,9 @@ def by_tmux(text: str) -> bool:
     """Load tmux's buffer and let it tell the terminal outside."""
     command = ["tmux", "load-buffer", "-w", "-"]
     try:
-        found = subprocess.run(command, input=text.encode(errors="replace"), capture_output=True, timeout=TMUX_S, check=False)
+        found = subprocess.run(
+            command, input=text.encode(errors="replace"), capture_output=True, timeout=TMUX_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return found.returncode == 0

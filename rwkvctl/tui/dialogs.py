@@ -1,69 +1,96 @@
-"""Dialogs: a question that needs `y`, the keys of a screen, and what a verb does."""
+"""Dialogs: a question that needs `y` or a typed name, and a menu."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
+from textual.widgets import Input
 
-from rwkvctl.tui.widgets import Lines, Pieces
+from rwkvctl.tui.columns import Column
+from rwkvctl.tui.lines import Lines
+from rwkvctl.tui.strips import Pieces, wrapped
+from rwkvctl.tui.table import VTable
 
 CSS = """
-Question, Notice { align: center middle; }
-Question > Vertical, Notice > Vertical {
-    width: 76; max-width: 100%; height: auto; max-height: 100%;
-    border: round #56b4e9; padding: 0 1; background: #0b0f14;
+Question, Menu { align: center middle; background: $background 60%; }
+Question > Vertical, Menu > Vertical {
+    width: 84; max-width: 100%; height: auto; max-height: 100%;
+    border: round $primary; padding: 0 1; background: $background;
 }
+Question Input { height: 1; border: none; padding: 0 1; background: $panel; }
+Menu VTable { max-height: 20; }
 """
 
 
 class Question(ModalScreen[bool]):
-    """Asks before something strong; only `y` says yes."""
+    """Asks before something strong, saying what will be, what is freed, and what is lost. Only `y` says yes; where many
+    things are at stake a word must be typed. Escape, enter and `n` change nothing."""
 
     DEFAULT_CSS = CSS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes"),
-        Binding("escape,n,q,enter", "answer(False)", "Cancel"),
+        Binding("escape,n,q,enter,ctrl+c", "answer(False)", "Cancel"),
     ]
 
-    def __init__(self, lines: list[Pieces]) -> None:
+    def __init__(self, lines: Sequence[Pieces], word: str = "") -> None:
         super().__init__()
-        self.lines = [*lines, [("", "")], [(" y ", "bold"), (" yes    ", "dim"), (" esc ", "bold"), (" cancel", "dim")]]
+        self.word = word
+        asked: Pieces = [(f"type {word}, then enter", "bold")] if word else [(" y ", "badge"), (" yes", "")]
+        self.lines = [*lines, [("", "")], [*asked, ("      esc ", "accent"), ("cancels", "dim")]]
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Lines(id="lines")
+            yield Lines(id="lines", grows=True)
+            if self.word:
+                field = Input(id="word")
+                field.cursor_blink = False
+                yield field
 
     def on_mount(self) -> None:
-        shown = self.query_one("#lines", Lines)
-        shown.styles.height = len(self.lines)
-        shown.show(self.lines)
+        """Sentences may need more than one line."""
+        width = min(80, self.app.size.width - 4)
+        self.query_one("#lines", Lines).show([row for line in self.lines for row in wrapped(line, width)])
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """The typed word decides."""
+        event.stop()
+        self.dismiss(event.value.strip() == self.word)
 
     def action_answer(self, yes: bool) -> None:
         """Close with the answer."""
-        self.dismiss(yes)
+        self.dismiss(yes and not self.word)
 
 
-class Notice(ModalScreen[None]):
-    """Lines to read; any of the usual keys closes."""
+class Menu(ModalScreen[int | None]):
+    """Lines to choose one from."""
 
     DEFAULT_CSS = CSS
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter,question_mark", "close", "Close")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+c", "leave", "Cancel")]
 
-    def __init__(self, lines: list[Pieces]) -> None:
+    def __init__(self, title: str, choices: Sequence[str], now: int = 0) -> None:
         super().__init__()
-        self.lines = lines
+        self.title_text, self.choices, self.now = title, list(choices), now
 
     def compose(self) -> ComposeResult:
+        columns: list[Column[int]] = [Column("", lambda place: self.choices[place], 30, grow=1)]
         with Vertical():
-            yield Lines(id="lines")
+            yield VTable(columns, str, id="choices")
 
     def on_mount(self) -> None:
-        shown = self.query_one("#lines", Lines)
-        shown.styles.height = len(self.lines)
-        shown.show(self.lines)
+        """The cursor stands on what is in force."""
+        table: VTable[int] = self.query_one("#choices", VTable)
+        table.show(self.title_text, range(len(self.choices)))
+        table.cursor = self.now
+        table.focus()
 
-    def action_close(self) -> None:
-        """Close."""
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """Chosen."""
+        message.stop()
+        self.dismiss(int(message.key))
+
+    def action_leave(self) -> None:
+        """Nothing is chosen."""
         self.dismiss(None)

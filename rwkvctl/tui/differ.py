@@ -65,8 +65,8 @@ class Glass:
             self.width = width
         system = console._color_system or ColorSystem.TRUECOLOR
         pen = Pen(width)
-        for x, y, strip in placed(update):
-            row = self.rows.get(y)
+        for start, y, strip in placed(update):
+            x, row = start, self.rows.get(y)
             if row is None:
                 row = self.rows[y] = Row(width)
             for text, style, control in strip:

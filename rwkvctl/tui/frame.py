@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult
-from textual.containers import Container
+from textual.containers import Container, Horizontal
 from textual.events import Resize
 from textual.screen import Screen
 
@@ -24,18 +24,19 @@ if TYPE_CHECKING:
 TYPED_KEPT: Final = 100
 
 
-class Frame(Screen[None]):
+class Frame(Screen[None], inherit_bindings=False):
     """Shows one view at a time. Views that have been shown stay mounted, hidden."""
 
     DEFAULT_CSS = """
     Frame { background: $background; layout: vertical; }
     Frame > #body { height: 1fr; }
-    Frame > #said { dock: bottom; height: auto; background: $panel; }
+    Frame > #said { dock: bottom; margin-bottom: 1; }
+    Frame > #ask { dock: bottom; height: 1; }
+    Frame #sign { width: 3; }
     Frame.-dense > #tabs, Frame.-dense > #path { display: none; }
     Frame .-hidden { display: none; }
     Frame .-whole { height: 1fr; max-height: 100%; }
     """
-    BINDINGS = []  # noqa: RUF012 - Textual's screens bind tab, which belongs to the views here
     AUTO_FOCUS = None
 
     def __init__(self, views: list[type[ConsoleScreen]]) -> None:
@@ -46,7 +47,7 @@ class Frame(Screen[None]):
         self._until = 0.0
 
     @property
-    def console(self) -> "Console":
+    def console_app(self) -> "Console":
         """The app, by its own type."""
         return self.app  # type: ignore[return-value]
 
@@ -54,15 +55,17 @@ class Frame(Screen[None]):
         yield Lines(id="health")
         yield Lines(id="tabs")
         yield Lines(id="path")
-        yield Container(id="body")
+        with Container(id="body"):
+            yield self._made(next(iter(self.kinds)))
         yield Lines(id="said", grows=True)
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
-        """Keys are shown as they change."""
+        """Show the first view; keys are shown as they change."""
+        self.set_class(self.dense, "-dense")
         self.query_one("#said").display = False
         self.bindings_updated_signal.subscribe(self, lambda _: self.show_keys())
-        self._set_density()
+        self._bring(self.query_one(ConsoleScreen), "")
 
     @property
     def dense(self) -> bool:
@@ -73,7 +76,7 @@ class Frame(Screen[None]):
     def on_resize(self, event: Resize) -> None:
         """Other panels may fit now."""
         self._set_density()
-        self.paint(self.console.state)
+        self.paint(self.console_app.state)
 
     def _set_density(self) -> None:
         self.set_class(self.dense, "-dense")
@@ -87,22 +90,30 @@ class Frame(Screen[None]):
         found = next((view for view in self.query(ConsoleScreen) if name == view.NAME), None)
         with self.app.batch_update():
             if before is not None:
+                before.last_panel = before.panel
                 before.leave()
                 before.display = False
             if found is None:
-                found = self.kinds[name](id=f"view-{name}", classes="-dense" if self.dense else None)
+                found = self._made(name)
                 await body.mount(found)
-            self.view = found
-            found.display = True
-            found.arrive(about)
-            self._focus(found)
-            self.paint(self.console.state)
+            self._bring(found, about)
+
+    def _made(self, name: str) -> ConsoleScreen:
+        return self.kinds[name](id=f"view-{name}", classes="-dense" if self.dense else None)
+
+    def _bring(self, view: ConsoleScreen, about: str) -> None:
+        """Put a view that is mounted in front."""
+        self.view = view
+        view.display = True
+        view.arrive(about)
+        self._focus(view)
+        self.paint(self.console_app.state)
 
     def _focus(self, view: ConsoleScreen) -> None:
         """Give the keys to the panel that had them when the view was left, or to its first one."""
         panels = view.panels()
-        remembered = getattr(view, "last_panel", None)
-        panel = remembered if remembered in panels else next(iter(panels), None)
+        first = next((panel for panel in panels if panel.id == view.FIRST_PANEL), next(iter(panels), None))
+        panel = view.last_panel if view.last_panel in panels else first
         self.set_focus(panel, scroll_visible=False)
 
     def paint(self, state: ConsoleState) -> None:
@@ -116,7 +127,7 @@ class Frame(Screen[None]):
         self.query_one("#health", Lines).show([said])
         self.query_one("#tabs", Lines).show([self._tabs(view)])
         line = self.query_one("#path", Lines)
-        line.display = bool(path)
+        line.set_class(not path, "-hidden")
         line.show([[(" " + " › ".join(path), "title")]], stale=bool(state.problem))
         view.draw(state)
         if self._until and now > self._until:
@@ -155,14 +166,21 @@ class Frame(Screen[None]):
     def ask(self, sign: str, value: str = "", *, changed: Said | None = None, done: Said | None = None,
             complete: Said | None = None) -> None:  # fmt: skip
         """Ask for a line of text; one prompt at a time."""
-        for old in self.query(Prompt):
-            old.remove()
+        self.query("#ask").remove()
         prompt = Prompt(self, sign, value, changed=changed, done=done, complete=complete)
         if self.view is not None:
-            self.view.last_panel = self.view.panel  # type: ignore[attr-defined]
+            self.view.last_panel = self.view.panel
         self.query_one("#keys").display = False
-        self.mount(prompt)
+        mark = Lines(id="sign")
+        mark.show([[(f" {sign}", "accent")]])
+        self.mount(Horizontal(mark, prompt, id="ask"))
         self.set_focus(prompt, scroll_visible=False)
+
+    def fill(self, text: str) -> None:
+        """Put a completed line into the prompt."""
+        for prompt in self.query(Prompt):
+            prompt.value = text + prompt.value[prompt.cursor_position :]
+            prompt.cursor_position = len(text)
 
     def answered(self, prompt: Prompt) -> None:
         """Enter was pressed: close, then do it; what is not understood keeps the prompt open."""
@@ -188,8 +206,8 @@ class Frame(Screen[None]):
     def close_prompt(self, prompt: Prompt | None = None) -> None:
         """Give the keys back to the view."""
         for old in self.query(Prompt):
-            if prompt is None or old is prompt:
-                old.remove()
+            if prompt in {None, old} and old.parent is not None:
+                old.parent.remove()  # type: ignore[attr-defined]
         self.query_one("#keys").display = True
         if self.view is not None:
             self._focus(self.view)

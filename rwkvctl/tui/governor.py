@@ -34,6 +34,6 @@ class Governor:
 
 
 def waiting(driver: "Driver | None") -> int:
-    """Writes that the terminal has not taken yet. Textual's writer is private, and absent in tests without a terminal."""
+    """Writes that the terminal has not taken yet. Textual's writer is private, and absent where no terminal is."""
     writer = getattr(driver, "_writer_thread", None)
     return int(writer._queue.qsize()) if writer is not None else 0

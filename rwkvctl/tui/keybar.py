@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from textual.events import Click
 from textual.binding import ActiveBinding
+from textual.events import Click
 from textual.strip import Strip
 from textual.widget import Widget
 

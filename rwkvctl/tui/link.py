@@ -5,7 +5,6 @@ the time until the console shows something.
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -88,7 +87,7 @@ class Link:
         if self.remote is not None:
             return None
         try:
-            found = os.stat(self.socket)
+            found = Path(self.socket).stat()
         except OSError:
             return None
         return found.st_ino, found.st_ctime_ns
@@ -142,7 +141,7 @@ class Link:
             return UnreachableError(f"the daemon on {self.socket} is silent")
         if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
             return UnreachableError(f"start one with `rwkvctl daemon`; none answers on {self.socket}")
-        return UnreachableError(f"the connection to {self.socket} broke ({error or type(error).__name__})")
+        return UnreachableError(f"the connection to {self.socket} broke ({str(error) or type(error).__name__})")
 
 
 class Answered:

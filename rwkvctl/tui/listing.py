@@ -5,7 +5,7 @@ list of places in the model, so neither copies a row.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from rwkvctl.render import Cell
 from rwkvctl.tui.columns import Column
@@ -95,27 +95,30 @@ class Listing(Generic[RowT]):
             self._sorted = list(range(len(self.rows)))
             for column, descending in reversed(self.sorts):
                 self._sorted = self._ordered(self._sorted, column, descending)
-        self.shown = [place for place in self._sorted if self._passes(place)] if self.query.tests else self._sorted
+        self.shown = self._passing() if self.query.tests else self._sorted
 
     def _ordered(self, places: list[int], column: int, descending: bool) -> list[int]:
         """Places by the values of a column; rows without one last, whichever way."""
         value_of, rows = self.columns[column].value_of, self.rows
-        pairs = [(place, value_of(rows[place])) for place in places]
-        known = [(rank(value), place) for place, value in pairs if value not in MISSING]
-        known.sort(key=lambda pair: pair[0], reverse=descending)
-        return [place for _, place in known] + [place for place, value in pairs if value in MISSING]
+        values = {place: value_of(rows[place]) for place in places}
+        known = [place for place in places if values[place] not in MISSING]
+        keys = sort_keys({place: values[place] for place in known})
+        known.sort(key=keys.__getitem__, reverse=descending)
+        return known + [place for place in places if values[place] in MISSING]
 
-    def _passes(self, place: int) -> bool:
-        hay = self._hay[place]
-        if hay is None:
-            hay = self._hay[place] = self._text(self.rows[place]).lower()
-        return self.query.passes(hay, lambda field: self._value(place, field))
-
-    def _text(self, row: RowT) -> str:
-        return "\t".join(text_of(column.cell(row)) for column in self.columns if not column.live)
-
-    def _value(self, place: int, field: str) -> object:
-        return next(column for column in self.columns if column.field == field).value_of(self.rows[place])
+    def _passing(self) -> list[int]:
+        """Places that pass the filter. This is a key stroke over every row, so it is one plain loop."""
+        hay, tests, values, shown = self._hay, self.query.tests, Values(self), list[int]()
+        searched = [column.cell for column in self.columns if not column.live]
+        for place in self._sorted:
+            text = hay[place]
+            if text is None:
+                row = self.rows[place]
+                text = hay[place] = "\t".join([text_of(cell(row)) for cell in searched]).lower()
+            values.place = place
+            if all(test(text, values) for test in tests):
+                shown.append(place)
+        return shown
 
     def toggle(self, key: str) -> None:
         """Mark a row, or take its mark away."""
@@ -138,9 +141,29 @@ MISSING: Final = (None, "", "–")
 """Values that say that there is none."""
 
 
-def rank(value: object) -> tuple[bool, object]:
-    """A value to sort by: numbers before words, words in any case."""
-    return (True, value.lower()) if isinstance(value, str) else (False, value)
+class Values:
+    """The values of one row after the other, for tests."""
+
+    def __init__(self, listing: "Listing[Any]") -> None:
+        self.place = 0
+        self._rows = listing.rows
+        self._columns = {column.field: column for column in listing.columns}
+
+    def __call__(self, field: str) -> object:
+        return self._columns[field].value_of(self._rows[self.place])
+
+
+def sort_keys(values: dict[int, Any]) -> dict[int, Any]:
+    """Values to sort by: words in any case; where both stand in a column, numbers before words."""
+    kinds = {isinstance(value, str) for value in values.values()}
+    if kinds == {True}:
+        return {place: value.lower() for place, value in values.items()}
+    if kinds == {True, False}:
+        return {
+            place: (True, value.lower()) if isinstance(value, str) else (False, value)
+            for place, value in values.items()
+        }
+    return values
 
 
 def text_of(cell: str | Cell) -> str:

@@ -20,8 +20,9 @@ LEVEL: Final = re.compile(
     r"|(?P<warn>W|WARN(?:ING)?)(?=[\s:\]]|$))"
 )
 SGR: Final = re.compile(r"\x1b\[([\d;]*)m")
-COLOURS: Final = {31: "bad", 32: "ok", 33: "warn", 34: "info", 35: "title", 36: "info", 1: "bold", 2: "dim", 90: "dim"}
-COLOURS |= {code + 60: role for code, role in COLOURS.items() if 31 <= code <= 36}
+DARK_COLOURS: Final = {31: "bad", 32: "ok", 33: "warn", 34: "info", 35: "title", 36: "info"}
+BRIGHT_COLOURS: Final = {code + 60: role for code, role in DARK_COLOURS.items()}
+COLOURS: Final = DARK_COLOURS | BRIGHT_COLOURS | {1: "bold", 2: "dim", 90: "dim"}
 DAY_S: Final = 86400.0
 
 

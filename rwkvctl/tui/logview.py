@@ -4,9 +4,8 @@ Where the view stands is the number of a line, so nothing that is appended or gi
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable
-from typing import ClassVar, Final, Literal, get_args
+from typing import ClassVar, Final, get_args
 
 from textual.binding import Binding, BindingType
 from textual.events import MouseScrollDown, MouseScrollUp, Resize
@@ -14,21 +13,15 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rwkvctl.tui.loglines import Stamps, level, lit, needle_of, pieces, stamp_s
-from rwkvctl.tui.logstore import LineTest, LogStore, Scan, line_test
+from rwkvctl.tui.loglines import Stamps, lit, needle_of, pieces, stamp_s
+from rwkvctl.tui.logplaces import LEVEL_WORDS, LEVELS, Level, LogPlaces
+from rwkvctl.tui.logstore import LineTest, LogStore, line_test
 from rwkvctl.tui.logtime import line_at
 from rwkvctl.tui.strips import Pieces, look_of, ruled, strip, wrapped
 
 FLUSH_S: Final = 0.2
 STEP_LINES: Final = 8192
 """Lines that a filter looks at before keys are served again: a few milliseconds."""
-
-Level = Literal["", "warn", "bad"]
-LEVELS: Final[tuple[Level, ...]] = ("", "warn", "bad")
-LEVEL_WORDS: Final = {
-    "warn": rb"(?m)\b(W|WARN(ING)?|E|ERROR|CRITICAL|FATAL|Traceback)\b|(Error|Exception):",
-    "bad": rb"(?m)\b(E|ERROR|CRITICAL|FATAL|Traceback)\b|(Error|Exception):",
-}
 
 
 class LogView(Widget, can_focus=True):
@@ -45,7 +38,7 @@ class LogView(Widget, can_focus=True):
         Binding("left", "sideways(-20)", "To the left", show=False),
         Binding("right", "sideways(20)", "To the right", show=False),
         Binding("g,home", "top", "Oldest line", show=False),
-        Binding("G,end,F", "follow", "Follow", key_display="F"),
+        Binding("F,G,end", "follow", "Follow"),
         Binding("w", "wrap", "Wrap", show=False),
         Binding("t", "stamps", "Times: absolute, relative, none", show=False),
         Binding("v", "level", "All lines, warnings, errors", show=False),
@@ -58,12 +51,10 @@ class LogView(Widget, can_focus=True):
 
     def __init__(self, *, id: str, store: LogStore | None = None, name_of: str = "log") -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
-        self.store, self.name_of = store or LogStore(), name_of
+        self.store, self.name_of = store if store is not None else LogStore(), name_of
+        self.places = LogPlaces(self.store)
         self.follow, self.wrap, self.stale = True, False, False
         self.stamps: Stamps = "absolute"
-        self.least: Level = ""
-        self.filter_text = ""
-        self.scan: Scan | None = None
         self.search: LineTest | None = None
         self.needle: re.Pattern[str] | None = None
         self.top, self.row, self.left = 0, 0, 0
@@ -85,45 +76,28 @@ class LogView(Widget, can_focus=True):
         """A line of our own, across the log."""
         self.store.note(text)
 
+    def called(self, name: str) -> None:
+        """Give it another name."""
+        if name != self.name_of:
+            self.name_of = name
+            self.refresh(Region(0, 0, self.size.width, 1))
+
     def clear(self) -> None:
         """Forget everything and follow."""
         self.store.clear()
         self.follow, self.top, self.row = True, self.store.end, 0
-        self._filter_again()
-        self.refresh()
+        self._filter(self.places.text, self.places.least)
 
     def flush(self) -> None:
         """Draw what has been appended since; a view that stands still only counts it."""
         if self.store.end == self._drawn_end or held(self):
             return
         self._drawn_end = self.store.end
-        if self.scan is not None:
-            self.scan.prune()
-            self._look_on()
-        if self.follow or len(self._lines) < self.body or self.top < self.first:
+        self.places.look_on(STEP_LINES)
+        if self.follow or len(self._lines) < self.body or self.top < self.places.first:
             self.refresh()
         else:
             self.refresh(Region(0, 0, self.size.width, 1))
-
-    # -- places: line numbers, or numbers of hits where a filter is set --------------------------------------------
-
-    @property
-    def first(self) -> int:
-        """The first place there is."""
-        return self.store.first if self.scan is None else self.scan.dropped
-
-    @property
-    def end(self) -> int:
-        """The place after the last."""
-        return self.store.end if self.scan is None else self.scan.dropped + len(self.scan.hits)
-
-    def number(self, place: int) -> int:
-        """The line at a place."""
-        return place if self.scan is None else self.scan.hits[place - self.scan.dropped]
-
-    def place(self, number: int) -> int:
-        """The place of a line, or of the next one that is shown."""
-        return number if self.scan is None else self.scan.dropped + bisect_left(self.scan.hits, number)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -138,7 +112,7 @@ class LogView(Widget, can_focus=True):
 
     def rows_of(self, place: int) -> list[Pieces]:
         """The rows that a line takes."""
-        number = self.number(place)
+        number = self.places.number(place)
         width = max(1, self.size.width - 1)
         if number in self.store.notes:
             return [[(self.store.notes[number], "title")]]
@@ -156,11 +130,11 @@ class LogView(Widget, can_focus=True):
 
     def _lay_out(self) -> None:
         """Decide what stands on which row."""
-        self.top = max(self.top, self.first)
+        self.top = max(self.top, self.places.first)
         lines: list[tuple[int, Pieces]] = []
         if self.follow:
-            place = self.end
-            while place > self.first and len(lines) < self.body:
+            place = self.places.end
+            while place > self.places.first and len(lines) < self.body:
                 place -= 1
                 lines = [(place, row) for row in self.rows_of(place)] + lines
             extra = max(0, len(lines) - self.body)
@@ -168,7 +142,7 @@ class LogView(Widget, can_focus=True):
             lines = lines[extra:]
         else:
             place = self.top
-            while place < self.end and len(lines) < self.body + self.row:
+            while place < self.places.end and len(lines) < self.body + self.row:
                 lines += [(place, row) for row in self.rows_of(place)]
                 place += 1
             lines = lines[self.row :]
@@ -181,9 +155,9 @@ class LogView(Widget, can_focus=True):
             self._lay_out()
             return ruled(self.said(), width, look, stale=self.stale)
         if y > len(self._lines):
-            return Strip.blank(width)
+            return strip([], width, look)
         place, row = self._lines[y - 1]
-        if self.number(place) in self.store.notes:
+        if self.places.number(place) in self.store.notes:
             return ruled(row, width, look, stale=self.stale)
         if self.left and not self.wrap:
             line = strip([(" ", ""), *row], width + self.left, look, stale=self.stale)
@@ -196,84 +170,68 @@ class LogView(Widget, can_focus=True):
         if self.follow:
             said.append((" · following", "ok"))
         else:
-            last = self._lines[-1][0] + 1 if self._lines else self.end
-            said.append((f" · {self.end - last:,} lines below (F follows)", "warn"))
-        if self.scan is not None:
-            shown = f"  {self.end:,} of {self.store.end - self.store.first:,}" + ("" if self.scan.done else "…")
-            said.append((f"  /{self.filter_text}" if self.filter_text else "", "accent"))
-            said.append((shown, ""))
-        if self.least:
-            said.append(("  errors only" if self.least == "bad" else "  warnings and errors", "accent"))
+            last = self._lines[-1][0] + 1 if self._lines else self.places.end
+            below = self.places.end - last
+            said.append(
+                (f" · {below:,} lines below (F follows)" if below else " · standing", "warn" if below else "dim")
+            )
+        places = self.places
+        if places.scan is not None:
+            said.append((f"  /{places.text}" if places.text else "", "accent"))
+            shown = f"  {len(places.scan.hits):,} of {self.store.end - self.store.first:,}"
+            said.append((shown + ("" if places.scan.done else "…"), ""))
+        if places.least:
+            said.append(("  errors only" if places.least == "bad" else "  warnings and errors", "accent"))
         if self.search is not None:
             said.append((f"  &{self.search.text}", "accent"))
         return said
 
     # -- filter and search -----------------------------------------------------------------------------------------
 
+    @property
+    def filter_text(self) -> str:
+        """The filter in force."""
+        return self.places.text
+
     def filter(self, text: str) -> None:
         """Show only lines that are meant. Raises ValueError with a sentence for the operator."""
-        line_test(text)
-        self.filter_text = text.strip()
-        self._filter_again()
+        self._filter(text, self.places.least)
 
-    def _filter_again(self) -> None:
-        """Look at every line anew, from where the view stands on keeping its line."""
-        number = self.number(self.top) if self.first <= self.top < self.end else self.store.end
-        self.scan = Scan(self._test(), self.store) if self.filter_text or self.least else None
-        self._kept_line = number
-        self._look_on()
-        self.refresh()
+    def _filter(self, text: str, least: Level) -> None:
+        """Look at every line anew; the line on top stays, or the next one that is shown."""
+        kept = self.places.number(self.top)
+        self.places.filter(text, least)
+        self._look_on(kept)
 
-    _kept_line = 0
-
-    def _test(self) -> LineTest:
-        test = line_test(self.filter_text)
-        if not self.least or test.expression is not None:
-            return test
-        return LineTest(
-            test.text, test.words, test.without, re.compile(LEVEL_WORDS[self.least]), exact=test.exact
-        )
-
-    def _look_on(self) -> None:
+    def _look_on(self, kept: int) -> None:
         """Look at the next lines; keys come in between."""
-        scan = self.scan
-        if scan is None:
-            self.top, self.row = max(self.first, self._kept_line), 0
-            return
-        scan.step(STEP_LINES)
-        if not self.follow and self._kept_line >= 0:
-            self.top, self.row = min(self.place(self._kept_line), max(self.first, self.end - 1)), 0
-        if scan.done:
-            self._kept_line = -1
-            self.refresh()
-        else:
-            self.call_later(self._look_on)
+        done = self.places.look_on(STEP_LINES)
+        if not self.follow:
+            self.top, self.row = min(self.places.place(kept), max(self.places.first, self.places.end - 1)), 0
+        self.refresh()
+        if not done:
+            self.call_later(self._look_on, kept)
 
     def find(self, text: str, *, forward: bool = True) -> bool:
         """Go to the next line that is meant, and remember what is searched. Raises ValueError with a sentence."""
         self.search = line_test(text) if text.strip() else None
         self.needle = needle_of(text) if text.strip() else None
         self.refresh()
-        return self._go_to_hit(self.number(self.top) if self.top < self.end else self.store.end, forward=forward)
-
-    def _go_to_hit(self, start: int, *, forward: bool) -> bool:
-        return self.search is None or self._go_to(self.search, start, forward=forward)
+        return self.search is None or self._go_to(self.search, self.places.number(self.top), forward=forward)
 
     def _go_to(self, test: LineTest, start: int, *, forward: bool) -> bool:
         """Go to the nearest shown line that is meant."""
-        number = self.store.find(test, start, backward=not forward)
-        while number >= 0 and self.scan is not None and not self._is_shown(number):
-            number = self.store.find(test, number + 1 if forward else number, backward=not forward)
+        number = self.places.find(test, start, forward=forward)
         if number >= 0:
-            self._stand_at(self.place(number))
+            self._stand_at(self.places.place(number))
         return number >= 0
 
-    def _is_shown(self, number: int) -> bool:
-        place = self.place(number)
-        return place < self.end and self.number(place) == number
-
     def _stand_at(self, place: int) -> None:
-        self.follow, self.top, self.row = False, min(max(self.first, place), max(self.first, self.end - 1)), 0
+        self.follow, self.top, self.row = (
+            False,
+            min(max(self.places.first, place), max(self.places.first, self.places.end - 1)),
+            0,
+        )
         self.refresh()
 
     def go_to_time(self, text: str) -> bool:
@@ -281,14 +239,14 @@ class LogView(Widget, can_focus=True):
         number = line_at(self.store, text)
         if number is None:
             return False
-        self._stand_at(self.place(number))
+        self._stand_at(self.places.place(number))
         return True
 
     def copied(self) -> str:
         """What `y` copies: the line on top."""
-        if not self.first <= self.top < self.end:
+        if not self.places.first <= self.top < self.places.end:
             return ""
-        return self.store.line(self.number(self.top)).decode(errors="replace")
+        return self.store.line(self.places.number(self.top)).decode(errors="replace")
 
     # -- keys ------------------------------------------------------------------------------------------------------
 
@@ -306,7 +264,7 @@ class LogView(Widget, can_focus=True):
     def _up(self) -> bool:
         if self.row:
             self.row -= 1
-        elif self.top > self.first:
+        elif self.top > self.places.first:
             self.top -= 1
             self.row = len(self.rows_of(self.top)) - 1
         else:
@@ -314,9 +272,9 @@ class LogView(Widget, can_focus=True):
         return True
 
     def _down(self) -> bool:
-        if self.top < self.end and self.row + 1 < len(self.rows_of(self.top)):
+        if self.top < self.places.end and self.row + 1 < len(self.rows_of(self.top)):
             self.row += 1
-        elif self.top + 1 < self.end:
+        elif self.top + 1 < self.places.end:
             self.top, self.row = self.top + 1, 0
         else:
             return False
@@ -333,7 +291,7 @@ class LogView(Widget, can_focus=True):
 
     def action_top(self) -> None:
         """Go to the oldest line."""
-        self._stand_at(self.first)
+        self._stand_at(self.places.first)
 
     def action_follow(self) -> None:
         """Go to the end and stay there."""
@@ -353,8 +311,8 @@ class LogView(Widget, can_focus=True):
 
     def action_level(self) -> None:
         """All lines, warnings and errors, errors only."""
-        self.least = LEVELS[(LEVELS.index(self.least) + 1) % len(LEVELS)]
-        self._filter_again()
+        least = LEVELS[(LEVELS.index(self.places.least) + 1) % len(LEVELS)]
+        self._filter(self.places.text, least)
 
     def action_note(self) -> None:
         """Draw a line across the log, to find this moment again."""
@@ -364,23 +322,17 @@ class LogView(Widget, can_focus=True):
 
     def action_hit(self, by: int) -> None:
         """Go to the next or previous line that was searched for."""
-        if self.search is None:
-            return
-        number = self.number(self.top) if self.top < self.end else self.store.end
-        if not self._go_to_hit(number + 1 if by > 0 else number, forward=by > 0):
-            self.app.bell()
+        if self.search is not None:
+            self._step_to(self.search, by)
 
     def action_error(self, by: int) -> None:
         """Go to the next or previous error."""
-        number = self.number(self.top) if self.top < self.end else self.store.end
-        test = LineTest("", expression=re.compile(LEVEL_WORDS["bad"]))
-        start = number + 1 if by > 0 else number
-        while self._go_to(test, start, forward=by > 0):
-            found = self.number(self.top)
-            if level(self.store.line(found).decode(errors="replace")) == "bad":
-                return
-            start = found + 1 if by > 0 else found
-        self.app.bell()
+        self._step_to(LineTest("", expression=re.compile(LEVEL_WORDS["bad"])), by)
+
+    def _step_to(self, test: LineTest, by: int) -> None:
+        number = self.places.number(self.top)
+        if not self._go_to(test, number + 1 if by > 0 else number, forward=by > 0):
+            self.app.bell()
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         """The wheel."""
@@ -389,7 +341,7 @@ class LogView(Widget, can_focus=True):
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """The wheel; at the end it follows again."""
         self.action_scroll(3)
-        if self._lines and self._lines[-1][0] + 1 >= self.end:
+        if self._lines and self._lines[-1][0] + 1 >= self.places.end:
             self.action_follow()
 
 

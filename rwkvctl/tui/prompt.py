@@ -20,7 +20,7 @@ class Prompt(Input):
 
     DEFAULT_CSS = """
     Prompt, Prompt:focus {
-        height: 1; border: none; padding: 0 0 0 2; dock: bottom; background: $panel; color: $foreground;
+        width: 1fr; height: 1; border: none; padding: 0; background: $background; color: $foreground;
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -31,10 +31,6 @@ class Query(NamedTuple):
     text: str = ""
     tests: tuple[Test, ...] = ()
 
-    def passes(self, hay: str, value_of: ValueOf) -> bool:
-        """Whether a row passes every test; `hay` is its text in lower case."""
-        return all(test(hay, value_of) for test in self.tests)
-
 
 def parse(text: str, fields: Sequence[str] = ()) -> Query:
     """Read a filter over rows with these columns. Raises ValueError with a sentence for the operator."""

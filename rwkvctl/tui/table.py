@@ -6,56 +6,37 @@ A changed cell repaints its own rectangle and nothing else. The widget draws and
 
 import time
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final, Generic, NamedTuple
+from typing import Any, ClassVar, Generic
 
-from rich.segment import Segment
-from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.events import Click, Resize
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from rwkvctl.render import BLANK, Cell, role_of
-from rwkvctl.safe import cell_width, fit, safe_line
+from rwkvctl.render import Cell, role_of
+from rwkvctl.safe import safe_line
 from rwkvctl.tui.columns import Column, Placed, RowT, fitted
+from rwkvctl.tui.hot import HOT_S, Hot
 from rwkvctl.tui.listing import Listing, text_of
+from rwkvctl.tui.moving import Moving
+from rwkvctl.tui.rowdraw import GUTTER, NOTHING, Drawn, Ink, cells, heads
 from rwkvctl.tui.strips import Pieces, look_of, ruled, strip
 
-GUTTER: Final = 1
-HOT_S: Final = 1.5
-"""For how long a value that changed is bold: one tick of telemetry and a half, so that a running one stays so."""
 
+class VTable(Moving, Generic[RowT]):
+    """Rows of any kind in columns, with a cursor, marks, an order and a filter.
 
-class Drawn(NamedTuple):
-    """A row as it is on the screen."""
-
-    key: str
-    cells: tuple[Cell, ...]
-
-
-NOTHING: Final = Drawn("", ())
-
-
-class VTable(ScrollView, Generic[RowT]):
-    """Rows of any kind in columns, with a cursor, marks, an order and a filter. `empty` is said where there are none."""
+    `titled` gives it a rule with its title, `headed` the heads of its columns; `empty` is said where there are no rows.
+    """
 
     DEFAULT_CSS = """
     VTable { height: auto; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "Open"),
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
         Binding("left", "column(-1)", "Column to the left", show=False),
         Binding("right", "column(1)", "Column to the right", show=False),
-        Binding("g,home", "top", "First row", show=False),
-        Binding("G,end", "bottom", "Last row", show=False, key_display="G"),
-        Binding("ctrl+d", "page(0.5)", "Half a page down", show=False),
-        Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False),
-        Binding("ctrl+f,pagedown", "page(1)", "Page down", show=False),
-        Binding("ctrl+b,pageup", "page(-1)", "Page up", show=False),
         Binding("space", "mark", "Mark", show=False),
         Binding("ctrl+@,ctrl+space", "mark_range", "Mark up to here", show=False, key_display="^space"),
         Binding("backslash", "unmark", "Clear marks", show=False, key_display="\\"),
@@ -68,29 +49,31 @@ class VTable(ScrollView, Generic[RowT]):
     class Opened(Message):
         """The operator chose a row."""
 
-        def __init__(self, table: "VTable[RowT]", key: str) -> None:
+        def __init__(self, table: "VTable[Any]", key: str) -> None:
             super().__init__()
             self.table, self.key = table, key
 
         @property
-        def control(self) -> "VTable[RowT]":
+        def control(self) -> "VTable[Any]":
             """The table, for selectors."""
             return self.table
 
     def __init__(
         self, columns: Sequence[Column[RowT]], key: Callable[[RowT], str], *, id: str,  # noqa: A002 - Textual's name
-        titled: bool = True, empty: str = "", focusable: bool = True,
+        titled: bool = True, headed: bool = True, empty: str = "", focusable: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(id=id)
         self.listing = Listing(columns, key)
-        self.can_focus, self.titled, self.empty = focusable, titled, empty
+        self.can_focus, self.titled, self.headed, self.empty = focusable, titled, headed, empty
         self.title: Pieces = ()
         self.stale = self.every = False
-        self.cursor, self.at_column, self.left = 0, 0, 0
+        self.at_column, self.left = 0, 0
         self.range_from = -1
         self._placed: list[Placed] = []
+        self._numbers: frozenset[int] = frozenset()
+        self._fitted_to = -1
         self._drawn: dict[int, Drawn] = {}
-        self._hot: dict[tuple[str, int], float] = {}
+        self._hot: Hot[tuple[str, int]] = Hot()
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 
@@ -155,15 +138,21 @@ class VTable(ScrollView, Generic[RowT]):
     @property
     def head(self) -> int:
         """Lines above the first row."""
-        return self.titled + 1
+        return self.titled + self.headed
 
     @property
     def _top(self) -> int:
         return self.scroll_offset.y
 
     @property
-    def _height(self) -> int:
+    def page_rows(self) -> int:
+        """How many rows are seen at once."""
         return max(1, self.size.height - self.head)
+
+    @property
+    def count(self) -> int:
+        """How many rows are shown."""
+        return len(self.listing)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Title, column heads and rows; one line for the sentence that there are none."""
@@ -214,7 +203,7 @@ class VTable(ScrollView, Generic[RowT]):
         if not self.listing.columns[placed.number].live:
             if not self._hot:
                 self.set_timer(HOT_S, self._cool)
-            self._hot[key, placed.number] = now + HOT_S
+            self._hot.touch((key, placed.number), now)
         self._refresh_cell(placed, y)
 
     def _refresh_cell(self, placed: Placed, y: int) -> None:
@@ -224,14 +213,13 @@ class VTable(ScrollView, Generic[RowT]):
     def _cool(self) -> None:
         """What changed a while ago is plain again."""
         now = time.monotonic()
-        cold = {name for name, until in self._hot.items() if until <= now + 0.1}
-        self._hot = {name: until for name, until in self._hot.items() if name not in cold}
+        cold = self._hot.cool(now)
         for y, drawn in self._drawn.items():
             for placed in self._placed:
                 if (drawn.key, placed.number) in cold:
                     self._refresh_cell(placed, y)
         if self._hot:
-            self.set_timer(max(0.1, min(self._hot.values()) - now), self._cool)
+            self.set_timer(self._hot.left_s(now), self._cool)
 
     def _row(self, place: int) -> Drawn:
         """A row as it should be on the screen."""
@@ -249,28 +237,27 @@ class VTable(ScrollView, Generic[RowT]):
         return Cell(safe_line(text_of(cell)), role_of(cell))
 
     def _fit(self) -> None:
+        self._drawn.clear()
+        self._fitted_to = self.size.width
         self._placed = fitted(self.listing.columns, self.size.width - GUTTER, every=self.every)
         self._numbers = frozenset(placed.number for placed in self._placed)
         last = self._placed[-1]
         self.left = min(self.left, max(0, last.x + last.width + GUTTER - self.size.width))
 
-    _numbers: frozenset[int] = frozenset()
-
     def on_resize(self, event: Resize) -> None:
-        """Other columns may fit now."""
-        self._fit()
+        """The cursor stays in view."""
         self._into_view()
-        self.repaint()
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
         width = self.size.width
-        if not self._placed:
+        if width != self._fitted_to:
             self._fit()
         if y < self.head:
             return self._title_line(width) if self.titled and y == 0 else self._heads(width)
-        drawn = self._row(self._top + y - self.head)
-        self._drawn[y - self.head] = drawn
+        drawn = self._drawn.get(y - self.head)
+        if drawn is None:
+            drawn = self._drawn[y - self.head] = self._row(self._top + y - self.head)
         if drawn is NOTHING:
             said = [(" " + self.empty, "dim")] if y == self.head and not len(self.listing) else []
             return strip(said, width, look_of(self))
@@ -289,15 +276,9 @@ class VTable(ScrollView, Generic[RowT]):
         return said
 
     def _heads(self, width: int) -> Strip:
-        sorts = {column: (turned, number) for number, (column, turned) in enumerate(self.listing.sorts)}
-        pieces: list[tuple[str, str]] = []
-        for placed in self._placed:
-            column = self.listing.columns[placed.number]
-            sign = "" if placed.number not in sorts else "▾" if sorts[placed.number][0] else "▴"
-            text = aligned(column.title + sign, placed.width, right=column.right)
-            first = bool(sign) and sorts[placed.number][1] == 0
-            pieces.append((text + " ", "accent" if first else "title"))
-        return self._shifted(strip([(" ", ""), *pieces], max(width, self._whole), look_of(self), stale=self.stale), width)
+        pieces = heads(self.listing.columns, self._placed, self.listing.sorts)
+        line = strip(pieces, max(width, self._whole), look_of(self), stale=self.stale)
+        return self._shifted(line, width)
 
     @property
     def _whole(self) -> int:
@@ -307,33 +288,17 @@ class VTable(ScrollView, Generic[RowT]):
         return line.crop(self.left, self.left + width) if line.cell_length > width or self.left else line
 
     def _line(self, drawn: Drawn, place: int, width: int) -> Strip:
-        look, under = look_of(self), place == self.cursor and self.has_focus
-        base = look.style("stale") if self.stale else look.style("chosen") if under else look.style("")
-        marked = drawn.key in self.listing.marks
-        segments = [Segment("*" if marked else " ", look.style("chosen" if under else "accent"))]
-        x = 0
-        for placed in self._placed:
-            column, cell = self.listing.columns[placed.number], drawn.cells[placed.number]
-            if placed.x > x:
-                segments.append(Segment(" " * (placed.x - x), base))
-            text = look.drawn(aligned(fit(cell.text, placed.width, column.cut), placed.width, right=column.right))
-            segments.append(Segment(text, self._style(drawn.key, placed.number, cell, under=under)))
-            x = placed.x + placed.width
-        segments.append(Segment(" " * max(0, width - x - GUTTER), base))
-        return self._shifted(Strip(segments, max(width, x + GUTTER)), width)
-
-    def _style(self, key: str, number: int, cell: Cell, *, under: bool) -> Style:
-        look = look_of(self)
-        if self.stale:
-            return look.style("stale")
-        if under:
-            style = look.style("chosen")
-            return style + Style(underline=True) if number == self.at_column and number else style
-        return look.style("dim" if cell.text in BLANK else cell.role, hot=(key, number) in self._hot)
+        under = place == self.cursor and self.has_focus
+        ink = Ink(
+            look_of(self), stale=self.stale, under=under, marked=drawn.key in self.listing.marks,
+            at_column=self.at_column,
+            hot=frozenset(placed.number for placed in self._placed if (drawn.key, placed.number) in self._hot),
+        )  # fmt: skip
+        return self._shifted(cells(drawn, self.listing.columns, self._placed, ink, width), width)
 
     # -- moving ----------------------------------------------------------------------------------------------------
 
-    def _to(self, place: int) -> None:
+    def move_to(self, place: int) -> None:
         """Move the cursor; the lines it leaves and reaches are painted, and the view follows."""
         before, self.cursor = self.cursor, min(max(0, place), max(0, len(self.listing) - 1))
         for y in {before - self._top, self.cursor - self._top}:
@@ -341,29 +306,13 @@ class VTable(ScrollView, Generic[RowT]):
         self._into_view()
 
     def _into_view(self) -> None:
-        top = min(self.cursor, max(self._top, self.cursor - self._height + 1))
+        top = min(self.cursor, max(self._top, self.cursor - self.page_rows + 1))
         if top != self._top:
             self.scroll_to(y=top, animate=False, force=True)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         self._drawn.clear()
         super().watch_scroll_y(old_value, new_value)
-
-    def action_move(self, by: int) -> None:
-        """Move the cursor by rows."""
-        self._to(self.cursor + by)
-
-    def action_page(self, pages: float) -> None:
-        """Move by pages."""
-        self._to(self.cursor + int(pages * self._height))
-
-    def action_top(self) -> None:
-        """Go to the first row."""
-        self._to(0)
-
-    def action_bottom(self) -> None:
-        """Go to the last row."""
-        self._to(len(self.listing) - 1)
 
     def action_column(self, by: int) -> None:
         """Move to another column: what is copied, and what is seen where not all fit."""
@@ -377,7 +326,7 @@ class VTable(ScrollView, Generic[RowT]):
             self.left = max(0, left)
             self.refresh()
         else:
-            self._to(self.cursor)
+            self.move_to(self.cursor)
 
     def action_open(self) -> None:
         """Open the row under the cursor."""
@@ -389,7 +338,7 @@ class VTable(ScrollView, Generic[RowT]):
         self.range_from = self.cursor
         self.listing.toggle(self.chosen)
         self._head(self.title)
-        self._to(self.cursor + 1)
+        self.move_to(self.cursor + 1)
 
     def action_mark_range(self) -> None:
         """Mark everything between the row that was marked last and the cursor."""
@@ -422,15 +371,15 @@ class VTable(ScrollView, Generic[RowT]):
 
     def on_focus(self) -> None:
         """The cursor appears."""
-        self._to(self.cursor)
+        self.move_to(self.cursor)
 
     def on_blur(self) -> None:
         """The cursor disappears."""
-        self._to(self.cursor)
+        self.move_to(self.cursor)
 
     def on_click(self, event: Click) -> None:
         """A column's head orders by it; a row is chosen, and opened by the second click."""
-        if event.y == self.head - 1:
+        if self.headed and event.y == self.head - 1:
             for placed in self._placed:
                 if placed.x <= event.x - GUTTER + self.left < placed.x + placed.width:
                     self.sort(placed.number)
@@ -438,16 +387,9 @@ class VTable(ScrollView, Generic[RowT]):
         place = self._top + event.y - self.head
         if event.y >= self.head and place < len(self.listing):
             again = place == self.cursor and event.chain > 1
-            self._to(place)
+            self.move_to(place)
             if again:
                 self.action_open()
-
-
-def aligned(text: str, width: int, *, right: bool) -> str:
-    """A text that fits, in a cell of this width."""
-    shown = fit(text, width)
-    space = " " * (width - cell_width(shown))
-    return space + shown if right else shown + space
 
 
 def exported(column: Column[RowT], row: RowT) -> str:

@@ -65,7 +65,8 @@ class Look:
         """The style of a role; `hot` is a value that has just changed."""
         found = self._styles.get((role, hot))
         if found is None:
-            found = Style.parse(self.roles[role]) + (Style(bold=True) if hot else Style.null())
+            ground = Style.null() if self.ansi else Style(bgcolor=self.background)
+            found = ground + Style.parse(self.roles[role]) + (Style(bold=True) if hot else Style.null())
             self._styles[role, hot] = found
         return found
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,11 @@ EVIL = (
     "\u202eG\u200bH\r"
 )
 METRIC = m.MetricView(value=0.749, stderr=0.01, ci_low=0.726, ci_high=0.772)
+
+
+def now() -> str:
+    """The time as the daemon says it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def job(number: int, state: Any = "generating", **more: Any) -> m.JobView:
@@ -74,6 +80,7 @@ class Node:
 
     jobs: list[m.JobView] = field(default_factory=lambda: [job(1), job(2, "queued", reason="waits-for-engine", done=0)])
     engines: list[m.EngineView] = field(default_factory=lambda: [engine()])
+    lease_views: list[m.LeaseView] = field(default_factory=lambda: [lease()])
     scores: list[m.ScoreView] = field(default_factory=lambda: [score(9)])
     samples: list[m.SampleView] = field(default_factory=lambda: [sample(0), sample(1, value=1.0, reason="right")])
     plan_rows: list[m.PlanRow] = field(
@@ -102,7 +109,7 @@ class Node:
         about = {"job": data.id} if isinstance(data, m.JobView) else {}
         seq = sum(event.seq > 0 for event in self.events) + 1 if stored else 0
         content = msgspec.to_builtins(data) if data is not None else {}
-        self.events.append(m.Event(kind=kind, at=NOW, seq=seq, text=text, data=content, **about))
+        self.events.append(m.Event(kind=kind, at=NOW if stored else now(), seq=seq, text=text, data=content, **about))
 
     def change(self, number: int, **more: Any) -> m.JobView:
         """Change a job, and tell."""
@@ -138,7 +145,7 @@ class Node:
                 body=self.stream(int(request.query.get("since", -1)), request), content_type=httpd.NDJSON
             )
         if request.path.startswith("/v1/logs/"):
-            return httpd.Response(body=self.log_stream(), content_type=httpd.NDJSON)
+            return httpd.Response(body=self.log_stream(request), content_type=httpd.NDJSON)
         reply = self.reply(request, body)
         status = reply.status if isinstance(reply, m.ErrorReply) else 200
         return httpd.Response(status, msgspec.json.encode(reply))
@@ -173,7 +180,7 @@ class Node:
         recent = tuple(known for known in self.jobs if known.state in over)
         running = tuple(known for known in self.jobs if known not in waiting and known not in recent)
         return m.StatusReply(
-            as_of=NOW, node="fake", version="0.1.0", uptime_s=3700.0, counts=self.counts(), leases=(lease(),),
+            as_of=NOW, node="fake", version="0.1.0", uptime_s=3700.0, counts=self.counts(), leases=tuple(self.lease_views),
             engines=tuple(self.engines), running=running, waiting=waiting, recent=recent, disk_free_bytes=5 * 2**30,
             last_event=max((event.seq for event in self.events), default=0),
         )  # fmt: skip
@@ -245,8 +252,16 @@ class Node:
                 yield msgspec.json.encode(m.Event(kind="heartbeat", at=NOW)) + b"\n"
                 quiet = 0.0
 
-    async def log_stream(self) -> AsyncIterator[bytes]:
-        yield msgspec.json.encode(m.LogChunk(source="runner", text=self.log, attempt=1, offset=len(self.log))) + b"\n"
+    async def log_stream(self, request: httpd.Request) -> AsyncIterator[bytes]:
+        """The log from an offset, and what is added to it while it is followed."""
+        place = int(request.query.get("offset", 0))
+        while True:
+            if len(self.log) > place or not place:
+                text, place = self.log[place:], len(self.log)
+                yield msgspec.json.encode(m.LogChunk(source="runner", text=text, attempt=1, offset=place)) + b"\n"
+            if request.query.get("follow") != "true" or request.gone.is_set():
+                return
+            await asyncio.sleep(0.02)
 
 
 @contextmanager

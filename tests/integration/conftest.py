@@ -40,7 +40,8 @@ class LiveNode:
     @property
     def environment(self) -> dict[str, str]:
         plain = {name: text for name, text in os.environ.items() if not name.startswith("RWKVCTL_")}
-        return plain | FAST | {"RWKVCTL_HOME": str(self.home)} | self.settings
+        own = {"RWKVCTL_HOME": str(self.home), "RWKVCTL_LEASE_DIR": str(self.home.parent.parent)}
+        return plain | FAST | own | self.settings
 
     @property
     def socket(self) -> Path:

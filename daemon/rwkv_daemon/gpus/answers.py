@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
-
 from rwkv_daemon.gpus import history, keeping, showing
 from rwkv_daemon.gpus.condition import (
     Drain,
@@ -103,10 +101,7 @@ async def forget(node: Node, transaction: Change, gpu_id: str) -> m.ChangedGpu:
     if not gpu.reading.trouble:
         return changed(node, gpu_id, error="it is here and answers")
     before = changed(node, gpu_id, did=True)
-    text = f"{showing.label(gpu)} ({gpu_id}) is forgotten"
-    await transaction.note("gpu.state", text=text, data=msgspec.to_builtins(showing.lease_of(gpu)))
-    keeping.forget(node, gpu_id)
-    showing.publish(node)
+    await keeping.strike_off(node, transaction, gpu_id)
     return before
 
 

@@ -15,15 +15,27 @@ from rwkvctl.protocol import messages as m
 Number = TypeVar("Number", int, float)
 MOST_STEPS: Final = 2000
 WINDOW_S: Final = 3600
+TOGETHER: Final = 10
+"""Seconds that are written at once; so many a crash may cost."""
 
 
 async def keep(node: Node) -> None:
     """Record this second. A disk that is full costs the history a piece, and nothing else."""
     if not node.gpus:
         return
-    points = {gpu.id: Point.of(gpu) for gpu in node.gpus.values()}
+    waiting = node.sight.unwritten
+    waiting.append((int(time.time()), {gpu.id: Point.of(gpu) for gpu in node.gpus.values()}))
+    if len(waiting) >= TOGETHER:
+        await write(node)
+
+
+async def write(node: Node) -> None:
+    """Put what waits into the file."""
+    waiting, node.sight.unwritten = node.sight.unwritten, []
+    if not waiting:
+        return
     try:
-        await asyncio.to_thread(put, node, int(time.time()), points)
+        await asyncio.to_thread(put, node, waiting)
         node.sight.history_trouble = ""
     except OSError as error:
         if not node.sight.history_trouble:
@@ -31,19 +43,29 @@ async def keep(node: Node) -> None:
         node.sight.history_trouble = str(error)
 
 
-def put(node: Node, second: int, points: dict[str, Point]) -> None:
-    """Write one second, into a file with room for every GPU."""
+async def close(node: Node) -> None:
+    """Write the rest and let go of the file."""
+    await write(node)
+    if node.sight.ring is not None:
+        node.sight.ring.close()
+        node.sight.ring = None
+
+
+def put(node: Node, waiting: list[tuple[int, dict[str, Point]]]) -> None:
+    """Write some seconds, into a file with room for every GPU."""
+    gpus = {gpu for _, points in waiting for gpu in points}
     file = node.sight.ring
-    if file is not None and len(set(file.ids) | points.keys()) > file.slots:
+    if file is not None and len(gpus | set(file.ids)) > file.slots:
         log.info("there are more GPUs than the history has room for: it begins anew")
         node.sight.ring = None
         with file.lock:
             file.close()
         file = None
     if file is None:
-        file = node.sight.ring = ring.opened(node.config.home / "gpus.ring", len(points))
+        file = node.sight.ring = ring.opened(node.config.home / "gpus.ring", len(gpus))
     with file.lock:
-        file.write(second, points)
+        for second, points in waiting:
+            file.write(second, points)
 
 
 async def answer(node: Node, request: m.GpuHistoryRequest, only: str) -> m.GpuHistoryReply:
@@ -52,6 +74,7 @@ async def answer(node: Node, request: m.GpuHistoryRequest, only: str) -> m.GpuHi
     since = int(bounded_time(request.since) or until - WINDOW_S)
     since = max(min(since, until), until - SECONDS)
     step_s = max(1, min(request.step_s, SECONDS), math.ceil((until - since) / MOST_STEPS))
+    await write(node)
     file = node.sight.ring
     steps = await asyncio.to_thread(read, file, since, until, step_s) if file else []
     wanted = [only] if only else [gpu.id for gpu in sorted(node.gpus.values(), key=showing.place)]

@@ -5,6 +5,7 @@ delays that and loses nothing but the events of a very long outage.
 """
 
 import time
+from typing import Final
 
 import msgspec
 
@@ -24,6 +25,8 @@ from rwkv_daemon.store.gpus import (
     open_contention,
     save_gpus,
 )
+
+NOT_LOOKED_AT: Final = "it was not looked at yet"
 
 
 async def engine_failed(node: Node, change: Change, gpu_id: str, why: str) -> None:
@@ -81,7 +84,7 @@ async def restore(node: Node) -> None:
         record = restored(msgspec.json.decode(row.record, type=Record), at)
         sight.known[row.id], sight.records[row.id], sight.stored[row.id] = known, record, (known, lasting(record))
         reading = Reading(id=row.id, index=row.position, slot=row.slot, name=row.name, parent=row.parent)
-        node.gpus[row.id] = conditioned(Gpu(reading=reading, use="unknown", why="it was not looked at yet"), record)
+        node.gpus[row.id] = conditioned(Gpu(reading=reading, use="unknown", why=NOT_LOOKED_AT), record)
     sight.contended_stored = await open_contention(node.store)
 
 
@@ -127,6 +130,15 @@ async def settle(node: Node) -> None:
     sight.stored = {i: pair for i, pair in (sight.stored | changed).items() if i not in gone}
     sight.contended_stored = contended
     sight.pending = sight.pending[len(pending) :]
+
+
+async def strike_off(node: Node, change: Change, gpu_id: str) -> None:
+    """Forget a GPU that was taken out, in the caller's transaction."""
+    lease = showing.lease_of(node.gpus[gpu_id])
+    await forget_gpu(change.db, gpu_id)
+    await change.note("gpu.state", text=f"GPU {lease.index} ({gpu_id}) is forgotten", data=msgspec.to_builtins(lease))
+    forget(node, gpu_id)
+    showing.publish(node)
 
 
 async def settle_contention(change: Change, before: dict[str, str], now_there: dict[str, str]) -> None:

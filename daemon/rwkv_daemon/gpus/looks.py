@@ -29,7 +29,8 @@ XID_TOLD_S: Final = 60.0
 async def take(node: Node, snapshot: Snapshot) -> None:
     """Take in one look at all GPUs."""
     at, sight = time.monotonic(), node.sight
-    readings = [*identified(node, snapshot.readings), *missing(node, snapshot)]
+    seen = identified(node, snapshot.readings)
+    readings = [*seen, *missing(node, snapshot, {reading.id for reading in seen})]
     due = [reading for reading in readings if wants_look(node, reading, at)]
     if due:
         found = await asyncio.to_thread(look_at_processes, node, due)
@@ -73,10 +74,9 @@ def identified(node: Node, readings: Iterable[Reading]) -> list[Reading]:
     return found
 
 
-def missing(node: Node, snapshot: Snapshot) -> list[Reading]:
+def missing(node: Node, snapshot: Snapshot, seen: set[str]) -> list[Reading]:
     """GPUs of the inventory that were not looked at, with why; and those that hang since before they were ever seen.
     Instances of a card that was divided anew are forgotten: that is an administrator's doing."""
-    seen = {reading.id for reading in identified(node, snapshot.readings)}
     cards = {reading.parent or reading.id for reading in snapshot.readings}
     found: list[Reading] = []
     for known in node.sight.known.values():
@@ -196,7 +196,8 @@ def pid_max() -> int:
 
 def compare(node: Node, before: Gpu, now_is: Gpu) -> None:
     """Changes of use that somebody should hear of later: a GPU lost or back, a zombie come or gone."""
-    if before.use == now_is.use or not {before.use, now_is.use} & {"unknown", "zombie"}:
+    news = before.use != now_is.use and before.why != keeping.NOT_LOOKED_AT
+    if not news or not {before.use, now_is.use} & {"unknown", "zombie"}:
         return
     why = f": {now_is.why}" if now_is.why else ""
     tell(node, now_is.id, "gpu.use", f"{showing.label(now_is)} is {now_is.use} (it was {before.use}){why}")
@@ -213,8 +214,12 @@ def note_contention(node: Node, gpu: Gpu) -> None:
 
 
 def tell(node: Node, gpu_id: str, kind: str, text: str) -> None:
-    """An event about a GPU, stored when the store can be written."""
-    node.sight.tell(kind, text, msgspec.to_builtins(showing.lease_of(node.gpus[gpu_id])))
+    """An event about a GPU, stored when the store can be written. One about its condition says what that is; others
+    are no news of it."""
+    gpu = node.gpus[gpu_id]
+    data = msgspec.to_builtins(showing.lease_of(gpu))
+    brief = {"id": gpu_id, "index": data["index"], "use": gpu.use}
+    node.sight.tell(kind, text, data if kind == "gpu.state" else brief)
 
 
 async def xid_happened(node: Node, gpu: Gpu, event: Xid, at: float) -> None:

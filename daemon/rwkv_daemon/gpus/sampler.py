@@ -1,7 +1,8 @@
 """`python -m rwkv_daemon.gpus.sampler`: the only caller of NVML. One line of JSON (a Snapshot) a second on stdout.
 
-A call can hang inside the driver for ever. So before each question a line `?WHAT` says whom it goes to: `driver`,
-`events`, or the index of a GPU. Who reads that and nothing more knows what to leave out next time (`--skip`).
+A call can hang inside the driver for ever. So before each question a line `?WHAT` on stderr says whom it goes to:
+`driver`, `events`, or the index of a GPU. Whoever starts it need not read that until a snapshot is late, and then knows
+what to leave out next time (`--skip`).
 
 It ends by itself when the daemon does (its stdin closes). Exit codes: 3, there is no NVML here; 4, the driver stopped
 answering, and must be opened anew.
@@ -12,20 +13,21 @@ import os
 import select
 import sys
 import time
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from rwkv_daemon.gpus.device import Card
 from rwkv_daemon.gpus.facts import Reading, Snapshot
-from rwkv_daemon.gpus.xidevents import Events
+from rwkv_daemon.gpus.xidevents import KERNEL_LOG, Events
 
 NO_NVML: Final = 3
 DRIVER_GONE: Final = 4
 PERIOD_S: Final = 1.0
 THOROUGH_EVERY: Final = 10
 """Looks between two questions after a card's health; cards take turns."""
-STDOUT: Final = 1
+STDOUT, STDERR = 1, 2
 
 
 def main(words: list[str]) -> int:
@@ -33,6 +35,7 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="sampler")
     parser.add_argument("--skip", default="", help="indices that are not asked, separated by commas; or `events`")
     parser.add_argument("--only", type=int, default=-1, help="look once at this index alone, and end")
+    parser.add_argument("--kernel-log", type=Path, default=KERNEL_LOG, help="where the kernel names the pid of an XID")
     given = parser.parse_args(words)
     try:
         import pynvml
@@ -45,22 +48,23 @@ def main(words: list[str]) -> int:
         return NO_NVML
     except pynvml.NVMLError:
         return DRIVER_GONE
-    sampler = Sampler(pynvml, set(filter(None, given.skip.split(","))), given.only)
+    skip = set(filter(None, given.skip.split(",")))
+    events = None if given.only >= 0 or "events" in skip else Events(pynvml, given.kernel_log)
+    sampler = Sampler(pynvml, skip, events, given.only)
     return sampler.once() if given.only >= 0 else sampler.run()
 
 
 def announce(what: str) -> None:
     """Say what is asked next, at once."""
-    os.write(STDOUT, b"?%s\n" % what.encode())
+    os.write(STDERR, b"?%s\n" % what.encode())
 
 
 class Sampler:
     """Looks at every card, again and again."""
 
-    def __init__(self, nvml: Any, skip: set[str], only: int = -1) -> None:
-        self.nvml, self.skip, self.only = nvml, skip, only
+    def __init__(self, nvml: Any, skip: set[str], events: Events | None, only: int) -> None:
+        self.nvml, self.skip, self.events, self.only = nvml, skip, events, only
         self.cards: dict[str, Card] = {}
-        self.events = None if "events" in skip else Events(nvml)
         self.looks = 0
         self.driver = ""
 

@@ -5,7 +5,9 @@ A sampler that is stuck inside the driver cannot be killed. It is abandoned, and
 
 import asyncio
 import contextlib
+import os
 import sys
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -20,6 +22,10 @@ from rwkvctl import config
 
 MOST_STUCK: Final = 3
 LONGEST_LINE: Final = 4 * 2**20
+LATE_S: Final = 2.0
+CHECK_S: Final = 0.25
+"""A snapshot that is later than the first is asked after so often."""
+PIPE_BYTES: Final = 65536
 
 decoder: Final = msgspec.json.Decoder(Snapshot)
 
@@ -36,21 +42,44 @@ class Ended:
 
 @dataclass(slots=True)
 class Sampler:
-    """One sampler process. `asked` is whom it asked last."""
+    """One sampler process. `asks` is the pipe on which it says whom it asks: read when a snapshot is late, and emptied
+    with each one, so that nothing wakes the daemon for it. `asked` is whom it asked last."""
 
     process: asyncio.subprocess.Process
+    asks: int
     deadline_s: float
     asked: str = "driver"
 
     async def line(self) -> bytes:
-        """The next snapshot as it was written; empty at its end. Raises TimeoutError, ValueError (a line too long)."""
+        """The next snapshot as it was written; empty at its end. Raises TimeoutError if nobody was asked anything new
+        for as long as the deadline, ValueError for a line that is too long."""
         assert self.process.stdout is not None
+        progress, late = time.monotonic(), False
         while True:
-            async with asyncio.timeout(self.deadline_s):
-                line = await self.process.stdout.readline()
-            if not line.startswith(b"?"):
-                return line
-            self.asked = line[1:].strip().decode(errors="replace")
+            try:
+                async with asyncio.timeout(CHECK_S if late else min(LATE_S, self.deadline_s)):
+                    line = await self.process.stdout.readline()
+            except TimeoutError:
+                late = True
+                if self.heard():
+                    progress = time.monotonic()
+                elif time.monotonic() - progress > self.deadline_s:
+                    raise
+                continue
+            self.heard()
+            return line
+
+    def heard(self) -> bool:
+        """Whether it has asked anybody since the last time; what else it says there goes to the log."""
+        found = False
+        with contextlib.suppress(BlockingIOError):
+            while text := os.read(self.asks, PIPE_BYTES):
+                for line in text.decode(errors="replace").splitlines():
+                    if line.startswith("?"):
+                        self.asked, found = line[1:], True
+                    elif line.strip():
+                        log.warning("GPU sampler: %s", line)
+        return found
 
     async def end(self, sight: Sight) -> None:
         """Kill it; one that does not die of that is left where it is."""
@@ -62,17 +91,27 @@ class Sampler:
         except TimeoutError:
             log.error("a GPU sampler (pid %d) is stuck in the driver and is left there", self.process.pid)
             sight.stuck.append(self.process)
+        os.close(self.asks)
 
 
 @contextlib.asynccontextmanager
 async def started(sight: Sight, deadline_s: float, *options: str) -> AsyncIterator[Sampler]:
     """A sampler for as long as the block runs. Raises OSError if no process can be started."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "rwkv_daemon.gpus.sampler", *options,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=config.base_environment(),
-        limit=LONGEST_LINE,
-    )  # fmt: skip
-    sampler = Sampler(process, deadline_s)
+    if devices := config.marker("RWKVCTL_TEST_DEV"):
+        options = (*options, "--kernel-log", f"{devices}/kmsg")
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    try:
+        os.set_blocking(reading, False)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "rwkv_daemon.gpus.sampler", *options, stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE, stderr=writing, env=config.base_environment(), limit=LONGEST_LINE,
+        )  # fmt: skip
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    sampler = Sampler(process, reading, deadline_s)
     try:
         yield sampler
     finally:

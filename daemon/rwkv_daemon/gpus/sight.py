@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rwkv_daemon.gpus.condition import Record
 from rwkv_daemon.gpus.facts import Holder, Reading
-from rwkv_daemon.gpus.ring import Ring
+from rwkv_daemon.gpus.ring import Point, Ring
 
 MOST_PENDING: Final = 200
 
@@ -69,6 +69,7 @@ class Sight:
     driver: str = ""
     trouble: str = ""
     ring: Ring | None = None
+    unwritten: list[tuple[int, dict[str, Point]]] = field(default_factory=list)
     history_trouble: str = ""
     self_test: str = "no look yet"
     probe_now: asyncio.Event = field(default_factory=asyncio.Event)

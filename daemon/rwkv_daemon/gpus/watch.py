@@ -27,10 +27,13 @@ EVENTS_RETRY: Final = 20
 async def watch(node: Node) -> None:
     """Watch until cancelled."""
     await keeping.restore(node)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(keep_sampling(node), name="gpu sampler")
-        tasks.create_task(retry_left_out(node), name="gpus that hang")
-        tasks.create_task(probing.probe_forever(node), name="gpu probes")
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(keep_sampling(node), name="gpu sampler")
+            tasks.create_task(retry_left_out(node), name="gpus that hang")
+            tasks.create_task(probing.probe_forever(node), name="gpu probes")
+    finally:
+        await history.close(node)
 
 
 async def keep_sampling(node: Node) -> None:

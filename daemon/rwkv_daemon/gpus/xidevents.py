@@ -23,7 +23,7 @@ RECORD: Final = 8192
 class Events:
     """The event set of this process. A card is registered when it is first seen."""
 
-    def __init__(self, nvml: Any, kernel_log: Path = KERNEL_LOG) -> None:
+    def __init__(self, nvml: Any, kernel_log: Path) -> None:
         self.nvml = nvml
         self.set: Any = None
         self.cards: dict[int, tuple[str, str]] = {}

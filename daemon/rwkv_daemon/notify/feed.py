@@ -10,8 +10,7 @@ from rwkv_daemon.events import stored
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.regression import regression
 from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
-from rwkv_daemon.store.jobs import counts
-from rwkv_daemon.store.notifications import forget_place, newest_event, place_of, put, remember_place
+from rwkv_daemon.store.notifications import forget_place, newest_event, place_of, put, remember_place, work_left
 from rwkvctl.notify_config import NotifyTarget
 from rwkvctl.protocol.messages import Event
 
@@ -39,7 +38,7 @@ async def begin(node: Node, targets: tuple[NotifyTarget, ...]) -> Place | None:
         return None
     if known is not None:
         return Place(known[0], known[1], known[0])
-    place = Place(await newest_event(node.store), busy=False, stored=0)
+    place = Place(await newest_event(node.store), busy=(await work_left(node.store)).goes_on > 0, stored=0)
     await keep(node, place)
     return place
 
@@ -56,7 +55,7 @@ async def take_in(node: Node, targets: tuple[NotifyTarget, ...], place: Place, e
     """The notices of some events, and the place after them."""
     general = [notice for event in events if (notice := notice_of(event, node.hostname)) is not None]
     busy = place.busy or begins_work(events)
-    if busy and (empty := queue_empty(await counts(node.store), events[-1], node.hostname)) is not None:
+    if busy and (empty := queue_empty(await work_left(node.store), events[-1], node.hostname)) is not None:
         general.append(empty)
         busy = False
     found = {target.name: [*general, *await fallen(node, target, events)] for target in targets}

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from rwkv_daemon.store.notifications import WorkLeft
 from rwkvctl.protocol.messages import Event
 from rwkvctl.protocol.states import ACTIVE
 
@@ -58,10 +59,9 @@ def begins_work(events: Iterable[Event]) -> bool:
     return any(e.kind == "session" or (e.kind == "job.state" and e.data.get("state") in BUSY) for e in events)
 
 
-def queue_empty(counts: Mapping[str, int], last: Event, node: str) -> Notice | None:
+def queue_empty(left: WorkLeft, last: Event, node: str) -> Notice | None:
     """The notice that all work is done, if it is; `last` is the event after which that was seen."""
-    if any(counts.get(state) for state in BUSY):
+    if left.goes_on:
         return None
-    held = counts.get("held", 0) + counts.get("paused", 0)
-    text = "nothing runs or waits any more" + (f"; {held} jobs are held or paused" if held else "")
-    return made("queue-empty", last, node, text, {"counts": dict(counts)})
+    text = "nothing runs or waits any more" + (f"; {left.aside} jobs are held or paused" if left.aside else "")
+    return made("queue-empty", last, node, text, {"held_or_paused": left.aside})

@@ -5,6 +5,7 @@ as the status is known, so that none of that costs the daemon more than a waitin
 """
 
 import asyncio
+import importlib
 import logging
 import ssl
 import time
@@ -24,18 +25,20 @@ LONGEST_ERROR: Final = 200
 
 async def post(target: NotifyTarget, notice: str, event: str, body: str) -> Outcome:
     """Post one notice. Never raises for what a receiver does, or for a secret's file that is gone by now."""
-    import httpx  # a node without webhooks need not pay for it
+    await asyncio.to_thread(importlib.import_module, "httpx")  # a node without webhooks need not pay for it
+    import httpx
 
     logging.getLogger("httpx").setLevel(logging.WARNING)
     scrubber = Scrubber()
     try:
         url, headers = prepared(target, notice, event, body.encode(), scrubber)
+        trust = await asyncio.to_thread(trusted, target) if url.startswith("https:") else False
         async with (
             asyncio.timeout(target.timeout_s),
             httpx.AsyncClient(
                 trust_env=False,
                 follow_redirects=False,
-                verify=await asyncio.to_thread(trusted, target),
+                verify=trust,
                 timeout=httpx.Timeout(target.timeout_s, connect=CONNECT_S),
             ) as client,
             client.stream("POST", url, content=body.encode(), headers=headers) as response,

@@ -19,7 +19,6 @@ def copy_file(source: Path, target: Path) -> None:
     """A copy as of one moment, also while a daemon writes; the target is there whole or not at all. Raises
     StoreDamagedError, OSError."""
     with new_file(target) as made, refused(source), contextlib.closing(sqlite3.connect(source)) as db:
-        db.execute("PRAGMA query_only = ON")
         db.execute("VACUUM INTO ?", (str(made),))
 
 

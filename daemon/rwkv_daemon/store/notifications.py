@@ -1,12 +1,31 @@
 """The outbox of notifications: filled from stored events, emptied by whoever delivers them."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.store.interface import Row, Store, Transaction
 
 MOST_WAITING = 1000
 """Notices that may wait for one target; what comes then is given up at once."""
+
+
+class WorkLeft(NamedTuple):
+    """Jobs that run, wait, or will by themselves; and jobs that wait for somebody."""
+
+    goes_on: int
+    aside: int
+
+
+async def work_left(store: Store) -> WorkLeft:
+    """What is left to do. A job whose weights are being hashed starts by itself."""
+    row = await store.one(
+        "SELECT COALESCE(SUM(CASE WHEN state IN ('held', 'paused') AND reason <> 'weights-hashing' "
+        "THEN 1 ELSE 0 END), 0) AS aside, COUNT(*) AS n FROM job WHERE state IN "
+        "('held', 'paused', 'queued', 'starting', 'generating', 'grading', 'judging', 'stopping')"
+    )
+    aside, every = (row["aside"], row["n"]) if row else (0, 0)
+    return WorkLeft(every - aside, aside)
 
 
 async def place_of(store: Store) -> tuple[int, bool] | None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
@@ -41,7 +41,7 @@ class Server:
     def place(self) -> str:
         """The database as a sentence names it: never with the password."""
         parts = urlsplit(self.dsn)
-        host = parts.netloc.rpartition("@")[2] or "local"
+        host = parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "this machine")
         return f"the PostgreSQL database {parts.path.strip('/') or '(default)'} at {host}"
 
     @contextlib.contextmanager
@@ -50,7 +50,7 @@ class Server:
         try:
             yield
         except FAILURES as error:
-            said = str(error).strip() or f"no answer within {COMMAND_TIMEOUT_S:.0f} s"
+            said = " ".join(str(error).split()) or f"no answer within {COMMAND_TIMEOUT_S:.0f} s"
             raise StoreError(f"{self.place}: {said}") from error
 
     async def connect(self, **settings: str) -> Any:

@@ -1,8 +1,8 @@
 """Opening the SQLite file: making it, checking it, bringing it to the newest schema, or refusing it with a sentence."""
 
+import asyncio
 import contextlib
 import sqlite3
-import time
 from pathlib import Path
 from typing import Final
 
@@ -24,8 +24,8 @@ async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteSto
     path.parent.mkdir(parents=True, exist_ok=True)
     async with contextlib.AsyncExitStack() as undo:
         try:
+            checked = await check(path)
             writer = await connect(path, undo)
-            checked = await check(writer)
             await migrate(writer, path, migrations.migrations(schema))
             readers = await open_readers(path, undo)
         except sqlite3.Error as error:
@@ -45,22 +45,26 @@ def unusable(path: Path, error: sqlite3.Error) -> str:
     )
 
 
-async def check(connection: aiosqlite.Connection, most_s: float = CHECK_S) -> bool:
+async def check(path: Path, most_s: float = CHECK_S) -> bool:
     """Look whether the file is whole, for a moment; whether there was the time to see all of it. Raises
     sqlite3.DatabaseError."""
-    deadline = time.monotonic() + most_s
-    await connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+    async with aiosqlite.connect(path) as connection, asyncio.TaskGroup() as tasks:
+        looking = tasks.create_task(said_of(connection))
+        in_time, _ = await asyncio.wait({looking}, timeout=most_s)
+        if not in_time:
+            await connection.interrupt()  # and then what it says is about half of the file
+    if in_time and (problem := looking.result()):
+        raise problem
+    return bool(in_time)
+
+
+async def said_of(connection: aiosqlite.Connection) -> sqlite3.DatabaseError | None:
+    """What is wrong, as the error it is."""
     try:
         problem = await problem_of(connection)
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
-            raise
-        return False
-    finally:
-        await connection.set_progress_handler(None, 0)  # type: ignore[arg-type]  # None takes it off
-    if problem:
-        raise sqlite3.DatabaseError(problem)
-    return True
+    except sqlite3.DatabaseError as error:
+        return error
+    return sqlite3.DatabaseError(problem) if problem else None
 
 
 async def migrate(connection: aiosqlite.Connection, path: Path, known: list[Migration]) -> None:

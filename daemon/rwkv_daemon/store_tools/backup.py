@@ -6,13 +6,14 @@ from rwkv_daemon.store import open_store
 from rwkv_daemon.store.copying import copy_store
 from rwkv_daemon.store.files import copy_file, jobs_in_file, new_file
 from rwkv_daemon.store_place import store_place
-from rwkv_daemon.store_tools.offline import RefusedHereError, Told, described
+from rwkv_daemon.store_tools.offline import RefusedHereError, Told, as_owner, described
 from rwkvctl.config import Config
 from rwkvctl.protocol.errors import RwkvctlError
 
 
 async def backup(settings: Config, target: Path) -> Told:
     """Write the copy. Raises RwkvctlError, OSError."""
+    as_owner(settings, "backup")
     place = store_place(settings)
     if target.exists():
         raise RefusedHereError(f"{target} is there already; name another file, or remove it.")

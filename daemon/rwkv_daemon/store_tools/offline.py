@@ -1,6 +1,8 @@
 """What these programs share: the home without its daemon, and how a result is said."""
 
 import contextlib
+import os
+import pwd
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,9 +28,21 @@ class Told:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
+def as_owner(settings: Config, what: str) -> None:
+    """Raises RefusedHereError for somebody else than the owner of the home: the daemon could not write what they make,
+    not even the log that SQLite makes when it opens a file."""
+    owner = settings.home.stat().st_uid if settings.home.exists() else os.geteuid()
+    if owner != os.geteuid():
+        with contextlib.suppress(KeyError):
+            name = pwd.getpwuid(owner).pw_name
+            raise RefusedHereError(f"{settings.home} belongs to {name}; run `sudo -u {name} rwkvctl {what}`.")
+        raise RefusedHereError(f"{settings.home} belongs to the user {owner}; run rwkvctl {what} as that one.")
+
+
 @contextlib.contextmanager
 def daemon_down(settings: Config, what: str) -> Iterator[None]:
     """Hold the home's lock, so that no daemon starts meanwhile. Raises RefusedHereError if one runs."""
+    as_owner(settings, what)
     try:
         with only_one(settings):
             yield

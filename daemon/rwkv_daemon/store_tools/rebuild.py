@@ -7,7 +7,7 @@ daemon. What only the store knew is gone, and is said.
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rwkv_daemon import processes
 from rwkv_daemon.clock import now
@@ -103,7 +103,7 @@ async def from_runs(settings: Config, store: Store) -> Found:
 
 async def add_job(store: Store, kept: KeptJob) -> None:
     """The job with its session and attempts, and nothing done yet."""
-    fresh: dict[str, Any] = {"state": "stopped", "done": 0, "stages_done": 0, "right_sum": 0.0, "engine": None}
+    fresh = {"state": "stopped", "done": 0, "stages_done": 0, "right_sum": 0.0, "engine": None, "checking": ""}
     async with store.write() as db:
         await insert(db, "session", kept.session)
         await insert(db, "job", kept.job | fresh)

@@ -26,6 +26,10 @@ class NotTouchedError(Exception):
     """A last look says no; the message is the reason. No signal was sent after it."""
 
 
+class GoneError(NotTouchedError):
+    """There is no such process any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How an act ended: `freed`, `not-freed` (ended, and NVML still counts the memory), `still-there`, `not-touched`,
@@ -37,7 +41,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A process to end, as it was when that was decided, and who decided it. `bytes` is what it held of each GPU."""
+    """A process to end, as it was when that was decided, and who decided it. `gpus` says what it held of each;
+    `before`, of an act that is taken up again, what was in use on them together when it began."""
 
     id: str
     process: Process
@@ -46,6 +51,7 @@ class Act:
     automatic: bool
     actor: Actor
     findings: tuple[Finding, ...] = ()
+    before: int | None = None
     done: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
@@ -80,6 +86,7 @@ class Act:
             automatic=bool(row["automatic"]),
             actor=Actor(row["uid"], -1, row["asker_pid"], row["asker"]),
             findings=tuple(msgspec.json.decode(row["rules"], type=list[Finding])),
+            before=row["memory_bytes"],
         )
 
 
@@ -94,7 +101,7 @@ def seize(node: Node, act: Act) -> int:
     try:
         pidfd = os.pidfd_open(act.process.pid)
     except OSError as error:
-        raise NotTouchedError(f"pid {act.process.pid} has ended by itself") from error
+        raise GoneError(f"pid {act.process.pid} has ended by itself") from error
     try:
         check(node, act)
     except BaseException:
@@ -107,8 +114,8 @@ def check(node: Node, act: Act) -> None:
     """Raises NotTouchedError unless it is the same process, of the same class, holds a GPU now, and nobody else can be
     hit."""
     process = node.zombies.machine.snapshot(act.process.pid)
-    if process is None:
-        raise NotTouchedError(f"pid {act.process.pid} has ended by itself")
+    if process is None or process.defunct:
+        raise GoneError(f"pid {act.process.pid} has ended by itself")
     if process.identity != act.process.identity:
         changed = differences(process, act.process)
         raise NotTouchedError(f"pid {process.pid} is not the process that was judged: its {changed} changed")

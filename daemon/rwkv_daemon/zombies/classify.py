@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from rwkv_daemon.gpus.facts import HolderClass
 from rwkv_daemon.zombies.proc import INIT_PID_NAMESPACE, Process
+from rwkv_daemon.zombies.words import span
 
 Lookup = Literal["unknown", "runs", "ended", "not ours"]
 """What the store knows of a marker: not asked yet, it runs, it has ended, no such attempt."""
@@ -89,7 +90,7 @@ def rules(process: Process, situation: Situation) -> Iterator[Rule]:
     yield Rule("protected", bool(protected), protected or "no system service, not on a list, no debugger")
     attempt = attempt_of(process, situation)
     yield Rule("ours", attempt is not None and attempt.state in {"runs", "unknown"}, marker_value(process, attempt))
-    blocked = f"uninterruptible since {situation.blocked_s:.0f} s" if process.blocked else tasks
+    blocked = f"uninterruptible for {span(situation.blocked_s)}" if process.blocked else tasks
     yield Rule("stuck", process.blocked and situation.blocked_s >= STUCK_S, blocked)
     elsewhere = elsewhere_value(process, situation)
     orphan = attempt is not None and attempt.state == "ended" and not elsewhere
@@ -118,7 +119,7 @@ def marker_value(process: Process, attempt: Attempt | None) -> str:
         return f"marker {process.marker[:8]}, which this store does not know"
     if attempt.state == "unknown":
         return f"marker {process.marker[:8]}, not looked up yet"
-    return f"{attempt.name}, which " + ("runs" if attempt.state == "runs" else f"ended {attempt.ended_s:.0f} s ago")
+    return f"{attempt.name}, which " + ("runs" if attempt.state == "runs" else f"ended {span(attempt.ended_s)} ago")
 
 
 def is_ours(process: Process, situation: Situation) -> bool:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rwkv_daemon.zombies.words import span
+
 FEWEST_LOOKS: Final = 3
 LONGEST_GAP_S: Final = 5.0
 """Between two looks. After a longer one nobody knows what happened, and the window begins anew."""
@@ -50,12 +52,12 @@ def gather(looks: Sequence[Look], *, ended_s: float, clock: float, window: Windo
     needed = max(window.idle_s, window.grace_s)
     return (
         Finding(
-            "ended", ended_s >= window.grace_s, f"its attempt ended {ended_s:.0f} s ago (needed {window.grace_s:.0f})"
+            "ended", ended_s >= window.grace_s, f"its attempt ended {span(ended_s)} ago (needed {span(window.grace_s)})"
         ),
         Finding(
             "watched",
             covered >= needed and len(seen) >= FEWEST_LOOKS,
-            f"watched for {covered:.0f} s in {len(seen)} looks (needed {needed:.0f} s, {FEWEST_LOOKS} looks)",
+            f"watched for {span(covered)} in {len(seen)} looks (needed {span(needed)}, {FEWEST_LOOKS} looks)",
         ),
         idle(recent),
         still("no CPU time", [look.cpu_s for look in recent], "{:.2f} s of CPU time"),

@@ -15,7 +15,7 @@ from rwkv_daemon.zombies.census import Census, log_bytes
 from rwkv_daemon.zombies.classify import Attempt, Protection, Rule, Situation, classify, container_id
 from rwkv_daemon.zombies.evidence import Look
 from rwkv_daemon.zombies.proc import Machine, Process
-from rwkvctl.config import Settings
+from rwkvctl.settings import Settings
 
 if TYPE_CHECKING:
     from rwkv_daemon.node import Node
@@ -28,14 +28,15 @@ def look(node: "Node", reading: Reading) -> tuple[Holder, ...]:
     """Who holds this GPU now. It reads /proc (some milliseconds), so it is called in a thread."""
     census, clock = node.zombies, time.monotonic()
     with census.lock:
-        fresh = census.readings.get(reading.id) is not reading
+        counts = census.readings.get(reading.id) is not reading
         census.readings[reading.id] = reading
         situation = situation_of(node)
         listed = {process.pid: process for process in reading.processes or ()}
-        found = [seen(census, situation, reading, process, clock, counts=fresh) for process in listed.values()]
-        if suspicious(reading, found):
-            unlisted = device_holders(census, reading, clock) - set(listed)
-            found += [seen(census, situation, reading, GpuProcess(pid=pid), clock, counts=fresh) for pid in unlisted]
+        found = [seen(census, situation, reading, process, clock, counts=counts) for process in listed.values()]
+    more = device_holders(census, reading, clock) - set(listed) if suspicious(reading, found) else set()
+    with census.lock:
+        unlisted = [GpuProcess(pid=pid) for pid in sorted(more)]
+        found += [seen(census, situation, reading, process, clock, counts=counts) for process in unlisted]
         holders = tuple(sorted((h for h in found if h is not None and not own(h)), key=lambda holder: holder.pid))
         census.forget(reading.id, {holder.pid for holder in holders} | set(listed), clock)
     return holders
@@ -61,7 +62,7 @@ def suspicious(reading: Reading, found: list[Holder | None]) -> bool:
 
 
 def device_holders(census: Census, reading: Reading, clock: float) -> set[int]:
-    """Who has this GPU's device file open."""
+    """Who has this GPU's device file open. The scan of all processes is made without the lock."""
     device = f"nvidia{reading.minor}"
     return {pid for pid, devices in census.device_holders(clock).items() if device in devices}
 
@@ -73,7 +74,8 @@ def seen(
     process = census.process(listed.pid, clock)
     if process is None or (situation.contained and not holds(census.machine, process, reading)):
         return missing(census, situation, reading, listed, clock)
-    situation = replace(situation, blocked_s=census.blocked_s(process, clock))
+    if blocked_s := census.blocked_s(process, clock):
+        situation = replace(situation, blocked_s=blocked_s)
     rule = classify(process, situation)
     holder = holder_of(process, rule, situation, listed.bytes)
     attempt = situation.attempts.get(process.marker)

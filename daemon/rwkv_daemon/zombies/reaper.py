@@ -18,7 +18,7 @@ from rwkv_daemon.processes import send
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.reaping import add_step
 from rwkv_daemon.zombies import sentences
-from rwkv_daemon.zombies.act import Act, NotTouchedError, Outcome, check, seize
+from rwkv_daemon.zombies.act import Act, GoneError, NotTouchedError, Outcome, check, seize
 
 KILL_S: Final = 30.0
 """For a process to be gone after SIGKILL: one that is not then is stuck in the kernel."""
@@ -35,10 +35,10 @@ GIB: Final = 2**30
 
 async def carry_out(node: Node, act: Act, *, resumed: bool = False) -> Outcome:
     """End one process, and say truthfully what came of it. Raises StoreError before anything was done."""
-    before = memory(node, act)
+    before = act.before if resumed else memory(node, act)
     if not resumed:
         await begin(node, act, before)
-    outcome = await attempt(node, act, before)
+    outcome = await attempt(node, act, before, resumed=resumed)
     await conclude(node, act, outcome)
     return outcome
 
@@ -55,12 +55,14 @@ async def begin(node: Node, act: Act, before: int | None) -> None:
     crash_point("reap-after-intent")
 
 
-async def attempt(node: Node, act: Act, before: int | None) -> Outcome:
-    """The signals."""
+async def attempt(node: Node, act: Act, before: int | None, *, resumed: bool) -> Outcome:
+    """The signals. One that is gone when an act is taken up again had its signal from the daemon before."""
     started = time.monotonic()
     try:
         pidfd = await asyncio.to_thread(seize, node, act)
     except NotTouchedError as error:
+        if resumed and isinstance(error, GoneError):
+            return await released(node, act, before, f"{sentences.name(act.process)} ended while the daemon was away")
         return Outcome("not-touched", f"Nothing was done: {error}.")
     try:
         sent = await signals(node, act, pidfd)

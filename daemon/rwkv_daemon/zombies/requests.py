@@ -37,18 +37,21 @@ async def zombies(node: Node, request: m.ZombiesRequest) -> m.ZombiesReply:
     if request.pid:
         found = [await explained(node, one, sightings.get(one.pid)) for one in found]
         if not found:
-            raise no_holder(request.pid)
+            raise no_holder(node, request.pid)
     standing = await watch.standing_of(node, ())
     why = next((finding.value for finding in policy.always(standing) if not finding.holds), "")
     reaped = tuple(map(reaped_view, await history(node.store, HISTORY)))
     return m.ZombiesReply(items=tuple(found), policy=node.config.settings.reap, observing=why, reaped=reaped)
 
 
-def no_holder(pid: int) -> RefusedError:
-    return RefusedError(
-        "no-holder", f"Process {pid} holds no GPU of this node.", "See `rwkvctl zombies` for those that do.",
-        Exit.NOT_FOUND,
-    )  # fmt: skip
+def no_holder(node: Node, pid: int) -> RefusedError:
+    """Nobody by that pid holds a GPU, as far as that is known."""
+    dark = [showing.label(gpu) for gpu in node.gpus.values() if gpu.reading.trouble]
+    if dark:
+        why = f"Who holds {' and '.join(dark)} is not known just now; process {pid} holds no other GPU."
+        return RefusedError("no-holder", why, "See `rwkvctl gpus`.", Exit.NOT_FOUND)
+    why, hint = f"Process {pid} holds no GPU of this node.", "See `rwkvctl zombies` for those that do."
+    return RefusedError("no-holder", why, hint, Exit.NOT_FOUND)
 
 
 def view(node: Node, gpu: Gpu, holder: Holder, sighting: Sighting | None) -> m.ZombieView:
@@ -138,8 +141,9 @@ async def reap(node: Node, request: m.ReapRequest) -> m.ReapReply:
             text = f"Nothing was done; `{watch.command(sighting)}` does it."
             return m.ReapReply(items=reply.items, outcome="dry-run", text=text, plan=planned(node, sighting))
         conditions = await watch.preconditions(node, sighting, by_itself=False)
-        act = watch.act_of(sighting, roles.caller(), conditions, automatic=False, name=request.request_id)
-        if not watch.order(node, act):
+        wanted = watch.act_of(sighting, roles.caller(), conditions, automatic=False, name=request.request_id)
+        act = watch.order(node, wanted)
+        if act.id != wanted.id:
             raise refused("under-way", f"Process {request.pid} is being ended already.", "See `rwkvctl zombies`.")
     try:
         async with asyncio.timeout(ANSWER_S):
@@ -154,7 +158,7 @@ async def meant(node: Node, request: m.ReapRequest) -> Sighting:
     """The process that is meant, if it may be ended now. Raises RefusedError with the reason if not."""
     holder = next((h for gpu in node.gpus.values() for h in gpu.holders if h.pid == request.pid), None)
     if holder is None:
-        raise no_holder(request.pid)
+        raise no_holder(node, request.pid)
     sighting = next((one for one in node.zombies.all() if one.process.pid == request.pid), None)
     if sighting is None:
         raise refused("not-reapable", f"Not ended: {holder.why}.")
@@ -206,4 +210,5 @@ def planned(node: Node, sighting: Sighting) -> tuple[str, ...]:
 
 def notes(node: Node) -> list[str]:
     """What `status` says: orphans that wait for the operator's word."""
-    return [watch.request(node, one) for one in node.zombies.all() if watch.key(one) in node.zombies.desk.asked]
+    asked = node.zombies.desk.asked
+    return [watch.request(node, one) for one in node.zombies.all() if watch.key(one) in asked] if asked else []

@@ -1,5 +1,7 @@
 """What an operator reads of a process: one sentence that says who it is, what that means, and what to do."""
 
+from typing import Final
+
 from rwkv_daemon.gpus.facts import HolderClass
 from rwkv_daemon.zombies.classify import (
     Rule,
@@ -9,13 +11,15 @@ from rwkv_daemon.zombies.classify import (
     protected_by,
 )
 from rwkv_daemon.zombies.proc import Process
+from rwkv_daemon.zombies.words import span
 
-LONGEST_COMMAND = 60
+LONGEST_COMMAND: Final = 60
 
 
 def name(process: Process) -> str:
     """`pid 4711 (python train.py, bob, 3 h)`."""
-    command = process.command
+    program, _, words = process.command.partition(" ")
+    command = f"{program.rpartition('/')[2]} {words}".strip()
     if len(command) > LONGEST_COMMAND:
         command = f"{command[: LONGEST_COMMAND - 1]}…"
     return f"pid {process.pid} ({command}, {process.user or 'user unknown'}, {span(process.age_s)})"
@@ -63,11 +67,3 @@ def absent(pid: int, cls: HolderClass, lasts_s: float) -> str:
                 f"NVML lists pid {pid} since {span(lasts_s)}, and there is no such process: "
                 "the driver holds memory for nobody; a reset of the GPU frees it"
             )
-
-
-def span(seconds: float) -> str:
-    """`45 s`, `12 min`, `3 h`, `5 d`: the largest unit that fits twice, or once where it is exact enough."""
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length or (unit != "d" and seconds >= length and seconds % length < length / 10):
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -66,14 +66,13 @@ async def run(node: Node, act: Act, *, resumed: bool) -> None:
         act.done.set_result(outcome)
 
 
-def order(node: Node, act: Act) -> bool:
-    """Hand an act to the reaper; False if one for the same process is under way."""
+def order(node: Node, act: Act) -> Act:
+    """Hand an act to the reaper; returns the one that is under way for this process, which may be an earlier one."""
     desk = node.zombies.desk
-    if act.key in desk.acting:
-        return False
-    desk.acting[act.key] = act
-    desk.orders.put_nowait(act)
-    return True
+    if act.key not in desk.acting:
+        desk.acting[act.key] = act
+        desk.orders.put_nowait(act)
+    return desk.acting[act.key]
 
 
 async def finish(node: Node, tasks: asyncio.TaskGroup) -> None:

@@ -48,8 +48,7 @@ async def watched(node: Node) -> AsyncIterator["asyncio.Future[None]"]:
         task.cancel()
         await asyncio.wait([task])
         await until(lambda: not samplers(), "no sampler is left")
-        if node.sight.ring is not None:
-            node.sight.ring.close()
+        assert node.sight.ring is None
 
 
 async def until(condition: Callable[[], object], saying: str) -> None:

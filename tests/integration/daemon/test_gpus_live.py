@@ -31,7 +31,7 @@ def conditions(node: LiveNode) -> list[str]:
 
 def events(node: LiveNode, kind: str) -> list[str]:
     """The sentences of stored events of one kind."""
-    found = map(json.loads, node.api.stream("/v1/events", 30.0, since=0))
+    found = map(json.loads, node.api.stream("/v1/events", 30.0, since=0, follow="no"))
     return [event["text"] for event in found if event["kind"] == kind]
 
 
@@ -96,7 +96,7 @@ def test_a_defunct_process_makes_a_zombie_and_its_end_a_free_gpu(
     assert any("GPU 1 is zombie" in note for note in node.api.get("/v1/status").value["notes"])
     fake_nvml.end(dead.pid)
     until(node, lambda: uses(node) == ["free", "free"], "its memory is back")
-    assert any(text.startswith("GPU 1 is free (it was zombie)") for text in events(node, "gpu.use"))
+    until(node, lambda: "GPU 1 is free (it was zombie)" in events(node, "gpu.use"), "it is told")
 
 
 def test_a_card_that_is_lost_is_kept_in_mind_and_quarantined_until_somebody_has_seen_to_it(
@@ -151,7 +151,7 @@ def test_xids_quarantine_or_are_counted(fake_nvml: Any, new_node: NewNode, until
     until(node, lambda: conditions(node) == ["ok", "quarantined"], "the second one is quarantined")
     until(node, lambda: gpus(node)["0"].get("application_xids") == 1, "the first one's is counted")
     assert gpus(node)["1"]["reason"] == "XID 79 (GPU has fallen off the bus)"
-    assert len(events(node, "gpu.xid")) == 2
+    until(node, lambda: len(events(node, "gpu.xid")) == 2, "both are told")
     assert events(node, "gpu.state") == ["GPU 1 is quarantined: XID 79 (GPU has fallen off the bus)"]
 
 
@@ -244,7 +244,28 @@ def test_somebody_who_comes_to_our_gpu_is_left_alone_and_the_score_says_so(
     assert f"pid {stranger.pid}" in said
     fake_nvml.end(stranger.pid)
     until(node, lambda: not gpus(node)["0"].get("contended"), "it is gone")
-    assert [text[:5] for text in events(node, "gpu.use")] == ["GPU 0", "GPU 0"]
+    until(node, lambda: len(events(node, "gpu.use")) == 2, "both changes are told")
+
+
+def test_an_engine_whose_context_an_xid_ended_is_replaced_and_the_job_goes_on(
+    fake_nvml: Any, new_node: NewNode, until: Any, tools: Any, tmp_path: Any
+) -> None:
+    fake_nvml.gpus(1)
+    log = tmp_path / "kmsg"
+    log.touch()
+    node = new_node().start(RWKVCTL_TEST_DEVICE="cpu", RWKVCTL_TEST_DEV=str(tmp_path))
+    until(node, lambda: uses(node) == ["free"], "the GPU is free")
+    (job,) = node.dispatch()
+    node.wait_until_some(job, 5)
+    first = node.engine_record()
+    with log.open("a") as file:
+        file.write(f"NVRM: Xid (PCI:0000:01:00): 31, pid={first.pid}, name=python, Ch 00000008\n")
+    fake_nvml.xid(0, 31)
+    until(node, lambda: node.engine_record().pid != first.pid, "another engine has taken its place")
+    node.wait_for_state(job, "done", timeout_s=180)
+    assert any(text.endswith("hit e1") for text in events(node, "gpu.xid"))
+    assert any("is cooldown: an engine ended abnormally" in text for text in events(node, "gpu.state"))
+    assert len(node.samples(job)) == node.job(job)["total"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a probe then runs as nobody")

@@ -106,6 +106,26 @@ def test_an_outage_parks_the_job_and_a_restart_pays_nothing_twice(own, judge):
     assert "unjudged" not in first["score"]
 
 
+def test_what_was_judged_is_not_asked_again_after_a_rebuild(own, judge):
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
+    (name,) = own.dispatch(
+        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8, settings={"temperature": "1000"}
+    )
+    own.wait_for_state(name, "done")
+    before = [(s["row"], s["value"], s["judge"]) for s in own.samples(name)]
+    own.terminate()
+    (own.home / "store.sqlite").unlink()
+    for kept in (own.home / "runs" / name).glob("score-*.json"):
+        kept.unlink()
+    asked = len(judge.asked)
+    own.cli("rebuild")
+    own.start()
+    score = own.wait_for_state(name, "done")["score"]
+    assert score["scored"] == 8
+    assert [(s["row"], s["value"], s["judge"]) for s in own.samples(name)] == before
+    assert len(judge.asked) == asked
+
+
 def test_what_the_judge_cannot_do_holds_the_score_back_until_it_is_graded_again(own, judge):
     judge.behave = lambda _: fake_judge.Do("neither this nor that")
     (name,) = own.dispatch(

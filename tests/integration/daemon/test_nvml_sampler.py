@@ -31,20 +31,24 @@ class Sampler:
 
     def __init__(self, *options: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rwkv_daemon.gpus.sampler", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+            [sys.executable, "-m", "rwkv_daemon.gpus.sampler", *options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.asked: list[str] = []
-        self.thread = threading.Thread(target=self.read)
-        self.thread.start()
+        self.threads = [threading.Thread(target=reader) for reader in (self.read, self.listen)]
+        for thread in self.threads:
+            thread.start()
 
     def read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            if line.startswith(b"?"):
-                self.asked.append(line[1:].decode().strip())
-            else:
-                self.lines.put(line)
+            self.lines.put(line)
+
+    def listen(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.asked.append(line.decode().strip().removeprefix("?"))
 
     def look(self) -> Snapshot:
         return msgspec.json.decode(self.lines.get(timeout=DEADLINE_S), type=Snapshot)
@@ -65,11 +69,11 @@ class Sampler:
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
-        self.thread.join()
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.stdout.close()
+        for thread in self.threads:
+            thread.join()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            pipe.close()
 
 
 @pytest.fixture

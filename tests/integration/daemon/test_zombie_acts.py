@@ -14,19 +14,23 @@ from typing import Any
 
 import pytest
 
+from rwkv_daemon import roles
 from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.clock import now
 from rwkv_daemon.gpus import keeping
 from rwkv_daemon.gpus.facts import Gpu, GpuProcess, Reading
 from rwkv_daemon.node import Node
 from rwkv_daemon.roles import the_daemon
-from rwkv_daemon.store import open_store
-from rwkv_daemon.store.reaping import history, unfinished
-from rwkv_daemon.zombies import holders, reaper, watch
-from rwkv_daemon.zombies.act import Act, NotTouchedError, seize
+from rwkv_daemon.store import Store, open_store
+from rwkv_daemon.store.reaping import add_step, attempts_of, by_itself_since, history, outcome_of, unfinished
+from rwkv_daemon.zombies import holders, reaper, requests, watch
+from rwkv_daemon.zombies.act import Act, GoneError, NotTouchedError, seize
 from rwkv_daemon.zombies.census import Census, StoredAttempt
 from rwkv_daemon.zombies.classify import STUCK_S
 from rwkv_daemon.zombies.proc import Machine
 from rwkvctl import config
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import RefusedError
 
 GPU = "GPU-1"
 MARKER = "11111111-2222-3333-4444-555555555555"
@@ -88,7 +92,9 @@ async def test_the_right_process_is_ended(node: Node, plant: Any) -> None:
 
 
 async def test_another_process_under_the_same_pid_lives(node: Node, plant: Any) -> None:
-    if not os.access(LAST_PID, os.W_OK):
+    try:
+        LAST_PID.write_text(LAST_PID.read_text())
+    except OSError:
         pytest.skip("needs root: to choose a pid")
     pid = adopted(plant)
     act = orphaned(node, pid)
@@ -162,6 +168,17 @@ async def test_one_that_ended_by_itself_is_not_touched(node: Node, plant: Any) -
     plant.end(pid)
     outcome = await reaper.carry_out(node, act)
     assert (outcome.word, "ended by itself" in outcome.text) == ("not-touched", True)
+
+
+async def test_one_that_is_dead_and_not_collected_has_ended(node: Node, plant: Any) -> None:
+    """Its parent may never collect it: executable and cgroup cannot be read any more, and nothing is left to end."""
+    pid = plant.start("child = os.fork()\nif child: print('ready', child, flush=True); time.sleep(1000)", marker=MARKER)
+    act = orphaned(node, pid)
+    signal.pidfd_send_signal(plant.pidfds[pid], signal.SIGKILL)
+    while plant.lives(pid):
+        await asyncio.sleep(0.01)
+    with pytest.raises(GoneError):
+        seize(node, act)
 
 
 async def test_nothing_is_called_freed_before_nvml_agrees(
@@ -263,3 +280,83 @@ async def test_the_daemon_acts_once_a_gpu_in_ten_minutes(node: Node, plant: Any)
     assert {finding.name for finding in conditions if not finding.holds} == {"mode", "rate of the GPU"}
     asked = await watch.preconditions(node, sighting, by_itself=False)
     assert all(finding.holds for finding in asked)
+
+
+async def test_the_log_of_acts_reads_as_it_was_written(store: Store, plant: Any) -> None:
+    """On both databases: an intent is open until its outcome is there, and markers are told apart."""
+    process = Machine().snapshot(plant.start())
+    act = Act("a1", process, "orphan", {GPU: 5, "GPU-2": None}, True, the_daemon())
+    before = now()
+    async with store.write() as db:
+        await add_step(db, act.columns(), "intent", memory_bytes=2**40)
+        await db.execute(
+            "INSERT INTO engine (uuid, model, weights_path, weights_sha256, numerics, lease, state, socket, started, "
+            "ended) VALUES (?, 'm', '', '', '', '', 'gone', '', '', ?), (?, 'm', '', '', '', '', 'ready', '', '', ?)",
+            ("over", before, "runs", ""),
+        )
+    (row,) = await unfinished(store)
+    again = Act.of(row)
+    assert (again.process, again.gpus, again.automatic, again.key) == (process, act.gpus, True, act.key)
+    assert await by_itself_since(store, before) == [(row["at"], (GPU, "GPU-2"))]
+    assert await outcome_of(store, "a1") is None
+    async with store.write() as db:
+        await add_step(db, act.columns(), "outcome", outcome="freed", text="t", memory_bytes=None)
+    assert await unfinished(store) == []
+    (done,) = await history(store, 5)
+    assert (done["outcome"], done["before_bytes"], done["memory_bytes"]) == ("freed", 2**40, None)
+    assert (await outcome_of(store, "a1"))["text"] == "t"
+    found = await attempts_of(store, ["over", "runs", "nobody"])
+    assert {marker: row["ended"] for marker, row in found.items()} == {"over": before, "runs": ""}
+
+
+def test_a_process_that_proc_hides_is_somebody_s(node: Node, plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hidepid other users' processes are not in /proc; a ghost would close the GPU for nothing."""
+    pid = adopted(plant)
+    monkeypatch.setattr(Machine, "stat", lambda *_: None)
+    see(node, pid)
+    (holder,) = node.gpus[GPU].holders
+    assert (holder.cls, "hidden" in holder.why) == ("other-user", True)
+    assert node.zombies.absent == {}
+
+
+async def test_one_that_went_while_the_daemon_was_away_is_no_failure(node: Node, plant: Any) -> None:
+    pid = adopted(plant)
+    act = orphaned(node, pid)
+    plant.end(pid)
+    run = asyncio.ensure_future(reaper.carry_out(node, act, resumed=True))
+    while not run.done():
+        see(node)
+        await asyncio.sleep(0.05)
+    assert "ended while the daemon was away" in (await run).text
+    assert (await run).word == "freed"
+
+
+async def test_only_who_could_signal_it_anyway_may_end_a_foreign_process(node: Node, plant: Any) -> None:
+    pid = int(plant.start("child = os.fork()\nif child: print('ready', child, flush=True); os._exit(0)\n"))
+    see(node, pid)
+    start = node.gpus[GPU].holders[0].start_ticks
+    request = m.ReapRequest(pid=pid, start_ticks=start, yes=True)
+    token = roles.CALLER.set(roles.Actor(54321, 54321, 1, "eve"))
+    with pytest.raises(RefusedError, match="may end it"):
+        await requests.reap(node, request)
+    roles.CALLER.reset(token)
+    assert (await requests.reap(node, m.ReapRequest(pid=pid))).outcome == "dry-run"
+    assert plant.lives(pid)
+
+
+async def test_a_request_that_is_repeated_is_done_once(node: Node, plant: Any) -> None:
+    """The client asks again when the connection was cut, before or after the end."""
+    pid = adopted(plant)
+    act = orphaned(node, pid)
+    request = m.ReapRequest(pid=pid, start_ticks=act.process.stat.start_ticks, yes=True, request_id="r1")
+    task = asyncio.ensure_future(watch.watch(node))
+    both = [asyncio.ensure_future(requests.reap(node, request)) for _ in range(2)]
+    while not all(one.done() for one in both):
+        see(node, *([pid] if plant.lives(pid) else []))
+        await asyncio.sleep(0.05)
+    replies = [await one for one in both] + [await requests.reap(node, request)]
+    assert [reply.outcome for reply in replies] == ["freed"] * 3
+    assert len(await history(node.store, 9)) == 1
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from rwkv_daemon import faults
 from rwkv_daemon.store import open_store
 from rwkv_daemon.zombies.proc import Machine
 from rwkvctl.protocol.errors import RefusedError
@@ -313,10 +314,10 @@ def grow(path: Path, stop: threading.Event) -> None:
             file.write("still here\n")
 
 
-POINTS = ["before-intent", "after-intent", "before-SIGTERM", "after-SIGTERM", "before-SIGKILL", "after-SIGKILL",
-          "before-outcome", "after-outcome"]  # fmt: skip
+POINTS = [point for point in faults.POINTS if point.startswith("reap-")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 def test_a_daemon_that_dies_half_way_takes_it_up_again(site: Callable[..., Site], point: str) -> None:
     """What somebody asked for is done once and has one outcome, whenever the daemon dies."""
@@ -324,23 +325,39 @@ def test_a_daemon_that_dies_half_way_takes_it_up_again(site: Callable[..., Site]
     stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     pid = here.plant.start(stubborn if "SIGKILL" in point else "")
     here.nvml.process(0, pid)
-    here.start(RWKVCTL_CRASH_AT=f"reap-{point}")
+    here.start(RWKVCTL_CRASH_AT=point)
     start = here.wait_for_class(pid, "foreign")["start_ticks"]
     releasing = threading.Thread(target=here.release_when_gone, args=(pid,))
     releasing.start()
     here.node.cli("reap", str(pid), "--start", str(start), "--yes", check=False)
     here.tools.wait_for(lambda: here.node.daemon.poll() is not None, 60, "the daemon has died", here.node.log)
     intents = here.rows("SELECT * FROM reap_event WHERE step = 'intent'")
-    assert len(intents) == (0 if point == "before-intent" else 1)
+    assert len(intents) == (0 if point == "reap-before-intent" else 1)
     here.start()
-    if point == "before-intent":
+    if point == "reap-before-intent":
         here.wait_for_class(pid, "foreign")
         here.node.cli("reap", str(pid), "--start", str(start), "--yes")
-    assert here.wait_for_outcome(pid)["outcome"] in {"freed", "not-touched"}
+    assert here.wait_for_outcome(pid)["outcome"] == "freed"
     assert not here.plant.lives(pid)
     releasing.join()
     assert len(here.rows("SELECT * FROM reap_event WHERE step = 'outcome'")) == 1
     assert len(here.rows("SELECT * FROM reap_event WHERE step = 'SIGKILL'")) <= 2
+
+
+def test_a_gpu_that_hangs_is_not_known_and_nothing_on_it_is_ended(site: Callable[..., Site]) -> None:
+    here = site(reap="auto", reap_idle_s="3", sampler_deadline_s="4")
+    pid = here.plant.start(marker=here.over())
+    here.nvml.process(0, pid)
+    here.start()
+    here.wait_for_class(pid, "orphan")
+    here.nvml.rule("hang nvmlDeviceGetMemoryInfo_v2 0")
+    here.tools.wait_for(lambda: pid not in here.listed(), 60, "the GPU is unknown", here.node.log)
+    start = str(Machine().stat(pid).start_ticks)
+    refused = here.node.cli("reap", str(pid), "--start", start, "--yes", check=False)
+    assert refused.returncode == 4
+    assert "not known just now" in refused.stderr
+    assert here.plant.lives(pid)
+    assert here.rows("SELECT * FROM reap_event") == []
 
 
 def test_an_act_of_its_own_is_closed_by_the_next_daemon(site: Callable[..., Site]) -> None:

@@ -5,7 +5,6 @@ The engines of a kind share what its running jobs have left, as the runners' poo
 import heapq
 import itertools
 import random
-import time
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -24,7 +23,7 @@ from rwkv_daemon.placement import (
 )
 from rwkv_daemon.spreading import Outlook
 
-STEP_S = 1.0
+STEP_S = 5.0
 
 
 @dataclass
@@ -104,7 +103,8 @@ class Simulation:
         for number, engine in self.engines.items():
             jobs = sum(e == number for e in self.running.values())
             idle_s = 0.0 if jobs else engine.idle_s + STEP_S
-            self.engines[number] = replace(engine, jobs=jobs, idle_s=idle_s)
+            helps = engine.state == "ready" and any(self.jobs[n][0] == engine.serves for n in self.running)
+            self.engines[number] = replace(engine, jobs=jobs, idle_s=idle_s, helps=helps)
         busy = {self.jobs[number][0] for number in self.running}
         self.idle_gpu_s += STEP_S * (self.gpus - sum(e.serves in busy for e in self.engines.values()))
 
@@ -150,7 +150,7 @@ def test_what_was_never_measured_still_fills_the_gpus() -> None:
 
 def test_a_suite_of_one_checkpoint_loads_its_weights_once_a_gpu() -> None:
     kind = EngineKind("model", "fast")
-    simulation = Simulation({number: (kind, 300.0) for number in range(1, 6)}, gpus=8, load_s=10.0)
+    simulation = Simulation(dict.fromkeys(range(1, 6), (kind, 300.0)), gpus=8, load_s=10.0)
     simulation.run()
     assert len(simulation.loads) == len(set(simulation.loads)) <= 8
 
@@ -158,23 +158,3 @@ def test_a_suite_of_one_checkpoint_loads_its_weights_once_a_gpu() -> None:
 def test_one_long_job_uses_every_gpu() -> None:
     simulation = Simulation({1: (EngineKind("model", "fast"), 8000.0)}, gpus=8, load_s=10.0)
     assert simulation.run() <= 1.1 * (8000.0 / 8 + 10.0)
-
-
-def test_a_decision_about_ten_thousand_jobs_on_sixty_four_gpus_looks_at_each_job_a_bounded_number_of_times() -> None:
-    """The bar is 100 ms, which `bench/placement.py` measures; here only that it does not grow with jobs times GPUs."""
-
-    def cost(count: int, gpus: int) -> float:
-        kinds = [EngineKind(f"model-{n}", "fast") for n in range(100)]
-        waiting = [WaitingJob(n, kinds[n % 100], work_s=float(n % 977)) for n in range(count)]
-        free = tuple(FreeLease(f"g{n}") for n in range(gpus))
-        outlook = {kind: Outlook(work_s=1e5, samples=10**6) for kind in kinds}
-        node = Node(engines=(), free=free, runners_per_engine=4, idle_unload_s=600.0, outlook=outlook)
-        began = time.process_time()
-        commands = place(waiting, node)
-        spent = time.process_time() - began
-        assert len([c for c in commands if isinstance(c, StartEngine)]) == min(gpus, 100)
-        return spent
-
-    cost(1000, 64)
-    few, many = min(cost(10_000, 8) for _ in range(3)), min(cost(10_000, 64) for _ in range(3))
-    assert many < 10 * few

@@ -14,6 +14,7 @@ from rwkv_daemon.notify.outcome import FIRST_WAIT_S, LONGEST_WAIT_S, of_status, 
 from rwkv_daemon.notify.regression import fell, in_words
 from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
 from rwkv_daemon.notify.signing import signature
+from rwkv_daemon.store.notifications import WorkLeft
 from rwkvctl.protocol.messages import ComparisonView, Event, MetricView
 
 AT = "2026-11-22T03:00:00.000Z"
@@ -59,20 +60,13 @@ def test_the_same_event_is_the_same_notice_after_a_restart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "empty"),
-    [
-        ({"done": 5}, True),
-        ({"done": 5, "held": 2}, True),
-        ({"queued": 1}, False),
-        ({"judging": 1, "done": 1}, False),
-        ({"stopping": 1}, False),
-        ({}, True),
-    ],
+    ("left", "empty"),
+    [(WorkLeft(0, 0), True), (WorkLeft(0, 2), True), (WorkLeft(1, 0), False), (WorkLeft(3, 2), False)],
 )
-def test_the_queue_is_empty_when_nothing_runs_or_waits(counts: dict[str, int], empty: bool) -> None:
-    found = queue_empty(counts, event("job.state"), "n")
+def test_the_queue_is_empty_when_nothing_goes_on_by_itself(left: WorkLeft, empty: bool) -> None:
+    found = queue_empty(left, event("job.state"), "n")
     assert (found is not None) == empty
-    if found and counts.get("held"):
+    if found and left.aside:
         assert "2 jobs are held" in found.text
 
 

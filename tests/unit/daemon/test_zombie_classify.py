@@ -19,6 +19,7 @@ from rwkv_daemon.zombies.classify import (
     rules,
 )
 from rwkv_daemon.zombies.proc import INIT_PID_NAMESPACE, KERNEL_THREAD, Process, Stat
+from rwkv_daemon.zombies.words import span
 
 OURS, BOB = 1001, 1002
 MARKERS = {
@@ -126,7 +127,7 @@ def test_a_verdict_is_a_sentence_that_names_the_process(name: str) -> None:
     found, cls = CASES[name]
     text = sentences.verdict(found, classify(found, HERE), HERE)
     assert f"pid {found.pid} (" in text
-    assert found.command in text
+    assert found.command.rpartition("/")[2] in text
     assert "\n" not in text
     words = {"other-user": "belongs to another user; ask ", "container": "container", "protected": "never touched"}
     assert words.get(cls, "") in text
@@ -190,7 +191,7 @@ def test_nothing_is_ended_from_within_a_container() -> None:
      (10800, "3 h"), (200_000, "2 d")],
 )  # fmt: skip
 def test_spans(seconds: float, words: str) -> None:
-    assert sentences.span(seconds) == words
+    assert span(seconds) == words
 
 
 def test_the_sentences_of_pids_without_a_process() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.zombies.proc import Process, Stat, printable
+from rwkv_daemon.zombies.proc import Process, Stat
+from rwkv_daemon.zombies.words import printable
 
 LINE = b"4711 (%s) S 12 4711 4710 34816 4711 4194304 1 2 3 4 500 250 0 0 20 0 1 0 99887 1 2 18446744073709551615"
 
@@ -52,4 +53,4 @@ def test_threads(state: str, tasks: tuple[str, ...], defunct: bool, blocked: boo
 
 
 def test_what_a_terminal_would_obey_is_not_passed_on() -> None:
-    assert printable("a\x1b]52;c;x\x07b\nc") == "a?]52;c;x?b?c"
+    assert printable("a\x1b]52;c;x\x07b\nc") == "a?]52;c;x?b c"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.config import Settings
 from rwkvctl.manpage import pages, text
 from rwkvctl.notify_config import EVENTS, NotifyTarget
+from rwkvctl.settings import Settings
 from rwkvctl.verbs import load_all
 
 PAGES = pages()
@@ -52,4 +52,5 @@ def test_the_configurations_page_has_every_setting_and_event() -> None:
 def test_no_words_are_taken_for_requests(words: str) -> None:
     safe = text(words)
     assert not safe.startswith((".", "'"))
-    assert re.fullmatch(r"(?:[^\\]|\\[e&-]|\\\((?:aq|ga|ha|ti|dq))*", safe)
+    assert safe.isascii()
+    assert re.fullmatch(r"(?:[^\\]|\\[e&-]|\\\((?:aq|ga|ha|ti|dq)|\\\[u[0-9A-F]{4,6}\])*", safe)

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkvctl import config
-from rwkvctl.config import Config, Settings
+from rwkvctl.config import Config
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("rwkvctl", "daemon/rwkv_daemon", "engine/rwkv_engine", "kernels/rwkv_kernels", "data/rwkv_data",

@@ -10,6 +10,6 @@ UPDATE verdict SET prompt_tokens = verdict ->> '$.usage.prompt_tokens',
 CREATE INDEX sample_by_age ON sample (job, number);      -- the newest samples of a job
 DROP INDEX job_by_name;
 CREATE INDEX job_by_name ON job (model, benchmark, kind, numerics, id);
-CREATE INDEX score_by_age ON score (job, finished);
+CREATE INDEX finding_by_job ON finding (job, sample);
 CREATE INDEX request_by_age ON request (at);
 CREATE INDEX verdict_by_service ON verdict (service, at, prompt_tokens, completion_tokens, cost);

@@ -1,0 +1,61 @@
+"""One dispatch decision about 10,000 waiting jobs on 64 GPUs, and the forecast of when each of them will end.
+
+    python bench/placement.py
+
+Pure computations of the daemon's own functions in this process; no GPU is needed and none is used.
+"""
+
+import datetime as dt
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+
+from rwkv_daemon.fitting import FreeLease
+from rwkv_daemon.forecast import Load, Server, forecast
+from rwkv_daemon.placement import EngineFact, EngineKind, Node, StartEngine, StartJob, WaitingJob, in_order, place
+from rwkv_daemon.spreading import Outlook
+from rwkvctl import __version__
+
+JOBS, GPUS, KINDS = 10_000, 64, 200
+
+
+def main() -> None:
+    """Print one table."""
+    stamp = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    print(f"rwkvctl {__version__}, Python {platform.python_version()}, {platform.platform()}, "
+          f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {stamp}")  # fmt: skip
+    kinds = [EngineKind(f"model-{number}", "fast") for number in range(KINDS)]
+    waiting = [
+        WaitingJob(n, kinds[n % KINDS], priority=n % 3, work_s=None if n % 7 == 0 else float(n % 977))
+        for n in range(JOBS)
+    ]  # fmt: skip
+    outlook = {kind: Outlook(work_s=1e5, samples=10**6, running=n % 2) for n, kind in enumerate(kinds)}
+    leases = tuple(FreeLease(f"GPU-{number}", "H100", 80 << 30) for number in range(GPUS))
+    empty = Node(engines=(), free=leases, runners_per_engine=4, idle_unload_s=600.0, outlook=outlook)
+    engines = tuple(EngineFact(n, kinds[n], f"GPU-{n}", "ready", n % 4) for n in range(GPUS))
+    warm = Node(engines=engines, free=(), runners_per_engine=4, idle_unload_s=600.0, outlook=outlook)
+    assert sum(isinstance(command, StartEngine) for command in place(waiting, empty)) == GPUS
+    assert any(isinstance(command, StartJob) for command in place(waiting, warm))
+    line(f"decision, {JOBS:,} jobs, {GPUS} free GPUs", lambda: place(waiting, empty), 100)
+    line(f"decision, {JOBS:,} jobs, {GPUS} warm engines", lambda: place(waiting, warm), 100)
+    loads = [Load(job.id, job.needs, job.work_s or 60.0) for job in in_order(waiting)]
+    servers = [Server(f"GPU-{number}") for number in range(GPUS)]
+    line(f"forecast of {JOBS:,} jobs on {GPUS} GPUs", lambda: forecast(loads, servers, {}), None)
+
+
+def line(what: str, action: Callable[[], object], bar_ms: float | None) -> None:
+    """The median of several runs."""
+    taken = []
+    for _ in range(15):
+        began = time.perf_counter()
+        action()
+        taken.append((time.perf_counter() - began) * 1000)
+    value = statistics.median(taken)
+    verdict = "" if bar_ms is None else f"   bar {bar_ms:g} ms: {'met' if value <= bar_ms else 'MISSED'}"
+    print(f"{what:<52}{value:10.2f} ms  {verdict}")
+
+
+if __name__ == "__main__":
+    main()

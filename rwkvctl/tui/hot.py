@@ -1,0 +1,37 @@
+"""Which values have just changed: they are bold until they have been the same for a while. Pure."""
+
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+HOT_S: Final = 1.5
+"""For how long a value that changed is bold: one tick of telemetry and a half, so that a running one stays so."""
+
+NameT = TypeVar("NameT", bound=Hashable)
+
+
+class Hot(Generic[NameT]):
+    """Names of values, each with the time until which it is hot. Times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._until: dict[NameT, float] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._until
+
+    def __bool__(self) -> bool:
+        return bool(self._until)
+
+    def touch(self, name: NameT, now: float) -> None:
+        """A value changed."""
+        self._until[name] = now + HOT_S
+
+    def cool(self, now: float) -> set[NameT]:
+        """Let go of what has been the same for long enough, and say what that was."""
+        cold = {name for name, until in self._until.items() if until <= now}
+        for name in cold:
+            del self._until[name]
+        return cold
+
+    def left_s(self, now: float) -> float:
+        """Until the next one is due."""
+        return max(0.1, min(self._until.values(), default=now) - now)

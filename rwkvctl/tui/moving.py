@@ -1,0 +1,52 @@
+"""Keys that move a cursor over rows: arrows, vim's, and pages."""
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.scroll_view import ScrollView
+
+
+class Moving(ScrollView):
+    """A list with a cursor. Subclasses say how long it and a page of it are, and carry out a move."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("g,home", "top", "First row", show=False),
+        Binding("G,end", "bottom", "Last row", show=False),
+        Binding("ctrl+d", "page(0.5)", "Half a page down", show=False),
+        Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False),
+        Binding("ctrl+f,pagedown", "page(1)", "Page down", show=False),
+        Binding("ctrl+b,pageup", "page(-1)", "Page up", show=False),
+    ]
+    cursor = 0
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        raise NotImplementedError
+
+    @property
+    def page_rows(self) -> int:
+        """How many of them are seen at once."""
+        raise NotImplementedError
+
+    def move_to(self, place: int) -> None:
+        """Move the cursor, and the view after it."""
+        raise NotImplementedError
+
+    def action_move(self, by: int) -> None:
+        """Move by rows."""
+        self.move_to(self.cursor + by)
+
+    def action_page(self, pages: float) -> None:
+        """Move by pages."""
+        self.move_to(self.cursor + int(pages * self.page_rows))
+
+    def action_top(self) -> None:
+        """Go to the first row."""
+        self.move_to(0)
+
+    def action_bottom(self) -> None:
+        """Go to the last row."""
+        self.move_to(self.count - 1)

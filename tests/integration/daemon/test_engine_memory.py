@@ -1,0 +1,139 @@
+"""Engines that run out of memory, or end by themselves: what the daemon learns, with real processes that end like them."""
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from rwkv_daemon import engines, measuring, processes, situation
+from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.fitting import GIB, SLOTS
+from rwkv_daemon.gpus.condition import Record, shown
+from rwkv_daemon.gpus.facts import Gpu, Reading
+from rwkv_daemon.launching import launch_of, reserve
+from rwkv_daemon.node import EngineHandle, Node
+from rwkv_daemon.placement import EngineKind, StartEngine
+from rwkv_daemon.store import open_store
+from rwkv_daemon.store.engines import get_engine
+from rwkv_daemon.store.leases import held_leases
+from rwkvctl import config
+from rwkvctl.protocol.engine import EngineStats
+from rwkvctl.protocol.messages import LeaseView
+
+KIND = EngineKind("aaa", "fast")
+LEASE = "GPU-1"
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    """A node with one GPU of 24 GiB, without a sampler."""
+    settings = config.load(environ={"RWKVCTL_HOME": str(tmp_path), "RWKVCTL_LEASE_DIR": str(tmp_path)})
+    for folder in (settings.runs_dir, settings.socket.parent, settings.weights_dir, settings.data_dir):
+        folder.mkdir(parents=True, exist_ok=True)
+    store = await open_store(settings.store)
+    made = Node(settings, store, Benchmarks.open(settings))
+    made.leases = [LeaseView(id=LEASE, index="0", name="H100", memory_total_bytes=24 * GIB)]
+    made.gpus[LEASE] = Gpu(reading=Reading(id=LEASE, index=0), use="free")
+    made.sight.records[LEASE] = Record()
+    made.queue.sizes["aaa"] = 4 * GIB
+    yield made
+    await store.close()
+
+
+async def start(node: Node, program: str) -> EngineHandle:
+    """An engine that is a shell's few words instead: a real process with a real exit."""
+    await reserve(node, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", "/weights/m.pth")
+    [(number, launching)] = node.leasing.launching.items()
+    wanted = launch_of(node, launching)
+    wanted.log.parent.mkdir(parents=True, exist_ok=True)
+    worker = processes.start(
+        processes.Launch(
+            uuid=wanted.uuid,
+            argv=("sh", "-c", program),
+            record=wanted.record,
+            log=wanted.log,
+            environment={"PATH": "/bin:/usr/bin"},
+            locks=wanted.locks,
+            share=wanted.share,
+        )  # fmt: skip
+    )
+    del node.leasing.launching[number]
+    handle = node.engines[number] = EngineHandle(launching.row, worker)
+    return handle
+
+
+async def ended(node: Node, handle: EngineHandle) -> None:
+    """Until the daemon has acted on its end."""
+    deadline = time.monotonic() + 30
+    while handle.row.id in node.engines:
+        assert time.monotonic() < deadline
+        await engines.watch_engines(node)
+
+
+def flags(node: Node) -> list[str]:
+    [launching] = node.leasing.launching.values()
+    return list(launch_of(node, launching).argv)
+
+
+async def test_an_engine_that_does_not_fit_is_started_smaller_until_the_smallest(node: Node) -> None:
+    tried = []
+    for _ in range(5):
+        handle = await start(node, "echo too large; exit 4")
+        await ended(node, handle)
+        tried.append(node.leasing.fit(*KIND, "H100").slots)
+        assert await held_leases(node.store) == {}
+    assert tried == [64, 16, 4, 1, 1]
+    assert not node.back_off, "memory is no failure of the engine"
+    assert shown(node.sight.records[LEASE])[0] == "ok", "nor of the GPU"
+    why = situation.misfit(node, "aaa", "fast")
+    assert why == "needs at least 24.0 GiB, and the largest GPU here has 24.0 GiB"
+    again = Node(node.config, node.store, node.benchmarks)
+    await measuring.recall(again)
+    assert again.leasing.fits == node.leasing.fits, "the next daemon knows it, too"
+
+
+async def test_what_fitted_is_what_the_next_engine_is_told(node: Node) -> None:
+    handle = await start(node, "sleep 60")
+    stats = EngineStats(
+        slots=48, running=0, waiting=0, room=1, steps=1, prefill_tokens=0, decode_tokens=0, prefill_tokens_per_s=0.0,
+        decode_tokens_per_s=0.0, occupancy=0.0, cache_hits=0, cache_misses=0, kept=0, finished=0, uptime_s=1.0,
+        rss_bytes=1, shrunk=1,
+    )  # fmt: skip
+    handle.stats = stats
+    await engines.remember_shrinking(node, handle)
+    processes.kill(handle.worker)
+    await ended(node, handle)
+    await reserve(node, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", "/weights/m.pth")
+    argv = flags(node)
+    assert argv[argv.index("--slots") + 1] == "48"
+
+
+async def test_a_share_of_a_gpu_is_a_share_of_its_memory(node: Node) -> None:
+    await reserve(node, StartEngine(KIND, LEASE, 0, (0, 1)), "m", "/weights/m.pth")
+    argv = flags(node)
+    assert argv[argv.index("--memory-bytes") + 1] == str(int(24 * GIB * 2 / 8 * 0.95))
+    [launching] = node.leasing.launching.values()
+    wanted = launch_of(node, launching)
+    assert wanted.environment["CUDA_VISIBLE_DEVICES"] == LEASE
+    assert wanted.environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    assert [path.name for path in wanted.locks] == ["rwkvctl-GPU-1.0.lock", "rwkvctl-GPU-1.1.lock"]
+    assert wanted.share is not None
+    assert wanted.share.name == "rwkvctl-GPU-1.lock"
+
+
+@pytest.mark.parametrize(
+    ("program", "state", "condition"),
+    [("kill -9 $$", "failed", "cooldown"), ("exit 1", "failed", "cooldown"), ("echo broken; exit 3", "failed", "ok")],
+)
+async def test_an_end_that_is_not_the_models_fault_counts_against_the_gpu(
+    node: Node, program: str, state: str, condition: str
+) -> None:
+    handle = await start(node, program)
+    await ended(node, handle)
+    stored = await get_engine(node.store, handle.row.id)
+    assert stored is not None
+    assert stored.state == state
+    assert shown(node.sight.records[LEASE])[0] == condition
+    assert await held_leases(node.store) == {}
+    assert KIND in node.back_off

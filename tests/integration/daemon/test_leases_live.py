@@ -1,0 +1,245 @@
+"""The real daemon on a node with (fake) GPUs: which engines it places where, and what two daemons do to one GPU.
+
+Engines compute on the CPU here; that a real one computes on the GPU of its lease is a test of tests/gpu.
+"""
+
+import contextlib
+import json
+import os
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from rwkv_daemon import processes
+from rwkv_weights.files import builtin_checkpoint_path
+
+LiveNode = Any
+NewNode = Callable[..., Any]
+WAIT_S = 120
+TEST_DEVICE = {"RWKVCTL_TEST_DEVICE": "cpu"}
+OTHER = "rwkv7-g1-0.1b-20250101-ctx4096"
+
+
+def other_checkpoint(node: LiveNode) -> str:
+    """A second model: the built-in one with one number changed."""
+    tensors = torch.load(builtin_checkpoint_path(), weights_only=True, mmap=True)
+    tensors["ln_out.bias"] = tensors["ln_out.bias"] + 0.001
+    (node.home / "weights").mkdir(exist_ok=True)
+    torch.save(tensors, node.home / "weights" / f"{OTHER}.pth")
+    return OTHER
+
+
+def events(node: LiveNode, kind: str) -> list[dict[str, Any]]:
+    found = map(json.loads, node.api.stream("/v1/events", 30.0, since=0, follow="no"))
+    return [event for event in found if event["kind"] == kind]
+
+
+def starts(node: LiveNode) -> list[tuple[str, str]]:
+    """(model, lease) of every engine that was ever ready."""
+    data = [event["data"] for event in events(node, "engine.state")]
+    return [(one["model"], one["lease"]) for one in data if one["state"] == "ready"]
+
+
+def command_lines(node: LiveNode) -> list[dict[str, str]]:
+    """The environment of every engine process that runs."""
+    found = []
+    for path in node.home.glob("runs/engines/e*/record.json"):
+        record = processes.read_record(path)
+        if record is not None and not record.done:
+            pairs = Path(f"/proc/{record.pid}/environ").read_bytes().decode().split("\0")
+            found.append(dict(pair.split("=", 1) for pair in pairs if "=" in pair))
+    return found
+
+
+@pytest.fixture
+def gpu_node(fake_nvml: Any, new_node: NewNode) -> Callable[..., LiveNode]:
+    """Makes nodes with so many GPUs, not started yet."""
+
+    def make(gpus: int = 0, **settings: str) -> LiveNode:
+        if gpus:
+            fake_nvml.gpus(gpus)
+        return new_node(**settings)
+
+    return make
+
+
+def engines_of(node: LiveNode, *states: str) -> list[dict[str, Any]]:
+    found = node.api.get("/v1/status").value["engines"]
+    return [engine for engine in found if not states or engine["state"] in states]
+
+
+def test_two_models_run_side_by_side_on_gpus_that_are_free_and_load_once_each(
+    gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any, trainer: subprocess.Popen[bytes]
+) -> None:
+    """GPUs 0 to 5 belong to somebody's training; the cpu takes no engine where there are GPUs."""
+    node = gpu_node(8)
+    for index in range(6):
+        fake_nvml.process(index, trainer.pid)
+    name = other_checkpoint(node)
+    node.start(**TEST_DEVICE)
+    datasets = ["demo_arith", "demo_choice"]
+    jobs = node.dispatch(models=["builtin", name], only_datasets=datasets, limit=40)
+    assert len(jobs) == 4
+    for job in jobs:
+        node.wait_for_state(job, "done", timeout_s=WAIT_S)
+    free = {fake_nvml.uuid(6), fake_nvml.uuid(7)}
+    ready = starts(node)
+    assert {lease for _, lease in ready} == free
+    assert {model for model, _ in ready} == {"builtin", name}
+    assert len(ready) == len(set(ready)), "one load of the weights for each (checkpoint, GPU)"
+    tools.wait_for(lambda: leases_held(node) == dict.fromkeys(free, "leased"), 30, "both are kept warm")
+    assert {engine["lease"] for engine in engines_of(node, "ready")} == free
+    for environment in command_lines(node):
+        assert environment["CUDA_VISIBLE_DEVICES"] == ""  # the CPU stands in; see device_of
+
+
+def leases_held(node: LiveNode) -> dict[str, str]:
+    found = node.api.get("/v1/status").value["leases"]
+    return {lease["id"]: lease["use"] for lease in found if lease.get("engine")}
+
+
+@pytest.fixture
+def trainer() -> Iterator[subprocess.Popen[bytes]]:
+    """Somebody's process that holds GPUs."""
+    process = subprocess.Popen(["sleep", "600"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_restarted_daemon_finds_its_engines_with_their_leases(
+    gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any
+) -> None:
+    node = gpu_node(2)
+    name = other_checkpoint(node)
+    node.start(**TEST_DEVICE)
+    jobs = node.dispatch(models=["builtin", name], limit=30)
+    for job in jobs:
+        node.wait_for_state(job, "done", timeout_s=WAIT_S)
+    before = {engine["id"]: (engine["lease"], engine["pid"]) for engine in engines_of(node, "ready")}
+    assert {lease for lease, _ in before.values()} == {fake_nvml.uuid(0), fake_nvml.uuid(1)}
+    node.kill()
+    node.start(**TEST_DEVICE)
+    after = {engine["id"]: (engine["lease"], engine["pid"]) for engine in engines_of(node, "ready")}
+    assert after == before
+    again = node.dispatch(models=["builtin"], only_datasets=["demo_choice"], limit=20)
+    node.wait_for_state(again[0], "done", timeout_s=WAIT_S)
+    assert len(starts(node)) == 2, "nothing was loaded again"
+
+
+def test_two_daemons_never_take_the_same_gpu(gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any) -> None:
+    """Neither sees the other's processes in NVML here: the lock alone decides."""
+    first, second = gpu_node(1), gpu_node()
+    for node in (first, second):
+        node.start(**TEST_DEVICE)
+    [mine] = first.dispatch(limit=20)
+    first.wait_for_state(mine, "done", timeout_s=WAIT_S)
+    [theirs] = second.dispatch(limit=20)
+    tools.wait_for(
+        lambda: any("leased by another daemon's engine" in event["text"] for event in events(second, "engine.state")),
+        60, "the second meets the lock", second.log,
+    )  # fmt: skip
+    assert second.job(theirs)["state"] == "queued"
+    assert not starts(second)
+    [engine] = engines_of(first, "ready")
+    os.kill(engine["pid"], 9)  # a death frees the GPU at once
+    second.wait_for_state(theirs, "done", timeout_s=WAIT_S)
+    assert starts(second) == [("builtin", fake_nvml.uuid(0))]
+
+
+def test_a_foreign_job_that_comes_between_the_decision_and_the_start_moves_the_engine_elsewhere(
+    gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any, trainer: subprocess.Popen[bytes]
+) -> None:
+    node = gpu_node(2)
+    node.start(**TEST_DEVICE)
+    tools.wait_for(lambda: len(node.api.get("/v1/status").value["leases"]) == 3, 60, "GPUs are known", node.log)
+    fake_nvml.rule("delay nvmlDeviceGetUUID 1500 0")  # the next look takes a while, so that something can come between
+    [job] = node.dispatch(limit=20)
+    tools.wait_for(lambda: engines_of(node) or starts_on(node), 60, "an engine has its lease", node.log)
+    first = starts_on(node)[0]
+    fake_nvml.process(0 if first == fake_nvml.uuid(0) else 1, trainer.pid)
+    node.wait_for_state(job, "done", timeout_s=WAIT_S)
+    taken_back = [event["text"] for event in events(node, "engine.state") if "was taken before" in event["text"]]
+    assert len(taken_back) == 1, node.log()
+    assert [lease for _, lease in starts(node)] == [fake_nvml.uuid(1 if first == fake_nvml.uuid(0) else 0)]
+
+
+def starts_on(node: LiveNode) -> list[str]:
+    """The leases that engines were given, started or not."""
+    data = [event["data"] for event in events(node, "engine.state")]
+    return [one["lease"] for one in data if one["state"] == "starting"]
+
+
+def test_a_long_job_spreads_over_the_gpus_that_are_free(
+    gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any
+) -> None:
+    """Work that is known to be long gets every GPU; its samples come from several engines."""
+    node = gpu_node(3, engine_slots="2")
+    node.start(**TEST_DEVICE)
+    [measured] = node.dispatch(limit=64)
+    node.wait_for_state(measured, "done", timeout_s=WAIT_S)
+    assert node.terminate() == 0
+    with contextlib.closing(sqlite3.connect(node.home / "store.sqlite")) as store, store:
+        assert store.execute("UPDATE rate SET sample_s = 60").rowcount == 1, "the pace was measured and kept"
+        assert store.execute("UPDATE engine_fit SET load_s = 1").rowcount == 1
+    node.start(**TEST_DEVICE)
+    [job] = node.dispatch(settings={"k": "4", "temperature": "1.0"})
+    tools.wait_for(lambda: len(engines_of(node, "ready")) == 3, WAIT_S, "three engines serve it", node.log)
+    tools.wait_for(lambda: len(used_by(node, job)) == 3, WAIT_S, "all of them answered", node.log)
+    done = node.wait_for_state(job, "done", timeout_s=WAIT_S)
+    assert done["done"] == done["total"]
+    places = node.stage_lines(job)
+    assert len(places) == len(set(places)), "nothing was generated twice"
+    assert len(done["score"]["provenance"]["engines"]) == 3
+
+
+def used_by(node: LiveNode, job: str) -> set[str]:
+    """The engines that answered for a job."""
+    used = set()
+    for path in (node.home / "runs" / job).glob("samples-*.jsonl"):
+        for line in path.read_bytes().splitlines():
+            if b'"engine"' in line and line.endswith(b"}"):
+                used.add(json.loads(line)["engine"])
+    return used
+
+
+def test_what_auto_numerics_means_is_decided_by_whether_there_are_gpus(
+    gpu_node: Callable[..., LiveNode],
+) -> None:
+    with_gpus = gpu_node(1, numerics="auto")
+    with_gpus.start(**TEST_DEVICE)
+    rows = with_gpus.api.post("/v1/plan", {"selection": {"models": ["builtin"]}}).value["rows"]
+    assert {row["numerics"] for row in rows} == {"fast"}
+
+
+def test_queue_tells_what_to_expect_once_something_like_it_was_measured(node: LiveNode) -> None:
+    wanted = {"selection": {"models": ["builtin"], "only_datasets": ["demo_arith"]}}
+    before = node.api.post("/v1/plan", wanted).value
+    assert "est_s" not in before["rows"][0], "no figure is made up"
+    assert (before.get("eta_s"), before["not_estimated"]) == (None, 1)
+    assert "no end can be said: 1 like nothing measured before" in node.cli("queue", "--models", "builtin").stdout
+    [job] = node.dispatch(limit=64)
+    node.wait_for_state(job, "done", timeout_s=WAIT_S)
+    after = node.api.post("/v1/plan", wanted).value
+    [row] = after["rows"]
+    assert row["est_s"] > 0
+    assert (row["lease"], row.get("loads", False), row["starts_s"]) == ("cpu:0", False, 0.0)
+    assert after["eta_s"] == pytest.approx(row["est_s"])
+    assert after["hash"] == before["hash"], "what is expected is no part of what would be done"
+
+
+def test_a_waiting_job_says_when_and_where_it_is_expected_to_start(node: LiveNode, tools: Any) -> None:
+    [first] = node.dispatch(limit=64)
+    node.wait_for_state(first, "done", timeout_s=WAIT_S)
+    jobs = [node.dispatch(settings={"k": str(k), "temperature": "1.0"})[0] for k in range(2, 8)]
+    tools.wait_for(lambda: node.job(jobs[-1]).get("expected_on") == "cpu:0", 60, "the last one is expected", node.log)
+    last = node.job(jobs[-1])
+    assert last["eta_s"] > last["starts_s"] > 0
+    status = node.api.get("/v1/status").value
+    assert status["eta_s"] >= last["eta_s"] * 0.5
+    assert "all done in" in node.cli("status").stdout

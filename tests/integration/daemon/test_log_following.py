@@ -1,0 +1,209 @@
+"""Following logs that grow, stand still, are cut, deleted or rotated by somebody; by many readers at once."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rwkv_daemon import logfile, logtail
+from rwkv_daemon.events import Bus
+from rwkv_daemon.logfile import Piece
+from rwkv_daemon.logtail import Tail, Tails
+from rwkvctl.protocol.messages import Event
+
+DEADLINE_S = 60.0
+
+
+class Writer:
+    """A worker's log, held open as a worker holds it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.alive = path, True
+        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def say(self, text: str) -> None:
+        os.write(self.descriptor, text.encode())
+
+    def end(self) -> None:
+        self.alive = False
+        os.close(self.descriptor)
+
+
+class Reader:
+    """A follower as `Log.live` is one: takes pieces at its own pace."""
+
+    def __init__(self) -> None:
+        self.text, self.offset, self.read_itself = "", 0, 0
+
+    async def follow(self, tails: Tails, writer: Writer, pause: Callable[[], float] = lambda: 0.0) -> None:
+        with tails.follow(writer.path, lambda: writer.alive, lambda _event: False) as tail:
+            while True:
+                turned, over = tail.turned, tail.over
+                in_memory = tail.after(self.offset) is not None
+                piece = await tail.next(self.offset)
+                self.read_itself += bool(piece.data) and not in_memory
+                if piece.data:
+                    self.text += piece.data.decode()
+                    self.offset = piece.end
+                    await asyncio.sleep(pause())
+                elif over:
+                    return
+                else:
+                    await turned.wait()
+
+
+@contextlib.asynccontextmanager
+async def keeping(tails: Tails, bus: Bus | None = None) -> AsyncIterator[asyncio.TaskGroup]:
+    """The task that reads, for as long as it is needed."""
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as tasks:
+        keeper = tasks.create_task(tails.keep_up(bus or Bus()))
+        async with asyncio.TaskGroup() as readers:
+            yield readers
+        keeper.cancel()
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def often() -> Iterator[None]:
+    patch = pytest.MonkeyPatch()
+    patch.setattr(logtail, "LOOK_S", 0.02)
+    yield
+    patch.undo()
+
+
+async def test_many_followers_share_one_reader_and_all_get_every_line(tmp_path: Path) -> None:
+    writer, tails, readers = Writer(tmp_path / "log-1.txt"), Tails(), [Reader() for _ in range(200)]
+    writer.say("before\n")
+    async with keeping(tails) as tasks:
+        for reader in readers:
+            tasks.create_task(reader.follow(tails, writer))
+        await until(lambda: all(reader.text == "before\n" for reader in readers))
+        (tail,) = tails.followed.values()
+        assert tail.followers == 200
+        for number in range(50):
+            writer.say(f"line {number} ü\n")
+            await asyncio.sleep(0)
+        await until(lambda: readers[0].text.endswith("line 49 ü\n"))
+        writer.end()
+    expected = "before\n" + "".join(f"line {number} ü\n" for number in range(50))
+    assert {reader.text for reader in readers} == {expected}
+    assert max(reader.read_itself for reader in readers) <= 2, "what was added came from memory"
+
+
+async def test_a_slow_follower_loses_nothing_and_holds_up_nobody(tmp_path: Path) -> None:
+    writer, tails, slow, quick = Writer(tmp_path / "log-1.txt"), Tails(), Reader(), Reader()
+    size = 3 * logtail.KEPT_BYTES
+    async with keeping(tails) as tasks:
+
+        async def held_up() -> None:
+            await until(lambda: quick.offset >= size)
+            await slow.follow(tails, writer)
+
+        tasks.create_task(quick.follow(tails, writer))
+        tasks.create_task(held_up())
+        await until(lambda: tails.followed)
+        for _ in range(size // 4096):
+            writer.say("x" * 4095 + "\n")
+        await until(lambda: quick.offset >= size)
+        (tail,) = tails.followed.values()
+        assert sum(len(piece.data) for piece in tail.kept) <= logtail.KEPT_BYTES + logfile.CHUNK_BYTES
+        writer.end()
+    assert slow.text == quick.text
+    assert len(slow.text) == size
+
+
+@pytest.mark.parametrize("what", ["deleted", "renamed", "replaced"])
+async def test_a_log_that_is_taken_away_under_its_worker_is_followed_to_its_end(tmp_path: Path, what: str) -> None:
+    writer, tails, reader = Writer(tmp_path / "log-1.txt"), Tails(), Reader()
+    async with keeping(tails) as tasks:
+        tasks.create_task(reader.follow(tails, writer))
+        writer.say("one\n")
+        await until(lambda: reader.text)
+        if what == "deleted":
+            writer.path.unlink()
+        else:
+            writer.path.rename(tmp_path / "log-1.txt.1")
+        if what == "replaced":
+            writer.path.write_text("of somebody else\n")
+        writer.say("two\n")
+        await until(lambda: "two" in reader.text)
+        writer.end()
+    assert reader.text == "one\ntwo\n"
+
+
+async def test_a_log_that_somebody_cut_is_followed_from_its_new_beginning(tmp_path: Path) -> None:
+    writer, tails, reader = Writer(tmp_path / "log-1.txt"), Tails(), Reader()
+    async with keeping(tails) as tasks:
+        tasks.create_task(reader.follow(tails, writer))
+        writer.say("a long beginning\n")
+        await until(lambda: reader.text)
+        os.truncate(writer.path, 0)
+        await until(lambda: next(iter(tails.followed.values())).size == 0)
+        writer.say("new\n")
+        await until(lambda: reader.text.endswith("new\n"))
+        writer.end()
+    assert reader.text == "a long beginning\nnew\n"
+
+
+async def test_a_log_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    path, tails, reader = tmp_path / "log-1.txt", Tails(), Reader()
+    writer = Writer(tmp_path / "elsewhere")
+    writer.path = path
+    async with keeping(tails) as tasks:
+        tasks.create_task(reader.follow(tails, writer))
+        await until(lambda: tails.followed)
+        (tmp_path / "elsewhere").rename(path)
+        writer.say("here\n")
+        await until(lambda: reader.text)
+        writer.end()
+    assert reader.text == "here\n"
+
+
+async def test_followers_that_are_gone_leave_nothing_open(tmp_path: Path) -> None:
+    tails = Tails()
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    readers = [Reader() for _ in range(20)]
+    async with keeping(tails) as tasks:
+        for number, reader in enumerate(readers):
+            writer = Writer(tmp_path / f"log-{number}.txt")
+            writer.say("x\n")
+            writer.end()
+            tasks.create_task(reader.follow(tails, writer))
+        await until(lambda: all(reader.text for reader in readers) and not tails.followed)
+    assert len(os.listdir("/proc/self/fd")) <= before + 1  # noqa: PTH208
+
+
+async def test_what_happened_to_the_job_is_told_with_its_log(tmp_path: Path) -> None:
+    tails, bus = Tails(), Bus()
+    path = tmp_path / "log-1.txt"
+    async with keeping(tails, bus):
+        with tails.follow(path, lambda: True, lambda event: event.job == "j1") as tail:
+            await until(lambda: bus.followers)
+            for job in ("j1", "j2"):
+                bus.publish([Event(kind="job.state", at="now", seq=1, job=job, text=f"{job}: stopping")])
+            await until(lambda: tail.said)
+            assert [event.text for event in tail.said] == ["j1: stopping"]
+
+
+def test_pieces_in_memory_are_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "log-1.txt"
+    path.write_text("one\ntwo\n")
+    tail = Tail(path, lambda: True, lambda _event: False)
+    tail.look()
+    with path.open("a") as file:
+        file.write("three\nfour\n")
+    tail.look()
+    assert tail.after(0) is None
+    assert tail.after(8) == Piece(8, b"three\nfour\n")
+    assert tail.after(14) == Piece(14, b"four\n")
+    assert tail.after(19) is None
+    assert tail.read(0) == Piece(0, path.read_bytes())
+    tail.close()

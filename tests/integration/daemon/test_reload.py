@@ -1,0 +1,118 @@
+"""The configuration read anew while everything runs: by request and by signal; good ones, and bad ones."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rwkvctl.protocol.errors import RefusedError
+
+
+@pytest.fixture
+def configured(new_node: Any, tmp_path: Path) -> Any:
+    """A node with a configuration of its own, not started yet."""
+    node = new_node()
+    node.settings["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    (tmp_path / "config" / "rwkvctl").mkdir(parents=True)
+    return node
+
+
+def folder(node: Any) -> Path:
+    return Path(node.settings["XDG_CONFIG_HOME"]) / "rwkvctl"
+
+
+def write(node: Any, text: str) -> None:
+    (folder(node) / "config.toml").write_text(text)
+
+
+def notes(node: Any) -> str:
+    return " ".join(node.api.get("/v1/status").value.get("notes", ()))
+
+
+def test_what_changed_is_said_and_jobs_notice_nothing(configured: Any) -> None:
+    node = configured.start()
+    (job,) = node.dispatch(settings={"k": "40"})
+    node.wait_until_some(job, 1)
+    engine = node.engine_record().pid
+    write(
+        node, 'idle_unload_s = 5\nsocket = "/run/other.sock"\n[groups]\nnightly = 2\n[roles]\nadmin = ["nobody-here"]\n'
+    )
+    reply = node.api.post("/v1/reload", {}).value
+    assert reply["changed"][0] == "idle_unload_s: 600.0 is 5.0 now"
+    assert any(line.startswith("groups:") for line in reply["changed"])
+    assert reply["waits"] == ["socket"]
+    assert any("nobody-here" in line for line in reply["warnings"])
+    assert node.job(job)["state"] == "generating"
+    assert node.engine_record().pid == engine
+    assert node.api.post("/v1/reload", {}).value.get("changed", []) == []
+    assert "nobody-here" in notes(node)
+    write(node, "idle_unload_s = 5\n")
+    node.api.post("/v1/reload", {})
+    assert "nobody-here" not in notes(node)
+
+
+MISTAKES = (
+    ("engine_slots = 2\nmax_restarts = 'x'\n", "config.toml:2: max_restarts must be int"),
+    ("engine_slots = 2\nunknown_one = 1\n", "config.toml:2: unknown setting 'unknown_one'"),
+    ("engine_slots = 2\n[[notify\n", "config.toml is not valid TOML"),
+    ('engine_slots = 2\n\n[[notify]]\nurl = "x"\n', "config.toml:3: [[notify]] 1: its address"),
+    ('engine_slots = 2\n[judge]\nmodel = "m"\n', "config.toml:2: [judge]: no endpoint"),
+    ('engine_slots = 2\n[roles]\nemperor = ["me"]\n', "config.toml:2: [roles] knows viewer"),
+    ("engine_slots = 2\n[groups]\nnightly = 0\n", "config.toml:3: group nightly"),
+)
+
+
+def test_a_mistake_changes_nothing(configured: Any) -> None:
+    node = configured.start()
+    for text, says in MISTAKES:
+        write(node, text)
+        with pytest.raises(RefusedError) as caught:
+            node.api.post("/v1/reload", {})
+        assert (caught.value.code, caught.value.exit_code) == ("bad-configuration", 2)
+        assert says in str(caught.value)
+        assert says in notes(node)
+    write(node, "engine_slots = 3\n")
+    assert node.api.post("/v1/reload", {}).value["changed"] == ["engine_slots: 0 is 3 now"]
+    assert "refused" not in notes(node)
+
+
+def test_benchmarks_toml_reaches_the_next_dispatch_and_no_earlier_one(configured: Any) -> None:
+    node = configured.start()
+    (before,) = node.dispatch(limit=4)
+    key = node.wait_for_state(before, "done")["generation_key"]
+    (folder(node) / "benchmarks.toml").write_text("[demo_arith]\nk = 2\n")
+    assert "rwkvctl reload" in notes(node)
+    assert "benchmarks" in node.api.post("/v1/reload", {}).value["changed"][0]
+    assert "benchmarks.toml" not in notes(node)
+    (after,) = node.dispatch(limit=4)
+    found = node.wait_for_state(after, "done")
+    assert (found["total"], node.job(before)["generation_key"]) == (8, key)
+    (folder(node) / "benchmarks.toml").write_text("[demo_arith]\nnonsense = 2\n")
+    with pytest.raises(RefusedError, match=r"benchmarks\.toml:2"):
+        node.api.post("/v1/reload", {})
+
+
+def test_sighup_does_the_same_and_says_what_is_wrong_in_the_status(configured: Any, tools: Any) -> None:
+    node = configured.start()
+    write(node, "engine_slots = 'x'\n")
+    os.kill(node.daemon.pid, signal.SIGHUP)
+    tools.wait_for(lambda: "config.toml:1" in notes(node), 30, "the mistake is named", node.log)
+    write(node, 'log_format = "json"\n')
+    os.kill(node.daemon.pid, signal.SIGHUP)
+    tools.wait_for(lambda: "config.toml" not in notes(node), 30, "it is taken in", node.log)
+    node.dispatch(limit=1)
+    tools.wait_for(lambda: '"job": "j1"' in node.log(), 60, "the log is JSON now", node.log)
+    lines = [line for line in node.log().splitlines() if line.startswith("{")]
+    assert {"at", "level", "message"} <= json.loads(lines[-1]).keys()
+
+
+def test_the_command_line_has_its_exit_code(configured: Any) -> None:
+    node = configured.start()
+    assert "nothing has changed" in node.cli("reload", "-o", "table").stdout
+    write(node, "engine_slots = -1\n")
+    done = node.cli("reload", check=False)
+    assert done.returncode == 2
+    assert "config.toml:1" in done.stderr

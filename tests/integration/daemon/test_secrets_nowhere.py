@@ -1,0 +1,204 @@
+"""A whole judged job with known secrets: afterwards none of them stands anywhere that it should not."""
+
+import importlib.util
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import Exit
+
+spec = importlib.util.spec_from_file_location(
+    "fake_judge_of_secrets", Path(__file__).parents[1] / "judge" / "fake_judge.py"
+)
+assert spec is not None
+assert spec.loader is not None
+fake_judge = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = fake_judge
+spec.loader.exec_module(fake_judge)
+
+JUDGED = """
+from dataclasses import replace
+
+from rwkv_data.benchmark import by_name
+from rwkv_data.benchmarks.demo_arith import BENCHMARK as SUMS
+from rwkv_data.graders.judged import judged
+from rwkv_data.graders.text import EXACT
+from rwkv_data.judges import rule
+
+GRADER = judged(EXACT, rule("rwkv-skills-v1"))
+KIND = replace(SUMS.default_kind, name="free_response_judge", grader=GRADER)
+BENCHMARK = replace(SUMS, name="judged_sums", kinds=by_name([KIND]))
+"""
+CONFIG = """
+tokens_file = "{folder}/tokens"
+
+[judge]
+model = "fake-judge-1"
+[[judge.endpoints]]
+base_url = "{url}"
+keys_file = "credential:judge.keys"
+
+[[notify]]
+url = "{url}/hook"
+secret_file = "{folder}/webhook.secret"
+"""
+SECRETS = {
+    "judge key": "jk-" + "3f" * 16,
+    "second judge key": "jk-" + "9c" * 16,
+    "hub token": "hf_" + "Qz" * 16,
+    "variable of rwkv-skills": "sk-" + "w7" * 16,
+    "token": "tk-" + "5e" * 16,
+    "webhook secret": "wh-" + "b1" * 16,
+}
+
+
+@pytest.fixture
+def judge() -> Iterator[Any]:
+    with fake_judge.in_thread(fake_judge.FakeJudge()) as fake:
+        yield fake
+
+
+def private(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def loaded(new_node: Any, judge: Any, tmp_path: Path) -> Any:
+    """A node that knows every secret."""
+    folder = tmp_path / "secrets"
+    private(folder / "credentials" / "judge.keys", f"{SECRETS['judge key']}\n{SECRETS['second judge key']}\n")
+    private(folder / "tokens", f"viewer dashboard {SECRETS['token']}\n")
+    private(folder / "webhook.secret", SECRETS["webhook secret"])
+    own = tmp_path / "config" / "rwkvctl"
+    (own / "benchmarks").mkdir(parents=True)
+    (own / "benchmarks" / "judged_sums.py").write_text(JUDGED)
+    (own / "config.toml").write_text(CONFIG.format(folder=folder, url=judge.url))
+    node = new_node()
+    node.settings |= {
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "CREDENTIALS_DIRECTORY": str(folder / "credentials"),
+        "HF_TOKEN": SECRETS["hub token"],
+        "OPENAI_API_KEY": SECRETS["variable of rwkv-skills"],
+    }
+    return node.start()
+
+
+def found_in(place: str, data: bytes) -> list[str]:
+    return [f"{name} in {place}" for name, secret in SECRETS.items() if secret.encode() in data]
+
+
+def in_processes(node: Any, workers: set[bytes]) -> list[str]:
+    """Secrets on command lines of any process, and in the environment of workers; the node's own are noted."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words, environ = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
+        except OSError:
+            continue
+        found += found_in(f"the command line of {words!r}", words)
+        if int(process.name) != node.daemon.pid and (b"RWKVCTL_ATTEMPT=" in environ or b"rwkv_" in words):
+            workers |= {words} if os.fsencode(node.home) in words else set()
+            found += found_in(f"the environment of {words!r}", environ)
+    return found
+
+
+def in_files(folder: Path) -> list[str]:
+    every = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return [hit for path in every for hit in found_in(str(path), path.read_bytes())]
+
+
+def in_store(path: Path) -> list[str]:
+    with sqlite3.connect(path) as store:
+        return [hit for line in store.iterdump() for hit in found_in(f"the store: {line[:80]}", line.encode())]
+
+
+def in_replies(node: Any, job: str) -> list[str]:
+    """Secrets in every reply to a question without a body, and in what the command line shows."""
+    found = []
+    for request, (method, route) in m.ROUTES.items():
+        if method == "GET" and request is not m.EventsRequest:
+            place = route.replace("{job}", job).replace("{target}", "daemon")
+            if "{" not in place and "/search" not in place:
+                found += found_in(place, b"".join(said(node, place)))
+    found += found_in("events", b"".join(node.api.stream("/v1/events", 20.0, since=0, follow=False)))
+    for words in (["config", "show"], ["judge"], ["audit"], ["doctor"], ["status", "--json"], ["logs", job]):
+        done = node.cli(*words, check=False)
+        found += found_in(" ".join(words), (done.stdout + done.stderr).encode())
+    return found
+
+
+def said(node: Any, place: str) -> Iterator[bytes]:
+    """The body of a reply, be it one document, lines or a text."""
+    with node.api._open("GET", place, b"", 20.0) as reader:
+        yield reader.read()
+
+
+def test_secrets_stand_nowhere(loaded: Any, judge: Any) -> None:
+    rude = iter(range(3))
+
+    def behave(asked: Any) -> Any:
+        """A judge that repeats the key in an error, as some proxies do, and then works."""
+        if next(rude, None) is not None:
+            return fake_judge.Do(f"the key {asked.key} is over its limit", status=500)
+        return fake_judge.Do("True")
+
+    judge.behave = behave
+    (name,) = loaded.dispatch(
+        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8, settings={"temperature": "1000"}
+    )
+    found: list[str] = []
+    workers: set[bytes] = set()
+    while loaded.job(name)["state"] not in {"done", "failed"}:
+        found += in_processes(loaded, workers)
+    assert loaded.wait_for_state(name, "done")["score"]["n"] == 8
+    assert {word for words in workers for word in words.split(b"\0")} >= {b"rwkv_engine", b"rwkv_daemon.runner"}
+    assert {asked.key.removeprefix("Bearer ") for asked in judge.asked} & set(SECRETS.values()), "the keys were used"
+    found += in_replies(loaded, name)
+    assert loaded.terminate() == 0
+    found += in_files(loaded.home) + in_store(loaded.home / "store.sqlite")
+    found += found_in("the daemon's log", (loaded.home.parent / "daemon.log").read_bytes())
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [("judge.keys", "the judge's keys in {path} can be read or written by everybody; run `chmod 600 {path}`.")],
+)
+def test_a_file_of_secrets_that_everybody_can_read_is_refused(
+    loaded: Any, tmp_path: Path, what: str, says: str
+) -> None:
+    loaded.terminate()
+    path = tmp_path / "secrets" / "credentials" / what
+    path.chmod(0o644)
+    daemon = subprocess.run(
+        [sys.executable, "-m", "rwkv_daemon"],
+        env=loaded.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (daemon.returncode, says.format(path=path) in daemon.stderr) == (Exit.USAGE, True), daemon.stderr
+
+
+def test_a_secret_cannot_be_written_down_by_accident() -> None:
+    import copy
+    import pickle
+
+    from rwkvctl.secret import Secret
+
+    secret = Secret(SECRETS["judge key"])
+    for text in (str(secret), repr(secret), f"{secret}", f"{secret!r:>50}", f"{[secret]}"):
+        assert SECRETS["judge key"] not in text
+    with pytest.raises(TypeError):
+        json.dumps(secret)
+    with pytest.raises(TypeError, match="not written down"):
+        pickle.dumps(secret)
+    assert copy.deepcopy({"key": secret})["key"] is secret

@@ -1,0 +1,145 @@
+"""How the databases go about the queries that are asked all day: none of them reads all samples.
+
+What is recorded is what the daemon's own handlers and its ingest ask, so a query that is added there is looked at too.
+"""
+
+import contextlib
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rwkv_daemon import events, handlers
+from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.housekeeping import tidy
+from rwkv_daemon.node import Node
+from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
+from rwkv_daemon.store import NewJob, Row, Store, Transaction, dialect
+from rwkv_daemon.store.jobs import add_attempt, add_jobs, add_session, remember_reply, remembered_reply
+from rwkv_daemon.store.judging import spent, spent_on, unjudged
+from rwkv_daemon.store.postgres import PostgresStore
+from rwkv_daemon.store.samples import count_unjudged, graded, ingest, totals
+from rwkvctl import config
+from rwkvctl.protocol import messages as m
+
+JOBS, SAMPLES = 40, 30
+NEW_JOB = NewJob(
+    model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="b", kind="cot", state="done", reason="",
+    detail="", priority=0, generation_key="g", grade_key="h", settings="{}", grader="number", grader_version="1",
+    configuration='{"stages": [{"name": "a"}]}', grading="{}", benchmark_version=1, rows_sha256="r", seed=42,
+    row_limit=None, numerics="fp32", repeats=1, stages=1, total=SAMPLES, run_log_dir="",
+)  # fmt: skip
+WHOLE = re.compile(r"(?:SCAN(?! \d+ CONSTANT ROW)|Seq Scan on) (\w+)")
+SMALL = {"job", "j", "n", "engine", "lease", "pause", "gpu", "gpu_contention", "notified", "verdict"}
+"""Tables that a query may read from end to end: thousands of rows at most, or an index of sums."""
+
+
+@dataclass
+class Recorder:
+    """A store that remembers what it was asked."""
+
+    store: Store
+    asked: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        self.asked[sql] = tuple(parameters)
+        return await self.store.all(sql, parameters)
+
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        return next(iter(await self.all(sql, parameters)), None)
+
+    @contextlib.asynccontextmanager
+    async def write(self) -> AsyncIterator["RecordingTransaction"]:
+        async with self.store.write() as db:
+            yield RecordingTransaction(db, self.asked)
+
+
+@dataclass
+class RecordingTransaction:
+    """The same of a transaction."""
+
+    db: Transaction
+    asked: dict[str, tuple[Any, ...]]
+
+    async def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        self.asked[sql] = tuple(parameters)
+        return await self.db.execute(sql, parameters)
+
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        self.asked[sql] = tuple(parameters)
+        return await self.db.all(sql, parameters)
+
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        return next(iter(await self.all(sql, parameters)), None)
+
+    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        taken = [tuple(row) for row in rows]
+        if taken:
+            self.asked[sql] = taken[0]
+        await self.db.many(sql, taken)
+
+
+def records() -> list[Record]:
+    found: list[Record] = []
+    for row in range(SAMPLES):
+        found.append(StageRecord(row=row, repeat=0, stage=0, text="t", prompt="p", stop="eos"))
+        found.append(SampleRecord(row=row, repeat=0, value=float(row % 2), reason="right" if row % 2 else "wrong"))
+    return found
+
+
+@pytest.fixture
+async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
+    """Every query of a working day, with the values it was asked with."""
+    recorder = Recorder(store)
+    settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
+    node = Node(settings, recorder, Benchmarks(settings.data_dir))  # type: ignore[arg-type]  # all that is used of one
+    async with recorder.write() as db:
+        await add_session(db, "s", "{}", "host", ("0", "c"))
+        numbers = await add_jobs(db, "s", [replace(NEW_JOB, benchmark=f"b{n}") for n in range(JOBS)])
+        for number in numbers:
+            await add_attempt(db, number, 1, f"uuid-{number}")
+            await ingest(db, number, 1, "h", records(), 1)
+        await remember_reply(db, "r", b"{}")
+        await events.record(db, "daemon", job="j1", text="x")
+    for request in (
+        m.StatusRequest(), m.StatusRequest(session="s"), m.JobsRequest(), m.JobsRequest(state="done", before=9),
+        m.JobRequest(job="j5"), m.ScoresRequest(), m.ScoresRequest(model="m"), m.SamplesRequest(job="j5"),
+        m.SamplesRequest(job="j5", wrong=True), m.SamplesRequest(job="j5", latest=True),
+        m.SamplesRequest(job="j5", after=5 * 2**20),
+    ):  # fmt: skip
+        await handlers.answer(node, request)
+    for question in (graded, count_unjudged, unjudged, spent_on):
+        await question(recorder, 5, "h")  # type: ignore[arg-type]
+    await totals(recorder, 5)  # type: ignore[arg-type]
+    await spent(recorder, "judge", "daily")  # type: ignore[arg-type]
+    await remembered_reply(recorder, "r")  # type: ignore[arg-type]
+    await events.stored(recorder, 0, "s")  # type: ignore[arg-type]
+    await tidy(node)
+    assert len(recorder.asked) > 30
+    return recorder.asked
+
+
+async def test_no_query_reads_all_samples(store: Store, asked: dict[str, tuple[Any, ...]]) -> None:
+    scans = {}
+    async for sql, plan in plans(store, asked):
+        if read_whole := {found[1] for line in plan if (found := WHOLE.search(line))} - SMALL:
+            scans[sql] = read_whole
+    assert not scans
+
+
+async def plans(store: Store, asked: dict[str, tuple[Any, ...]]) -> AsyncIterator[tuple[str, list[str]]]:
+    """How each query is gone about."""
+    if not isinstance(store, PostgresStore):
+        for sql, values in asked.items():
+            yield sql, [row["detail"] for row in await store.all(f"EXPLAIN QUERY PLAN {sql}", values)]
+        return
+    connection = await store.server.connect()
+    await connection.execute("ANALYZE")
+    await connection.execute("SET enable_seqscan = off")  # with so few rows it would always be cheaper
+    for sql, values in asked.items():
+        rows = await connection.fetch(f"EXPLAIN {dialect.query(sql)}", *values)
+        yield sql, [row[0] for row in rows]
+    await connection.close()

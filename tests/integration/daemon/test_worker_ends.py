@@ -1,0 +1,286 @@
+"""Ending workers that will not end, a cgroup around them, and their logs under a cap: real processes, real kernel."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+import uuid as uuids
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rwkv_daemon import cgroups, logfile, processes, stall
+from rwkv_daemon.cgroups import Limits, Scopes
+from rwkv_daemon.logtimes import Times, times_path
+from rwkv_daemon.processes import Launch, Worker
+from rwkv_daemon.stopping import Ladder, Patience, Rung, climb, remains
+
+DEADLINE_S = 30.0
+QUICK = Patience(batch_s=0.1, ask_s=0.1, term_s=0.1, sweep_s=20.0)
+Start = Callable[..., Worker]
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Poll for something true, within a deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.005)
+    return found
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts Python code as a worker. Whatever carries its marker is gone afterwards."""
+    workers: list[Worker] = []
+
+    def begin(code: str, **more: Any) -> Worker:
+        name = f"w{len(workers)}"
+        launch = Launch(
+            uuid=str(uuids.uuid4()), argv=(sys.executable, "-I", "-S", "-c", code),
+            record=tmp_path / f"record-{name}.json", log=tmp_path / f"log-{name}.txt",
+            environment={"PATH": os.environ["PATH"]}, **more,
+        )  # fmt: skip
+        workers.append(processes.start(launch))
+        return workers[-1]
+
+    yield begin
+    for worker in workers:
+        processes.sweep(worker.uuid)
+        if worker.popen is not None:
+            worker.popen.wait(DEADLINE_S)
+        os.close(worker.pidfd)
+
+
+def log_of(worker: Worker) -> Path:
+    return worker.record_path.with_name(worker.record_path.name.replace("record", "log")).with_suffix(".txt")
+
+
+def says(worker: Worker, word: str) -> None:
+    until(lambda: word in log_of(worker).read_text(errors="replace"), f"the worker says {word!r}")
+
+
+def end(worker: Worker, first: Rung = Rung.ASK, patience: Patience = QUICK) -> list[Rung]:
+    """Climb until nothing is left; the rungs that were entered."""
+    ladder, entered = Ladder(), []
+
+    def step() -> bool:
+        if asyncio.run(climb(ladder, worker, first, patience)):
+            entered.append(ladder.rung)
+        return processes.has_ended(worker) and not remains(worker)
+
+    until(step, f"the end of the worker, at {ladder.rung!r}: {remains(worker)}")
+    return entered
+
+
+POLITE = "import time\nprint('ready', flush=True)\ntime.sleep(600)"
+STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + POLITE
+ESCAPES = f"""
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for _ in range(2):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        exec({STUBBORN!r})
+        os._exit(0)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_one_that_obeys_is_gone_after_sigterm(start: Start) -> None:
+    worker = start(POLITE)
+    says(worker, "ready")
+    assert end(worker, patience=replace(QUICK, term_s=DEADLINE_S)) == [Rung.ASK, Rung.TERM]
+
+
+def test_one_that_ignores_sigterm_is_killed_and_its_exit_is_recorded(start: Start) -> None:
+    worker = start(STUBBORN)
+    says(worker, "ready")
+    assert end(worker) == [Rung.ASK, Rung.TERM, Rung.KILL]
+    record = processes.read_record(worker.record_path)
+    assert record is not None
+    assert (record.done, record.signal) == (True, signal.SIGKILL)
+
+
+def test_escapees_of_group_and_session_are_found_and_killed(start: Start) -> None:
+    worker, bystander = start(ESCAPES), start(POLITE)
+    says(worker, "ready")
+    says(bystander, "ready")
+    until(lambda: len(remains(worker)) == 4, "worker, shim and two escapees")
+    assert end(worker)[-1] is Rung.SWEEP
+    assert remains(worker) == []
+    assert len(remains(bystander)) == 2
+
+
+@pytest.mark.parametrize("victim", ["pid", "shim"])
+def test_frozen_workers_and_frozen_shims_end_too(start: Start, victim: str) -> None:
+    worker = start(POLITE)
+    says(worker, "ready")
+    os.kill(getattr(worker.record, victim), signal.SIGSTOP)
+    assert "stopped by a signal" in " ".join(remains(worker))
+    assert end(worker)[-1] is (Rung.KILL if victim == "pid" else Rung.SWEEP)
+
+
+def test_what_cannot_die_is_stuck_and_gets_no_storm_of_signals(start: Start) -> None:
+    """A worker whose death the kernel does not complete is played by one of which the kill is taken away."""
+    worker = start(POLITE)
+    says(worker, "ready")
+    sent: list[int] = []
+    patch = pytest.MonkeyPatch()
+    patch.setattr(processes, "kill_group", lambda _worker: 0)
+    patch.setattr(processes, "kill_member", lambda pid, _uuid: bool(sent.append(pid)) or True)
+    try:
+        ladder = Ladder()
+        patience = Patience(0.05, 0.05, 0.05, 0.05)
+        blocked = Worker(worker.uuid, worker.record_path, worker.record, os.open(os.devnull, os.O_RDONLY))
+        patch.setattr(processes, "ask_to_stop", lambda _worker: None)
+
+        def step() -> bool:
+            asyncio.run(climb(ladder, blocked, Rung.ASK, patience))
+            return ladder.rung is Rung.STUCK
+
+        until(step, "stuck")
+        for _ in range(5):
+            asyncio.run(climb(ladder, blocked, Rung.ASK, patience))
+        os.close(blocked.pidfd)
+    finally:
+        patch.undo()
+    assert sent.count(worker.pid) == 1
+    assert any(f"pid {worker.pid}" in line for line in remains(worker))
+
+
+# -- stacks
+
+STANDS = """
+import faulthandler, signal, threading, time
+faulthandler.register(signal.SIGUSR1)
+def where_it_hangs():
+    print("ready", flush=True)
+    threading.Event().wait()
+where_it_hangs()
+"""
+
+
+def test_the_stacks_of_a_worker_that_hangs_are_in_its_log_and_it_goes_on(start: Start) -> None:
+    worker = start(STANDS)
+    says(worker, "ready")
+    text = stall.dump(worker, log_of(worker))
+    assert "where_it_hangs" in text
+    assert f"thread {worker.pid} python" in text
+    assert "where_it_hangs" in log_of(worker).read_text()
+    assert not processes.has_ended(worker)
+
+
+def test_one_without_a_handler_is_not_ended_by_being_asked(start: Start) -> None:
+    worker = start(POLITE)
+    says(worker, "ready")
+    assert f"thread {worker.pid}" in stall.dump(worker, log_of(worker))
+    assert not stall.catches(worker.pid)
+    assert not processes.has_ended(worker)
+
+
+# -- cgroups
+
+
+@pytest.fixture
+def scopes() -> Iterator[Scopes]:
+    """A part of the real cgroup v2 tree."""
+    own = cgroups.own_cgroup(cgroups.read("/proc/self/cgroup"), cgroups.read("/proc/self/mountinfo"))
+    if own is None or not os.access(own, os.W_OK):
+        pytest.skip("needs cgroup v2: no part of the tree that may be written")
+    root = own / f"rwkvctl-test-{os.getpid()}"
+    yield cgroups.open_scopes(str(root))
+    for folder in [*root.iterdir(), root]:
+        if folder.is_dir():
+            until(lambda f=folder: not cgroups.processes(f), "the cgroup is empty")
+            folder.rmdir()
+
+
+def test_a_cgroup_holds_the_worker_and_not_the_shim_and_its_kill_ends_all_at_once(start: Start, scopes: Scopes) -> None:
+    folder = scopes.make("one", Limits(memory_bytes=2**30, pids=100))
+    assert folder is not None
+    worker = start(ESCAPES, cgroup=folder)
+    says(worker, "ready")
+    until(lambda: len(cgroups.processes(folder)) == 3, "worker and escapees are in it")
+    assert worker.pid in cgroups.processes(folder)
+    assert worker.record.shim not in cgroups.processes(folder)
+    os.kill(worker.pid, signal.SIGSTOP)
+    assert cgroups.kill(folder)
+    until(lambda: processes.has_ended(worker), "all are dead")
+    assert cgroups.processes(folder) == []
+    record = processes.read_record(worker.record_path)
+    assert record is not None
+    assert (record.signal, record.cgroup) == (signal.SIGKILL, str(folder))
+    cgroups.remove_for(record.cgroup)
+    assert not folder.exists()
+
+
+def test_a_worker_without_its_cgroup_runs_all_the_same_and_says_so(start: Start, tmp_path: Path) -> None:
+    worker = start("print('ready', flush=True)", cgroup=tmp_path / "none")
+    says(worker, "ready")
+    assert "no cgroup" in log_of(worker).read_text()
+
+
+def test_empty_cgroups_of_the_dead_are_given_back(scopes: Scopes) -> None:
+    folder = scopes.make("left", Limits())
+    assert folder is not None
+    scopes.tidy()
+    assert not folder.exists()
+
+
+# -- logs under a cap
+
+TALKS = """
+import os, sys, time
+for number in range({lines}):
+    print(f"line {{number:09d}} " + "x" * 85)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_log_keeps_its_beginning_and_its_end_and_no_reader_notices(start: Start) -> None:
+    lines, cap = 60_000, 1024 * 1024
+    worker = start(TALKS.format(lines=lines), log_cap_bytes=cap)
+    log = log_of(worker)
+    until(lambda: log.stat().st_size > 100 * lines, "it has said all")
+    until(lambda: log.stat().st_blocks * 512 < 2 * cap, "its middle is given back")
+    with log.open("rb") as file:
+        pieces, offset = [], 0
+        while (piece := logfile.read_piece(file.fileno(), offset)).data:
+            pieces.append(piece)
+            offset = piece.end
+    assert offset == log.stat().st_size
+    dropped = sum(piece.dropped for piece in pieces)
+    text = b"".join(piece.data for piece in pieces)
+    assert dropped > 3 * cap
+    assert len(text) + dropped == offset
+    assert text.startswith(b"line 000000000 ")
+    assert b"line %09d " % (lines - 1) in text
+    assert b"\0" not in text
+    assert logfile.start_of_tail(log, 2) == offset - len(b"ready\n") - 101
+    assert logfile.start_of_tail(log, 10**6) > cap, "a tail never reads through the hole"
+
+
+def test_the_times_of_a_log_say_when_each_line_was_written(start: Start) -> None:
+    code = "import time\nfor n in range(3):\n    print('line', n, flush=True)\n    time.sleep(1.2)\ntime.sleep(600)"
+    before = time.time()
+    worker = start(code)
+    says(worker, "line 2")
+    times = Times(times_path(log_of(worker)))
+    until(lambda: times.read() or (times.size and times.size[-1] == len(b"line 0\n") * 3), "the last line has a time")
+    assert times.at == sorted(times.at)
+    assert before - 1 <= times.at[0] <= time.time()
+    piece = logfile.Piece(0, log_of(worker).read_bytes())
+    parts = [(part.data, at) for part, at in times.split(piece, time.time())]
+    assert b"".join(data for data, _ in parts) == piece.data
+    assert len(parts) > 1
+    assert times.offset_at(before - 10) == 0
+    assert times.offset_at(time.time() + 10) == len(piece.data)

@@ -1,0 +1,83 @@
+"""Processes on GPUs as tables: everything the messages have can be drawn, and only what they have is read."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rwkvctl import zombieviews
+from rwkvctl.protocol import messages as m
+from rwkvctl.render import Table, aligned, separated
+
+RULE = m.RuleView(part="class", name="orphan", holds=True, value="e3, which ended 60 s ago")
+ORPHAN = m.ZombieView(
+    gpu="GPU-6", index="6", pid=31877, cls="orphan", start_ticks=993311, user="rwkv", uid=1001, age_s=3139.0,
+    memory_bytes=40 * 2**30, state="S", parent=1, command="python -m rwkv_engine", attempt="e3", still_s=200.0,
+    verdict="pid 31877 was left behind by e3", command_line="rwkvctl reap 31877 --start 993311 --yes",
+    rules=(RULE, m.RuleView(part="evidence", name="idle", holds=False, value="highest utilisation 3 %"),
+           m.RuleView(part="node", name="mode", holds=True, value="reap = auto")),
+)  # fmt: skip
+GHOST = m.ZombieView(gpu="GPU-7", index="7:1", pid=99, cls="ghost", verdict="NVML lists pid 99")
+OURS = m.ZombieView(gpu="GPU-0", index="0", pid=5, cls="ours", verdict="pid 5 belongs to e1")
+REAPED = m.ReapedView(at="2026-01-02T03:04:05.678Z", pid=4, outcome="freed", text="it ended", by="the daemon")
+
+
+def plain(item: msgspec.Struct) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(item))
+
+
+ITEMS = [plain(item) for item in (ORPHAN, GHOST, OURS)]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        zombieviews.zombies(ITEMS, verdicts=True),
+        zombieviews.zombies(ITEMS, verdicts=False),
+        zombieviews.rules(ITEMS[0]["rules"]),
+        zombieviews.reaped([plain(REAPED)]),
+        zombieviews.plan(["one", "two"]),
+    ],
+)
+def test_every_row_has_every_column(table: Table) -> None:
+    assert all(len(row) == len(table.columns) for row in table.rows)
+    assert len(aligned(table, 80, colour=False)) == len(table.rows) + 1
+
+
+def test_only_fields_that_exist_are_read() -> None:
+    text = Path(zombieviews.__file__).read_text(encoding="utf-8")
+    read = set(re.findall(r"\b(?:item|rule|reply)(?:\.get\(|\[)[\"'](\w+)[\"']", text))
+    structs = (m.ZombieView, m.RuleView, m.ReapedView, m.ZombiesReply, m.ReapReply)
+    assert read
+    assert read <= {field.name for struct in structs for field in msgspec.structs.fields(struct)}
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    head, _, ghost, _ = [line.split("\t") for line in separated(zombieviews.zombies(ITEMS, verdicts=True))]
+    shown = dict(zip(head, ghost, strict=True))
+    assert {shown[name] for name in ("start", "user", "age", "still", "memory", "command")} == {"–"}
+    assert (shown["gpu"], shown["class"]) == ("7:1", "ghost")
+
+
+def test_people_read_a_sentence_on_everything_that_is_not_ours() -> None:
+    assert zombieviews.sentences(ITEMS) == [
+        "GPU 6: pid 31877 was left behind by e3.",
+        "GPU 7:1: NVML lists pid 99.",
+    ]
+
+
+def test_a_pipe_reads_words_for_marks() -> None:
+    lines = [line.split("\t") for line in separated(zombieviews.rules(ITEMS[0]["rules"]))]
+    assert [line[2] for line in lines[1:]] == ["true", "false", "true"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"), [("auto", "by themselves"), ("ask", "when you say so"), ("off", "nothing")]
+)
+def test_the_headline_says_the_policy_and_what_is_in_its_way(policy: str, words: str) -> None:
+    reply = plain(m.ZombiesReply(items=(), policy=policy, observing="no look yet"))
+    text = zombieviews.headline(reply)
+    assert words in text
+    assert "nothing is ended now: no look yet" in text
