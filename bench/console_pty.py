@@ -14,8 +14,12 @@ import termios
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 TICKS = os.sysconf("SC_CLK_TCK")
+UNWANTED = {"TMUX", "COLUMNS", "LINES", "NO_COLOR", "PYTHONDONTWRITEBYTECODE"}
+"""What would change the program: an installed one has its bytecode, and its terminal is the one it is given here."""
+
 PAGE = os.sysconf("SC_PAGE_SIZE")
 CACHE = tempfile.mkdtemp(prefix="console-bench-")
 atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
@@ -27,7 +31,9 @@ class Terminal:
     def __init__(self, command: list[str], size: tuple[int, int] = (120, 36), rate: float = 0.0,
                  environ: dict[str, str] | None = None) -> None:  # fmt: skip
         self.rate, self.received, self.taken = rate, bytearray(), 0
-        given = {name: text for name, text in os.environ.items() if name not in {"TMUX", "COLUMNS", "LINES", "NO_COLOR"}}
+        given = {
+            name: text for name, text in os.environ.items() if name not in {"TMUX", "COLUMNS", "LINES", "NO_COLOR"}
+        }
         given.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
         given |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPYCACHEPREFIX": CACHE} | (environ or {})
         self.started = time.perf_counter()
@@ -38,10 +44,12 @@ class Terminal:
         resize(self.fd, size)
         self.begun = time.perf_counter()
 
-    def __enter__(self) -> "Terminal":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.kill(self.pid, number)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rwkvctl.judge_config import JudgeConfig
 
 MARKERS: Final = frozenset({"RWKVCTL_ATTEMPT", "RWKVCTL_CRASH_AT", "RWKVCTL_TEST_DATA", "RWKVCTL_TEST_DEVICE",
-                             "RWKVCTL_TEST_DEV", "RWKVCTL_TEST_NAMESPACE"})  # fmt: skip
+                             "RWKVCTL_TEST_DEV", "RWKVCTL_TEST_NAMESPACE", "RWKVCTL_TUI_DIFF"})  # fmt: skip
 """Variables with our prefix that are no settings: a worker's identity, and switches of the tests."""
 
 TABLES: Final = frozenset({"judge", "checker", "groups", "notify", "roles"})

@@ -25,7 +25,7 @@ EXTRAS: Final[dict[str, tuple[bool, str]]] = {
     "daemon": (True, "the daemon, data preparation and grading"),
     "engine": (True, "engines; not needed on a machine that only operates others"),
     "gpu": (False, "engines on a GPU"),
-    "postgres": (False, "a store that several nodes share"),
+    "postgres": (False, "a store in PostgreSQL"),
     "cluster": (False, "engines on several nodes"),
 }
 """Groups of packages in pyproject.toml: whether a node needs them, and for what. The others are for developers."""
@@ -59,6 +59,7 @@ def examine(config: Config, client: Client) -> Iterator[Finding]:
     yield from daemon(config, client)
     yield from service()
     yield disk(config)
+    yield store(config)
 
 
 def sandbox() -> Finding:
@@ -70,6 +71,23 @@ def sandbox() -> Finding:
         return Finding("sandbox", "missing", what, done.stderr.strip() or "rwkv_data does not start")
     missing = str(json.loads(done.stdout)["missing"])
     return Finding("sandbox", "optional" if missing else "ok", what, missing)
+
+
+STORE_CHECK_S: Final = 300.0
+
+
+def store(config: Config) -> Finding:
+    """Whether the store is whole; the daemon's room knows, in a process of its own."""
+    where = config.settings.store or str(config.store)
+    words = [sys.executable, "-m", "rwkv_daemon.store_tools", "check", "--home", str(config.home)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=STORE_CHECK_S)
+    except subprocess.TimeoutExpired:
+        return Finding("store", "optional", where, f"it was not looked through in {STORE_CHECK_S:.0f} s")
+    remedy = "stop the daemon and run `rwkvctl rebuild`, or `rwkvctl restore FILE`"
+    said = done.stderr.strip().removeprefix("rwkvctl check: ")
+    damaged = "is damaged" in said
+    return Finding("store", "missing" if done.returncode else "ok", said or where, remedy if damaged else "")
 
 
 def python() -> Finding:

@@ -26,6 +26,6 @@ def checked(text: str, origin: str) -> str:
     if secret:
         raise ConfigError(
             f"{origin}: store must not hold a password. Put the URL into a file that only the daemon's user can read, "
-            "and give that file: store = \"/etc/rwkvctl/store.url\", or \"credential:NAME\" under systemd."
+            'and give that file: store = "/etc/rwkvctl/store.url", or "credential:NAME" under systemd.'
         )
     return text

@@ -54,6 +54,14 @@ async def engine_died(node: Node, engine: int, why: str) -> bool:
     return True
 
 
+async def is_suspected(node: Node, engine: int) -> bool:
+    """Whether engines died before under a job that ran there: one that takes its death along from GPU to GPU says
+    nothing of the last of them."""
+    numbers = [n for n, handle in node.runners.items() if engine in {handle.engine, *handle.endpoints}]
+    found = [await get_job(node.store, number) for number in numbers]
+    return any(job is not None and job.engine_deaths >= SUSPECT for job in found)
+
+
 def limit_of(node: Node) -> int:
     """Deaths that convict. The runner itself needs three to find the one sample that kills engines, and gives it up."""
     return SUSPECT * max(2, node.config.settings.max_restarts)

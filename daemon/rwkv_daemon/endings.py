@@ -63,6 +63,7 @@ class Ending:
 
 async def attempt_ended(node: Node, ending: Ending) -> None:
     """Take the step that follows."""
+    node.folder(ending.job).tidy()
     job = await get_job(node.store, ending.job)
     if job is None or job.attempt != ending.attempt or job.state not in ACTIVE:
         async with node.change() as change:

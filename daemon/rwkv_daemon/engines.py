@@ -227,9 +227,10 @@ async def engine_ended(node: Node, handle: EngineHandle) -> None:
         await did_not_fit(node, handle)
     else:
         why = f"it ended unasked ({handle.doomed or how(record)}); see its log"
-        await engine_gone(node, handle.row, why, failed=True, fault=why)
         if not await blame.engine_died(node, handle.row.id, why):
             push_back(node, handle.serves)
+        suspected = await blame.is_suspected(node, handle.row.id)
+        await engine_gone(node, handle.row, why, failed=True, fault="" if suspected else why)
     node.engines.pop(handle.row.id, None)
 
 

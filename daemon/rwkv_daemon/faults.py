@@ -12,6 +12,9 @@ from rwkvctl import config
 POINTS: Final = (
     "before-dispatch-commit",
     "after-dispatch-commit",
+    "before-lease-commit",
+    "after-lease-commit",
+    "after-engine-started",
     "after-attempt-stored",
     "after-worker-started",
     "before-ingest-commit",

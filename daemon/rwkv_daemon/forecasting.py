@@ -18,8 +18,6 @@ from rwkv_daemon.spreading import LOAD_S
 from rwkvctl.protocol.messages import PlanRow
 
 EVERY_S: Final = 3.0
-PIECE: Final = 500
-"""Jobs that are summed up at a time: whoever asks something meanwhile gets an answer."""
 WORDS: Final = {"same": "", "size": "by a model of its size", "scaled": "by a model of another size"}
 
 
@@ -41,10 +39,9 @@ async def ahead(node: Node, more: Sequence[WaitingJob]) -> Forecast:
     work = situation.Clock(node, situation.main_device(node))
     waiting = list(more)
     ready = situation.sifted(node, clock)[0]
-    for place, job in enumerate(ready):
-        waiting.append(situation.waiting_job(node, job, work, clock))
-        if place % PIECE == PIECE - 1:
-            await asyncio.sleep(0)
+    for first in range(0, len(ready), situation.PIECE):
+        waiting += [situation.waiting_job(node, job, work, clock) for job in ready[first : first + situation.PIECE]]
+        await asyncio.sleep(0)
     kinds = {job.needs for job in waiting}
     load_s = {kind: node.leasing.fit(*kind, work.device).load_s or LOAD_S for kind in kinds}
     loads, servers = running_loads(node, work), servers_of(node)

@@ -15,6 +15,7 @@ from pathlib import Path
 from rwkv_daemon import fitting, leases, leasing, processes
 from rwkv_daemon.cgroups import Limits
 from rwkv_daemon.engines import engine_gone, push_back, tell
+from rwkv_daemon.faults import crash_point
 from rwkv_daemon.leasing import Launching
 from rwkv_daemon.node import EngineHandle, Node
 from rwkv_daemon.placement import EngineKind, StartEngine
@@ -39,6 +40,8 @@ async def reserve(node: Node, command: StartEngine, model: str, weights_path: st
         await update_engine(change.db, number, socket=str(node.config.socket.parent / f"e{number}.sock"))
         row = await engine_in(change.db, number)
         await tell(node, change, row, "starting", f"starts on {leases.label(node.leases, command.lease)}")
+        crash_point("before-lease-commit")
+    crash_point("after-lease-commit")
     node.leasing.launching[number] = Launching(row, command.slots, time.monotonic())
 
 
@@ -49,8 +52,8 @@ async def launch_reserved(node: Node) -> None:
         if against is None:
             continue
         if against:
-            what = f"{leases.label(node.leases, launching.row.lease)} was taken before it could start there ({against})"
-            await engine_gone(node, launching.row, what, failed=False)
+            where = leases.label(node.leases, launching.row.lease)
+            await engine_gone(node, launching.row, f"it was not started on {where}: {against}", failed=False)
         else:
             await launch(node, launching)
         node.leasing.launching.pop(number)
@@ -82,6 +85,7 @@ async def launch(node: Node, launching: Launching) -> None:
         push_back(node, EngineKind(row.weights_sha256, row.numerics))
         await engine_gone(node, row, f"it could not be started: {error}", failed=True)
         return
+    crash_point("after-engine-started")
     node.engines[row.id] = EngineHandle(row, worker)
     node.wake.set()
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rwkv_daemon.gpus.facts import Gpu
@@ -40,6 +40,10 @@ class Leasing:
     def learn(self, fits: Iterable[FitRow]) -> None:
         for fit in fits:
             self.fits[fit.key] = fit
+
+    def forget(self, weights: str) -> None:
+        """What fitted of these weights is to be tried anew; how long they take to load stays known."""
+        self.learn([replace(fit, slots=0, bytes=0) for fit in self.fits.values() if fit.weights_sha256 == weights])
 
     def lock_out(self, lease: str, who: str) -> None:
         """Somebody else holds it."""

@@ -12,6 +12,7 @@ from rwkv_daemon.placement import EngineKind
 from rwkv_daemon.pressing import apply
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.jobs import ACTIVE, forget_load_failures, update_job
+from rwkv_daemon.store.leases import forget_fit
 from rwkv_daemon.store.operation import add_pause, all_pauses, remove_pause
 from rwkvctl.protocol.states import Reason
 
@@ -96,6 +97,8 @@ async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
     node.retry_at.pop(job.id, None)
     node.back_off.pop(EngineKind(job.weights_sha256, job.numerics), None)
     await forget_load_failures(change.db, job.weights_sha256)
+    await forget_fit(change.db, job.weights_sha256)
+    node.leasing.forget(job.weights_sha256)
     fresh = {"restarts": 0, "finished": "", "engine": None, "engine_deaths": 0}
     if job.total and job.done >= job.total and lifecycle.allows(job.state, "rejudge"):
         return await change.move(job, "rejudge", **fresh)

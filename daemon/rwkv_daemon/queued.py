@@ -29,6 +29,7 @@ class Queue:
     stale: bool = True
     due: bool = True
     placed_at: float = 0.0
+    cost_s: float = 0.0
     read_at: float = 0.0
     measured_at: float = 0.0
     running: dict[int, JobRow] = field(default_factory=dict)
@@ -65,9 +66,10 @@ class Queue:
         return clock - self.since.setdefault(job, clock)
 
     def is_due(self, every_s: float) -> bool:
-        """Whether placement should decide now: something happened, or it was long ago."""
+        """Whether placement should decide now: something happened, or it was long ago. A decision about very many jobs
+        takes a while; it is made so seldom that it is a tenth of the daemon's time."""
         clock = time.monotonic()
-        if not self.due and clock - self.placed_at < every_s:
+        if clock - self.placed_at < max(0.0 if self.due else every_s, 10 * self.cost_s):
             return False
         self.due, self.placed_at = False, clock
         self.stale = self.stale or clock - self.read_at > TRUSTED_S

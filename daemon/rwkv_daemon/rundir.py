@@ -144,6 +144,11 @@ class RunDir:
     def write_desired(self, desired: Desired) -> None:
         replace(self.path / "desired", desired.encode())
 
+    def tidy(self) -> None:
+        """Remove what somebody who was killed while replacing a file left beside it."""
+        for path in self.path.glob("*.tmp"):
+            path.unlink(missing_ok=True)
+
     def read_spec(self) -> JobSpec:
         """The specification. Raises UnknownFormatError if it is from another version of the product."""
         content = (self.path / "job.json").read_bytes()
@@ -166,11 +171,15 @@ class UnknownFormatError(Exception):
 def replace(path: Path, content: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never half of it."""
     temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def whole_lines(data: bytes) -> tuple[list[bytes], int]:

@@ -146,6 +146,17 @@ def join(cgroup: str) -> None:
         os.write(2, f"no cgroup: {cgroup}: {error.strerror}\n".encode())
 
 
+def stand_in_line() -> None:
+    """When memory runs out, a worker is no better than other processes: the unit protects the daemon alone."""
+    try:
+        place = os.open("/proc/self/oom_score_adj", os.O_RDWR)
+        if int(os.read(place, 16)) < 0:
+            os.pwrite(place, b"0", 0)
+        os.close(place)
+    except (OSError, ValueError) as error:
+        os.write(2, f"the protection against the out-of-memory killer stays: {error}\n".encode())
+
+
 def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -> None:
     """In the child: own process group, dies with the shim, starts once the record is durable."""
     os.setpgid(0, 0)
@@ -157,6 +168,7 @@ def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -
         os.dup2(source, target)
     if cgroup:
         join(cgroup)
+    stand_in_line()
     try:
         os.execvp(argv[0], argv)  # noqa: S606
     except OSError as error:

@@ -3,6 +3,7 @@
 Gathers plain values from the daemon's memory; decides nothing.
 """
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -19,6 +20,8 @@ from rwkv_daemon.store.rates import QueuedJob
 from rwkvctl.protocol.messages import LeaseView
 from rwkvctl.protocol.states import Reason
 
+PIECE = 500
+"""Jobs that are looked at before others get their turn: whoever asks something meanwhile gets an answer."""
 SETTLES_S = 3.0
 """So long after a job was told to leave an engine, the engine counts as busy with its last batches."""
 
@@ -83,16 +86,23 @@ async def look(node: Node) -> Scene:
     held = await held_leases(node.store)
     work = Clock(node, main_device(node))
     ready, aside = sifted(node, clock)
-    waiting = [*stranded(node, running, work), *(waiting_job(node, job, work, clock) for job in ready)]
+    waiting, ahead = stranded(node, running, work), running_ahead(node, running, work)
+    for first in range(0, len(ready), PIECE):
+        for job in ready[first : first + PIECE]:
+            waits = waiting_job(node, job, work, clock)
+            left = ahead.setdefault(waits.needs, Ahead())
+            left.add(waits.work_s, job.total - job.done, job.priority, running=False)
+            waiting.append(waits)
+        await asyncio.sleep(0)
     settings = node.config.settings
     found = placement.Node(
         engines=tuple(engine_facts(node, running, clock)),
-        free=tuple(free_leases(node, held)),
+        free=() if node.pauses.draining else tuple(free_leases(node, held)),
         runners_per_engine=settings.runners_per_engine,
         idle_unload_s=0.0 if node.pauses.draining else settings.idle_unload_s,
         share_gpus=settings.share_gpus,
         leases=sizes(node),
-        outlook=outlooks(node, waiting, running, work),
+        outlook={kind: outlook_of(node, kind, sums, work.device) for kind, sums in ahead.items()},
         groups=groups_left(node, running.values()),
         not_now=not_now(node, clock),
     )
@@ -215,20 +225,14 @@ def free_leases(node: Node, held: dict[str, dict[int, int]]) -> Iterable[fitting
     return (lease for lease in found if not node.leasing.is_locked_out(lease.id))
 
 
-def outlooks(
-    node: Node, waiting: Iterable[WaitingJob], running: dict[int, JobRow], work: Clock
-) -> dict[EngineKind, Outlook]:
-    """What lies ahead of each kind of work."""
+def running_ahead(node: Node, running: dict[int, JobRow], work: Clock) -> dict[EngineKind, Ahead]:
+    """What is left of the jobs that run, by kind."""
     ahead: dict[EngineKind, Ahead] = {}
     for job in running.values():
         if feeds(job) and not node.runners[job.id].regrades:
             left, seconds = job.total - job.done, work.work_s(job, node.runners[job.id])
             ahead.setdefault(kind_of(job), Ahead()).add(seconds, left, job.priority, running=True)
-    for waits in waiting:
-        if not waits.goes_on and (row := node.queue.jobs.get(waits.id)) is not None:
-            found = ahead.setdefault(waits.needs, Ahead())
-            found.add(waits.work_s, row.total - row.done, waits.priority, running=False)
-    return {kind: outlook_of(node, kind, sums, work.device) for kind, sums in ahead.items()}
+    return ahead
 
 
 def outlook_of(node: Node, kind: EngineKind, sums: Ahead, device: str) -> Outlook:

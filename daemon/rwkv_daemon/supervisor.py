@@ -119,9 +119,12 @@ async def look_at_runners(node: Node) -> None:
 
 async def decide(node: Node) -> None:
     """Ask placement, and do what it says."""
+    began = time.monotonic()
     scene = await situation.look(node)
     node.queue.running = scene.running
-    commands = place(scene.waiting, scene.node)
+    many = len(scene.waiting) > situation.PIECE
+    commands = await asyncio.to_thread(place, scene.waiting, scene.node) if many else place(scene.waiting, scene.node)
+    node.queue.cost_s = time.monotonic() - began if many else 0.0
     for command in commands:
         await perform(node, command)
     await explain(node, [*(command for command in commands if isinstance(command, Wait)), *scene.aside])

@@ -1,6 +1,6 @@
 """What was done on the wire: the job log, and the command that repeats a job."""
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rwkvctl.protocol.replies import Reply
 from rwkvctl.protocol.states import JobState
@@ -67,4 +67,4 @@ class ReproReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.repro/1"):
     generation_key: str
     same: bool
     differs: tuple[str, ...] = ()
-    pins: dict[str, str] = {}
+    pins: dict[str, str] = field(default_factory=dict)

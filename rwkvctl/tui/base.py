@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from rwkvctl.tui.logview import LogView
 from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
 
 if TYPE_CHECKING:
@@ -84,6 +85,10 @@ class ConsoleScreen(Widget):
         """Where we are, for the line above the body; nothing where the tab says it all."""
         return [self.TITLE]
 
+    def headline(self, state: ConsoleState) -> Pieces:
+        """The line above the body, on a terminal that has room for it."""
+        return [(" " + " › ".join(self.path()), "title")]
+
     def command(self) -> str:
         """The command line that shows or does the same in a shell."""
         return f"rwkvctl {self.NAME}"
@@ -104,6 +109,8 @@ class ConsoleScreen(Widget):
         panel = self.panel
         if panel is not None:
             self.console_app.frame.ask("/", panel.filter_text, changed=panel.filter, done=panel.filter)
+            if isinstance(panel, VTable):
+                self.call_after_refresh(panel.listing.searched)  # before the first letter comes
 
     def action_search(self) -> None:
         """Ask what to go to in a log; `n` and `N` go on."""
@@ -113,8 +120,13 @@ class ConsoleScreen(Widget):
 
     def _search(self, text: str) -> None:
         panel = self.panel
-        if isinstance(panel, LogView) and not panel.find(text):
-            self.console_app.say(f"nothing has {text} from here on; N looks the other way", "warn")
+        if isinstance(panel, LogView):
+            panel.find(text)
+
+    def on_log_view_missed(self, message: LogView.Missed) -> None:
+        """Nothing more in that direction."""
+        searched = message.view.search.text if message.view.search else "an error"
+        self.console_app.say(f"no further line has {searched} in this direction", "warn")
 
     def action_time(self) -> None:
         """Ask for a time and go there in the log."""

@@ -13,7 +13,7 @@ RowT = TypeVar("RowT")
 GAP: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column(Generic[RowT]):
     """One column. `cell` draws a row; `value` is what is sorted and compared (default: the cell's text).
 
@@ -45,6 +45,13 @@ class Column(Generic[RowT]):
             return self.value(row)
         cell = self.cell(row)
         return cell.text if isinstance(cell, Cell) else cell
+
+    def exported(self, row: RowT) -> str:
+        """A value as a file has it: whole, and of a drawn one what it stands for."""
+        value = self.value_of(row) if self.live else self.cell(row)
+        if isinstance(value, Cell):
+            return (value.plain or value.text).strip()
+        return "" if value is None else str(value).strip()
 
 
 @dataclass(frozen=True, slots=True)

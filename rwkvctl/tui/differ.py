@@ -175,14 +175,18 @@ def placed(update: Update) -> Iterator[tuple[int, int, Strip]]:
 
 
 def clusters(text: str) -> Iterator[tuple[str, int]]:
-    """The characters of a text, each with the marks that lie on it, and its width in cells."""
+    """The characters of a text, each with the marks that lie on it, and its width in cells.
+
+    A mark at the very beginning belongs to a cell that was cropped away, and would be drawn into it.
+    """
     held, width = "", 0
     for char in text:
         wide = cell_width(char)
         if wide and width:
             yield held, width
             held, width = "", 0
-        held, width = held + char, width + wide
+        if wide or width:
+            held, width = held + char, width + wide
     if width:
         yield held, width
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 from textual.events import Resize
+from textual.reactive import Reactive
 from textual.screen import Screen
 
 from rwkvctl.protocol.errors import RwkvctlError
@@ -38,6 +39,8 @@ class Frame(Screen[None], inherit_bindings=False):
     Frame .-whole { height: 1fr; max-height: 100%; }
     """
     AUTO_FOCUS = None
+    focused = Reactive(None, repaint=False)
+    """As Textual's, which paints the whole screen whenever the keys go to another panel."""
 
     def __init__(self, views: list[type[ConsoleScreen]]) -> None:
         super().__init__(id="frame")
@@ -126,9 +129,7 @@ class Frame(Screen[None], inherit_bindings=False):
         said = health(state, now, self.size.width, path if self.dense else ())
         self.query_one("#health", Lines).show([said])
         self.query_one("#tabs", Lines).show([self._tabs(view)])
-        line = self.query_one("#path", Lines)
-        line.set_class(not path, "-hidden")
-        line.show([[(" " + " › ".join(path), "title")]], stale=bool(state.problem))
+        self.query_one("#path", Lines).show([view.headline(state)], stale=bool(state.problem))
         view.draw(state)
         if self._until and now > self._until:
             self.hush()

@@ -42,8 +42,8 @@ class Listing(Generic[RowT]):
 
     def place_of(self, key: str, near: int = 0) -> int:
         """Where a row is shown, -1 if it is not; looked for at `near` first."""
-        if key and self.key_at(near) == key:
-            return near
+        if not key or self.key_at(near) == key:
+            return near if key else -1
         return next((place for place in range(len(self.shown)) if self.key_at(place) == key), -1)
 
     def replace(self, rows: Sequence[RowT]) -> None:
@@ -108,17 +108,23 @@ class Listing(Generic[RowT]):
 
     def _passing(self) -> list[int]:
         """Places that pass the filter. This is a key stroke over every row, so it is one plain loop."""
-        hay, tests, values, shown = self._hay, self.query.tests, Values(self), list[int]()
-        searched = [column.cell for column in self.columns if not column.live]
+        tests, values, shown = self.query.tests, Values(self), list[int]()
+        hay = self.searched()
         for place in self._sorted:
-            text = hay[place]
-            if text is None:
-                row = self.rows[place]
-                text = hay[place] = "\t".join([text_of(cell(row)) for cell in searched]).lower()
-            values.place = place
+            text, values.place = hay[place] or "", place
             if all(test(text, values) for test in tests):
                 shown.append(place)
         return shown
+
+    def searched(self) -> list[str | None]:
+        """The text of every row in lower case, made where it is not there yet."""
+        hay, rows = self._hay, self.rows
+        cells = [column.cell for column in self.columns if not column.live]
+        for place, text in enumerate(hay):
+            if text is None:
+                row = rows[place]
+                hay[place] = "\t".join([text_of(cell(row)) for cell in cells]).lower()
+        return hay
 
     def toggle(self, key: str) -> None:
         """Mark a row, or take its mark away."""

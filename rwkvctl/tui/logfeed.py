@@ -17,27 +17,36 @@ TAIL: Final = 1000
 """Lines of the past that are fetched when a log is opened."""
 
 
-async def follow_log(link: "Link", target: str, store: LogStore) -> None:
-    """For ever: read the log of a job, an engine or the daemon. What is wrong the health line says."""
-    request = LogsRequest(target=target, tail=TAIL, follow=True)
-    lost_at = 0.0
-    while True:
-        try:
-            async for chunk in link.log(request):
-                if lost_at:
-                    note_gap(store, lost_at, chunk.text)
-                    lost_at = 0.0
-                store.feed(chunk.text)
-                if chunk.offset:
-                    request = LogsRequest(
-                        target=target, tail=0, attempt=chunk.attempt, offset=chunk.offset, follow=True
-                    )
-        except RefusedError as error:
-            store.note(str(error))
-            return
-        except RwkvctlError:
-            lost_at = lost_at or time.time()
-        await (link.pause(AGAIN_S) if lost_at else asyncio.sleep(AGAIN_S))
+class LogFeed:
+    """A log, as far as it has been read. It may be left and followed again."""
+
+    def __init__(self, link: "Link", target: str, store: LogStore) -> None:
+        self.link, self.target, self.store = link, target, store
+        self._lost_at = 0.0
+        self._next = LogsRequest(target=target, tail=TAIL, follow=True)
+
+    async def follow(self) -> None:
+        """For ever: read the log of a job, an engine or the daemon. What is wrong the health line says."""
+        while True:
+            try:
+                await self._read()
+            except RefusedError as error:
+                self.store.note(str(error))
+                return
+            except RwkvctlError:
+                self._lost_at = self._lost_at or time.time()
+            await (self.link.pause(AGAIN_S) if self._lost_at else asyncio.sleep(AGAIN_S))
+
+    async def _read(self) -> None:
+        async for chunk in self.link.log(self._next):
+            if self._lost_at:
+                note_gap(self.store, self._lost_at, chunk.text)
+                self._lost_at = 0.0
+            self.store.feed(chunk.text)
+            if chunk.offset:
+                self._next = LogsRequest(
+                    target=self.target, tail=0, attempt=chunk.attempt, offset=chunk.offset, follow=True
+                )
 
 
 def note_gap(store: LogStore, lost_at: float, text: str) -> None:

@@ -5,6 +5,7 @@ A place is the number of a line, or where a filter is set, the number of a hit. 
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Final, Literal
 
 from rwkvctl.tui.logstore import LineTest, LogStore, Scan, line_test
@@ -67,9 +68,7 @@ class LogPlaces:
         place = self.place(number)
         return place < self.end and self.number(place) == number
 
-    def find(self, test: LineTest, start: int, *, forward: bool) -> int:
-        """The nearest shown line that is meant: at or after `start`, or before it; -1 if there is none."""
-        number = self.store.find(test, start, backward=not forward)
-        while number >= 0 and not self.is_shown(number):
-            number = self.store.find(test, number + 1 if forward else number, backward=not forward)
-        return number
+    def seek(self, test: LineTest, start: int, *, forward: bool) -> Iterator[int]:
+        """Shown lines that are meant, nearest first: from `start` on, or before it; -1 where one may pause."""
+        found = self.store.seek(test, start, backward=not forward)
+        return (number for number in found if number < 0 or self.is_shown(number))

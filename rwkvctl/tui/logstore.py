@@ -14,6 +14,9 @@ from typing import Final
 
 MOST_LINES: Final = 1_000_000
 PIECE_BYTES: Final = 64 * 1024
+PIECES_AT_ONCE: Final = 48
+"""Pieces that are searched before something else may happen: three megabytes."""
+
 LONGEST_LINE: Final = 16 * 1024
 """Bytes of a line that are kept: one that never ends must not fill the memory or stall the screen."""
 
@@ -40,7 +43,7 @@ class Piece:
 class LineTest:
     """Which lines are meant: every word is in them, none of the others is, and the expression is found.
 
-    A text in lower case is meant in any case.
+    A text in small letters is meant in any case; `exact` says that it has others.
     """
 
     text: str
@@ -58,20 +61,23 @@ class LineTest:
             and (self.expression is None or self.expression.search(line) is not None)
         )
 
-    def offsets(self, data: bytes) -> Iterator[int]:
-        """Where a first word, or the expression, is found in several lines; each line once or more."""
+    def candidates(self, piece: Piece) -> list[int]:
+        """The lines of a piece in which the longest word, or the expression, is found."""
         if self.words:
-            folded, word = data if self.exact else data.lower(), self.words[0]
-            offset = folded.find(word)
-            while offset >= 0:
-                yield offset
-                end = folded.find(b"\n", offset)
-                offset = folded.find(word, end) if end >= 0 else -1
-        elif self.expression is not None and not self.without:
-            yield from (match.start() for match in self.expression.finditer(data))
-        else:
-            yield 0
-            yield from (match.end() for match in re.finditer(rb"\n(?!\Z)", data))
+            data = piece.data if self.exact else piece.data.lower()
+            return [piece.number_at(offset) for offset in offsets(data, self.words[0])]
+        if self.expression is not None and not self.without:
+            starts = [match.start() for match in self.expression.finditer(piece.data)]
+            return list(dict.fromkeys(piece.number_at(start) for start in starts if start < len(piece.data)))
+        return list(range(piece.first, piece.first + len(piece.ends)))
+
+
+def offsets(data: bytearray, word: bytes) -> Iterator[int]:
+    """Where a word is found, once a line."""
+    offset = data.find(word)
+    while offset >= 0:
+        yield offset
+        offset = data.find(word, data.find(b"\n", offset))
 
 
 def line_test(text: str) -> LineTest:
@@ -81,13 +87,11 @@ def line_test(text: str) -> LineTest:
             return LineTest(text, expression=re.compile(text[3:].encode(), re.MULTILINE))
         except re.error as error:
             raise ValueError(f"{text[3:]} is no regular expression: {error}") from error
-    words = [word.encode() for word in text.split()]
-    return LineTest(
-        text,
-        tuple(sorted((word for word in words if word[:1] != b"!" or len(word) == 1), key=len, reverse=True)),
-        tuple(word[1:] for word in words if word[:1] == b"!" and len(word) > 1),
-        exact=text != text.lower(),
-    )
+    words = text.split()
+    wanted = sorted((word for word in words if word[0] != "!" or len(word) == 1), key=len, reverse=True)
+    without = [word[1:] for word in words if word[0] == "!" and len(word) > 1]
+    exact = text != text.lower()
+    return LineTest(text, tuple(map(str.encode, wanted)), tuple(map(str.encode, without)), exact=exact)
 
 
 class LogStore:
@@ -157,26 +161,23 @@ class LogStore:
         for piece in self.pieces(start, end):
             yield from (number for number in hits(piece, test) if max(start, self.first) <= number < end)
 
-    def find(self, test: LineTest, start: int, *, backward: bool = False) -> int:
-        """The nearest line that is meant: at or after `start`, or before it; -1 if there is none."""
-        if not backward:
-            return next(self.matching(test, start, self.end), -1)
-        for piece in self.pieces(self.first, start, backward=True):
-            found = [number for number in hits(piece, test) if self.first <= number < start]
-            if found:
-                return found[-1]
-        return -1
+    def seek(self, test: LineTest, start: int, *, backward: bool = False) -> Iterator[int]:
+        """Lines that are meant, nearest first: from `start` on, or before it; -1 now and then, so that whoever looks
+        for the next one can do something else in between."""
+        span = (self.first, start) if backward else (start, self.end)
+        for number, piece in enumerate(self.pieces(*span, backward=backward)):
+            found = [line for line in hits(piece, test) if max(span[0], self.first) <= line < span[1]]
+            yield from reversed(found) if backward else found
+            if number % PIECES_AT_ONCE == PIECES_AT_ONCE - 1:
+                yield -1
 
 
-def hits(piece: Piece, test: LineTest) -> Iterator[int]:
+def hits(piece: Piece, test: LineTest) -> list[int]:
     """The lines of a piece that are meant, in order."""
-    simple = len(test.words) == 1 and not test.without and test.expression is None
-    last = -1
-    for offset in test.offsets(bytes(piece.data)):
-        number = piece.number_at(offset)
-        if number != last and (simple or test.passes(piece.line(number))):
-            yield number
-        last = number
+    found = test.candidates(piece)
+    if len(test.words) == 1 and not test.without and test.expression is None:
+        return found
+    return [number for number in found if test.passes(piece.line(number))]
 
 
 class Scan:
@@ -194,9 +195,11 @@ class Scan:
         return self.at >= self.store.end
 
     def step(self, lines: int = 4096) -> None:
-        """Look at some more lines."""
-        end = min(self.store.end, max(self.at, self.store.first) + lines)
-        self.hits.extend(self.store.matching(self.test, self.at, end))
+        """Look at some more lines. Our own notes pass every test: they are there to be found again."""
+        start, end = self.at, min(self.store.end, max(self.at, self.store.first) + lines)
+        notes = {number for number in self.store.notes if start <= number < end}
+        found = self.store.matching(self.test, start, end)
+        self.hits.extend(sorted(notes.union(found)) if notes else found)
         self.at = end
 
     def prune(self) -> None:

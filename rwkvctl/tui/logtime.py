@@ -8,6 +8,9 @@ from rwkvctl.tui.logstore import LogStore, Piece
 
 TIME: Final = re.compile(r"@?(\d{1,2}):(\d\d)(?::(\d\d))?")
 
+MIDNIGHT_S: Final = 3600.0
+"""A time that is so much later than that of the next line is of the day before."""
+
 
 def line_at(store: LogStore, text: str) -> int | None:
     """The first line at or after the latest occurrence of a time of day; None if the text is no time, or no line is as
@@ -16,18 +19,17 @@ def line_at(store: LogStore, text: str) -> int | None:
     if not match:
         return None
     wanted = int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3] or 0)
-    found: int | None = None
+    found, later_s = None, DAY_S
     for piece in store.pieces(store.first, store.end, backward=True):
         times = stamped(piece, store.first)
-        ordered = times and times[0][1] <= times[-1][1]  # no midnight in between
-        if ordered and times[0][1] >= wanted:
-            found = times[0][0]
-        elif not ordered or times[-1][1] >= wanted or found is not None:
-            for number, at_s in reversed(stamped(piece, store.first, every=True)):
-                if at_s >= wanted:
-                    found = number
-                elif found is not None:
-                    return found
+        if not times:
+            continue
+        if times[0][1] > times[-1][1] or times[0][1] < wanted <= times[-1][1]:
+            times = stamped(piece, store.first, every=True)  # midnight, or the time itself, lies within
+        for number, at_s in reversed(times):
+            if found is not None and (at_s < wanted or at_s > later_s + MIDNIGHT_S):
+                return found
+            found, later_s = (number if at_s >= wanted else found), at_s
     return found
 
 

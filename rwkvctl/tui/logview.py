@@ -4,12 +4,13 @@ Where the view stands is the number of a line, so nothing that is appended or gi
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Final, get_args
 
 from textual.binding import Binding, BindingType
 from textual.events import MouseScrollDown, MouseScrollUp, Resize
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -49,6 +50,13 @@ class LogView(Widget, can_focus=True):
         Binding("less_than_sign", "error(-1)", "Previous error", show=False, key_display="<"),
     ]
 
+    class Missed(Message):
+        """What was searched for is not there, in the direction that was asked."""
+
+        def __init__(self, view: "LogView") -> None:
+            super().__init__()
+            self.view = view
+
     def __init__(self, *, id: str, store: LogStore | None = None, name_of: str = "log") -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.store, self.name_of = store if store is not None else LogStore(), name_of
@@ -59,6 +67,7 @@ class LogView(Widget, can_focus=True):
         self.needle: re.Pattern[str] | None = None
         self.top, self.row, self.left = 0, 0, 0
         self.marks = 0
+        self._seeking: Iterator[int] = iter(())
         self._drawn_end = 0
         self._lines: list[tuple[int, Pieces]] = []
 
@@ -212,19 +221,29 @@ class LogView(Widget, can_focus=True):
         if not done:
             self.call_later(self._look_on, kept)
 
-    def find(self, text: str, *, forward: bool = True) -> bool:
+    def find(self, text: str, *, forward: bool = True) -> None:
         """Go to the next line that is meant, and remember what is searched. Raises ValueError with a sentence."""
         self.search = line_test(text) if text.strip() else None
         self.needle = needle_of(text) if text.strip() else None
         self.refresh()
-        return self.search is None or self._go_to(self.search, self.places.number(self.top), forward=forward)
+        if self.search is not None:
+            self._go_to(self.search, self.places.number(self.top), forward=forward)
 
-    def _go_to(self, test: LineTest, start: int, *, forward: bool) -> bool:
-        """Go to the nearest shown line that is meant."""
-        number = self.places.find(test, start, forward=forward)
-        if number >= 0:
+    def _go_to(self, test: LineTest, start: int, *, forward: bool) -> None:
+        """Look for the nearest shown line that is meant; keys come in between, and a new search ends this one."""
+        self._seeking = self.places.seek(test, start, forward=forward)
+        self._seek_on(self._seeking)
+
+    def _seek_on(self, seeking: Iterator[int]) -> None:
+        if seeking is not self._seeking:
+            return
+        number = next(seeking, None)
+        if number is None:
+            self.post_message(self.Missed(self))
+        elif number < 0:
+            self.call_later(self._seek_on, seeking)
+        else:
             self._stand_at(self.places.place(number))
-        return number >= 0
 
     def _stand_at(self, place: int) -> None:
         self.follow, self.top, self.row = (
@@ -331,8 +350,7 @@ class LogView(Widget, can_focus=True):
 
     def _step_to(self, test: LineTest, by: int) -> None:
         number = self.places.number(self.top)
-        if not self._go_to(test, number + 1 if by > 0 else number, forward=by > 0):
-            self.app.bell()
+        self._go_to(test, number + 1 if by > 0 else number, forward=by > 0)
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         """The wheel."""

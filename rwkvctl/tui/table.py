@@ -13,6 +13,7 @@ from textual.events import Click, Resize
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
+from textual.widget import Widget
 
 from rwkvctl.render import Cell, role_of
 from rwkvctl.safe import safe_line
@@ -131,7 +132,7 @@ class VTable(Moving, Generic[RowT]):
         columns = [column for column in self.listing.columns if not column.live or column.value]
         titles = [column.field for column in columns]
         rows = [self.listing.row(place) for place in range(len(self.listing))]
-        return titles, [[safe_line(exported(column, row)) for column in columns] for row in rows]
+        return titles, [[safe_line(column.exported(row)) for column in columns] for row in rows]
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -170,7 +171,7 @@ class VTable(Moving, Generic[RowT]):
         self.cursor = place if place >= 0 else min(self.cursor, max(0, len(self.listing) - 1))
         height = self.head + max(len(self.listing), bool(self.empty))
         if height != self.virtual_size.height:
-            self.virtual_size = Size(self.size.width, height)
+            self._extend(Size(self.size.width, height))
             everything = True
         if everything:
             self.repaint()
@@ -178,6 +179,14 @@ class VTable(Moving, Generic[RowT]):
             self._compare()
         if self.titled:
             self.refresh(Region(0, 0, self.size.width, 1))
+
+    def _extend(self, size: Size) -> None:
+        """Another number of rows: the layout changes only where the height follows the rows."""
+        if self.styles.height is None or self.styles.height.is_auto:
+            self.virtual_size = size
+        else:
+            self.set_reactive(Widget.virtual_size, size)
+            self._scroll_update(size)
 
     def repaint(self) -> None:
         """Draw everything anew."""
@@ -369,12 +378,9 @@ class VTable(Moving, Generic[RowT]):
         self._fit()
         self.repaint()
 
-    def on_focus(self) -> None:
-        """The cursor appears."""
-        self.move_to(self.cursor)
-
-    def on_blur(self) -> None:
-        """The cursor disappears."""
+    def watch_has_focus(self, value: bool) -> None:
+        """The cursor appears or disappears."""
+        super().watch_has_focus(value)
         self.move_to(self.cursor)
 
     def on_click(self, event: Click) -> None:
@@ -390,11 +396,3 @@ class VTable(Moving, Generic[RowT]):
             self.move_to(place)
             if again:
                 self.action_open()
-
-
-def exported(column: Column[RowT], row: RowT) -> str:
-    """A value as a file has it: whole, and of a drawn column what it stands for."""
-    value = column.value_of(row) if column.live else column.cell(row)
-    if isinstance(value, Cell):
-        return (value.plain or value.text).strip()
-    return "" if value is None else str(value).strip()

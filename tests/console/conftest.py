@@ -1,23 +1,55 @@
-"""The fake daemon, loaded by its path: tests have no packages."""
+"""Helpers of these tests, loaded by their paths: tests have no packages."""
 
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
-HELPER = Path(__file__).resolve().parents[1] / "console" / "fake_daemon.py"
+HERE = Path(__file__).resolve().parents[1] / "console"
+
+
+def load(name: str) -> ModuleType:
+    """A module of this folder."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
 
 
 @pytest.fixture(scope="session")
 def fake_daemon() -> ModuleType:
     """The module `tests/console/fake_daemon.py`."""
-    if "fake_daemon" not in sys.modules:
-        spec = importlib.util.spec_from_file_location("fake_daemon", HELPER)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["fake_daemon"] = module
-        spec.loader.exec_module(module)
-    return sys.modules["fake_daemon"]
+    return load("fake_daemon")
+
+
+@pytest.fixture(scope="session")
+def driving() -> ModuleType:
+    """The module `tests/console/driving.py`."""
+    return load("driving")
+
+
+@pytest.fixture(scope="session")
+def terminal_kind() -> Any:
+    """The class of `tests/console/terminal.py`: a terminal that reads what was sent."""
+    return load("console_terminal").Terminal
+
+
+@pytest.fixture
+def socket_path(tmp_path: Path) -> Path:
+    """Where the daemon of a test listens."""
+    return tmp_path / "d.sock"
+
+
+@pytest.fixture
+def node(socket_path: Path, fake_daemon: Any) -> Iterator[Any]:
+    """A daemon that plays, with one job that runs and one that waits."""
+    with fake_daemon.serving(socket_path, fake_daemon.Node()) as playing:
+        yield playing

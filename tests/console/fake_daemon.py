@@ -180,8 +180,9 @@ class Node:
         recent = tuple(known for known in self.jobs if known.state in over)
         running = tuple(known for known in self.jobs if known not in waiting and known not in recent)
         return m.StatusReply(
-            as_of=NOW, node="fake", version="0.1.0", uptime_s=3700.0, counts=self.counts(), leases=tuple(self.lease_views),
-            engines=tuple(self.engines), running=running, waiting=waiting, recent=recent, disk_free_bytes=5 * 2**30,
+            as_of=NOW, node="fake", version="0.1.0", uptime_s=3700.0, counts=self.counts(),
+            leases=tuple(self.lease_views), engines=tuple(self.engines), running=running, waiting=waiting,
+            recent=recent, disk_free_bytes=5 * 2**30,
             last_event=max((event.seq for event in self.events), default=0),
         )  # fmt: skip
 
@@ -218,6 +219,27 @@ class Node:
         return m.ChangedReply(
             items=tuple(m.ChangedJob(job=name, state="queued", changed=True) for name in body["jobs"])
         )
+
+    def on_pause(self, _: Any, body: Any) -> m.Reply:
+        scope = "queue" if body.get("queue") else "model" if body.get("model") else "group"
+        name = body.get("model") or body.get("group") or ""
+        view = m.PauseView(scope=scope, name=name, at=NOW, who="alice", why=body.get("why", ""))
+        items = tuple(m.ChangedJob(job=name, state="paused", changed=True) for name in body.get("jobs", ()))
+        return m.PausesReply(items=items, pauses=() if items or body.get("off") else (view,))
+
+    def on_drain(self, _: Any, body: Any) -> m.Reply:
+        view = m.PauseView(scope="node", at=NOW, who="alice", why=body.get("why", ""))
+        running = tuple(known.id for known in self.jobs if known.state == "generating")
+        return m.PausesReply(pauses=() if body.get("off") else (view,), running=running)
+
+    def on_hold(self, _: Any, body: Any) -> m.Reply:
+        return m.ChangedReply(items=tuple(m.ChangedJob(job=job, state="held", changed=True) for job in body["jobs"]))
+
+    def on_release(self, _: Any, body: Any) -> m.Reply:
+        return m.ChangedReply(items=tuple(m.ChangedJob(job=job, state="queued", changed=True) for job in body["jobs"]))
+
+    def on_priority(self, _: Any, body: Any) -> m.Reply:
+        return m.ChangedReply(items=tuple(m.ChangedJob(job=job, state="queued", changed=True) for job in body["jobs"]))
 
     def on_scores(self, *_: Any) -> m.Reply:
         return m.ScoresReply(items=tuple(self.scores), node="fake")

@@ -81,11 +81,19 @@ async def restore(node: Node) -> None:
     at, sight = time.monotonic(), node.sight
     for row in await known_gpus(node.store):
         known = Known(row.id, row.position, row.name, row.parent, row.slot, row.first_seen)
-        record = restored(msgspec.json.decode(row.record, type=Record), at)
+        record = restored(read_record(row), at)
         sight.known[row.id], sight.records[row.id], sight.stored[row.id] = known, record, (known, lasting(record))
         reading = Reading(id=row.id, index=row.position, slot=row.slot, name=row.name, parent=row.parent)
         node.gpus[row.id] = conditioned(Gpu(reading=reading, use="unknown", why=NOT_LOOKED_AT), record)
     sight.contended_stored = await open_contention(node.store)
+
+
+def read_record(row: GpuRow) -> Record:
+    """A stored record. What cannot be read may have been a quarantine."""
+    try:
+        return msgspec.json.decode(row.record, type=Record)
+    except msgspec.DecodeError as error:
+        return Record(quarantine=f"its stored record cannot be read ({error})", cause="operator")
 
 
 def remember(node: Node, reading: Reading) -> None:

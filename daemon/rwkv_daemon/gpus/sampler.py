@@ -80,7 +80,7 @@ class Sampler:
             if snapshot.readings and all(one.trouble and not one.mig for one in snapshot.readings):
                 return DRIVER_GONE
             due = max(due + PERIOD_S, time.monotonic())
-            if select.select([sys.stdin], [], [], due - time.monotonic())[0]:
+            if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
                 return 0
 
     def once(self) -> int:

@@ -12,8 +12,10 @@ from typing import Final
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.gpus import history, keeping, looks, probing, showing
+from rwkv_daemon.gpus.facts import Snapshot
 from rwkv_daemon.gpus.sampling import Ended, Sampler, answers, ending, snapshots, started, too_many_stuck
 from rwkv_daemon.node import Node, log
+from rwkv_daemon.store import StoreError
 
 RESTART_S: Final = 5.0
 LONGEST_RESTART_S: Final = 60.0
@@ -26,7 +28,8 @@ EVENTS_RETRY: Final = 20
 
 async def watch(node: Node) -> None:
     """Watch until cancelled."""
-    await keeping.restore(node)
+    while not await restored(node):
+        await asyncio.sleep(RESTART_S)
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(keep_sampling(node), name="gpu sampler")
@@ -34,6 +37,16 @@ async def watch(node: Node) -> None:
             tasks.create_task(probing.probe_forever(node), name="gpu probes")
     finally:
         await history.close(node)
+
+
+async def restored(node: Node) -> bool:
+    """Whether what is held against the GPUs could be read: before that is known, none may be given away."""
+    try:
+        await keeping.restore(node)
+    except StoreError as error:
+        log.warning("what is known of the GPUs cannot be read (%s): none is used until it can", error)
+        return False
+    return True
 
 
 async def keep_sampling(node: Node) -> None:
@@ -66,8 +79,7 @@ async def follow(node: Node, sampler: Sampler, left_out: set[str]) -> Ended:
     """Take in what one sampler sees. It is replaced when what it leaves out is not what is to be left out."""
     try:
         async for snapshot in snapshots(sampler):
-            await looks.take(node, snapshot)
-            await history.keep(node)
+            await take_in(node, snapshot)
             if set(node.sight.left_out) != left_out:
                 return Ended("ended", detail="replaced")
         return await ending(sampler)
@@ -75,6 +87,15 @@ async def follow(node: Node, sampler: Sampler, left_out: set[str]) -> Ended:
         return Ended("hung", sampler.asked)
     except ValueError as error:  # not JSON, or not of this version's shape
         return Ended("nonsense", detail=str(error))
+
+
+async def take_in(node: Node, snapshot: Snapshot) -> None:
+    """One look. A mistake of ours in it must not end the watch, and with it the daemon."""
+    try:
+        await looks.take(node, snapshot)
+        await history.keep(node)
+    except Exception:  # noqa: BLE001 - logged; the next look may be better
+        log.exception("a look at the GPUs could not be taken in; it goes on with the next")
 
 
 async def what_follows(node: Node, ended: Ended) -> bool:

@@ -41,12 +41,6 @@ async def held_leases(store: Store) -> dict[str, dict[int, int]]:
     return found
 
 
-async def slots_of(store: Store, engine: int) -> tuple[int, ...]:
-    """The parts of its lease that an engine holds."""
-    rows = await store.all("SELECT slot FROM lease WHERE engine = ? ORDER BY slot", (engine,))
-    return tuple(row["slot"] for row in rows)
-
-
 async def engine_fits(store: Store) -> list[FitRow]:
     """Everything that was learned."""
     return [FitRow.of(row) for row in await store.all("SELECT * FROM engine_fit")]

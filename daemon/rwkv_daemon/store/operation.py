@@ -28,9 +28,7 @@ async def update_attempt(db: Transaction, job: int, number: int, **values: Any) 
     """Set columns of one attempt."""
     assert values.keys() <= {"state", "rung", "failure", "why"}, values
     assignments = ", ".join(f"{name} = ?" for name in values)
-    await db.execute(
-        f"UPDATE attempt SET {assignments} WHERE job = ? AND number = ?", (*values.values(), job, number)
-    )
+    await db.execute(f"UPDATE attempt SET {assignments} WHERE job = ? AND number = ?", (*values.values(), job, number))
 
 
 async def job_events(store: Store, job: int, limit: int) -> list[tuple[int, str, str]]:

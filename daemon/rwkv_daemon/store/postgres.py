@@ -53,11 +53,11 @@ class Server:
             said = " ".join(str(error).split()) or f"no answer within {COMMAND_TIMEOUT_S:.0f} s"
             raise StoreError(f"{self.place}: {said}") from error
 
-    async def connect(self, **settings: str) -> Any:
+    async def connect(self) -> Any:
         """A connection that speaks our types."""
         connection = await asyncpg.connect(
             self.dsn, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S,
-            server_settings={"application_name": self.name} | settings,
+            server_settings={"application_name": self.name},
         )  # fmt: skip
         await prepare(connection)
         return connection
@@ -126,16 +126,13 @@ class PostgresStore:
         async with self.lock:
             with self.server.errors():
                 await self._reconnect()
-                transaction = self.writer.transaction()
-                await transaction.start()
             try:
+                await self._say("BEGIN")
                 yield PostgresTransaction(self.writer, self.server)
+                await self._say("COMMIT")
             except BaseException:
-                with contextlib.suppress(*FAILURES):  # a server that is gone has rolled back by itself
-                    await transaction.rollback()
+                await self._give_up()
                 raise
-            with self.server.errors():
-                await transaction.commit()
 
     async def _reconnect(self) -> None:
         """A new writing connection if the last one is lost."""
@@ -147,6 +144,23 @@ class PostgresStore:
                 writer.terminate()
                 raise
             self.writer = writer
+
+    async def _say(self, word: str) -> None:
+        """Begin or commit. (The driver's own transactions do not survive a task that is cancelled while one begins.)
+        A server that answers COMMIT with ROLLBACK has seen a statement fail."""
+        with self.server.errors():
+            if await self.writer.execute(word) != word:
+                raise asyncpg.InterfaceError("a statement of the transaction had failed, so nothing of it is stored")
+
+    async def _give_up(self) -> None:
+        """Roll back; what cannot be rolled back for certain is cut off, and the server does it."""
+        try:
+            await self.writer.execute("ROLLBACK")
+        except FAILURES:
+            self.writer.terminate()
+        except BaseException:
+            self.writer.terminate()
+            raise
 
     async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
         return next(iter(await self.all(sql, parameters)), None)

@@ -85,9 +85,14 @@ def places(rows: Iterable[Row]) -> Places:
 
 def completion_row(job: int, attempt: int, s: StageRecord) -> tuple[Any, ...]:
     return (
-        job, s.row, s.repeat, s.stage, attempt, numbers(s.ids), s.text, s.stop, as_json(s.logprobs),
-        s.prompt_tokens, s.cached, s.generated, s.engine, s.seconds, as_json(s.greedy),
+        job, s.row, s.repeat, s.stage, attempt, numbers(s.ids), s.text, s.stop, listed(s.logprobs),
+        s.prompt_tokens, s.cached, s.generated, s.engine, s.seconds, listed(s.greedy),
     )  # fmt: skip
+
+
+def listed(values: Sequence[float]) -> str:
+    """Values as JSON; mostly there are none."""
+    return as_json(values) if values else "[]"
 
 
 def numbers(ids: Sequence[int]) -> str:
@@ -97,7 +102,7 @@ def numbers(ids: Sequence[int]) -> str:
 
 def grade_row(job: int, grade_key: str, s: SampleRecord) -> tuple[Any, ...]:
     return (
-        grade_key, s.value, s.reason, s.expected, s.extracted, s.detail, s.route, as_json(s.parts),
+        grade_key, s.value, s.reason, s.expected, s.extracted, s.detail, s.route, as_json(s.parts) if s.parts else "{}",
         job, s.row, s.repeat,
     )  # fmt: skip
 

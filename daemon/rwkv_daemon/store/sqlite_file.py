@@ -11,6 +11,7 @@ import aiosqlite
 from rwkv_daemon.clock import now
 from rwkv_daemon.store import migrations
 from rwkv_daemon.store.interface import StoreDamagedError
+from rwkv_daemon.store.local_disk import check_local
 from rwkv_daemon.store.migrations import Migration
 from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem_of
 
@@ -22,6 +23,7 @@ DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteStore:
     """Open the store, creating or migrating it. Raises StoreDamagedError if the file is not a usable store."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    check_local(path)
     async with contextlib.AsyncExitStack() as undo:
         try:
             checked = await check(path)

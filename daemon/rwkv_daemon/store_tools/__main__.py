@@ -1,78 +1,11 @@
-"""`python -m rwkv_daemon.store_tools backup FILE | restore FILE | migrate --to|--from PLACE | rebuild`, each with
-`--home DIR` and `--json`. Exit codes are those of `rwkvctl.protocol.errors.Exit`."""
+"""`python -m rwkv_daemon.store_tools`: what `rwkvctl backup`, `restore`, `migrate`, `rebuild` and `doctor` exec."""
 
-import argparse
-import asyncio
-import json
-import logging
-import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
-from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.copying import CopyError
-from rwkv_daemon.store_tools.backup import backup
-from rwkv_daemon.store_tools.migrate import migrate
-from rwkv_daemon.store_tools.offline import Told
-from rwkv_daemon.store_tools.rebuild import rebuild
-from rwkv_daemon.store_tools.restore import restore
-from rwkvctl import config
-from rwkvctl.protocol.errors import Exit, RwkvctlError
-from rwkvctl.safe import safe_line
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one of them."""
-    given = parser().parse_args(argv)
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
-    os.umask(0o077)
-    try:
-        told = asyncio.run(perform(given, config.load({"home": given.home})))
-    except RwkvctlError as error:
-        return failed(given.verb, str(error), error.exit_code)
-    except (StoreError, CopyError, OSError) as error:
-        return failed(given.verb, f"{error}. What was there is as it was.", Exit.FAILED)
-    schema = {"schema": f"rwkvctl.{given.verb}/1"}
-    print(json.dumps(schema | told.fields, ensure_ascii=False) if given.json else "\n".join(told.lines))  # noqa: T201
-    return Exit.OK
-
-
-def failed(verb: str, text: str, code: int) -> int:
-    sys.stderr.write(f"rwkvctl {verb}: {safe_line(text)}\n")
-    return int(code)
-
-
-async def perform(given: argparse.Namespace, settings: config.Config) -> Told:
-    """The verb that was named."""
-    match given.verb:
-        case "backup":
-            return await backup(settings, Path(given.file).absolute())
-        case "restore":
-            return await restore(settings, Path(given.file).absolute(), sure=given.yes)
-        case "migrate":
-            return await migrate(settings, to=given.to, from_=given.from_)
-        case _:
-            return await rebuild(settings, sure=given.yes)
-
-
-def parser() -> argparse.ArgumentParser:
-    """The four verbs and their flags."""
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--home", default="")
-    common.add_argument("--json", action="store_true")
-    found = argparse.ArgumentParser(prog="python -m rwkv_daemon.store_tools")
-    verbs = found.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("backup", parents=[common]).add_argument("file")
-    restoring = verbs.add_parser("restore", parents=[common])
-    restoring.add_argument("file")
-    restoring.add_argument("--yes", action="store_true")
-    migrating = verbs.add_parser("migrate", parents=[common])
-    migrating.add_argument("--to", default="")
-    migrating.add_argument("--from", dest="from_", default="")
-    verbs.add_parser("rebuild", parents=[common]).add_argument("--yes", action="store_true")
-    return found
-
+try:
+    from rwkv_daemon.store_tools.main import main
+except ModuleNotFoundError as error:
+    sys.exit(f"rwkvctl: {error.name} is not installed; pip install 'rwkvctl[daemon]'")
 
 if __name__ == "__main__":
     sys.exit(main())

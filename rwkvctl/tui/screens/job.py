@@ -15,7 +15,7 @@ from rwkvctl.tui.base import ConsoleScreen
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.jobcolumns import device_of, done_share, reason, score_of
 from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.logfeed import follow_log
+from rwkvctl.tui.logfeed import LogFeed
 from rwkvctl.tui.logview import LogView
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
@@ -55,6 +55,7 @@ class Job(ConsoleScreen):
     TITLE = "Job"
     FIRST_PANEL = "log"
     DEFAULT_CSS = """
+    Job #facts { height: 5; }
     Job #log { height: 1fr; min-height: 4; }
     Job #samples { height: 10; }
     Job.-dense #samples { height: 6; }
@@ -65,11 +66,11 @@ class Job(ConsoleScreen):
         Binding("left_parenthesis", "next(-1)", "Job before", key_display="(", show=False),
     ]
 
-    followed = ""
+    log_feed: LogFeed | None = None
     sample_count = -1
 
     def body(self) -> Iterable[Widget]:
-        yield Lines(id="facts", grows=True)
+        yield Lines(id="facts")
         yield LogView(id="log")
         yield VTable[SampleView](COLUMNS, lambda item: str(item.number), id="samples", empty="no samples yet")
 
@@ -81,9 +82,8 @@ class Job(ConsoleScreen):
         self.follow()
 
     def leave(self) -> None:
-        """Nobody looks."""
+        """Nobody looks; what has been read stays."""
         self.workers.cancel_group(self, "job")
-        self.followed = ""
 
     def path(self) -> list[str]:
         return ["Job", self.about] if self.about else ["Job"]
@@ -92,18 +92,16 @@ class Job(ConsoleScreen):
         return f"rwkvctl logs {self.about} -f" if self.about else "rwkvctl jobs"
 
     def follow(self) -> None:
-        """Show this job."""
-        job_id = self.about
-        if job_id == self.followed:
-            return
-        self.followed, self.sample_count = job_id, -1
-        log = self.query_one("#log", LogView)
-        log.clear()
-        self.query_one("#samples", VTable).show("Samples", [])
+        """Follow this job; another one starts anew."""
+        job_id, log = self.about, self.query_one("#log", LogView)
+        if self.log_feed is None or self.log_feed.target != job_id:
+            self.log_feed, self.sample_count = LogFeed(self.console_app.link, job_id, log.store), -1
+            log.clear()
+            self.query_one("#samples", VTable).show("Samples", [])
         self.workers.cancel_group(self, "job")
         if job_id:
             self.run_worker(self.read_job(job_id), group="job")
-            self.run_worker(follow_log(self.console_app.link, job_id, log.store), group="job")
+            self.run_worker(self.log_feed.follow(), group="job")
             self.run_worker(self.read_samples(job_id), group="job")
 
     def draw(self, state: ConsoleState) -> None:

@@ -12,8 +12,10 @@ from rwkvctl.tui import devicecolumns, jobactions, jobcolumns
 from rwkvctl.tui.base import ConsoleScreen
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.devicecolumns import Device
-from rwkvctl.tui.jobcolumns import JobRow, rows_of
+from rwkvctl.tui.health import needs_somebody
+from rwkvctl.tui.jobcolumns import JobRow, reason, rows_of
 from rwkvctl.tui.state import ConsoleState, seconds
+from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
 
 FEW_DEVICES: Final = 3
@@ -73,6 +75,9 @@ class Overview(ConsoleScreen):
     def path(self) -> list[str]:
         return []
 
+    def headline(self, state: ConsoleState) -> Pieces:
+        return alerts(state)
+
     def command(self) -> str:
         return "rwkvctl status"
 
@@ -125,6 +130,20 @@ class Overview(ConsoleScreen):
 def key(row: JobRow) -> str:
     """A job's id."""
     return row.job.id
+
+
+def alerts(state: ConsoleState) -> Pieces:
+    """What needs somebody, the worst first; nothing is said in words too."""
+    lost = [lease for lease in state.leases.values() if needs_somebody(lease)]
+    found: list[tuple[str, str]] = [
+        (f" ! {lease.index or lease.id} {lease.use}: {lease.why or lease.reason or lease.condition}", "bad")
+        for lease in lost
+    ]
+    failed = [job for job in state.ended if job.state == "failed"]
+    found += [(f" ✗ {len(failed)} failed, last {failed[0].id}: {failed[0].detail}", "bad")] if failed else []
+    held = [job for job in state.waiting if job.state == "held"]
+    found += [(f" ! {len(held)} held, first {held[0].id}: {reason(held[0])}", "warn")] if held else []
+    return found or [(" nothing needs you", "dim")]
 
 
 def running_title(state: ConsoleState) -> str:

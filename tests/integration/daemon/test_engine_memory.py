@@ -1,4 +1,4 @@
-"""Engines that run out of memory, or end by themselves: what the daemon learns, with real processes that end like them."""
+"""Engines that run out of memory, or end by themselves: what the daemon learns from processes that end like them."""
 
 import time
 from collections.abc import AsyncIterator
@@ -9,7 +9,8 @@ import pytest
 from rwkv_daemon import engines, measuring, processes, situation
 from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.fitting import GIB, SLOTS
-from rwkv_daemon.gpus.condition import Record, shown
+from rwkv_daemon.gpus import keeping
+from rwkv_daemon.gpus.condition import shown
 from rwkv_daemon.gpus.facts import Gpu, Reading
 from rwkv_daemon.launching import launch_of, reserve
 from rwkv_daemon.node import EngineHandle, Node
@@ -34,8 +35,8 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     store = await open_store(settings.store)
     made = Node(settings, store, Benchmarks.open(settings))
     made.leases = [LeaseView(id=LEASE, index="0", name="H100", memory_total_bytes=24 * GIB)]
-    made.gpus[LEASE] = Gpu(reading=Reading(id=LEASE, index=0), use="free")
-    made.sight.records[LEASE] = Record()
+    made.gpus[LEASE] = Gpu(reading=Reading(id=LEASE, index=0, name="H100"), use="free")
+    keeping.remember(made, made.gpus[LEASE].reading)
     made.queue.sizes["aaa"] = 4 * GIB
     yield made
     await store.close()
@@ -56,7 +57,7 @@ async def start(node: Node, program: str) -> EngineHandle:
             environment={"PATH": "/bin:/usr/bin"},
             locks=wanted.locks,
             share=wanted.share,
-        )  # fmt: skip
+        )
     )
     del node.leasing.launching[number]
     handle = node.engines[number] = EngineHandle(launching.row, worker)
@@ -102,7 +103,7 @@ async def test_what_fitted_is_what_the_next_engine_is_told(node: Node) -> None:
     )  # fmt: skip
     handle.stats = stats
     await engines.remember_shrinking(node, handle)
-    processes.kill(handle.worker)
+    await engines.unload(node, handle, "its place is needed")
     await ended(node, handle)
     await reserve(node, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", "/weights/m.pth")
     argv = flags(node)

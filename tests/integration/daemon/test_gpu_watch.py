@@ -228,6 +228,19 @@ async def test_what_is_known_of_gpus_is_shown_before_the_first_look(node: Node, 
     assert not node.gpus[uuid].takes_engines
 
 
+async def test_a_record_that_cannot_be_read_is_a_quarantine(node: Node, fake_nvml: Any) -> None:
+    fake_nvml.gpus(1)
+    async with watched(node):
+        await until(lambda: node.sight.stored, "it is stored")
+    async with node.store.write() as db:
+        await db.execute("UPDATE gpu SET record = ?", ('{"failures": "many"}',))
+    node.gpus, node.sight, node.leases = {}, Sight(), None
+    async with watched(node):
+        await seen(node, "free")
+        assert cards(node)[0].condition == "quarantined"
+        assert "cannot be read" in cards(node)[0].reason
+
+
 async def test_three_engines_that_end_abnormally_quarantine_a_gpu(node: Node, fake_nvml: Any) -> None:
     fake_nvml.gpus(1)
     uuid = fake_nvml.uuid(0)

@@ -248,20 +248,20 @@ def test_somebody_who_comes_to_our_gpu_is_left_alone_and_the_score_says_so(
 
 
 def test_an_engine_whose_context_an_xid_ended_is_replaced_and_the_job_goes_on(
-    fake_nvml: Any, new_node: NewNode, until: Any, tools: Any, tmp_path: Any
+    fake_nvml: Any, new_node: NewNode, until: Any, tmp_path: Any
 ) -> None:
-    fake_nvml.gpus(1)
+    fake_nvml.gpus(2)
     log = tmp_path / "kmsg"
     log.touch()
     node = new_node().start(RWKVCTL_TEST_DEVICE="cpu", RWKVCTL_TEST_DEV=str(tmp_path))
-    until(node, lambda: uses(node) == ["free"], "the GPU is free")
+    until(node, lambda: uses(node) == ["free", "free"], "both GPUs are free")
     (job,) = node.dispatch()
     node.wait_until_some(job, 5)
-    first = node.engine_record()
+    first, hit = node.engine_record(), uses(node).index("leased")
     with log.open("a") as file:
-        file.write(f"NVRM: Xid (PCI:0000:01:00): 31, pid={first.pid}, name=python, Ch 00000008\n")
-    fake_nvml.xid(0, 31)
-    until(node, lambda: node.engine_record().pid != first.pid, "another engine has taken its place")
+        file.write(f"NVRM: Xid (PCI:0000:{hit + 1:02x}:00): 31, pid={first.pid}, name=python, Ch 00000008\n")
+    fake_nvml.xid(hit, 31)
+    until(node, lambda: node.engine_record().pid != first.pid, "another engine takes its place on the other GPU")
     node.wait_for_state(job, "done", timeout_s=180)
     assert any(text.endswith("hit e1") for text in events(node, "gpu.xid"))
     assert any("is cooldown: an engine ended abnormally" in text for text in events(node, "gpu.state"))

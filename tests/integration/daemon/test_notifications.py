@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from rwkvctl import config
+
 SECRET = "a-secret-of-the-test-0123456789"
 
 
@@ -221,13 +223,13 @@ def test_who_is_new_hears_only_of_what_follows(telling: Any, receiver: Receiver,
     (job,) = node.dispatch(limit=1)
     node.wait_for_state(job, "done")
     assert node.api.get("/v1/notify").value["items"] == []
-    config = tmp_path / "config" / "rwkvctl" / "config.toml"
-    config.write_text(f'[[notify]]\nname = "ops"\nurl = "{receiver.url}"\n')
+    file = tmp_path / "config" / "rwkvctl" / "config.toml"
+    file.write_text(f'[[notify]]\nname = "ops"\nurl = "{receiver.url}"\n')
     node.api.post("/v1/reload", {})
     node.dispatch(limit=2)
     tools.wait_for(lambda: receiver.posts, 60, "the later work is told of", node.log)
     assert receiver.events() == ["queue-empty"]
-    config.write_text("")
+    file.write_text("")
     node.api.post("/v1/reload", {})
     assert node.api.get("/v1/notify").value["items"] == []
 
@@ -250,3 +252,26 @@ def test_a_target_that_does_not_exist_is_refused(telling: Any) -> None:
     done = node.cli("notify", "test", "opps", check=False)
     assert done.returncode == 4
     assert "there are: ops" in done.stderr
+
+
+def test_a_checkpoint_that_got_worse_under_its_name_is_told_of(telling: Any, receiver: Receiver, tools: Any) -> None:
+    torch = pytest.importorskip("torch")
+    node = telling(f'url = "{receiver.url}"\nevents = ["regression"]')
+    (builtin,) = (Path(config.__file__).parents[1] / "weights/rwkv_weights/builtin").glob("*.pth")
+    mine = node.home / "weights" / "mine.pth"
+    mine.parent.mkdir()
+    mine.write_bytes(builtin.read_bytes())
+    node.start()
+    (first,) = node.dispatch(models=["mine"], limit=40)
+    node.wait_for_state(first, "done")
+    state = torch.load(builtin, map_location="cpu", weights_only=True)
+    state["head.weight"] = state["head.weight"].flip(0)
+    torch.save(state, mine)
+    (second,) = node.dispatch(models=["mine"], limit=40)
+    node.wait_for_state(second, "done")
+    tools.wait_for(lambda: receiver.posts, 60, "it is told", node.log)
+    (post,) = receiver.posts
+    assert post.notice["event"] == "regression"
+    assert (post.notice["data"]["job"], post.notice["data"]["baseline"]) == (second, first)
+    assert post.notice["data"]["a"] > post.notice["data"]["b"]
+    assert f"against {first}" in post.notice["text"]

@@ -237,3 +237,20 @@ async def test_ready_arrives_at_a_manager_that_was_busy(tmp_path: Path) -> None:
     assert notifier.ready("up")
     assert manager.said("READY") == ["1"]
     manager.link.close()
+
+
+def test_the_daemons_protection_from_the_memory_killer_is_not_its_workers(new_node: Any) -> None:
+    own = Path("/proc/self/oom_score_adj")
+    before = own.read_text()
+    try:
+        own.write_text("-500")
+    except PermissionError:
+        pytest.skip("needs root: the protection cannot be raised")
+    try:
+        node = new_node().start()
+    finally:
+        own.write_text(before)
+    (job,) = node.dispatch(limit=1)
+    node.wait_for_state(job, "done")
+    assert Path(f"/proc/{node.daemon.pid}/oom_score_adj").read_text().strip() == "-500"
+    assert Path(f"/proc/{node.engine_record().pid}/oom_score_adj").read_text().strip() == "0"

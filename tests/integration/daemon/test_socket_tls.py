@@ -16,7 +16,10 @@ import pytest
 
 from rwkvctl.client import Client, client_of
 from rwkvctl.config import load
+from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError
+from rwkvctl.remote import remote as named
+from rwkvctl.tui.link import Link
 
 VIEWER, OPERATOR = "v" * 32, "o" * 32
 
@@ -202,6 +205,12 @@ def test_the_command_line_asks_another_machine(remote: Remote) -> None:
     found = remote.cli("status", "--json")
     assert (found.returncode, json.loads(found.stdout)["schema"]) == (Exit.OK, "rwkvctl.status/1")
     assert remote.cli("stop", "j1").returncode == Exit.NOT_FOUND
+
+
+async def test_the_console_asks_another_machine(remote: Remote) -> None:
+    link = Link(named(load({}, remote.environment(VIEWER))))
+    reply = await link.ask(m.InfoRequest(), m.InfoReply)
+    assert reply.pid == remote.node.daemon.pid
 
 
 WRONG = [

@@ -8,12 +8,20 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon import events
+from rwkv_daemon import events, housekeeping
 from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
 from rwkv_daemon.store import NewJob, Store, StoreError
-from rwkv_daemon.store.jobs import add_attempt, add_job, add_session, attempts_of, get_job
+from rwkv_daemon.store.jobs import (
+    add_attempt,
+    add_job,
+    add_session,
+    attempts_of,
+    get_job,
+    remember_reply,
+    remembered_reply,
+)
 from rwkv_daemon.store.samples import graded, ingest, page, stages_of
 from rwkvctl import config
 
@@ -74,6 +82,22 @@ async def test_a_block_that_raises_or_is_cancelled_leaves_nothing_and_the_store_
     assert [event.text for event in await events.stored(store, 0)] == ["event 0"]
 
 
+async def test_a_writer_that_is_cancelled_at_any_moment_leaves_all_of_it_or_nothing(store: Store) -> None:
+    kept = 0
+    for steps in range(40):
+        task = asyncio.ensure_future(add_events(store, 3))
+        for _ in range(steps):
+            await asyncio.sleep(0.0005 * (steps % 3))
+        task.cancel()
+        await asyncio.wait([task], timeout=DEADLINE_S)
+        kept += 0 if task.cancelled() else 3
+        await add_events(store, 3)
+        kept += 3
+        found = len(await events.stored(store, 0))
+        assert found in {kept, kept + 3}, "a commit that was under way may have been made"
+        kept = found
+
+
 async def test_readers_see_the_last_commit_while_a_writer_is_busy(store: Store) -> None:
     await add_events(store, 1)
     async with asyncio.timeout(DEADLINE_S):
@@ -81,6 +105,61 @@ async def test_readers_see_the_last_commit_while_a_writer_is_busy(store: Store) 
             await events.record(db, "daemon", text="not yet")
             assert len(await events.stored(store, 0)) == 1
         assert len(await events.stored(store, 0)) == 2
+
+
+async def test_a_statement_that_fails_fails_the_transaction_with_our_own_error(store: Store) -> None:
+    for sql in ("SELECT nothing FROM event", "INSERT INTO event (seq) VALUES (1)", "no SQL at all"):
+        with pytest.raises(StoreError):
+            await add_and(store, sql)
+    assert not await events.stored(store, 0)
+    await add_events(store, 1)
+
+
+async def add_and(store: Store, sql: str) -> None:
+    """Store something, then run a statement in the same transaction."""
+    async with store.write() as db:
+        await events.record(db, "daemon", text="lost")
+        await db.execute(sql)
+
+
+async def test_a_transaction_says_how_many_rows_it_changed(store: Store) -> None:
+    await add_events(store, 5)
+    async with store.write() as db:
+        assert await db.execute("UPDATE event SET text = 'x' WHERE seq > ?", (2,)) == 3
+        assert await db.execute("DELETE FROM event WHERE seq > ?", (90,)) == 0
+        assert await db.execute("DELETE FROM event") == 5
+
+
+async def test_numbers_and_texts_come_back_as_they_were(store: Store) -> None:
+    text = "NUL \0, \U0010fffe0, é, \u2028, '?', $1"
+    async with store.write() as db:
+        await db.execute("INSERT INTO request VALUES (?, ?, ?)", (text, "at", b"\0\xff"))
+        await db.execute(
+            "INSERT INTO weights VALUES (?, ?, ?, ?, ?, ?, '', 0)", (2**62, 2**40, 0, -(2**62), text, text)
+        )
+    row = await store.one("SELECT * FROM request WHERE id = ?", (text,))
+    assert row is not None
+    assert tuple(row) == (text, "at", b"\0\xff")
+    row = await store.one("SELECT SUM(inode) AS a, COUNT(*) AS b, AVG(inode) AS c, MAX(device) AS d FROM weights")
+    assert row is not None
+    assert [(value, type(value)) for value in row][:2] == [(2**40, int), (1, int)]
+    assert (float(row["c"]), row["d"]) == (float(2**40), 2**62)
+
+
+async def test_texts_are_in_the_order_of_their_bytes(store: Store) -> None:
+    names = ["b", "B", "a", "é", "_", "Z", "1"]
+    async with store.write() as db:
+        await db.many("INSERT INTO request VALUES (?, '', ?)", [(name, b"") for name in names])
+    assert [row["id"] for row in await store.all("SELECT id FROM request ORDER BY id")] == sorted(names)
+
+
+async def test_answers_nobody_asks_for_again_are_forgotten(node: Node) -> None:
+    async with node.store.write() as db:
+        await remember_reply(db, "new", b"{}")
+        await db.execute("INSERT INTO request VALUES ('old', '2026-01-01T00:00:00.000Z', ?)", (b"{}",))
+    await housekeeping.tidy(node)
+    assert await remembered_reply(node.store, "new") == b"{}"
+    assert await remembered_reply(node.store, "old") is None
 
 
 # -- samples

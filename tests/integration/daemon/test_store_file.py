@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_daemon import events
-from rwkv_daemon.store import Store, StoreDamagedError, migrations, open_store
+from rwkv_daemon import events, housekeeping
+from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.node import Node
+from rwkv_daemon.store import Store, StoreDamagedError, migrations, open_store, sqlite_file
 from rwkv_daemon.store.sqlite import SqliteStore
 from rwkv_daemon.store.sqlite_file import open_sqlite
+from rwkvctl import config
 
 DEADLINE_S = 20.0
 
@@ -77,6 +80,26 @@ async def test_a_damaged_store_is_refused_and_kept_as_evidence(tmp_path: Path, d
     with pytest.raises(StoreDamagedError, match=f"{path} cannot be used as a store .*Nothing was changed"):
         await open_store(path)
     assert path.read_bytes() == before
+
+
+async def test_what_a_start_has_no_time_to_see_is_found_while_the_daemon_runs(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    store = await open_store(path)
+    await add_events(store, 3000)
+    await store.close()
+    assert await sqlite_file.check(path, 60.0)
+    assert not await sqlite_file.check(path, 0.0), "it says that it has not seen all of it"
+    store = await open_store(path)
+    settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
+    node = Node(settings, store, Benchmarks(settings.data_dir))
+    await housekeeping.look_for_damage(node)
+    assert not node.notes
+    content = path.read_bytes()
+    half = len(content) // 8192 * 4096
+    path.write_bytes(content[:half] + b"\xff" * 4096 + content[half + 4096 :])
+    await housekeeping.look_for_damage(node)
+    assert "`rwkvctl rebuild`" in node.notes[0]
+    await store.close()
 
 
 def test_a_daemon_with_a_damaged_store_says_so_and_ends(tmp_path: Path) -> None:
@@ -147,7 +170,9 @@ async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, two_versio
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from rwkv_daemon import events
+from rwkv_daemon import events, housekeeping
+from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.node import Node
 from rwkv_daemon.store import open_store
 
 async def main():
@@ -191,7 +216,9 @@ async def test_a_writer_killed_at_any_time_loses_nothing_that_was_acknowledged(t
 FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
-from rwkv_daemon import events
+from rwkv_daemon import events, housekeeping
+from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.node import Node
 from rwkv_daemon.store import StoreError, open_store
 
 async def write(store, size):

@@ -1,5 +1,6 @@
 """What is PostgreSQL's own: the lock against a second daemon, a server that goes and comes, schemas, a daemon on it."""
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,23 @@ async def test_what_is_left_of_the_same_daemon_does_not_lock_it_out(url: str) ->
     assert await texts(store) == ["one", "two"]
     await store.close()
     await ghost.close()
+
+
+async def test_a_failure_that_is_passed_over_does_not_look_like_a_commit(url: str) -> None:
+    store = await open_store(url)
+    with pytest.raises(StoreError, match="nothing of it is stored"):
+        await pass_over(store)
+    assert not await texts(store)
+    await add_event(store, "one")
+    await store.close()
+
+
+async def pass_over(store: Store) -> None:
+    """Go on after a statement that failed."""
+    async with store.write() as db:
+        await events.record(db, "daemon", text="lost")
+        with contextlib.suppress(StoreError):
+            await db.execute("no SQL at all")
 
 
 async def test_a_server_that_goes_and_comes_back(url: str, postgres_server: Any) -> None:

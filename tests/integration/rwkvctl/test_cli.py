@@ -60,7 +60,25 @@ EVERY = [
     "dispatch --seed 3 --priority 2 --overwrite --plan 77c1 --set a=b --numerics fp32 --domains x",
     "dispatch --run-log-dir /l --skip-missing-dataset --job-order cot --model-select latest-data",
     "stop j1",
-    "stop --all",
+    "stop --all --yes",
+    "stop --model a --yes",
+    "stop --session-id s1 --yes",
+    "retry j1",
+    "retry --all",
+    "retry --session-id s1",
+    "pause j1 j2 --reason why",
+    "pause --model a",
+    "pause --group g",
+    "pause --queue",
+    "resume --model a",
+    "resume --group g",
+    "resume --queue",
+    "resume --all",
+    "hold j1 --reason why",
+    "release j1",
+    "priority j1 5",
+    "drain --reason why",
+    "drain --off",
     "resume j1",
     "resume --session-id s1",
     "scores --model a --benchmark b --all-versions",
@@ -71,9 +89,19 @@ EVERY = [
     "benchmarks",
     "logs j1",
     "logs -f daemon",
+    "logs j1 --tail 5 --since 5m --grep line --timestamps",
     "logs",
     "version",
     "dispatch --wait --timeout 0.3",
+    "reload",
+    "notify",
+    "notify test ops",
+    "metrics --json",
+    "job-log --session-id s --model m --limit 5 --since 7d",
+    "job-log --format csv --all",
+    "show j1",
+    "events --since 3 --session-id s",
+    "events --since 2h",
 ]
 
 
@@ -108,7 +136,9 @@ def test_json_is_the_reply_itself(run: Run, node: Any, line: str) -> None:
     assert len(out.splitlines()) == 1
 
 
-@pytest.mark.parametrize("line", ["version", "config show", "doctor", "help", "completion bash"])
+@pytest.mark.parametrize(
+    "line", ["version", "config show", "doctor", "help", "completion bash", "man status", "service status"]
+)
 def test_json_of_local_verbs_has_the_same_envelope(run: Run, node: Any, line: str) -> None:
     _, out, _ = run(*line.split(), "--json")
     assert {"schema", "as_of", "node"} <= set(json.loads(out))

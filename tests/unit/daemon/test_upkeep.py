@@ -1,5 +1,6 @@
 """Room on the disk, which logs go first, the cgroup that was given to us: rules without I/O."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,7 @@ def test_what_is_done_at_which_room(free: int, was_low: bool, low: bool, gives: 
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**10), st.integers(0, 10**9), st.booleans())
-def test_the_ballast_is_never_taken_where_it_would_make_room_scarce(
-    free: int, floor: int, size: int, low: bool
-) -> None:
+def test_the_ballast_never_makes_room_scarce(free: int, floor: int, size: int, low: bool) -> None:
     room = disk.judge(free, floor, size, was_low=low)
     assert not (room.give_ballast and room.take_ballast)
     assert not room.take_ballast or not disk.judge(free - size, floor, size, was_low=False).low
@@ -80,8 +79,10 @@ def test_pruning_takes_the_oldest_of_what_is_finished_and_no_more_than_it_must(
         ),
         (
             "8:pids:/x\n0::/\n",
-            "30 24 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
-            "31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+            (
+                "30 24 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+                "31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+            ),
             "/sys/fs/cgroup/unified",
         ),
         (  # a container that sees only its own part of the tree
@@ -118,9 +119,7 @@ def test_parts_with_times_are_the_piece(growth: list[int], start: int, length: i
     piece = Piece(start, b"x" * length)
     parts = list(times.split(piece, now=1e6))
     assert b"".join(part.data for part, _ in parts) == piece.data
-    assert [part.start for part, _ in parts] == [
-        start + sum(len(p.data) for p, _ in parts[:n]) for n in range(len(parts))
-    ]
+    assert all(before.end == after.start for (before, _), (after, _) in pairwise(parts))
     assert [at for _, at in parts] == sorted(at for _, at in parts)
     for part, at in parts:
         covered = [n for n, size in enumerate(sizes) if size > part.start]

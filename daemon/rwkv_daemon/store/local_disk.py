@@ -1,0 +1,36 @@
+"""Whether a SQLite file lies on a disk of this machine: write-ahead logging needs memory that all who open it share."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from rwkv_daemon.store.interface import StoreDamagedError
+
+MOUNTS: Final = Path("/proc/self/mountinfo")
+REMOTE: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "afs"})
+"""EFS is NFS."""
+ESCAPED: Final = re.compile(r"\\([0-7]{3})")  # spaces and the like
+
+
+def check_local(path: Path, mounts: Path = MOUNTS) -> None:
+    """Raises StoreDamagedError if the file would lie on a network's file system."""
+    kind = file_system(mounts.read_text(errors="replace"), path.parent.resolve()) if mounts.exists() else ""
+    if kind in REMOTE:
+        raise StoreDamagedError(
+            f"{path} lies on a network file system ({kind}), which loses what SQLite writes. Set RWKVCTL_HOME to a "
+            "folder of a local disk, or the setting `store` to a PostgreSQL database."
+        )
+
+
+def file_system(mountinfo: str, folder: Path) -> str:
+    """The type of the file system that a folder lies on; empty if nobody says. The last mount on a point counts."""
+    found, deepest = "", -1
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        fields, kind = left.split(" "), right.split(" ")[0]
+        if len(fields) < 5 or not kind:
+            continue
+        point = Path(ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), fields[4]))
+        if folder.is_relative_to(point) and len(point.parts) >= deepest:
+            found, deepest = kind, len(point.parts)
+    return found

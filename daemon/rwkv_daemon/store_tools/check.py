@@ -1,0 +1,26 @@
+"""A look at all of the store, while the daemon works: is it whole, and does what it holds belong together?"""
+
+from pathlib import Path
+
+from rwkv_daemon.store.files import problems_of
+from rwkv_daemon.store_place import store_place
+from rwkv_daemon.store_tools.offline import Told, as_owner, described
+from rwkvctl.config import Config
+from rwkvctl.protocol.errors import RwkvctlError
+
+
+async def check(settings: Config) -> Told:
+    """What is wrong with it, if anything. Raises RwkvctlError, StoreError."""
+    as_owner(settings, "doctor")
+    place = store_place(settings)
+    if isinstance(place, Path):
+        problems = problems_of(place) if place.exists() else []
+    else:
+        from rwkv_daemon.store.postgres import snapshot
+
+        async with snapshot(place, "rwkvctl doctor") as db:  # it is there, and of our schema: the server does the rest
+            await db.one("SELECT COUNT(*) AS jobs FROM job")
+        problems = []
+    if problems:
+        raise RwkvctlError(f"{described(place)} is damaged: {'; '.join(problems)}")
+    return Told([f"{described(place)} is whole"], {"store": described(place)})

@@ -1,0 +1,80 @@
+"""`python -m rwkv_daemon.store_tools backup FILE | restore FILE | migrate --to|--from PLACE | rebuild | check`, each
+with `--home DIR` and `--json`. Exit codes are those of `rwkvctl.protocol.errors.Exit`."""
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.copying import CopyError
+from rwkv_daemon.store_tools.backup import backup
+from rwkv_daemon.store_tools.check import check
+from rwkv_daemon.store_tools.migrate import migrate
+from rwkv_daemon.store_tools.offline import Told
+from rwkv_daemon.store_tools.rebuild import rebuild
+from rwkv_daemon.store_tools.restore import restore
+from rwkvctl import config
+from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.safe import safe_line
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one of them."""
+    given = parser().parse_args(argv)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    os.umask(0o077)
+    try:
+        told = asyncio.run(perform(given, config.load({"home": given.home})))
+    except RwkvctlError as error:
+        return failed(given.verb, str(error), error.exit_code)
+    except (StoreError, CopyError, OSError) as error:
+        return failed(given.verb, f"{error}. What was there is as it was.", Exit.FAILED)
+    envelope = {"schema": f"rwkvctl.{given.verb}/1", "as_of": now(), "node": socket.gethostname()}
+    print(json.dumps(envelope | told.fields, ensure_ascii=False) if given.json else "\n".join(told.lines))  # noqa: T201
+    return Exit.OK
+
+
+def failed(verb: str, text: str, code: int) -> int:
+    sys.stderr.write(f"rwkvctl {verb}: {safe_line(text)}\n")
+    return int(code)
+
+
+async def perform(given: argparse.Namespace, settings: config.Config) -> Told:
+    """The verb that was named."""
+    match given.verb:
+        case "backup":
+            return await backup(settings, Path(given.file).absolute())
+        case "restore":
+            return await restore(settings, Path(given.file).absolute(), sure=given.yes)
+        case "migrate":
+            return await migrate(settings, to=given.to, from_=given.from_)
+        case "rebuild":
+            return await rebuild(settings, sure=given.yes)
+        case _:
+            return await check(settings)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The verbs and their flags."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--home", default="")
+    common.add_argument("--json", action="store_true")
+    found = argparse.ArgumentParser(prog="python -m rwkv_daemon.store_tools")
+    verbs = found.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("backup", parents=[common]).add_argument("file")
+    restoring = verbs.add_parser("restore", parents=[common])
+    restoring.add_argument("file")
+    restoring.add_argument("--yes", action="store_true")
+    migrating = verbs.add_parser("migrate", parents=[common])
+    migrating.add_argument("--to", default="")
+    migrating.add_argument("--from", dest="from_", default="")
+    verbs.add_parser("rebuild", parents=[common]).add_argument("--yes", action="store_true")
+    verbs.add_parser("check", parents=[common])
+    return found

@@ -1,0 +1,220 @@
+"""The differ sends less and shows the same; the governor sends nothing while a frame is on its way."""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console as RichConsole
+from rich.segment import Segment
+from rich.style import Style
+from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual.app import App
+from textual.drivers._writer_thread import WriterThread
+from textual.geometry import Region
+from textual.strip import Strip
+
+from rwkvctl.safe import safe_line
+from rwkvctl.tui.differ import Glass
+from rwkvctl.tui.governor import Governor
+
+WIDTH, HEIGHT = 14, 4
+WORDS = ["red", "bold red", "on blue", "bold underline #010203 on #040506", "default on default"]
+STYLES = [None, *map(Style.parse, WORDS)]
+TEXTS = st.text(st.sampled_from("ab 数é中━⣿e\u0301한♥"), max_size=WIDTH).map(safe_line)
+
+
+def piece(text: str, style: Style | None) -> Segment:
+    return Segment(text, style)
+
+
+SEGMENTS = st.lists(st.builds(piece, TEXTS, st.sampled_from(STYLES)), max_size=4)
+ROWS = st.lists(SEGMENTS.map(lambda made: Strip(made).adjust_cell_length(WIDTH)), min_size=HEIGHT, max_size=HEIGHT)
+SPANS = st.lists(st.tuples(st.integers(0, HEIGHT - 1), st.integers(0, WIDTH), st.integers(0, WIDTH)), max_size=4)
+
+
+def whole(rows: list[Strip]) -> LayoutUpdate:
+    return LayoutUpdate([[strip] for strip in rows], Region(0, 0, WIDTH, HEIGHT))
+
+
+def partial(rows: list[Strip], spans: list[tuple[int, int, int]]) -> ChopsUpdate:
+    cut = WIDTH // 2
+    chops: list[Any] = [{0: strip.crop(0, cut), cut: strip.crop(cut, WIDTH)} for strip in rows]
+    return ChopsUpdate(chops, [(y, min(a, b), max(a, b)) for y, a, b in spans], [[cut, WIDTH]] * HEIGHT)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(ROWS, min_size=1, max_size=4))
+def test_whole_frames_show_the_same_as_textual_draws(terminal_kind: Any, frames: list[list[Strip]]) -> None:
+    glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
+    ours = terminal_kind(WIDTH, HEIGHT)
+    for rows in frames:
+        theirs = terminal_kind(WIDTH, HEIGHT)
+        theirs.feed(whole(rows).render_segments(rich))
+        ours.feed(glass.difference(whole(rows), rich, WIDTH))
+        assert ours.lines() == theirs.lines()
+        assert ours.styled() == theirs.styled()
+    assert glass.difference(whole(frames[-1]), rich, WIDTH) == ""
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS, ROWS, SPANS)
+def test_partial_frames_change_what_is_dirty_and_nothing_else(
+    terminal_kind: Any, before: list[Strip], after: list[Strip], spans: list[tuple[int, int, int]]
+) -> None:
+    glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
+    ours, expected = terminal_kind(WIDTH, HEIGHT), terminal_kind(WIDTH, HEIGHT)
+    ours.feed(glass.difference(whole(before), rich, WIDTH))
+    ours.feed(glass.difference(partial(after, spans), rich, WIDTH))
+    expected.feed(whole(before).render_segments(rich))
+    for y, a, b in spans:
+        low, high, cut = min(a, b), max(a, b), WIDTH // 2
+        for start, end in ((low, min(high, cut)), (max(low, cut), high)):
+            if start < end:
+                expected.feed(f"\x1b[{y + 1};{start + 1}H" + after[y].crop(start, end).render(rich) + "\x1b[0m")
+    dirty = {(x, y) for y, a, b in spans for x in range(min(a, b), max(a, b))}
+    for y in range(HEIGHT):
+        for x in range(WIDTH):
+            if (x, y) in dirty:
+                assert ours.styled()[y][x] == expected.styled()[y][x], (x, y)
+    # what a cut wide character leaves behind is repaired by the next whole frame
+    ours.feed(glass.difference(whole(before), rich, WIDTH))
+    again = terminal_kind(WIDTH, HEIGHT)
+    again.feed(whole(before).render_segments(rich))
+    assert ours.lines() == again.lines()
+
+
+def test_one_changed_cell_costs_a_few_bytes() -> None:
+    glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
+    style = Style.parse("#d8dee4 on #0b0f14")
+    rows = [Strip([Segment("x" * WIDTH, style)])] * HEIGHT
+    assert len(glass.difference(whole(rows), rich, WIDTH)) < WIDTH * HEIGHT + 80
+    changed = [rows[0], Strip([Segment("x" * 5 + "y" + "x" * 8, style)]), *rows[2:]]
+    assert len(glass.difference(whole(changed), rich, WIDTH)) < 60
+    assert glass.difference(whole(changed), rich, WIDTH) == ""
+
+
+def test_another_width_or_another_writer_makes_it_send_everything() -> None:
+    glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
+    rows = [Strip([Segment("x" * WIDTH)])] * HEIGHT
+    first = glass.difference(whole(rows), rich, WIDTH)
+    glass.forget()
+    assert glass.difference(whole(rows), rich, WIDTH) == first
+    assert glass.difference(whole(rows), rich, WIDTH + 1) == first
+
+
+def test_links_are_never_opened() -> None:
+    glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
+    rows = [Strip([Segment("x", Style(link="https://evil"))]).adjust_cell_length(WIDTH)] * HEIGHT
+    assert "\x1b]" not in glass.difference(whole(rows), rich, WIDTH)
+
+
+def test_textual_has_the_private_names_that_the_console_relies_on() -> None:
+    """A release of Textual that renames one of these breaks the console; RWKVCTL_TUI_DIFF=0 is the way round."""
+    assert {"strips", "region"} <= set(LayoutUpdate([], Region(0, 0, 1, 1)).__dict__)
+    assert {"chops", "spans", "chop_ends"} <= set(ChopsUpdate([], [], []).__dict__)
+    app: App[None] = App()
+    for name in ("_display", "_running", "_closed", "_batch_count", "_sync_available", "_driver", "post_display_hook"):
+        assert hasattr(app, name), name
+    assert WriterThread(sys.stderr)._queue.qsize() == 0
+    assert RichConsole(color_system="truecolor", force_terminal=True)._color_system is not None
+
+
+def driver_with(waiting: int) -> Any:
+    return SimpleNamespace(_writer_thread=SimpleNamespace(_queue=SimpleNamespace(qsize=lambda: waiting)))
+
+
+def test_governor_holds_while_the_line_is_busy_and_lets_one_go_then() -> None:
+    governor = Governor()
+    assert not governor.must_wait(driver_with(0))
+    assert governor.must_wait(driver_with(2))
+    assert governor.must_wait(driver_with(0))  # one is due: it is drawn when the line is looked at
+    assert not governor.may_go(driver_with(1))
+    assert governor.may_go(driver_with(0))
+    assert not governor.may_go(driver_with(0))
+    assert not governor.must_wait(None)
+
+
+class Shell:
+    """The console on a pty of its own, against a daemon."""
+
+    def __init__(self, socket: Path, *, differ: bool, size: tuple[int, int]) -> None:
+        self.received = b""
+        environ = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "COLORTERM": "truecolor",
+                   "RWKVCTL_SOCKET": str(socket), "RWKVCTL_TUI_DIFF": str(int(differ))}  # fmt: skip
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+            os.execve(sys.executable, [sys.executable, "-m", "rwkvctl.cli", "tui"], environ)
+
+    def read_until(self, seen: Callable[[], bool]) -> None:
+        end = time.monotonic() + 40
+        while not seen():
+            assert time.monotonic() < end, self.received[-2000:]
+            self.read(0.1)
+
+    def read(self, wait_s: float) -> bool:
+        if not select.select([self.fd], [], [], wait_s)[0]:
+            return False
+        try:
+            self.received += os.read(self.fd, 65536)
+        except OSError:
+            return False
+        return True
+
+    def settle(self) -> None:
+        """Until nothing comes for a while: the daemon of this test says nothing by itself."""
+        while self.read(0.5):
+            pass
+
+    def end(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+        while self.read(0.2):
+            pass
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+def test_with_and_without_the_differ_the_terminal_shows_the_same(
+    socket_path: Path, fake_daemon: Any, terminal_kind: Any
+) -> None:
+    """Both streams, over a walk through the console, read by a terminal: the same screens, a fraction of the bytes."""
+    size, node = (100, 33), fake_daemon.Node(heartbeat_s=3600.0)
+    node.jobs = [fake_daemon.job(1, model="模型-数学-2.9b", detail="e\u0301a\u0301"), *node.jobs[1:]]
+    walk = [(b"", "Running 1"), (b"2", "samples"), (b"1", "Running 1"), (b"\t", "Queue"), (b"?", "keys of"),
+            (b"q", "Running 1")]  # fmt: skip
+    with fake_daemon.serving(socket_path, node):
+        shells = [Shell(socket_path, differ=differ, size=size) for differ in (True, False)]
+        try:
+            for key, words in walk:
+                screens = []
+                for shell in shells:
+                    os.write(shell.fd, key)
+                    screen = terminal_kind(*size)
+
+                    def shows(shell: Shell = shell, words: str = words, screen: Any = screen) -> bool:
+                        screen.__init__(*size)
+                        screen.feed(shell.received.decode(errors="ignore"))
+                        return any(words in line for line in screen.lines())
+
+                    shell.read_until(shows)
+                    shell.settle()
+                    shows()
+                    screens.append(screen)
+                without_clock = [[line for line in screen.lines() if "up " not in line] for screen in screens]
+                assert without_clock[0] == without_clock[1], words
+            assert 3 * len(shells[0].received) < len(shells[1].received)
+        finally:
+            for shell in shells:
+                shell.end()

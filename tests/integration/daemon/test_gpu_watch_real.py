@@ -1,0 +1,46 @@
+"""The sampler on a real driver, where there is one: everything the fake is made to say is said there too."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rwkv_daemon.gpus import selftest
+from rwkv_daemon.gpus.facts import Snapshot
+from rwkv_daemon.gpus.use import Look, use_of
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not Path("/dev/nvidia0").exists(), reason="needs a GPU: there is no /dev/nvidia0"),
+]
+
+
+def look() -> Snapshot:
+    """One look of a sampler of its own at the first GPU."""
+    words = [sys.executable, "-m", "rwkv_daemon.gpus.sampler", "--only", "0"]
+    found = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=True)
+    return msgspec.json.decode(found.stdout, type=Snapshot)
+
+
+def test_a_real_card_says_what_the_daemon_decides_by() -> None:
+    snapshot = look()
+    assert snapshot.driver
+    assert snapshot.readings
+    for reading in snapshot.readings:
+        assert not reading.trouble
+        assert reading.id.startswith(("GPU-", "MIG-"))
+        assert reading.memory_total_bytes
+        assert reading.memory_used_bytes is not None
+        assert 0 <= reading.memory_used_bytes <= reading.memory_total_bytes
+        assert reading.processes is not None
+        assert reading.minor is not None
+        assert reading.temperature_c is None or 0 < reading.temperature_c < 120
+        assert reading.utilisation is None or 0 <= reading.utilisation <= 1
+        assert use_of(Look(reading)).use in {"free", "busy", "waiting", "unknown"}
+
+
+def test_the_list_of_processes_can_be_believed_or_it_is_said_why_not() -> None:
+    fault = selftest.fault(look().readings, {}, 2**22, lambda pid: Path(f"/proc/{pid}").exists())
+    assert not fault or "pid" in fault
