@@ -29,7 +29,7 @@ from rwkv_daemon.store.jobs import ACTIVE, get_job, jobs_in
 from rwkv_daemon.store.rates import explain_jobs, file_sizes, queued_jobs
 
 BUSY_S, IDLE_S = 0.1, 1.0
-SLOW_EVERY_S = 2.0
+SLOW_EVERY_S = 5.0
 PLACE_EVERY_S = 0.5
 """Placement decides when something has happened, and so often without: engines fill up and fall idle by themselves."""
 

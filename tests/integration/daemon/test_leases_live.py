@@ -163,12 +163,11 @@ def test_a_foreign_job_that_comes_between_the_decision_and_the_start_moves_the_e
     node = gpu_node(2, sampler_deadline_s="60")
     node.start(**TEST_DEVICE)
     tools.wait_for(lambda: len(node.api.get("/v1/status").value["leases"]) == 3, 60, "GPUs are known", node.log)
-    sampler = stopped_between_looks(node, tools)
-    [job] = node.dispatch(limit=20)
-    tools.wait_for(lambda: starts_on(node), 60, "an engine has its lease", node.log)
-    first = starts_on(node)[0]
-    fake_nvml.process(0 if first == fake_nvml.uuid(0) else 1, trainer.pid)
-    os.kill(sampler, signal.SIGCONT)
+    with stopped_between_looks(node, tools):
+        [job] = node.dispatch(limit=20)
+        tools.wait_for(lambda: starts_on(node), 60, "an engine has its lease", node.log)
+        first = starts_on(node)[0]
+        fake_nvml.process(0 if first == fake_nvml.uuid(0) else 1, trainer.pid)
     node.wait_for_state(job, "done", timeout_s=WAIT_S)
     taken_back = [event["text"] for event in events(node, "engine.state") if "was not started on" in event["text"]]
     assert len(taken_back) == 1, node.log()
@@ -176,12 +175,13 @@ def test_a_foreign_job_that_comes_between_the_decision_and_the_start_moves_the_e
     assert [lease for _, lease in starts(node)] == [fake_nvml.uuid(1 if first == fake_nvml.uuid(0) else 0)]
 
 
-WAITS = {"7", "23", "270", "271"}
-"""System calls (x86-64) in which a process waits for its next turn: poll and select."""
+WAITS = {"7", "23", "270", "271", "72", "73"}
+"""System calls (of x86-64 and of ARM) in which a process waits for its next turn: poll and select."""
 
 
-def stopped_between_looks(node: LiveNode, tools: Any) -> int:
-    """Stop the daemon's sampler while it waits; its pid."""
+@contextlib.contextmanager
+def stopped_between_looks(node: LiveNode, tools: Any) -> Iterator[None]:
+    """Stop the daemon's sampler while it waits."""
     found: list[int] = []
 
     def waits() -> bool:
@@ -199,7 +199,10 @@ def stopped_between_looks(node: LiveNode, tools: Any) -> int:
         return False
 
     tools.wait_for(waits, 60, "the sampler waits for its next look", node.log)
-    return found[0]
+    try:
+        yield
+    finally:
+        os.kill(found[0], signal.SIGCONT)
 
 
 def starts_on(node: LiveNode) -> list[str]:
