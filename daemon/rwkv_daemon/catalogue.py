@@ -158,7 +158,7 @@ class Benchmarks:
         """A sentence where the operator's files are other ones by now than those that were read; else empty."""
         if self.as_read == stamp_of(config):
             return ""
-        return f"{config.overrides_file.name} or a file in {config.benchmarks_dir} has changed: `rwkvctl reload` takes it in"
+        return f"{config.overrides_file.name} or a file in {config.benchmarks_dir} has changed: `rwkvctl reload`"
 
     def get(self, name: str) -> Benchmark:
         """A benchmark by name. Raises UnknownBenchmarkError for one that is no more: its file may have been removed."""

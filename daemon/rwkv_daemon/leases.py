@@ -18,7 +18,8 @@ from rwkvctl.protocol.messages import LeaseView
 CPU: Final = "cpu:0"
 CLOSING: Final = frozenset({"draining", "reserved", "quarantined"})
 """Conditions of a GPU in which its engine is to go as soon as it can."""
-FOLDERS: Final = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - sticky, and shim.open_lock trusts no file in it
+FOLDERS: Final = (Path("/run/lock/rwkvctl"), Path("/run/lock"), Path("/tmp"))  # noqa: S108 - shim.open_lock is careful
+"""The first is made by the service's tmpfiles.d, for systems on which the second is root's alone."""
 
 
 def is_gpu(lease: str) -> bool:

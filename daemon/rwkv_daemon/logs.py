@@ -19,7 +19,7 @@ from rwkv_daemon.store.jobs import get_job
 from rwkv_daemon.store.operation import job_events
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import Event, LogChunk, LogsRequest
-from rwkvctl.protocol.states import TERMINAL
+from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 HEARTBEAT_S = 15.0
 """A follower with nothing to read gets an empty piece so often: it shows whether there is still anybody."""
@@ -92,15 +92,18 @@ def whole(request: LogsRequest) -> LogsRequest:
 
 
 async def next_attempt(node: Node, number: int, attempt: int) -> int:
-    """The attempt after this one, once it runs; 0 if the job is over; the same one after a heartbeat's time."""
+    """The attempt after this one, once it runs or has run; 0 if the job is over; the same one after a heartbeat's
+    time. One that is being started is waited for: its log would look like that of one that has ended."""
     deadline = time.monotonic() + HEARTBEAT_S
     while time.monotonic() < deadline:
         handle = node.runners.get(number)
         if handle is not None and handle.attempt > attempt:
-            return handle.attempt
+            return attempt + 1
         job = await get_job(node.store, number) if handle is None else None
-        if job is not None and (job.state in TERMINAL or job.attempt > attempt):
-            return 0 if job.attempt <= attempt else job.attempt
+        if job is not None and job.attempt > attempt and job.state not in ACTIVE:
+            return attempt + 1
+        if job is not None and job.state in TERMINAL:
+            return 0
         await asyncio.sleep(NEXT_ATTEMPT_S)
     return attempt
 

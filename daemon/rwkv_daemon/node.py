@@ -24,6 +24,7 @@ from rwkv_daemon.events import Bus
 from rwkv_daemon.forecast import Forecast
 from rwkv_daemon.gpus.facts import Gpu
 from rwkv_daemon.gpus.sight import Sight
+from rwkv_daemon.held_look import HeldLook
 from rwkv_daemon.jobview import as_data
 from rwkv_daemon.judge.exchange import JudgeEvent
 from rwkv_daemon.judge.service import JudgeService
@@ -111,15 +112,6 @@ class BackOff:
 
     failures: int = 0
     not_before: float = 0.0
-
-
-@dataclass(slots=True)
-class HeldLook:
-    """What was there when held jobs were last looked at, and those of their checkpoints that lie elsewhere."""
-
-    at: float = float("-inf")
-    surroundings: tuple[object, ...] = ()
-    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -226,7 +218,8 @@ class Change:
         moved = replace(job, state=state, **columns)
         self.moved.append(moved)
         data = as_data(moved)
-        await self.note("job.state", job=job.name, session=job.session, text=text, data=data)
+        engine = f"e{moved.engine}" if state == "starting" and moved.engine else ""
+        await self.note("job.state", job=job.name, session=job.session, engine=engine, text=text, data=data)
         return moved
 
     async def note(self, kind: str, **values: Any) -> None:

@@ -334,12 +334,13 @@ class Round:
         return (self.outlook(kind).work_s or 0.0) / max(engines, 1)
 
     def wants_another(self, kind: EngineKind, count: int, full: set[EngineKind], *, displaces: bool) -> bool:
-        """A kind that has no engine at all gets its first one elsewhere, unless all it has are closed and it runs."""
+        """Whether a kind is to get one engine more. One that has none gets its first elsewhere, unless all it has are
+        closed and work still runs on them."""
         coming = any(e.state in COMING for e in self.open_ones(kind))
         outlook = self.outlook(kind)
-        if not count and not outlook.running:
-            return False
-        return pays(outlook, count, full=kind in full or not count, coming=coming, displaces=displaces)
+        if not count and (not outlook.running or outlook.work_s is None):
+            return bool(outlook.running)
+        return pays(outlook, count, full=kind in full, coming=coming, displaces=displaces)
 
     def displace(self, counts: dict[EngineKind, int], full: set[EngineKind]) -> None:
         """An engine without work goes where another kind has much: no GPU waits. One at a time."""

@@ -3,17 +3,15 @@
 import asyncio
 import contextlib
 import time
-from collections import defaultdict
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 
 from rwkv_daemon import catalogue, situation
+from rwkv_daemon.held_look import HeldLook, Look
 from rwkv_daemon.node import Node
 from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.jobs import OPEN, as_json, held_now, jobs_in, known_hashes, known_work, update_job
+from rwkv_daemon.store.jobs import as_json, held_checkpoints, held_now, held_page, known_hashes, update_job, who_does
 from rwkvctl.protocol.messages import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
@@ -22,42 +20,50 @@ LOOKED_AT = {"weights-hashing", "data-missing", "weights-missing", "does-not-loa
 """Reasons that may be gone by themselves."""
 ALWAYS_AFTER_S = 600.0
 """However much seems unchanged, held jobs are looked at so often."""
-
-
-@dataclass(slots=True)
-class Look:
-    """One look: everything that is asked of the disk and the store is asked once, however many jobs are held."""
-
-    models: dict[str, ModelFact]
-    scored: dict[str, str]
-    open: dict[str, list[JobRow]]
-    disk_low: bool
-    kinds: dict[tuple[str, str, str], KindFact | str] = field(default_factory=dict)
+PAGE, REST = 200, 10.0
+"""Jobs of one round, and the time without a look after one, in times of its length."""
 
 
 async def release_held(node: Node) -> None:
-    """Let held jobs go whose reason is gone. What they need for their keys is known by now."""
-    surroundings = await what_is_there(node)
-    clock, last = time.monotonic(), node.looked_at_held
-    due = any(last.at < at <= clock for at in node.retry_at.values())
-    if not due and surroundings == last.surroundings and clock - last.at < ALWAYS_AFTER_S:
+    """Let held jobs go whose reason is gone. What they need for their keys is known by now.
+
+    Thousands may be held, and the caller holds what everybody else waits for: so one page, and then the next round.
+    """
+    last = node.looked_at_held
+    if last.now is None and not await something_changed(node, last):
         return
-    last.at, last.surroundings = clock, surroundings
-    held = [job for job in await jobs_in(node.store, ("held",), limit=1_000_000) if job.reason in LOOKED_AT]
-    last.elsewhere = tuple({job.weights_path for job in held if not inside(node, job.weights_path)})
-    if not held:
-        return
-    scored, unfinished = await known_work(node.store)
-    look = Look(await models_of(node, held), scored, by_grade_key(unfinished), node.disk_low)
+    look = last.now = last.now or await begin(node)
+    held = await held_page(node.store, look.after, PAGE)
     for job in held:
-        await asyncio.sleep(0)  # thousands may be held; whoever asks something meanwhile gets an answer
-        if node.retry_at.get(job.id, 0) <= clock:
+        if job.reason in LOOKED_AT and node.retry_at.get(job.id, 0) <= look.begun:
             await look_at(node, look, job)
+    if len(held) == PAGE:
+        look.after = held[-1].id
+        node.look_at_held = True
+        node.wake.set()
+    else:
+        last.now, last.ended = None, time.monotonic()
 
 
-def inside(node: Node, path: str) -> bool:
-    """Whether a checkpoint is one of those that are found without a name."""
-    return Path(path).is_relative_to(node.config.weights_dir)
+async def something_changed(node: Node, last: HeldLook) -> bool:
+    """Whether a look is due; after a long one not at once, or the hashing of a shelf of weights would take all time."""
+    clock = time.monotonic()
+    if clock - last.ended < REST * (last.ended - last.begun):
+        return False
+    surroundings = await what_is_there(node)
+    due = any(last.begun < at <= clock for at in node.retry_at.values())
+    if not due and surroundings == last.surroundings and clock - last.begun < ALWAYS_AFTER_S:
+        return False
+    last.begun, last.surroundings = clock, surroundings
+    return True
+
+
+async def begin(node: Node) -> Look:
+    """Ask everything once."""
+    named = await held_checkpoints(node.store)
+    folder = f"{node.config.weights_dir}/"
+    node.looked_at_held.elsewhere = tuple(path for path in named if not path.startswith(folder))
+    return Look(node.looked_at_held.begun, await models_of(node, named), node.disk_low)
 
 
 async def what_is_there(node: Node) -> tuple[object, ...]:
@@ -83,15 +89,6 @@ def stamps(node: Node) -> tuple[object, object]:
     return tuple(manifests), tuple(files)
 
 
-def by_grade_key(jobs: list[JobRow]) -> dict[str, list[JobRow]]:
-    """Open jobs by what they measure."""
-    found = defaultdict(list)
-    for job in jobs:
-        if job.state in OPEN:
-            found[job.grade_key].append(job)
-    return found
-
-
 async def look_at(node: Node, look: Look, job: JobRow) -> None:
     """One held job: let it go, or say what it waits for now."""
     if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(node.config, job.benchmark):
@@ -106,16 +103,16 @@ async def look_at(node: Node, look: Look, job: JobRow) -> None:
         detail = "its rows or weights were replaced by others; dispatch again for those"
         await change_reason(node, job, missing, detail)
     else:
-        await queue_held(node, look, job, pair)
+        await queue_held(node, job, pair)
 
 
-async def models_of(node: Node, jobs: list[JobRow]) -> dict[str, ModelFact]:
+async def models_of(node: Node, named: dict[str, str]) -> dict[str, ModelFact]:
     """The checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
     found = {str(one.path): one for one in catalogue.checkpoints(node.config.weights_dir)}
-    for job in jobs:
-        if job.weights_path not in found:
+    for path, name in named.items():
+        if path not in found:
             with contextlib.suppress(SelectionError):
-                given = NamedCheckpoint(path=job.weights_path, name=job.model)
+                given = NamedCheckpoint(path=path, name=name)
                 found |= {str(one.path): one for one in catalogue.named([given])}
     return {fact.path: fact for _, fact in await catalogue.model_facts(node.store, found.values())}
 
@@ -155,11 +152,9 @@ def kind_of(node: Node, job: JobRow) -> KindFact | str:
         return str(error)
 
 
-async def queue_held(node: Node, look: Look, job: JobRow, pair: Pair) -> None:
+async def queue_held(node: Node, job: JobRow, pair: Pair) -> None:
     """Nothing is missing any more: queue it, unless its key shows by now that it is work that another job does."""
-    same = [other for other in look.open.get(pair.grade_key, ()) if other.id != job.id]
-    twin = next((other.name for other in same if other.state != "held" or other.id < job.id), "")
-    other = look.scored.get(pair.grade_key) or twin
+    other = await who_does(node.store, pair.grade_key, job.id)
     again = await was_overwrite(node, job)
     columns = {
         "weights_sha256": pair.model.sha256,

@@ -39,15 +39,16 @@ class Scene:
 
 @dataclass(slots=True)
 class Ahead:
-    """The work of one kind, summed up."""
+    """The work of one kind, summed up: `work_s` over the jobs of which it is known, None if it is of none."""
 
-    work_s: float | None = 0.0
+    work_s: float | None = None
     samples: int = 0
     running: int = 0
     priorities: list[int] = field(default_factory=list)
 
     def add(self, work_s: float | None, samples: int, priority: int, *, running: bool) -> None:
-        self.work_s = None if self.work_s is None or work_s is None else self.work_s + work_s
+        if work_s is not None:
+            self.work_s = (self.work_s or 0.0) + work_s
         self.samples += samples
         self.running += running
         self.priorities.append(priority)

@@ -15,8 +15,9 @@ PART: Final = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What lies ahead of a kind of work, its running and waiting jobs together. `work_s`: seconds of one engine, None
-    if any of it was never measured; `samples`: how many; `running`: jobs; `priority`: the highest of them."""
+    """What lies ahead of a kind of work, its running and waiting jobs together. `work_s`: at least so many seconds of
+    one engine, None if nothing of it was ever measured; `samples`: how many; `running`: jobs; `priority`: the highest
+    of them."""
 
     work_s: float | None = None
     samples: int = 0
@@ -30,9 +31,12 @@ def pays(outlook: Outlook, engines: int, *, full: bool, coming: bool, displaces:
     """Whether to start one engine more beside `engines`, those that are coming included.
 
     With one more, work that would take W/n takes (W + load)/(n + 1): sooner if W/n is more than the time to load. Where
-    nothing is measured, only if all are full, and one at a time. `displaces`: a warm engine must go for it."""
+    that is not known to be so, only if all are full, and one at a time: jobs wait, however short they may be.
+    `displaces`: a warm engine must go for it."""
+    if full and not coming:
+        return True
     if outlook.work_s is None:
-        return full and not coming and not displaces
+        return False
     if engines >= math.ceil(outlook.samples / PART):
         return False
     margin = 2 * PAYS if displaces else PAYS

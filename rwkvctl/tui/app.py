@@ -246,7 +246,7 @@ class Console(App[None]):
 
     def say(self, text: str, role: str = "", for_s: float = 8.0) -> None:
         """A sentence above the keys."""
-        self.frame.say(safe_line(text), role, for_s)
+        self.frame.say([safe_line(text)], role, for_s)
 
     def may_write(self) -> bool:
         """Whether something may be changed now; says why not."""

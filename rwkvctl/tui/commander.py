@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
 
 BRIEF_S: Final = 3.0
-BRIEF_LINES: Final = 3
+BRIEF_LINES: Final = 2
 """A verb that ends soon and says little is answered above the keys; any other has the output screen."""
 
 OUTPUT_LINES: Final = 100_000
@@ -103,8 +103,8 @@ class Commander:
             console.go("output")
         else:
             lines = [ran.output.line(number) for number in range(ran.output.first, ran.output.end)]
-            text = " ".join(SGR.sub("", line.decode(errors="replace")) for line in lines)
-            console.say(safe_line(text) or f"{ran.line}: exit {ran.exit_code}", "bad" if ran.exit_code else "")
+            texts = [safe_line(SGR.sub("", line.decode(errors="replace"))) for line in lines]
+            console.frame.say(texts or [f"{ran.line}: exit {ran.exit_code}"], "bad" if ran.exit_code else "")
 
     def complete(self, begun: str) -> None:
         """Complete the word before the cursor, from the words a shell would offer; the daemon may be asked."""
@@ -116,6 +116,6 @@ class Commander:
         if len(words) == 1:
             found = sorted({*found, *(name for name in self.console.frame.kinds if name.startswith(words[0]))})
         line, several = completed(begun, found)
-        self.console.frame.fill(line)
+        self.console.frame.prompt.fill(line + self.console.frame.prompt.field.value[len(begun) :])
         if several:
             self.console.say("  ".join(several[:40]), "dim", for_s=20.0)

@@ -1,28 +1,29 @@
 """The one screen that all views lie in: health on top, tabs, the path, the view, what was said, and keys."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult
-from textual.containers import Container, Horizontal
+from textual.containers import Container
 from textual.events import Resize
 from textual.reactive import Reactive
 from textual.screen import Screen
 
-from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.safe import safe_line
 from rwkvctl.tui.base import NARROW, SHORT, ConsoleScreen
 from rwkvctl.tui.health import health
 from rwkvctl.tui.keybar import KeyBar, keys_of
 from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.prompt import Prompt, Said
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces, wrapped
 
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
+    from rwkvctl.tui.prompt import Prompt
 
-TYPED_KEPT: Final = 100
+SAID_ROWS: Final = 5
+Said = Callable[[str], object]
 
 
 class Frame(Screen[None], inherit_bindings=False):
@@ -32,8 +33,6 @@ class Frame(Screen[None], inherit_bindings=False):
     Frame { background: $background; layout: vertical; }
     Frame > #body { height: 1fr; }
     Frame > #said { dock: bottom; margin-bottom: 1; }
-    Frame > #ask { dock: bottom; height: 1; }
-    Frame #sign { width: 3; }
     Frame.-dense > #tabs, Frame.-dense > #path { display: none; }
     Frame .-hidden { display: none; }
     Frame .-whole { height: 1fr; max-height: 100%; }
@@ -46,8 +45,8 @@ class Frame(Screen[None], inherit_bindings=False):
         super().__init__(id="frame")
         self.kinds = {view.NAME: view for view in views}
         self.view: ConsoleScreen | None = None
-        self.typed: dict[str, list[str]] = {}
         self._until = 0.0
+        self._said_by_prompt = False
 
     @property
     def console_app(self) -> "Console":
@@ -69,6 +68,7 @@ class Frame(Screen[None], inherit_bindings=False):
         self.query_one("#said").display = False
         self.bindings_updated_signal.subscribe(self, lambda _: self.show_keys())
         self._bring(self.query_one(ConsoleScreen), "")
+        self.call_after_refresh(self._add_prompt)
 
     @property
     def dense(self) -> bool:
@@ -149,9 +149,10 @@ class Frame(Screen[None], inherit_bindings=False):
 
     # -- sentences -------------------------------------------------------------------------------------------------
 
-    def say(self, text: str, role: str = "", for_s: float = 8.0) -> None:
-        """A sentence above the keys, whole, for some seconds or until the next one."""
-        rows = wrapped([(text, role)], max(20, self.size.width - 2))[:5]
+    def say(self, texts: Sequence[str], role: str = "", for_s: float = 8.0) -> None:
+        """Sentences above the keys, whole, for some seconds or until the next one."""
+        width = max(20, self.size.width - 2)
+        rows = [row for text in texts for row in wrapped([(text, role)], width)][:SAID_ROWS]
         shown = self.query_one("#said", Lines)
         shown.show([[(" ", ""), *row] for row in rows])
         shown.display = True
@@ -166,49 +167,35 @@ class Frame(Screen[None], inherit_bindings=False):
 
     def ask(self, sign: str, value: str = "", *, changed: Said | None = None, done: Said | None = None,
             complete: Said | None = None) -> None:  # fmt: skip
-        """Ask for a line of text; one prompt at a time."""
-        self.query("#ask").remove()
-        prompt = Prompt(self, sign, value, changed=changed, done=done, complete=complete)
+        """Ask for a line of text."""
         if self.view is not None:
             self.view.last_panel = self.view.panel
         self.query_one("#keys").display = False
-        mark = Lines(id="sign")
-        mark.show([[(f" {sign}", "accent")]])
-        self.mount(Horizontal(mark, prompt, id="ask"))
-        self.set_focus(prompt, scroll_visible=False)
+        self.prompt.ask(sign, value, changed, done, complete)
 
-    def fill(self, text: str) -> None:
-        """Put a completed line into the prompt."""
-        for prompt in self.query(Prompt):
-            prompt.value = text + prompt.value[prompt.cursor_position :]
-            prompt.cursor_position = len(text)
+    @property
+    def prompt(self) -> "Prompt":
+        """The line that is typed into."""
+        from rwkvctl.tui.prompt import Prompt
 
-    def answered(self, prompt: Prompt) -> None:
-        """Enter was pressed: close, then do it; what is not understood keeps the prompt open."""
-        text, done = prompt.value, prompt.done
-        if done is None or self.said_of(lambda: done(text)):
-            known = self.typed.setdefault(prompt.sign, [])
-            if text and text not in known[-1:]:
-                self.typed[prompt.sign] = [*known, text][-TYPED_KEPT:]
-            if prompt.is_attached:
-                self.close_prompt(prompt)
+        return self.query_one(Prompt)
 
-    def said_of(self, act: Callable[[], object]) -> bool:
-        """Do something with what was typed; False if it was not understood, which is said."""
-        try:
-            act()
-        except (ValueError, RwkvctlError) as error:
-            self.say(str(error), "bad")
-            return False
-        if self._until:
+    async def _add_prompt(self) -> None:
+        """Once the first frame is out: it needs none of this."""
+        from rwkvctl.tui.prompt import Prompt
+
+        await self.mount(Prompt())
+
+    def on_prompt_misunderstood(self, message: "Prompt.Misunderstood") -> None:
+        """Say what cannot be read, or nothing any more."""
+        if message.sentence:
+            self.say([safe_line(message.sentence)], "bad")
+        elif self._until and self._said_by_prompt:
             self.hush()
-        return True
+        self._said_by_prompt = bool(message.sentence)
 
-    def close_prompt(self, prompt: Prompt | None = None) -> None:
+    def on_prompt_closed(self, message: "Prompt.Closed") -> None:
         """Give the keys back to the view."""
-        for old in self.query(Prompt):
-            if prompt in {None, old} and old.parent is not None:
-                old.parent.remove()  # type: ignore[attr-defined]
         self.query_one("#keys").display = True
         if self.view is not None:
             self._focus(self.view)

@@ -1,76 +1,159 @@
-"""The line at the bottom where something is typed: a command, a filter, a search, a time, a file's name."""
+"""The line at the bottom where something is typed: a command, a filter, a search, a time, a file's name.
+
+It is always there, and hidden: what is typed right after its key must not reach the screen behind it.
+"""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Final
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.events import Paste
+from textual.message import Message
 from textual.widgets import Input
 
+from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.safe import safe_line
+from rwkvctl.tui.lines import Lines
 
-if TYPE_CHECKING:
-    from rwkvctl.tui.frame import Frame
-
-Said = Callable[[str], None]
+Said = Callable[[str], object]
+TYPED_KEPT: Final = 100
 
 
-class Prompt(Input):
-    """Asks for one line. `changed` is called with every letter, `done` on enter; ValueError is a sentence to show."""
+class Field(Input):
+    """One line of text. Nothing that a terminal would obey can be pasted into it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "leave", "Cancel", show=False)]
 
     DEFAULT_CSS = """
-    Prompt, Prompt:focus {
+    Field, Field:focus {
         width: 1fr; height: 1; border: none; padding: 0; background: $background; color: $foreground;
     }
     """
+
+    def __init__(self) -> None:
+        super().__init__(id="field", select_on_focus=False)
+        self.cursor_blink = False
+
+    def action_leave(self) -> None:
+        """Leave the prompt; Textual would copy."""
+        prompt = self.parent
+        if isinstance(prompt, Prompt):
+            prompt.action_cancel()
+
+    def _on_paste(self, event: Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self.insert_text_at_cursor(safe_line(event.text.split("\n")[0]))
+
+
+class Prompt(Horizontal):
+    """Asks for one line. `changed` is called with every letter, `done` on enter; ValueError is a sentence to show."""
+
+    DEFAULT_CSS = """
+    Prompt { dock: bottom; height: 1; display: none; background: $background; }
+    Prompt #sign { width: 3; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+c", "cancel", "Cancel"),
+        Binding("escape", "cancel", "Cancel"),
         Binding("up", "recall(-1)", "Line before", show=False),
         Binding("down", "recall(1)", "Line after", show=False),
         Binding("tab", "complete", "Complete"),
     ]
 
-    def __init__(
-        self, frame: "Frame", sign: str, value: str, *, changed: Said | None = None, done: Said | None = None,
-        complete: Said | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(value, id="prompt", select_on_focus=False)
-        self.frame, self.sign, self.before = frame, sign, value
-        self.changed, self.done, self.complete = changed, done, complete
-        self.cursor_blink = False
-        self.recalled = 0
+    class Closed(Message):
+        """The prompt has been answered or left; the keys go back to the screen."""
+
+    class Misunderstood(Message):
+        """What was typed cannot be read; the sentence says why, empty when it can be again."""
+
+        def __init__(self, sentence: str) -> None:
+            super().__init__()
+            self.sentence = sentence
+
+    def __init__(self) -> None:
+        super().__init__(id="prompt")
+        self.sign, self.before = "", ""
+        self._changed: Said | None = None
+        self._done: Said | None = None
+        self._complete: Said | None = None
+        self._typed: dict[str, list[str]] = {}
+        self._recalled = 0
+        self._asked = 0
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="sign")
+        yield Field()
+
+    @property
+    def field(self) -> Field:
+        """What is typed into."""
+        return self.query_one(Field)
+
+    def ask(self, sign: str, value: str, changed: Said | None, done: Said | None, complete: Said | None) -> None:
+        """Ask for a line; an earlier question is forgotten."""
+        self.sign, self.before, self._recalled = sign, value, 0
+        self._changed, self._done, self._complete = changed, done, complete
+        self._asked += 1
+        self.query_one("#sign", Lines).show([[(f" {sign}", "accent")]])
+        self.display = True
+        with self.field.prevent(Input.Changed):
+            self.fill(value)
+        self.screen.set_focus(self.field, scroll_visible=False)
+
+    def fill(self, text: str) -> None:
+        """Put a text into the line, the cursor behind it."""
+        self.field.value = text
+        self.field.cursor_position = len(text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Follow every letter; what is not understood yet is said and changes nothing."""
+        """Follow every letter."""
         event.stop()
-        if self.changed is not None and self.is_attached:
-            self.frame.said_of(lambda: self.changed and self.changed(self.value))
+        if self.display:
+            self._understood(self._changed, event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Done, unless it is not understood."""
         event.stop()
-        self.frame.answered(self)
+        asked = self._asked
+        if not self._understood(self._done, event.value):
+            return
+        known = self._typed.setdefault(self.sign, [])
+        if event.value and event.value not in known[-1:]:
+            self._typed[self.sign] = [*known, event.value][-TYPED_KEPT:]
+        if asked == self._asked:  # what was done may have asked the next question
+            self._close()
+
+    def _understood(self, act: Said | None, text: str) -> bool:
+        try:
+            if act is not None:
+                act(text)
+        except (ValueError, RwkvctlError) as error:
+            self.post_message(self.Misunderstood(str(error)))
+            return False
+        self.post_message(self.Misunderstood(""))
+        return True
+
+    def _close(self) -> None:
+        self.display = False
+        self._changed = None
+        self.post_message(self.Closed())
 
     def action_cancel(self) -> None:
         """Leave everything as it was."""
-        if self.changed is not None:
-            self.changed(self.before)
-        self.frame.close_prompt()
+        if self._changed is not None:
+            self._changed(self.before)
+        self.post_message(self.Misunderstood(""))
+        self._close()
 
     def action_complete(self) -> None:
         """Complete the word that is being typed."""
-        if self.complete is not None:
-            self.complete(self.value[: self.cursor_position])
+        if self._complete is not None:
+            self._complete(self.field.value[: self.field.cursor_position])
 
     def action_recall(self, by: int) -> None:
         """An earlier line of this kind."""
-        known = self.frame.typed.get(self.sign, [])
-        self.recalled = min(max(-len(known), self.recalled + by), 0)
-        self.value = known[self.recalled] if self.recalled else self.before
-        self.cursor_position = len(self.value)
-
-    def _on_paste(self, event: Paste) -> None:
-        """Only the first line, and nothing that a terminal would obey."""
-        event.stop()
-        event.prevent_default()
-        self.insert_text_at_cursor(safe_line(event.text.split("\n")[0]))
+        known = self._typed.get(self.sign, [])
+        self._recalled = min(max(-len(known), self._recalled + by), 0)
+        self.fill(known[self._recalled] if self._recalled else self.before)

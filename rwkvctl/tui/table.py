@@ -163,7 +163,7 @@ class VTable(Moving, Generic[RowT]):
         if list(pieces) != list(self.title):
             self.title = list(pieces)
         if self.titled:
-            self.refresh(Region(0, 0, self.size.width, 1))
+            self.refresh(Region(0, 0, self.scrollable_size.width, 1))
 
     def _settle(self, chosen: str, *, everything: bool = False) -> None:
         """After a change of order: cursor back on its row, sizes, and a look at what differs on the screen."""
@@ -171,14 +171,14 @@ class VTable(Moving, Generic[RowT]):
         self.cursor = place if place >= 0 else min(self.cursor, max(0, len(self.listing) - 1))
         height = self.head + max(len(self.listing), bool(self.empty))
         if height != self.virtual_size.height:
-            self._extend(Size(self.size.width, height))
+            self._extend(Size(self.scrollable_size.width, height))
             everything = True
         if everything:
             self.repaint()
         else:
             self._compare()
         if self.titled:
-            self.refresh(Region(0, 0, self.size.width, 1))
+            self.refresh(Region(0, 0, self.scrollable_size.width, 1))
 
     def _extend(self, size: Size) -> None:
         """Another number of rows: the layout changes only where the height follows the rows."""
@@ -202,7 +202,7 @@ class VTable(Moving, Generic[RowT]):
                 continue
             self._drawn[y] = after
             if after.key != before.key or len(after.cells) != len(before.cells):
-                self.refresh(Region(0, y + self.head, self.size.width, 1))
+                self.refresh(Region(0, y + self.head, self.scrollable_size.width, 1))
                 continue
             for placed in self._placed:
                 if after.cells[placed.number] != before.cells[placed.number]:
@@ -247,11 +247,11 @@ class VTable(Moving, Generic[RowT]):
 
     def _fit(self) -> None:
         self._drawn.clear()
-        self._fitted_to = self.size.width
-        self._placed = fitted(self.listing.columns, self.size.width - GUTTER, every=self.every)
+        self._fitted_to = self.scrollable_size.width
+        self._placed = fitted(self.listing.columns, self.scrollable_size.width - GUTTER, every=self.every)
         self._numbers = frozenset(placed.number for placed in self._placed)
         last = self._placed[-1]
-        self.left = min(self.left, max(0, last.x + last.width + GUTTER - self.size.width))
+        self.left = min(self.left, max(0, last.x + last.width + GUTTER - self.scrollable_size.width))
 
     def on_resize(self, event: Resize) -> None:
         """The cursor stays in view."""
@@ -259,7 +259,7 @@ class VTable(Moving, Generic[RowT]):
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        width = self.size.width
+        width = self.scrollable_size.width
         if width != self._fitted_to:
             self._fit()
         if y < self.head:
@@ -311,7 +311,7 @@ class VTable(Moving, Generic[RowT]):
         """Move the cursor; the lines it leaves and reaches are painted, and the view follows."""
         before, self.cursor = self.cursor, min(max(0, place), max(0, len(self.listing) - 1))
         for y in {before - self._top, self.cursor - self._top}:
-            self.refresh(Region(0, y + self.head, self.size.width, 1))
+            self.refresh(Region(0, y + self.head, self.scrollable_size.width, 1))
         self._into_view()
 
     def _into_view(self) -> None:
@@ -329,7 +329,7 @@ class VTable(Moving, Generic[RowT]):
         place = numbers.index(self.at_column) if self.at_column in numbers else 0
         self.at_column = numbers[min(max(0, place + by), len(numbers) - 1)]
         placed = next(placed for placed in self._placed if placed.number == self.at_column)
-        room = self.size.width - GUTTER
+        room = self.scrollable_size.width - GUTTER
         left = min(max(self.left, placed.x + placed.width - room), placed.x)
         if left != self.left:
             self.left = max(0, left)

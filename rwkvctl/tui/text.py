@@ -32,10 +32,10 @@ class Reading(ScrollView, can_focus=True):
         """Replace the lines."""
         if list(lines) != self.lines:
             self.lines = list(lines)
-            self.virtual_size = Size(self.size.width, len(self.lines))
+            self.virtual_size = Size(self.scrollable_size.width, len(self.lines))
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """One line."""
         place = y + self.scroll_offset.y
-        return strip(self.lines[place] if place < len(self.lines) else [], self.size.width, look_of(self))
+        return strip(self.lines[place] if place < len(self.lines) else [], self.scrollable_size.width, look_of(self))

@@ -2,7 +2,7 @@
 
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,6 +34,12 @@ def fake_daemon() -> ModuleType:
 def driving() -> ModuleType:
     """The module `tests/console/driving.py`."""
     return load("driving")
+
+
+@pytest.fixture(scope="session")
+def console_module() -> Callable[[str], ModuleType]:
+    """Loads a module of this folder by its name."""
+    return load
 
 
 @pytest.fixture(scope="session")

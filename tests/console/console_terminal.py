@@ -1,7 +1,18 @@
-"""A terminal that reads what the console sends: cells with their styles, as far as these tests need one."""
+"""A terminal that reads what the console sends, as far as these tests need one; and the console as a program on it."""
 
+import codecs
+import fcntl
+import os
+import pty
 import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rwkvctl.safe import cell_width
 
@@ -23,9 +34,15 @@ class Terminal:
     x: int = 0
     y: int = 0
     codes: tuple[str, ...] = ()
+    rest: str = ""
 
     def feed(self, text: str) -> None:
-        """Read what was sent."""
+        """Read what was sent, which may end within a sequence."""
+        text = self.rest + text
+        last = text.rfind("\x1b")
+        begun = SEQUENCE.match(text, last) if last >= 0 else None
+        whole = last < 0 or (begun is not None and begun["char"] is None)
+        text, self.rest = (text, "") if whole else (text[:last], text[last:])
         for match in SEQUENCE.finditer(text):
             if match["char"] is not None:
                 self.put(match["char"])
@@ -106,3 +123,53 @@ def group(code: str) -> str:
     if 30 <= number <= 39 or 90 <= number <= 97:
         return "front"
     return "back" if 40 <= number <= 49 or 100 <= number <= 107 else "attribute"
+
+
+class Shell:
+    """The console as a program on a pty, against the daemon on a socket; `received` is all that it has sent."""
+
+    patience_s = 60.0
+
+    def __init__(self, socket: Path, size: tuple[int, int], **environ: str) -> None:
+        self.received, self.screen = "", Terminal(*size)
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        given = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8",
+                 "RWKVCTL_SOCKET": str(socket), "HOME": str(socket.parent)} | environ  # fmt: skip
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+            os.execve(sys.executable, [sys.executable, "-m", "rwkvctl.cli", "tui"], given)
+
+    def read(self, wait_s: float) -> bool:
+        """Read what comes within a time."""
+        if not select.select([self.fd], [], [], wait_s)[0]:
+            return False
+        try:
+            text = self._decode(os.read(self.fd, 65536))
+        except OSError:
+            return False
+        self.received += text
+        self.screen.feed(text)
+        return True
+
+    def type(self, keys: str, *words: str, gone: str = "") -> None:
+        """Type, and wait until all of these words are seen, and another is not."""
+        os.write(self.fd, keys.encode())
+        end = time.monotonic() + self.patience_s
+        while True:
+            text = "\n".join(self.screen.lines())
+            if all(word in text for word in words) and not (gone and gone in text):
+                return
+            assert time.monotonic() < end, f"{words} {gone!r} after {keys!r}:\n{text}"
+            self.read(0.05)
+
+    def settle(self) -> None:
+        """Until nothing comes for a while: daemons of such tests say nothing by themselves."""
+        while self.read(0.5):
+            pass
+
+    def end(self) -> None:
+        """End it."""
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)

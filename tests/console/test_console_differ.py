@@ -1,14 +1,6 @@
 """The differ sends less and shows the same; the governor sends nothing while a frame is on its way."""
 
-import fcntl
-import os
-import pty
-import select
-import signal
-import struct
 import sys
-import termios
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -146,74 +138,31 @@ def test_governor_holds_while_the_line_is_busy_and_lets_one_go_then() -> None:
     assert not governor.must_wait(None)
 
 
-class Shell:
-    """The console on a pty of its own, against a daemon."""
-
-    def __init__(self, socket: Path, *, differ: bool, size: tuple[int, int]) -> None:
-        self.received = b""
-        environ = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "COLORTERM": "truecolor",
-                   "RWKVCTL_SOCKET": str(socket), "RWKVCTL_TUI_DIFF": str(int(differ))}  # fmt: skip
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-            os.execve(sys.executable, [sys.executable, "-m", "rwkvctl.cli", "tui"], environ)
-
-    def read_until(self, seen: Callable[[], bool]) -> None:
-        end = time.monotonic() + 40
-        while not seen():
-            assert time.monotonic() < end, self.received[-2000:]
-            self.read(0.1)
-
-    def read(self, wait_s: float) -> bool:
-        if not select.select([self.fd], [], [], wait_s)[0]:
-            return False
-        try:
-            self.received += os.read(self.fd, 65536)
-        except OSError:
-            return False
-        return True
-
-    def settle(self) -> None:
-        """Until nothing comes for a while: the daemon of this test says nothing by itself."""
-        while self.read(0.5):
-            pass
-
-    def end(self) -> None:
-        os.kill(self.pid, signal.SIGTERM)
-        while self.read(0.2):
-            pass
-        os.waitpid(self.pid, 0)
-        os.close(self.fd)
-
-
 def test_with_and_without_the_differ_the_terminal_shows_the_same(
-    socket_path: Path, fake_daemon: Any, terminal_kind: Any
+    socket_path: Path, fake_daemon: Any, console_module: Callable[[str], Any]
 ) -> None:
     """Both streams, over a walk through the console, read by a terminal: the same screens, a fraction of the bytes."""
     size, node = (100, 33), fake_daemon.Node(heartbeat_s=3600.0)
     node.jobs = [fake_daemon.job(1, model="模型-数学-2.9b", detail="e\u0301a\u0301"), *node.jobs[1:]]
-    walk = [(b"", "Running 1"), (b"2", "samples"), (b"1", "Running 1"), (b"\t", "Queue"), (b"?", "keys of"),
-            (b"q", "Running 1")]  # fmt: skip
+    walk = [
+        ("", "Running 1"),
+        ("2", "samples"),
+        ("1", "Running 1"),
+        ("\t", "Queue"),
+        ("?", "keys of"),
+        ("q", "Running 1"),
+    ]
+    kind = console_module("console_terminal").Shell
     with fake_daemon.serving(socket_path, node):
-        shells = [Shell(socket_path, differ=differ, size=size) for differ in (True, False)]
+        shells = [kind(socket_path, size, RWKVCTL_TUI_DIFF=differ) for differ in "10"]
         try:
             for key, words in walk:
-                screens = []
                 for shell in shells:
-                    os.write(shell.fd, key)
-                    screen = terminal_kind(*size)
-
-                    def shows(shell: Shell = shell, words: str = words, screen: Any = screen) -> bool:
-                        screen.__init__(*size)
-                        screen.feed(shell.received.decode(errors="ignore"))
-                        return any(words in line for line in screen.lines())
-
-                    shell.read_until(shows)
+                    shell.type(key, words)
+                for shell in shells:
                     shell.settle()
-                    shows()
-                    screens.append(screen)
-                without_clock = [[line for line in screen.lines() if "up " not in line] for screen in screens]
-                assert without_clock[0] == without_clock[1], words
+                seen = [[line for line in shell.screen.lines() if "up " not in line] for shell in shells]
+                assert seen[0] == seen[1], words
             assert 3 * len(shells[0].received) < len(shells[1].received)
         finally:
             for shell in shells:

@@ -65,7 +65,8 @@ def test_themes_know_the_same_roles_and_bad_is_never_told_by_colour_alone() -> N
 
 @pytest.mark.parametrize(
     ("environ", "wanted", "name"),
-    [(XTERM, "auto", "dark"), (XTERM | {"COLORFGBG": "0;15"}, "auto", "light"), (XTERM | {"NO_COLOR": "1"}, "dark", "mono"),
+    [(XTERM, "auto", "dark"), (XTERM | {"COLORFGBG": "0;15"}, "auto", "light"),
+     (XTERM | {"NO_COLOR": "1"}, "dark", "mono"),
      ({"TERM": "linux"}, "auto", "ansi-ascii"), ({"TERM": "dumb"}, "auto", "mono"), (XTERM, "light", "light")],
 )  # fmt: skip
 def test_the_look_follows_the_terminal(environ: dict[str, str], wanted: str, name: str) -> None:
@@ -167,7 +168,8 @@ def test_lines_after_the_colon_are_screens_verbs_or_sentences() -> None:
     assert isinstance(found, Run)
     assert found.line == "rwkvctl jobs --state failed"
     assert isinstance(understand("stop --help", SCREENS), Run)
-    for line, said in (("stpo j1", "did you mean|Did you mean"), ("jobs --nonsense", "unknown flag"), ("logs 'x", "quotation"),
+    for line, said in (("stpo j1", "did you mean|Did you mean"), ("jobs --nonsense", "unknown flag"),
+                       ("logs 'x", "quotation"),
                        ("daemon", "shell of its own"), ("tui", "shell of its own")):  # fmt: skip
         with pytest.raises((ValueError, RwkvctlError), match=said):
             understand(line, SCREENS)

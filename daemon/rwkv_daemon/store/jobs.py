@@ -69,14 +69,14 @@ async def get_job(store: Store, job: int) -> JobRow | None:
 
 
 async def jobs_in(store: Store, states: Iterable[str], *, session: str = "", limit: int = 1000) -> list[JobRow]:
-    """Jobs in queue order: highest priority first, then oldest."""
-    wanted = tuple(states)
+    """Jobs in queue order: highest priority first, then oldest. Each state is read by its index up to the limit: sorted
+    together, ten thousand held ones would be read for a page of twenty."""
     clause, parameters = session_clause(session)
-    rows = await store.all(
-        f"SELECT * FROM job WHERE state IN ({', '.join('?' * len(wanted))}){clause} ORDER BY priority DESC, id LIMIT ?",
-        (*wanted, *parameters, limit),
-    )
-    return [JobRow.of(row) for row in rows]
+    one = f"SELECT * FROM (SELECT * FROM job WHERE state = ?{clause} ORDER BY priority DESC, id LIMIT ?) AS page"
+    wanted = tuple(states)
+    values = [value for state in wanted for value in (state, *parameters, limit)]
+    sql = f"{' UNION ALL '.join([one] * len(wanted))} ORDER BY priority DESC, id LIMIT ?"
+    return [JobRow.of(row) for row in await store.all(sql, (*values, limit))]
 
 
 async def jobs_to_check(store: Store) -> list[JobRow]:
@@ -122,6 +122,34 @@ async def held_now(store: Store) -> tuple[int, int]:
     row = await store.one("SELECT COUNT(*) AS n, COALESCE(SUM(id), 0) AS ids FROM job WHERE state = 'held'")
     assert row is not None
     return int(row["n"]), int(row["ids"])
+
+
+async def held_page(store: Store, after: int, limit: int) -> list[JobRow]:
+    """Held jobs by number, from one on."""
+    rows = await store.all("SELECT * FROM job WHERE state = 'held' AND id > ? ORDER BY id LIMIT ?", (after, limit))
+    return [JobRow.of(row) for row in rows]
+
+
+async def held_checkpoints(store: Store) -> dict[str, str]:
+    """path -> name of every checkpoint that a held job is to measure."""
+    rows = await store.all(
+        "SELECT weights_path, MAX(model) AS model FROM job WHERE state = 'held' GROUP BY weights_path"
+    )
+    return {row["weights_path"]: row["model"] for row in rows}
+
+
+async def who_does(store: Store, grade_key: str, job: int) -> str:
+    """Another job that has measured the same, or is to before this one; empty if there is none."""
+    done = await store.one("SELECT MAX(job) AS job FROM score WHERE grade_key = ?", (grade_key,))
+    if done is not None and done["job"] is not None:
+        return f"j{done['job']}"
+    places = ", ".join("?" * len(OPEN))
+    twin = await store.one(
+        f"SELECT MIN(id) AS id FROM job WHERE grade_key = ? AND state IN ({places}) AND id <> ? "
+        "AND (state <> 'held' OR id < ?)",
+        (grade_key, *OPEN, job, job),
+    )
+    return f"j{twin['id']}" if twin is not None and twin["id"] is not None else ""
 
 
 async def known_hashes(store: Store) -> tuple[int, int]:

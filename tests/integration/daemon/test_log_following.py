@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -207,3 +208,36 @@ def test_pieces_in_memory_are_those_of_the_file(tmp_path: Path) -> None:
     assert tail.after(19) is None
     assert tail.read(0) == Piece(0, path.read_bytes())
     tail.close()
+
+
+def lines_of(node: Any, target: str, **query: Any) -> list[dict[str, Any]]:
+    """Every piece of a log as the daemon sends it."""
+    return [json.loads(line) for line in node.api.stream(f"/v1/logs/{target}", 60.0, **query)]
+
+
+def test_the_log_of_a_real_job_is_followed_through_a_death_to_its_end(node: Any, tools: Any) -> None:
+    (name,) = node.dispatch(limit=80, settings={"k": "8", "temperature": "1.0"})
+    node.wait_until_some(name, 20)
+    tools.kill_worker(node.runner_record(name))
+    pieces = lines_of(node, name, tail=1000, follow=True)
+    assert node.job(name)["state"] == "done"
+    assert node.job(name)["attempt"] == 2
+    files = [node.home / "runs" / name / f"log-{attempt}.txt" for attempt in (1, 2)]
+    said = "".join(piece["text"] for piece in pieces if piece["source"] == name)
+    assert said.endswith(files[1].read_text())
+    told = "".join(piece["text"] for piece in pieces if piece["source"] == "daemon")
+    assert [word in told for word in ("starting", "again in", "done", "e1 builtin")] == [True] * 4
+    assert lines_of(node, name, since="2100-01-01T00:00:00Z") == []
+    stamped = lines_of(node, name, tail=10, timestamps=True)
+    assert all(piece["at"] for piece in stamped)
+    assert "".join(piece["text"] for piece in stamped if piece["source"] == name) == files[1].read_text()
+    engine = lines_of(node, "e1", tail=3)
+    assert "".join(piece["text"] for piece in engine)
+
+
+def test_the_daemons_own_log_is_followed(node: Any) -> None:
+    node.api.post("/v1/pause", {"queue": True, "why": "one"})
+    stream = (json.loads(line)["text"] for line in node.api.stream("/v1/logs/daemon", 60.0, tail=1, follow=True))
+    assert "is paused by" in next(stream)
+    node.api.post("/v1/pause", {"queue": True, "why": "another"})
+    assert any("another" in text for text in stream)

@@ -1,8 +1,12 @@
 """What an operator does with jobs at night: pause, hold, drain, priorities, stop; a real daemon, real workers."""
 
+import json
 import os
 import signal
+import subprocess
 import time
+
+import pytest
 
 LONG = {"limit": 80, "settings": {"k": "8", "temperature": "1.0"}}
 SAMPLES = 640
@@ -20,8 +24,6 @@ def only(reply):
 def texts(node, kind: str) -> list[str]:
     """The sentences of all stored events of a kind."""
     events = node.api.stream("/v1/events", 10.0, since=0, follow=False)
-    import json
-
     return [event.get("text", "") for event in map(json.loads, events) if event["kind"] == kind]
 
 
@@ -210,3 +212,27 @@ def test_a_job_that_takes_engines_along_fails_alone(new_node, tools):
     assert "engines ended under it, and no other job was there" in job["detail"]
     assert any(text.startswith(f"{first} goes on alone") for text in texts(node, "job.trial"))
     whole(node, second)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to mount a small tmpfs")
+def test_too_little_room_pauses_what_runs_before_it_fails(new_node, tools):
+    node = new_node(min_free_disk_bytes=str(40 * 2**20), ballast_bytes=str(2**20))
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(node.home)], check=False).returncode:
+        pytest.skip("needs mount: not allowed here")
+    filler = node.home / "filler"
+    try:
+        node.start()
+        name = underway(node)
+        with filler.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 45 * 2**20)
+        tools.wait_for(lambda: node.job(name)["state"] in {"queued", "done"}, 60, "it made place", node.log)
+        assert "MiB are free under" in " ".join(node.api.get("/v1/status").value["notes"])
+        attempt = node.job(name)["attempt"]
+        assert node.runner_record(name).code == 16, "it ended between two batches, and not by an error"
+        filler.unlink()
+        whole(node, name)
+        assert node.job(name)["attempt"] == attempt + 1
+        tools.wait_for((node.home / "ballast").exists, 30, "the ballast is taken where there is room", node.log)
+    finally:
+        node.close()
+        subprocess.run(["umount", "--lazy", str(node.home)], check=False)

@@ -100,8 +100,6 @@ EVERY = [
     "job-log --session-id s --model m --limit 5 --since 7d",
     "job-log --format csv --all",
     "show j1",
-    "events --since 3 --session-id s",
-    "events --since 2h",
 ]
 
 

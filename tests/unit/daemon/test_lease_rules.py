@@ -244,7 +244,7 @@ def test_in_an_exact_profile_a_job_stays_on_one_kind_of_device() -> None:
         (Outlook(), 1, True, False, False, True),
         (Outlook(), 1, False, False, False, False),
         (Outlook(), 1, True, True, False, False),
-        (Outlook(), 1, True, False, True, False),
+        (Outlook(), 1, True, False, True, True),
     ],
 )
 def test_when_another_engine_pays(

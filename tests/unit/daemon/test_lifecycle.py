@@ -72,7 +72,7 @@ def test_a_terminal_job_is_left_only_when_the_operator_asks_and_a_done_one_gener
 
 
 def test_what_was_put_aside_comes_back_only_by_a_word_of_its_own() -> None:
-    """A paused job is not released by the daemon, and a wider pause leaves a job in the queue, where it starts again."""
+    """A paused job is not released by the daemon; a wider pause leaves a job in the queue, where it starts again."""
     assert "release" not in LIFE["paused"]
     assert set(TABLE["yield"].values()) == {"queued"}
     for state, after_pause in TABLE["pause"].items():

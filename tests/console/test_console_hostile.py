@@ -1,0 +1,126 @@
+"""Nothing that a model, a dataset or a foreign process wrote can drive the operator's terminal."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.cells import cell_len
+from textual.app import App, ComposeResult
+
+from rwkvctl.protocol import messages as m
+from rwkvctl.safe import cell_width, fit, safe_line
+from rwkvctl.tui.chart import Chart, Point
+from rwkvctl.tui.columns import Column
+from rwkvctl.tui.lines import Lines
+from rwkvctl.tui.logview import LogView
+from rwkvctl.tui.table import VTable
+from rwkvctl.tui.text import Reading
+
+
+@pytest.fixture(scope="session")
+def hostile(console_module: Callable[[str], Any]) -> Any:
+    """The module `tests/console/hostile.py`."""
+    return console_module("hostile")
+
+
+def test_every_string_is_as_wide_as_the_console_thinks(hostile: Any) -> None:
+    assert len(hostile.CORPUS) == 30
+    for text in hostile.CORPUS:
+        shown = safe_line(text)
+        assert cell_len(shown) == cell_width(shown)
+        assert cell_width(fit(shown, 10)) <= 10
+        assert safe_line(shown) == shown
+        assert not hostile.wrong(shown)
+
+
+class Widgets(App[None]):
+    """Every widget of the console, each with every string."""
+
+    def __init__(self, corpus: tuple[str, ...]) -> None:
+        super().__init__()
+        self.corpus = corpus
+
+    def compose(self) -> ComposeResult:
+        yield VTable([Column("X", lambda row: row, 30), Column("Y", lambda row: "right", 8)], safe_line, id="table")
+        yield LogView(id="log")
+        yield Lines(id="lines", grows=True)
+        yield Reading(id="reading")
+        yield Chart(id="chart")
+
+    def on_mount(self) -> None:
+        self.query_one("#table", VTable).show(self.corpus[0], self.corpus)
+        self.query_one(LogView).feed("".join(f"{text}\n" for text in self.corpus))
+        self.query_one(LogView).note(self.corpus[0])
+        pieces = [[(text, ""), ("right", "")] for text in self.corpus]
+        self.query_one(Lines).show(pieces, title=[(self.corpus[0], "title")])
+        self.query_one(Reading).show(pieces)
+        self.query_one(Chart).show([(self.corpus[0], "")], [Point(1, 0, 2, "x")], (0, 2))
+
+
+async def test_no_widget_lets_one_through_or_moves_what_stands_beside_it(hostile: Any, driving: Any) -> None:
+    async with Widgets(hostile.CORPUS).run_test(size=(100, 150)) as pilot:
+        app = pilot.app
+        text = await driving.until(app, "␛]52", "right to left", "[/nope]", "following")
+        assert not hostile.wrong(text)
+        strips = app.screen._compositor.render_strips()
+        assert {sum(cell_len(segment.text) for segment in line) for line in strips} == {100}
+        columns = {cell_len("".join(s.text for s in line).rpartition("right ")[0]) for line in strips[2:32]}
+        assert columns == {32}
+
+
+@pytest.mark.parametrize("differ", ["1", "0"])
+def test_none_reaches_the_terminal_on_any_screen(
+    socket_path: Path, fake_daemon: Any, hostile: Any, console_module: Callable[[str], Any], differ: str
+) -> None:
+    corpus = hostile.CORPUS
+    everything = " ".join(corpus).replace("\ud800", "")
+    node = fake_daemon.Node()
+    node.jobs = [fake_daemon.job(n + 1, ["queued", "held", "failed", "done", "generating"][n % 5], model=text,
+                                 benchmark=text, kind=text, detail=text) for n, text in enumerate(corpus)]  # fmt: skip
+    node.engines = [fake_daemon.engine(model=everything, detail=everything)]
+    node.lease_views = [m.LeaseView(id=text, name=text, use="zombie", why=text) for text in corpus[:9]]
+    stage = m.StageView(stage="x", prompt=everything, completion=everything, stop="x")
+    node.samples = [
+        fake_daemon.sample(n, extracted=text, expected=text, stages=(stage,)) for n, text in enumerate(corpus)
+    ]
+    node.plan_rows = [m.PlanRow(model=text, benchmark=text, kind=text, action="hold", reason="held", detail=text)
+                      for text in corpus]  # fmt: skip
+    node.log = "".join(f"{text}\n" for text in corpus if "\ud800" not in text)
+    surrogates(node)
+    with fake_daemon.serving(socket_path, node):
+        shell = console_module("console_terminal").Shell(socket_path, (130, 40), RWKVCTL_TUI_DIFF=differ)
+        try:
+            shell.type("", "Queue")
+            for text in corpus:
+                node.tell("daemon", None, text.replace("\ud800", "?"))
+            shell.type("", "right to left")
+            shell.type("2", "following", "COMPLETION", "␛c reset")
+            shell.type("1", "Queue")
+            shell.type("\ts", "Stop ")
+            shell.type("n", gone="Stop j")
+            shell.type("D", "New dispatch")
+            shell.type("\r", "dispatch these 0")
+            shell.type("\x1b", gone="New dispatch")
+            shell.type("\x10", "go to Overview")
+            shell.type("\x1b", gone="go to Overview")
+            shell.type(":", " :")
+            shell.type("\x1b[200~pasted\x07\u202e\x1b[201~", "pasted␇<202e>")
+            shell.type("\r", "has no verb")
+            shell.type("\x03:jobs\r", "rwkvctl jobs")
+            assert not hostile.wrong(shell.received)
+            assert "␛]52;c;RVZJTA==␇" in shell.received or differ == "1"
+        finally:
+            shell.end()
+
+
+def surrogates(node: Any) -> None:
+    """msgspec does not encode lone surrogates; a hostile daemon's JSON could hold them as escapes."""
+    fields = {"model": "lone", "benchmark": "surrogate", "kind": "x", "detail": ""}
+    node.jobs = [msgspec.structs.replace(job, **fields) if "\ud800" in job.model else job for job in node.jobs]
+    for name in ("samples", "plan_rows"):
+        kept = [item for item in getattr(node, name) if "\ud800" not in repr(item) and "\\ud800" not in repr(item)]
+        setattr(node, name, kept)
+    node.engines = [fake for fake in node.engines if "\ud800" not in fake.model]
+    node.lease_views = [lease for lease in node.lease_views if "\ud800" not in lease.id]
