@@ -55,7 +55,7 @@ class Settings:
     pause_grace_s: float = setting(60.0, "time a runner that is paused has to finish its batch, before it is stopped")
     stall_s: float = setting(600.0, "a job without a token or a sample for so long is restarted, its stacks kept")
     worker_cgroup: str = setting(
-        "", "cgroup v2 folder for workers; empty: the one the service manager delegated; off: none"
+        "", "cgroup v2 folder for workers; empty: the one the service manager delegated; off: none", restart=True
     )
     engine_memory_max_bytes: int = setting(0, "memory of an engine's processes, by its cgroup; 0: no limit")
     runner_memory_max_bytes: int = setting(0, "memory of a runner and the programs it grades; 0: no limit")

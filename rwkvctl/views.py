@@ -138,8 +138,8 @@ def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
 
 
 def why(item: Record) -> str:
-    """Why a job waits or how it ended: the reason's word and what the daemon adds."""
-    reason, detail = item.get("reason", ""), item.get("detail", "")
+    """Why a job waits or how it ended: the reason's word, or what was to blame, and what the daemon adds."""
+    reason, detail = item.get("reason", "") or item.get("failure", ""), item.get("detail", "")
     return f"{reason}: {detail}" if reason and detail else reason or detail
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from rwkv_daemon import cgroups, regrading
 from rwkv_daemon.catalogue import rows_stamp
 from rwkv_daemon.failures import Failure, Verdict, classify, wait_s
+from rwkv_daemon.faults import crash_point
 from rwkv_daemon.lifecycle import Happening
 from rwkv_daemon.node import Change, Node, log
 from rwkv_daemon.processes import ShimRecord
@@ -78,9 +79,7 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
     elif job.state != "stopping" and is_regrade(job):
         await regrade_ended(node, job, ending, verdict, log_says)
     elif job.state == "stopping":
-        async with node.change() as change:
-            await ending.write(change)
-            await change.move(job, "ended")
+        await stopped(node, job, ending)
     elif ending.stalled or verdict.then == "retry":
         await crashed(node, job, ending, log_says)
     elif verdict.then == "yield":
@@ -90,6 +89,15 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
     else:
         goes_on = f"; `rwkvctl resume {job.name}` goes on from there" if ending.code == OUT_OF_TIME else ""
         await fail(node, job, ending, f"{log_says or ending.how}{goes_on}", verdict.failure)
+
+
+async def stopped(node: Node, job: JobRow, ending: Ending) -> None:
+    """Nothing of it runs any more, as the operator wanted."""
+    crash_point("stop-before-end")
+    async with node.change() as change:
+        await ending.write(change)
+        await change.move(job, "ended")
+    crash_point("stop-after-end")
 
 
 async def put_aside(node: Node, job: JobRow, ending: Ending) -> None:

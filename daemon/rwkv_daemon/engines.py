@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from rwkv_daemon import blame, engine_client, events, fitting, kept, processes, stall, views
+from rwkv_daemon import blame, cgroups, engine_client, events, fitting, kept, processes, stall, views
 from rwkv_daemon.catalogue import identity_of
 from rwkv_daemon.clock import now
 from rwkv_daemon.endings import how, last_line
@@ -213,6 +213,7 @@ async def engine_ended(node: Node, handle: EngineHandle) -> None:
     if handle.exit is None:
         handle.exit = (await asyncio.to_thread(handle.worker.close),)
         await asyncio.to_thread(processes.sweep, handle.row.uuid)
+        cgroups.remove_for(handle.worker.record.cgroup)
         Path(handle.row.socket).unlink(missing_ok=True)
     record = handle.exit[0]
     loading = handle.row.state in {"starting", "loading"}

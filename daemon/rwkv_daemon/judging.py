@@ -51,6 +51,7 @@ class Judging:
 
     node: Node
     at_work: set[tuple[str, int]] = field(default_factory=set)
+    failures: dict[int, int] = field(default_factory=dict)
 
     def begin(self, tasks: asyncio.TaskGroup, what: str, job: JobRow) -> None:
         """Start on a job, unless it is being worked on."""
@@ -63,13 +64,28 @@ class Judging:
         """One job's trouble is not the others': it is logged, and tried again at a later look."""
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - logged and said; the job stays where it is
-            log.exception("%s: judging failed; it is tried again", job.name)
+        except Exception as error:  # noqa: BLE001 - logged and said; the job stays where it is, or fails alone
+            log.exception("%s: judging failed", job.name)
             with contextlib.suppress(StoreError):
-                await say(self.node, job, f"judging failed and is tried again: {error}")
+                await self._failed(what, job, error)
             await asyncio.sleep(AGAIN_S)
+        else:
+            self.failures.pop(job.id, None)
         finally:
             self.at_work.discard((what, job.id))
+
+    async def _failed(self, what: str, job: JobRow, error: Exception) -> None:
+        """Try it again later; but what fails every time is no outage, and the job fails with it."""
+        count = self.failures[job.id] = self.failures.get(job.id, 0) + (not isinstance(error, StoreError))
+        if what != "judge" or count <= self.node.config.settings.max_restarts:
+            await say(self.node, job, f"judging failed and is tried again: {error}")
+            return
+        job_now = await get_job(self.node.store, job.id)
+        if job_now is not None and job_now.state == "judging":
+            self.failures.pop(job.id)
+            async with self.node.change() as change:
+                detail = f"judging failed {count} times: {error}; `rwkvctl retry {job.name}` asks again"
+                await change.move(job_now, "fail", detail=detail, failure="judge")
 
     async def calibrate(self, service: JudgeService, rule: JudgeRule) -> None:
         """Know how far the judge can be trusted before its verdicts are; asked once, then in the store."""

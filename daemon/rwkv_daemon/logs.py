@@ -5,7 +5,7 @@ A job's log is told with what happened to the job and to its engines, and goes o
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from rwkv_daemon.logtimes import Times, seconds, times_path
 from rwkv_daemon.node import Node
 from rwkv_daemon.store.engines import get_engine
 from rwkv_daemon.store.jobs import get_job
-from rwkv_daemon.store.operation import job_events
+from rwkv_daemon.store.operation import engine_events, job_events
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import Event, LogChunk, LogsRequest
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
@@ -34,7 +34,7 @@ async def stream(node: Node, request: LogsRequest) -> AsyncIterator[LogChunk]:
     if target == "daemon":
         source = daemon_log(node, request)
     elif target.startswith("e") and await get_engine(node.store, number):
-        source = Log(node, f"e{number}", number).pieces(request)
+        source = engine_log(node, number, request)
     elif target.startswith("j") and await get_job(node.store, number):
         source = job_log(node, number, request)
     else:
@@ -62,16 +62,29 @@ def told(event: Event) -> LogChunk:
     return LogChunk(source="daemon", text=text, at=event.at)
 
 
+async def engine_log(node: Node, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
+    """What became of an engine, and what it said."""
+    log = Log(node, f"e{number}", number, seen=node.bus.last)
+    for chunk in past(await engine_events(node.store, number, MOST_EVENTS), request):
+        yield chunk
+    async for chunk in log.pieces(request):
+        yield chunk
+
+
+def past(happened: Iterable[tuple[str, str]], request: LogsRequest) -> list[LogChunk]:
+    """What happened before, as lines; nothing for a reader that goes on where it was."""
+    wanted = [] if request.offset >= 0 else [(at, text) for at, text in happened if at >= request.since]
+    return [LogChunk(source="daemon", text=f"{at} {text}\n", at=at) for at, text in wanted]
+
+
 async def job_log(node: Node, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """One attempt after the other, until the job ends."""
     job = await get_job(node.store, number)
     assert job is not None
     attempt = request.attempt or max(job.attempt, 1)
     seen = node.bus.last
-    if request.offset < 0:
-        for _, at, text in await job_events(node.store, number, MOST_EVENTS):
-            if at >= request.since:
-                yield LogChunk(source="daemon", text=f"{at} {text}\n", at=at)
+    for chunk in past(await job_events(node.store, number, MOST_EVENTS), request):
+        yield chunk
     while True:
         log = Log(node, f"j{number}", number, attempt, seen)
         async for chunk in log.pieces(request):

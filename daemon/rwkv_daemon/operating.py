@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from rwkv_daemon import pausing, roles
+from rwkv_daemon.faults import crash_point
 from rwkv_daemon.lifecycle import allows
 from rwkv_daemon.node import Change, Node
 from rwkv_daemon.pauses import Scope
@@ -67,6 +68,7 @@ async def each(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]
             found = [await found_or_error(node, name) for name in some]
             async with node.change() as change:
                 done += [await act(node, change, job) if isinstance(job, JobRow) else job for job in found]
+            crash_point("stop-after-intent")
             await pausing.apply(node)
     return done
 

@@ -6,6 +6,7 @@ known here alone; it ends the process at once, and another attempt follows.
 
 import contextlib
 
+from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node, RunnerHandle, log
 from rwkv_daemon.pauses import Pauses
 from rwkv_daemon.rundir import Desired
@@ -54,6 +55,7 @@ async def press(node: Node, handle: RunnerHandle) -> None:
     first = max(FIRST.get(handle.intent, Rung.ASK), ladder.rung)
     if await climb(ladder, handle.worker, first, Patience.of(node.config.settings)):
         say(node, handle, ladder.rung)
+        crash_point("stop-after-rung")
         with contextlib.suppress(StoreError):  # a store that cannot be written keeps nobody alive
             await write_down(node, handle)
 

@@ -11,7 +11,7 @@ from rwkvctl.verbs import verb
 def daemon(context: Context) -> NoReturn:
     """Run the node's daemon in the foreground, in place of this process.
 
-    A system service does the same: systemctl start rwkvctl.
+    A service does the same: `rwkvctl service install`, then systemctl start rwkvctl.
 
     $ rwkvctl daemon
     $ rwkvctl daemon --home ~/rwkvctl

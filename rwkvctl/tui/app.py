@@ -80,7 +80,7 @@ class Console(App[None]):
     COMMANDS = {Choices}  # noqa: RUF012 - Textual's declaration
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("colon", "command", "Command", key_display=":"),
+        Binding("colon", "command", "Command", key_display=":", priority=True),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("escape,q", "back", "Back", show=False),
         Binding("left_square_bracket", "history(-1)", "Back", show=False, key_display="["),
@@ -255,6 +255,10 @@ class Console(App[None]):
         elif self.state.problem:
             self.say("The daemon does not answer; nothing can be changed now. Work that runs goes on.", "warn")
         return not self.options.read_only and not self.state.problem
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A colon within a text is a colon."""
+        return action != "command" or (self.screen is self.frame and not self.frame.prompt.display)
 
     def action_command(self, begun: str = "") -> None:
         """Ask for a command line."""

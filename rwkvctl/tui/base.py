@@ -37,17 +37,18 @@ class ConsoleScreen(Widget):
     TITLE: ClassVar[str]
     DEFAULT_CSS = "ConsoleScreen { height: 1fr; layout: vertical; }"
     BINDINGS: ClassVar[list[BindingType]] = [
+        # keys that open the prompt are served before any other: what was typed right behind them belongs into it
+        Binding("slash", "filter", "Filter", key_display="/", priority=True),
+        Binding("ampersand", "search", "Search without hiding", show=False, key_display="&", priority=True),
+        Binding("at", "time", "Go to a time", show=False, key_display="@", priority=True),
+        Binding("x", "export", "Export…", show=False, priority=True),
         Binding("tab", "app.focus_next", "Next panel", show=False),
         Binding("shift+tab", "app.focus_previous", "Panel before", show=False),
-        Binding("slash", "filter", "Filter", key_display="/"),
-        Binding("ampersand", "search", "Search without hiding", show=False, key_display="&"),
-        Binding("at", "time", "Go to a time", show=False, key_display="@"),
         Binding("o", "order", "Sort…", show=False),
         Binding("h", "column(-1)", "Column to the left", show=False),
         Binding("l", "column(1)", "Column to the right", show=False),
         Binding("y", "copy", "Copy", show=False),
         Binding("Y", "copy_command", "Copy as command", show=False, key_display="Y"),
-        Binding("x", "export", "Export…", show=False),
         Binding("z", "zoom", "Zoom panel", show=False),
     ]
 

@@ -1,7 +1,7 @@
 """The one screen that all views lie in: health on top, tabs, the path, the view, what was said, and keys."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult
@@ -15,15 +15,13 @@ from rwkvctl.tui.base import NARROW, SHORT, ConsoleScreen
 from rwkvctl.tui.health import health
 from rwkvctl.tui.keybar import KeyBar, keys_of
 from rwkvctl.tui.lines import Lines
+from rwkvctl.tui.prompt import Prompt, Said
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces, wrapped
 
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
-    from rwkvctl.tui.prompt import Prompt
-
 SAID_ROWS: Final = 5
-Said = Callable[[str], object]
 
 
 class Frame(Screen[None], inherit_bindings=False):
@@ -61,6 +59,7 @@ class Frame(Screen[None], inherit_bindings=False):
             yield self._made(next(iter(self.kinds)))
         yield Lines(id="said", grows=True)
         yield KeyBar(id="keys")
+        yield Prompt()
 
     def on_mount(self) -> None:
         """Show the first view; keys are shown as they change."""
@@ -68,7 +67,6 @@ class Frame(Screen[None], inherit_bindings=False):
         self.query_one("#said").display = False
         self.bindings_updated_signal.subscribe(self, lambda _: self.show_keys())
         self._bring(self.query_one(ConsoleScreen), "")
-        self.call_after_refresh(self._add_prompt)
 
     @property
     def dense(self) -> bool:
@@ -168,25 +166,15 @@ class Frame(Screen[None], inherit_bindings=False):
     def ask(self, sign: str, value: str = "", *, changed: Said | None = None, done: Said | None = None,
             complete: Said | None = None) -> None:  # fmt: skip
         """Ask for a line of text."""
-        if self.view is not None:
-            self.view.last_panel = self.view.panel
         self.query_one("#keys").display = False
         self.prompt.ask(sign, value, changed, done, complete)
 
     @property
-    def prompt(self) -> "Prompt":
+    def prompt(self) -> Prompt:
         """The line that is typed into."""
-        from rwkvctl.tui.prompt import Prompt
-
         return self.query_one(Prompt)
 
-    async def _add_prompt(self) -> None:
-        """Once the first frame is out: it needs none of this."""
-        from rwkvctl.tui.prompt import Prompt
-
-        await self.mount(Prompt())
-
-    def on_prompt_misunderstood(self, message: "Prompt.Misunderstood") -> None:
+    def on_prompt_misunderstood(self, message: Prompt.Misunderstood) -> None:
         """Say what cannot be read, or nothing any more."""
         if message.sentence:
             self.say([safe_line(message.sentence)], "bad")
@@ -194,8 +182,6 @@ class Frame(Screen[None], inherit_bindings=False):
             self.hush()
         self._said_by_prompt = bool(message.sentence)
 
-    def on_prompt_closed(self, message: "Prompt.Closed") -> None:
-        """Give the keys back to the view."""
+    def on_prompt_closed(self, message: Prompt.Closed) -> None:
+        """Show the keys again."""
         self.query_one("#keys").display = True
-        if self.view is not None:
-            self._focus(self.view)

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Paste
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input
 
 from rwkvctl.protocol.errors import RwkvctlError
@@ -63,7 +64,7 @@ class Prompt(Horizontal):
     ]
 
     class Closed(Message):
-        """The prompt has been answered or left; the keys go back to the screen."""
+        """The prompt has been answered or left."""
 
     class Misunderstood(Message):
         """What was typed cannot be read; the sentence says why, empty when it can be again."""
@@ -81,6 +82,7 @@ class Prompt(Horizontal):
         self._typed: dict[str, list[str]] = {}
         self._recalled = 0
         self._asked = 0
+        self._came_from: Widget | None = None
 
     def compose(self) -> ComposeResult:
         yield Lines(id="sign")
@@ -96,6 +98,8 @@ class Prompt(Horizontal):
         self.sign, self.before, self._recalled = sign, value, 0
         self._changed, self._done, self._complete = changed, done, complete
         self._asked += 1
+        if not self.display:
+            self._came_from = self.screen.focused
         self.query_one("#sign", Lines).show([[(f" {sign}", "accent")]])
         self.display = True
         with self.field.prevent(Input.Changed):
@@ -136,8 +140,11 @@ class Prompt(Horizontal):
         return True
 
     def _close(self) -> None:
+        """The keys go back at once: the next one may have been typed already."""
         self.display = False
         self._changed = None
+        if self.field.has_focus:
+            self.screen.set_focus(self._came_from, scroll_visible=False)
         self.post_message(self.Closed())
 
     def action_cancel(self) -> None:

@@ -105,10 +105,11 @@ def test_none_reaches_the_terminal_on_any_screen(
             shell.type("\x1b", gone="New dispatch")
             shell.type("\x10", "go to Overview")
             shell.type("\x1b", gone="go to Overview")
-            shell.type(":", " :")
+            shell.type(":", gone="enter open")
             shell.type("\x1b[200~pasted\x07\u202e\x1b[201~", "pasted␇<202e>")
             shell.type("\r", "has no verb")
-            shell.type("\x03:jobs\r", "rwkvctl jobs")
+            shell.type("\x03", gone=": pasted")
+            shell.type(":jobs\r", "rwkvctl jobs")
             assert not hostile.wrong(shell.received)
             assert "␛]52;c;RVZJTA==␇" in shell.received or differ == "1"
         finally:

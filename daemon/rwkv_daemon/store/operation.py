@@ -31,14 +31,22 @@ async def update_attempt(db: Transaction, job: int, number: int, **values: Any) 
     await db.execute(f"UPDATE attempt SET {assignments} WHERE job = ? AND number = ?", (*values.values(), job, number))
 
 
-async def job_events(store: Store, job: int, limit: int) -> list[tuple[int, str, str]]:
-    """(number, time, text) of what happened last to a job and to the engines it used, oldest first."""
+async def job_events(store: Store, job: int, limit: int) -> list[tuple[str, str]]:
+    """(time, text) of what happened last to a job and to the engines it used, oldest first."""
     rows = await store.all(
-        "SELECT seq, at, text FROM event WHERE text <> '' AND (job = ? OR engine IN "
+        "SELECT at, text FROM event WHERE text <> '' AND (job = ? OR engine IN "
         "(SELECT DISTINCT engine FROM event WHERE job = ? AND engine IS NOT NULL)) ORDER BY seq DESC LIMIT ?",
         (job, job, limit),
     )
-    return [(row["seq"], row["at"], row["text"]) for row in reversed(rows)]
+    return [(row["at"], row["text"]) for row in reversed(rows)]
+
+
+async def engine_events(store: Store, engine: int, limit: int) -> list[tuple[str, str]]:
+    """The same of one engine."""
+    rows = await store.all(
+        "SELECT at, text FROM event WHERE text <> '' AND engine = ? ORDER BY seq DESC LIMIT ?", (engine, limit)
+    )
+    return [(row["at"], row["text"]) for row in reversed(rows)]
 
 
 async def ended_jobs(store: Store) -> set[int]:

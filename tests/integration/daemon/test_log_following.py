@@ -232,7 +232,7 @@ def test_the_log_of_a_real_job_is_followed_through_a_death_to_its_end(node: Any,
     assert all(piece["at"] for piece in stamped)
     assert "".join(piece["text"] for piece in stamped if piece["source"] == name) == files[1].read_text()
     engine = lines_of(node, "e1", tail=3)
-    assert "".join(piece["text"] for piece in engine)
+    assert "e1 builtin is ready on cpu:0" in "".join(piece["text"] for piece in engine)
 
 
 def test_the_daemons_own_log_is_followed(node: Any) -> None:

@@ -1,5 +1,6 @@
 """What an operator does with jobs at night: pause, hold, drain, priorities, stop; a real daemon, real workers."""
 
+import contextlib
 import json
 import os
 import signal
@@ -7,6 +8,9 @@ import subprocess
 import time
 
 import pytest
+
+from rwkv_daemon import faults, processes
+from rwkvctl.protocol.errors import RwkvctlError
 
 LONG = {"limit": 80, "settings": {"k": "8", "temperature": "1.0"}}
 SAMPLES = 640
@@ -172,6 +176,27 @@ def test_a_stop_goes_on_where_it_was_after_a_kill_of_the_daemon(new_node, tools)
     assert node.job(name)["state"] == "stopping", "what still runs is not stopped"
     os.kill(node.runner_record(name).pid, signal.SIGCONT)
     node.wait_for_state(name, "stopped")
+
+
+@pytest.mark.parametrize("point", [point for point in faults.POINTS if point.startswith("stop-")])
+def test_a_stop_outlives_the_daemon_at_every_crash_point(new_node, point):
+    node = new_node(stop_grace_s="20").start(RWKVCTL_CRASH_AT=point)
+    name = underway(node)
+    runner = node.runner_record(name).pid
+    if point == "stop-after-intent":  # or it would have done all its work by the time there is a daemon again
+        os.kill(runner, signal.SIGSTOP)
+    with contextlib.suppress(OSError, RwkvctlError):
+        post(node, "stop", jobs=[name])
+    assert node.daemon.wait(timeout=60) == -signal.SIGKILL
+    node.start()
+    if point == "stop-after-intent":
+        os.kill(runner, signal.SIGCONT)
+    job = node.wait_for_state(name, "stopped", "done", "failed")
+    assert job["state"] == "stopped"
+    record = node.runner_record(name)
+    assert not processes.is_same(record.pid, record.pid_start)
+    assert only(post(node, "resume", jobs=[name]))["changed"]
+    whole(node, name)
 
 
 def test_stop_of_a_model_and_of_all_leave_nothing_queued(node):

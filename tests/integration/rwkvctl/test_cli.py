@@ -105,6 +105,7 @@ EVERY = [
 
 @pytest.mark.parametrize("line", EVERY)
 def test_requests_are_those_of_the_messages(run: Run, node: Any, line: str) -> None:
+    node.answers["/v1/logs/daemon"] = lambda _: httpd.Response(body=b"", content_type=httpd.NDJSON)
     run(*line.split())
     assert node.asked
     for method, path, query, body in node.asked:
