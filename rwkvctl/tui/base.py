@@ -4,7 +4,7 @@ A screen is one file in `rwkvctl/tui/screens`, found by itself. It is mounted wh
 them lie in one frame, so going from one to another paints what differs and nothing else.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -55,7 +55,7 @@ class ConsoleScreen(Widget):
     FIRST_PANEL: ClassVar[str] = ""
     """The id of the panel that has the keys at first; empty: the first one."""
 
-    last_panel: Panel | None = None
+    last_panel: Widget | None = None
     about = ""
     """What is shown: a job's id, a model; empty where the screen is about everything."""
 
@@ -98,12 +98,10 @@ class ConsoleScreen(Widget):
     def panel(self) -> Panel | None:
         """The list or log that keys act on."""
         focused = self.screen.focused
-        found = focused if isinstance(focused, (VTable, LogView)) and self in focused.ancestors else None
-        return found or next(iter(self.panels()), None)
-
-    def panels(self) -> Sequence[Panel]:
-        """Lists and logs of this screen that can have the keys."""
-        return [widget for widget in self.query(Widget) if isinstance(widget, (VTable, LogView)) and widget.focusable]
+        if isinstance(focused, (VTable, LogView)) and self in focused.ancestors:
+            return focused
+        found = (widget for widget in self.query(Widget) if isinstance(widget, (VTable, LogView)) and widget.focusable)
+        return next(found, None)
 
     def action_filter(self) -> None:
         """Ask what is to be shown; the list follows every letter."""

@@ -20,7 +20,7 @@ Question > Vertical, Menu > Vertical {
     width: 84; max-width: 100%; height: auto; max-height: 100%;
     border: round $primary; padding: 0 1; background: $background;
 }
-Question Input { height: 1; border: none; padding: 0 1; background: $panel; }
+Question Input, Question Input:focus { height: 1; border: none; padding: 0 1; background: $panel; }
 Menu VTable { max-height: 20; }
 """
 

@@ -48,7 +48,7 @@ class DispatchForm(ModalScreen[str]):
     DispatchForm > Vertical {
         width: 100%; max-width: 110; height: 90%; border: round $primary; padding: 0 1; background: $background;
     }
-    DispatchForm Input { height: 1; border: none; padding: 0 1; background: $panel; }
+    DispatchForm Input, DispatchForm Input:focus { height: 1; border: none; padding: 0 1; background: $panel; }
     DispatchForm #plan { height: 1fr; margin-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

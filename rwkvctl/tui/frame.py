@@ -9,6 +9,7 @@ from textual.containers import Container
 from textual.events import Resize
 from textual.reactive import Reactive
 from textual.screen import Screen
+from textual.widget import Widget
 
 from rwkvctl.safe import safe_line
 from rwkvctl.tui.base import NARROW, SHORT, ConsoleScreen
@@ -36,7 +37,7 @@ class Frame(Screen[None], inherit_bindings=False):
     Frame .-whole { height: 1fr; max-height: 100%; }
     """
     AUTO_FOCUS = None
-    focused = Reactive(None, repaint=False)
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """As Textual's, which paints the whole screen whenever the keys go to another panel."""
 
     def __init__(self, views: list[type[ConsoleScreen]]) -> None:
@@ -91,7 +92,7 @@ class Frame(Screen[None], inherit_bindings=False):
         found = next((view for view in self.query(ConsoleScreen) if name == view.NAME), None)
         with self.app.batch_update():
             if before is not None:
-                before.last_panel = before.panel
+                before.last_panel = self.focused
                 before.leave()
                 before.display = False
             if found is None:
@@ -107,15 +108,18 @@ class Frame(Screen[None], inherit_bindings=False):
         self.view = view
         view.display = True
         view.arrive(about)
+        if self.console_app.places.here.name == view.NAME:
+            self.console_app.places.amend(view.about)
         self._focus(view)
         self.paint(self.console_app.state)
 
     def _focus(self, view: ConsoleScreen) -> None:
-        """Give the keys to the panel that had them when the view was left, or to its first one."""
-        panels = view.panels()
-        first = next((panel for panel in panels if panel.id == view.FIRST_PANEL), next(iter(panels), None))
-        panel = view.last_panel if view.last_panel in panels else first
-        self.set_focus(panel, scroll_visible=False)
+        """Give the keys to the panel that had them when the view was left, or to its first one; a view without panels
+        has them itself, or its own keys would do nothing."""
+        panels = [widget for widget in view.query(Widget) if widget.focusable]
+        first = next((panel for panel in panels if panel.id == view.FIRST_PANEL), next(iter(panels), view))
+        view.can_focus = first is view
+        self.set_focus(view.last_panel if view.last_panel in panels else first, scroll_visible=False)
 
     def paint(self, state: ConsoleState) -> None:
         """Draw health line, tabs, path and the view in front."""

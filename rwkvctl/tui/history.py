@@ -29,6 +29,10 @@ class History:
             self._places = [*self._places[: self._at + 1], place]
             self._at += 1
 
+    def amend(self, about: str) -> None:
+        """The place we are at turns out to be about this."""
+        self._places[self._at] = self.here._replace(about=about)
+
     def move(self, by: int) -> Place | None:
         """Back (-1) or forward (1); None if there is nothing."""
         if not 0 <= self._at + by < len(self._places):

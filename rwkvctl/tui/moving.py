@@ -6,7 +6,7 @@ from textual.binding import Binding, BindingType
 from textual.scroll_view import ScrollView
 
 
-class Moving(ScrollView):
+class Moving(ScrollView, inherit_bindings=False):
     """A list with a cursor. Subclasses say how long it and a page of it are, and carry out a move."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from rwkvctl.tui.strips import Pieces, look_of, strip
 
 
-class Reading(ScrollView, can_focus=True):
+class Reading(ScrollView, can_focus=True, inherit_bindings=False):
     """Lines that scroll."""
 
     DEFAULT_CSS = "Reading { height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }"

@@ -5,12 +5,12 @@ colours are Okabe and Ito's, lightened or darkened for contrast. Widgets name ro
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
 from rich.style import Style
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 ROLES: Final = ("", "ok", "warn", "bad", "info", "dim", "bold", "title", "accent", "rule")
 """What a piece of text may be; `rwkvctl.render.Role` and two of the console's own."""
@@ -79,13 +79,13 @@ class Look:
     @cached_property
     def textual(self) -> Theme:
         """The theme by which Textual draws inputs, borders and scroll bars."""
-        colours = {role: colour.removeprefix("bold ") for role, colour in self.roles.items()}
         if self.ansi:
-            colours = dict.fromkeys(colours, "ansi_default")
+            return replace(BUILTIN_THEMES["ansi-dark"], name=self.name)
+        colours = {role: colour.removeprefix("bold ") for role, colour in self.roles.items()}
         return Theme(
             name=self.name, primary=colours["info"], secondary=colours["title"], accent=colours["accent"],
             success=colours["ok"], warning=colours["warn"], error=colours["bad"], foreground=colours[""],
-            background=self.background, surface=self.background, panel=self.panel, dark=self.dark, ansi=self.ansi,
+            background=self.background, surface=self.background, panel=self.panel, dark=self.dark,
             variables={"scrollbar": colours["rule"], "scrollbar-background": self.background,
                        "scrollbar-hover": colours["dim"], "scrollbar-active": colours["info"],
                        "scrollbar-background-hover": self.background,

@@ -51,6 +51,15 @@ async def gone(app: App[Any], word: str) -> str:
     raise AssertionError(f"still {word!r} in:\n{screen_text(app)}")
 
 
+async def listening(node: Any) -> None:
+    """Wait until the console hears the daemon's events."""
+    for _ in range(int(PATIENCE_S / 0.02)):
+        if any(asked[1] == "/v1/events" for asked in node.asked):
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"nobody listens: {node.asked}")
+
+
 async def settled(app: App[Any]) -> None:
     """Wait until everything that was asked for has been painted."""
     for _ in range(3):

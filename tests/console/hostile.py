@@ -14,7 +14,7 @@ CORPUS = (
     "宽字符 한글 👩‍👩‍👧 🇩🇪 ❤️ wide", "\u0627\u0644\u0639\u0631\u0628\u064a\u0629 עברית right to left",
 )  # fmt: skip
 
-SEQUENCE = re.compile(r"\x1b\[[?<>=]?[\d;]*\$?[A-Za-z]|\x1b\]22;\w*\x1b\\")
+SEQUENCE = re.compile(r"\x1b\[[?<>=]?[\d;]*\$?[A-Za-z]|\x1b\]22;\w*\x07")
 ALLOWED = frozenset("HCmhlupn")
 """Ends of control sequences that the console itself sends: cursor, style, modes, keyboard, questions at the start."""
 
@@ -24,5 +24,5 @@ FORBIDDEN = re.compile("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\
 def wrong(sent: str) -> list[str]:
     """What in a stream could have come from a hostile text."""
     found = [sequence for sequence in SEQUENCE.findall(sent) if "]" not in sequence and sequence[-1] not in ALLOWED]
-    rest = SEQUENCE.sub("", sent).replace("\x1b]22;default\x1b\\", "").replace("\r", "")
+    rest = SEQUENCE.sub("", sent).replace("\r", "")
     return found + [rest[max(0, match.start() - 20) : match.end() + 20] for match in FORBIDDEN.finditer(rest)]

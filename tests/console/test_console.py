@@ -1,261 +1,443 @@
 """The console, driven by keys against a daemon that plays."""
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from textual.pilot import Pilot
 
+from rwkvctl import httpd
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.app import Console, discover
-from rwkvctl.tui.dialogs import Notice, Question
+from rwkvctl.tui.app import Options
+from rwkvctl.tui.dialogs import Question
 from rwkvctl.tui.dispatching import DispatchForm
+from rwkvctl.tui.logview import LogView
+from rwkvctl.tui.screens.overview import Overview
+from rwkvctl.tui.table import VTable
 
 SIZES = [(120, 36), (80, 24)]
-
-
-@pytest.fixture
-def socket_path(tmp_path: Path) -> Path:
-    return tmp_path / "d.sock"
-
-
-@pytest.fixture
-def node(socket_path: Path, fake_daemon: Any) -> Iterator[Any]:
-    with fake_daemon.serving(socket_path, fake_daemon.Node()) as playing:
-        yield playing
-
-
-@asynccontextmanager
-async def console(socket_path: Path, size: tuple[int, int] = (120, 36)) -> AsyncIterator[tuple[Console, Pilot[None]]]:
-    app = Console(socket_path)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        yield app, pilot
-
-
-def screen_text(app: Console) -> str:
-    """What is on the screen, line by line."""
-    lines = app.screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in line).rstrip() for line in lines)
-
-
-async def until(app: Console, words: str, timeout_s: float = 8.0) -> str:
-    """Wait for words on the screen; the screen is the message if they do not come."""
-    for _ in range(int(timeout_s / 0.05)):
-        await asyncio.sleep(0.05)
-        if words in screen_text(app):
-            return screen_text(app)
-    raise AssertionError(f"no {words!r} in:\n{screen_text(app)}")
-
-
-def test_screens_are_discovered_with_distinct_names_and_keys() -> None:
-    found = discover()
-    assert [screen.NAME for screen in found][:2] == ["overview", "job"]
-    assert len({screen.NAME for screen in found}) == len({screen.KEY for screen in found}) == len(found)
-    assert all(screen.TITLE for screen in found)
+ENVIRON = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_overview_shows_what_the_daemon_says(node: Any, socket_path: Path, size: tuple[int, int]) -> None:
-    async with console(socket_path, size) as (app, _):
-        text = ""
-        for words in (
-            "j1",
-            "cpu:0",
-            "e1",
-            "Running 1",
-            "Queue 1",
-            "waits-for-engine",
-            "Events",
-            "Stop…",
-            "▸ generating",
-        ):
-            text = await until(app, words)
+async def test_overview_shows_what_the_daemon_says(
+    node: Any, socket_path: Path, driving: Any, size: tuple[int, int]
+) -> None:
+    async with driving.console(socket_path, size) as (app, _):
+        text = await driving.until(
+            app, "j1", "cpu:0", "e1 rwkv7", "Running 1", "Queue 1", "waits-for-engine", "Events", "stop…", "▸ run",
+        )  # fmt: skip
         assert all(len(line) <= size[0] for line in text.splitlines())
         assert len(text.splitlines()) == size[1]
 
 
-async def test_events_move_the_picture(node: Any, socket_path: Path) -> None:
-    async with console(socket_path) as (app, _):
-        await until(app, "40/100")
-        node.change(1, done=77)
-        await until(app, "77/100")
-        node.change(1, state="done")
-        text = await until(app, "ended 1")
-        assert "generating to done" in text
-
-
-async def test_a_lost_daemon_is_said_greyed_and_found_again(socket_path: Path, fake_daemon: Any) -> None:
+async def test_eight_gpus_six_jobs_and_the_queue_fit_a_small_terminal(
+    socket_path: Path, driving: Any, fake_daemon: Any
+) -> None:
     node = fake_daemon.Node()
-    async with console(socket_path) as (app, _):
-        await until(app, "daemon gone, retrying")
+    node.lease_views = [
+        m.LeaseView(id=f"GPU-{n}", index=str(n), name="NVIDIA H200", use="zombie" if n == 6 else "leased",
+                    why="pid 31877 holds 40.9 GiB" if n == 6 else "", memory_used_bytes=93 * 2**30,
+                    memory_total_bytes=141 * 2**30, utilisation=0.97, power_w=662, temperature_c=75)
+        for n in range(8)
+    ]  # fmt: skip
+    node.engines = [fake_daemon.engine(id=f"e{n}", lease=f"GPU-{n}") for n in range(8) if n != 6]
+    node.jobs = [fake_daemon.job(n, engine=f"e{n % 6}", running_score=fake_daemon.METRIC) for n in range(6)]
+    node.jobs += [fake_daemon.job(n + 10, "queued", reason="waits-for-engine", done=0) for n in range(3)]
+    with fake_daemon.serving(socket_path, node):
+        async with driving.console(socket_path, (80, 24)) as (app, pilot):
+            text = await driving.until(app, "! zombie", "93/141", "662", "74.9 ±2.3", "j12", "8 GPU 7▸ 1!")
+            assert text.count("▸ run") == 7
+            assert "Events" not in text
+            await pilot.resize_terminal(120, 36)
+            await driving.until(app, "! 6 zombie: pid 31877 holds 40.9 GiB", "Events", "━━━━━━━━━╸")
+
+
+async def test_events_move_the_picture(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, _):
+        await driving.until(app, "40/100")
+        await driving.listening(node)
+        node.change(1, done=77)
+        await driving.until(app, "77/100")
+        node.change(1, state="done")
+        assert "generating to done" in await driving.until(app, "ended 1")
+
+
+async def test_a_lost_daemon_is_said_greyed_and_found_again(socket_path: Path, driving: Any, fake_daemon: Any) -> None:
+    node = fake_daemon.Node()
+    async with driving.console(socket_path) as (app, _):
+        await driving.until(app, "reconnecting")
         with fake_daemon.serving(socket_path, node):
-            await until(app, "● up")
-        text = await until(app, "daemon gone, retrying")
+            await driving.until(app, "● daemon up", "j1")
+        text = await driving.until(app, "daemon gone", "as of")
         assert "j1" in text
-        assert app.screen.query_one("#running").stale
+        assert app.query_one("#running", VTable).stale
+        node.tell("session", None, "told while nobody listened")
         with fake_daemon.serving(socket_path, node):
-            await until(app, "● up")
-            assert not app.screen.query_one("#running").stale
+            await driving.until(app, "● daemon up", "told while nobody listened")
+            assert not app.query_one("#running", VTable).stale
+
+
+async def test_a_log_is_caught_up_after_a_loss_and_says_so(socket_path: Path, driving: Any, fake_daemon: Any) -> None:
+    node = fake_daemon.Node()
+    async with driving.console(socket_path) as (app, pilot):
+        with fake_daemon.serving(socket_path, node):
+            await driving.until(app, "j1")
+            await pilot.press("2")
+            await driving.until(app, "line 2")
+        await driving.until(app, "daemon gone")
+        node.log += "line 3, while nobody listened\nline 4\n"
+        with fake_daemon.serving(socket_path, node):
+            text = await driving.until(app, "line 4", "lines fetched")
+            assert [word for word in ("line 2", "gap", "line 3") if word in text] == ["line 2", "gap", "line 3"]
+            assert text.index("line 2") < text.index("2 lines fetched") < text.index("line 3")
+            node.log += "line 5\n"
+            await driving.until(app, "line 5")
+            store = app.query_one(LogView).store
+            lines = [store.line(number).decode() for number in range(store.first, store.end)]
+            assert len([line for line in lines if line.startswith("line")]) == 5
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_enter_opens_the_job_with_log_and_samples(node: Any, socket_path: Path, size: tuple[int, int]) -> None:
-    async with console(socket_path, size) as (app, pilot):
-        await until(app, "j1")
+async def test_enter_opens_the_job_with_log_and_samples(
+    node: Any, socket_path: Path, driving: Any, size: tuple[int, int]
+) -> None:
+    async with driving.console(socket_path, size) as (app, pilot):
+        await driving.until(app, "j1")
         await pilot.press("enter")
-        text = await until(app, "The answer is 8.")
-        for words in ("rwkv7-g1-2.9b × gsm8k cot", "line 2", "Samples, newest first", "40/100"):
-            assert words in text
+        await driving.until(
+            app, "The answer is 8.", "rwkv7-g1-2.9b × gsm8k cot", "line 2", "Samples, newest first", "40/100"
+        )
         node.change(1, done=55)
-        await until(app, "55/100")
+        await driving.until(app, "55/100")
+        node.log += "line 3\n"
+        await driving.until(app, "line 3")
         await pilot.press("escape")
-        await until(app, "Running 1")
+        await driving.until(app, "Running 1")
 
 
-async def test_next_job_and_screen_keys(node: Any, socket_path: Path) -> None:
-    async with console(socket_path) as (app, pilot):
-        await until(app, "j1")
+async def test_places_back_forward_and_before(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
         await pilot.press("2")
-        await until(app, "40/100")
+        await driving.until(app, "Job › j1", "▸ generating")
         await pilot.press("right_parenthesis")
-        await until(app, "◌ queued")
-        await pilot.press("1")
-        await until(app, "Running 1")
+        await driving.until(app, "Job › j2", "◌ queued")
+        for key, words in (("left_square_bracket", "Job › j1"), ("left_square_bracket", "Running 1"),
+                           ("right_square_bracket", "Job › j1"), ("minus", "Running 1"), ("minus", "Job › j1"),
+                           ("q", "Running 1")):  # fmt: skip
+            await pilot.press(key)
+            await driving.until(app, words)
+        await pilot.press("escape", "escape", "q")
+        await driving.until(app, "Running 1")
 
 
-async def test_stop_asks_and_only_y_stops(node: Any, socket_path: Path) -> None:
-    async with console(socket_path) as (app, pilot):
-        await until(app, "j1")
-        await pilot.press("s")
-        await until(app, "Stop j1?")
-        await pilot.press("escape")
-        await pilot.pause()
-        assert not isinstance(app.screen, Question)
+async def test_stop_asks_and_only_y_stops(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        for cancel in ("escape", "n", "enter", "q"):
+            await pilot.press("s")
+            await driving.until(app, "Stop j1?", "loses", "rwkvctl stop j1")
+            await pilot.press(cancel)
+            await driving.gone(app, "Stop j1?")
         assert not [asked for asked in node.asked if asked[1] == "/v1/stop"]
         await pilot.press("s")
-        await until(app, "rwkvctl stop j1")
+        await driving.until(app, "Stop j1?")
         await pilot.press("y")
-        await until(app, "ended 1")
+        await driving.until(app, "ended 1", "j1 stopped")
         (asked,) = [asked for asked in node.asked if asked[1] == "/v1/stop"]
         assert asked[3]["jobs"] == ["j1"]
         assert asked[3]["request_id"]
+        assert app.commands == ["rwkvctl stop j1"]
 
 
-async def test_nothing_is_stopped_while_the_daemon_is_gone(node: Any, socket_path: Path) -> None:
-    async with console(socket_path) as (app, pilot):
-        await until(app, "j1")
-        app.state.lose("test")
-        app.ask_stop("j1")
-        await pilot.pause()
+async def test_verbs_act_on_marks(socket_path: Path, driving: Any, fake_daemon: Any) -> None:
+    node = fake_daemon.Node(jobs=[fake_daemon.job(n) for n in range(1, 6)])
+    with fake_daemon.serving(socket_path, node):
+        async with driving.console(socket_path) as (app, pilot):
+            await driving.until(app, "j5")
+            await pilot.press("space", "j", "space", "s")
+            await driving.until(app, "Stop 2 jobs?", "rwkvctl stop j1 j3")
+            await pilot.press("y")
+            await driving.until(app, "ended 2")
+
+
+async def test_nothing_is_changed_while_the_daemon_is_gone_or_when_only_reading(
+    node: Any, socket_path: Path, driving: Any
+) -> None:
+    async with driving.console(socket_path, options=Options(environ=ENVIRON, read_only=True)) as (app, pilot):
+        await driving.until(app, "j1")
+        for keys in ("s", "D"):
+            await pilot.press(keys)
+            await driving.until(app, "This console is read-only")
+            app.frame.hush()
+            await driving.gone(app, "read-only")
+        await pilot.press("colon", *"stop j1", "enter")
+        await driving.until(app, "read-only: rwkvctl stop changes something")
+        await pilot.press("escape")
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        app.state.lose("test", 1.0)
+        await pilot.press("s")
+        await driving.until(app, "nothing can be changed now")
         assert not isinstance(app.screen, Question)
+    assert not [asked for asked in node.asked if asked[0] == "POST"]
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_dispatch_previews_with_the_planner_then_confirms(
-    node: Any, socket_path: Path, size: tuple[int, int]
+    node: Any, socket_path: Path, driving: Any, size: tuple[int, int]
 ) -> None:
-    async with console(socket_path, size) as (app, pilot):
-        await until(app, "j1")
+    async with driving.console(socket_path, size) as (app, pilot):
+        await driving.until(app, "j1")
         await pilot.press("D")
-        await until(app, "New dispatch")
+        await driving.until(app, "New dispatch")
         await pilot.press(*"builtin", "tab", *"gsm8k", "tab", *"20", "enter")
-        text = await until(app, "dispatch these 1")
-        assert "data-missing" in text
+        assert "data-missing" in await driving.until(app, "dispatch these 1")
         planned = next(asked[3] for asked in node.asked if asked[1] == "/v1/plan")
         assert planned["selection"]["models"] == ["builtin"]
         assert planned["selection"]["only_datasets"] == ["gsm8k"]
         assert planned["selection"]["limit"] == 20
         await pilot.press("y")
-        await until(app, "session s1")
+        await driving.until(app, "session s1")
         sent = next(asked[3] for asked in node.asked if asked[1] == "/v1/dispatch")
         assert sent["plan_hash"] == "77c1aa03"
         assert sent["selection"] == planned["selection"]
 
 
-async def test_dispatch_shows_a_refusal_and_stays(node: Any, socket_path: Path, fake_daemon: Any) -> None:
-    from rwkvctl import httpd
-
+async def test_dispatch_shows_a_refusal_and_stays(node: Any, socket_path: Path, driving: Any) -> None:
     error = m.ErrorReply(code="no-such-model", detail="No model matches x.", status=404, exit_code=4)
     node.answers["/v1/plan"] = lambda _: httpd.Response(404, msgspec.json.encode(error))
-    async with console(socket_path) as (app, pilot):
-        await until(app, "j1")
-        await pilot.press("D", "x", "enter")
-        await until(app, "No model matches x.")
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("D")
+        await driving.until(app, "New dispatch")
+        await pilot.press("x", "colon", "enter")
+        await driving.until(app, "No model matches x.", "x:")
         assert isinstance(app.screen, DispatchForm)
         await pilot.press("escape")
-        await pilot.pause()
-        assert not isinstance(app.screen, DispatchForm)
+        await driving.gone(app, "New dispatch")
 
 
-async def test_help_comes_from_the_bindings(node: Any, socket_path: Path) -> None:
-    async with console(socket_path) as (app, pilot):
-        await until(app, "j1")
-        await pilot.press("question_mark")
-        text = await until(app, "Keys of this screen")
-        assert "Stop…" in text
-        assert "Overview" in text
-        await pilot.press("escape")
-        await pilot.pause()
-        assert not isinstance(app.screen, Notice)
-
-
-async def test_palette_knows_the_verbs_of_the_command_line(node: Any, socket_path: Path) -> None:
-    async with console(socket_path) as (app, pilot):
-        await until(app, "j1")
-        await pilot.press("ctrl+p", *"doctor")
-        await until(app, "What is missing")
-        await pilot.press("enter")
-        await until(app, "rwkvctl doctor")
-
-
-async def test_cursor_stays_on_its_job(node: Any, socket_path: Path, fake_daemon: Any) -> None:
-    node.jobs = [fake_daemon.job(n) for n in range(1, 6)]
-    async with console(socket_path, (80, 24)) as (app, pilot):
-        await until(app, "j5")
-        await pilot.press("down", "down")
-        grid = app.screen.query_one("#running")
-        assert grid.chosen == "j3"
-        node.change(1, state="done")
-        await until(app, "ended 1")
-        assert grid.chosen == "j3"
-
-
-@pytest.mark.parametrize("size", SIZES)
-async def test_evil_text_reaches_no_widget(socket_path: Path, fake_daemon: Any, size: tuple[int, int]) -> None:
-    evil = fake_daemon.EVIL
-    node = fake_daemon.Node()
-    node.jobs = [
-        fake_daemon.job(1, model=evil, benchmark=evil, detail=evil),
-        fake_daemon.job(2, "held", model=evil, detail=evil),
-    ]
-    node.engines = [fake_daemon.engine(model=evil, detail=evil)]
-    stage = m.StageView(stage=evil, prompt=evil, completion=evil, stop=evil)
-    node.samples = [fake_daemon.sample(1, extracted=evil, expected=evil, stages=(stage,))]
-    node.plan_rows = [m.PlanRow(model=evil, benchmark=evil, kind=evil, action="hold", reason="held", detail=evil)]
-    node.log = f"{evil}\n{evil}\n"
+async def test_filter_follows_every_letter_stays_and_is_left_by_escape(
+    socket_path: Path, driving: Any, fake_daemon: Any
+) -> None:
+    node = fake_daemon.Node(jobs=[fake_daemon.job(n, benchmark=f"task{n % 3}") for n in range(1, 10)])
     with fake_daemon.serving(socket_path, node):
-        async with console(socket_path, size) as (app, pilot):
-            await until(app, "j1")
-            node.tell("job.state", node.jobs[0], evil)
-            seen = [await until(app, "job.state")]
-            await pilot.press("s")
-            seen.append(await until(app, "Stop j1?"))
-            await pilot.press("escape", "D", "enter")
-            seen.append(await until(app, "dispatch these 0"))
+        async with driving.console(socket_path) as (app, pilot):
+            await driving.until(app, "j9")
+            await pilot.press("slash", *"task1")
+            await driving.until(app, "/task1  3 of 9", " / task1")
             await pilot.press("escape")
-            await pilot.pause()
-            app.open_job("j1")
-            seen.append(await until(app, "following"))
-            seen.append(await until(app, "wrong"))
-            app.tell(evil)
-            await pilot.pause(0.3)
-            seen.append(screen_text(app))
-        await asyncio.sleep(0)
-    assert all("\u241b]52" in text for text in seen)
-    controls = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u200b]")
-    assert not [match for text in seen for match in controls.findall(text)]
+            await driving.gone(app, "3 of 9")
+            await pilot.press("slash", *"re:(")
+            await driving.until(app, "is no regular expression")
+            await pilot.press("backspace", *"task2", "enter")
+            await driving.until(app, "/re:task2  3 of 9")
+            await driving.gone(app, "is no regular expression")
+            node.change(2, benchmark="other")
+            await driving.until(app, "2 of 9")
+            await pilot.press("slash", "up")
+            await driving.until(app, " / re:task2")
+            await pilot.press("escape", "escape")
+            await driving.gone(app, "of 9")
+
+
+async def test_keys_typed_right_behind_the_colon_belong_to_the_line(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        for key in ("colon", *"stop"):
+            app.simulate_key(key)  # all at once, as a slow line delivers them
+        await driving.until(app, " : stop")
+        assert not isinstance(app.screen, Question)
+        await pilot.press("ctrl+c")
+        await driving.gone(app, " : stop")
+
+
+async def test_the_command_line_runs_any_verb_and_shows_what_it_says(
+    node: Any, socket_path: Path, driving: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.jobs += node.jobs * 3
+    options = Options(environ=ENVIRON, flags={"socket": str(socket_path)})
+    async with driving.console(socket_path, options=options) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("colon", *"jobs", "enter")
+        await driving.until(app, "rwkvctl jobs · exit 0", "BENCHMARK", "▸ generating")
+        await pilot.press("left_square_bracket", "colon", *"stop nope", "enter")
+        await driving.until(app, "nope", "no such job", "Running 1")
+        await pilot.press("colon", *"version --nonsense", "enter")
+        await driving.until(app, "unknown flag '--nonsense'")
+        await pilot.press("ctrl+c", "colon", "up")
+        await driving.until(app, " : stop nope")
+        await pilot.press("up")
+        await driving.until(app, " : jobs")
+        await pilot.press("ctrl+c", "colon", *"job j2", "enter")
+        await driving.until(app, "Job › j2")
+        await pilot.press("colon", *"overview", "enter")
+        await driving.until(app, "Running 1")
+        await pilot.press("colon", "q", "enter")
+    assert app.return_code == 0
+
+
+async def test_a_command_that_goes_on_can_be_stopped(node: Any, socket_path: Path, driving: Any) -> None:
+    options = Options(environ=ENVIRON, flags={"socket": str(socket_path)})
+    async with driving.console(socket_path, options=options) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("colon", *"logs j1 -f", "enter")
+        await driving.until(app, "rwkvctl logs j1 -f · running", "line 2")
+        node.log += "line 3\n"
+        await driving.until(app, "line 3")
+        await pilot.press("ctrl+c")
+        await driving.until(app, "stopped")
+        assert not app.commander.stop()
+
+
+async def test_completion_knows_verbs_screens_and_ids(
+    node: Any, socket_path: Path, driving: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RWKVCTL_SOCKET", str(socket_path))
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("colon", *"over", "tab")
+        await driving.until(app, " : overview")
+        await pilot.press("ctrl+c", "colon", *"stop ", "tab")
+        await driving.until(app, " : stop j", "j1  j2")
+
+
+async def test_help_comes_from_the_bindings_and_finds_a_key(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("question_mark")
+        text = await driving.until(app, "keys of Overview", "this screen", "Stop…")
+        for binding in Overview.BINDINGS:
+            assert binding.description in text  # type: ignore[union-attr]
+        await pilot.press("slash", *"mark")
+        await driving.until(app, "Clear marks")
+        await driving.gone(app, "Stop…")
+        await pilot.press("enter", "question_mark")
+        await driving.until(app, "Running 1")
+
+
+async def test_palette_goes_to_screens_jobs_and_verbs(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("ctrl+p", *"doctor")
+        await driving.until(app, ":doctor")
+        await pilot.press("enter")
+        await driving.until(app, " : doctor")
+        await pilot.press("ctrl+c", "ctrl+p", *"j2 rwkv")
+        await driving.until(app, "job, queued")
+        await pilot.press("enter")
+        await driving.until(app, "Job › j2")
+
+
+async def test_copy_and_export(
+    node: Any, socket_path: Path, driving: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("y")
+        await driving.until(app, "copied by terminal: j1")
+        await pilot.press("Y")
+        await driving.until(app, "copied by terminal: rwkvctl status")
+        await pilot.press("x")
+        await driving.until(app, "x rwkvctl-overview-running-")
+        await pilot.press("enter")
+        await driving.until(app, "1 rows written to")
+        (written,) = tmp_path.glob("rwkvctl-overview-running-*.csv")
+        assert written.read_text(encoding="utf-8").splitlines()[1].startswith("j1,rwkv7-g1-2.9b,gsm8k,cot,")
+        await pilot.press("x", "ctrl+u", *"out.exe", "enter")
+        await driving.until(app, "must end in")
+
+
+async def test_zoom_and_panels(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("tab", "z")
+        await driving.gone(app, "Running 1")
+        await driving.until(app, "Queue 1")
+        await pilot.press("escape")
+        await driving.until(app, "Running 1", "Queue 1")
+        assert app.focused is not None
+        assert app.focused.id == "queue"
+        await pilot.press("2")
+        await driving.until(app, "Job ›")
+        await pilot.press("1")
+        await driving.until(app, "Queue 1")
+        assert app.focused is not None
+        assert app.focused.id == "queue"
+
+
+async def test_themes_go_round_and_nothing_is_lost(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        before = driving.screen_text(app).split("\n")[1:-8]
+        for name in ("light", "ansi", "mono", "dark"):
+            await pilot.press("ctrl+t")
+            await driving.until(app, f"theme {name}")
+            assert driving.screen_text(app).split("\n")[1:-8] == before
+            assert app.look.name == name
+
+
+async def test_ascii_and_mono_say_the_same_without_signs_or_colours(node: Any, socket_path: Path, driving: Any) -> None:
+    options = Options(environ={"TERM": "xterm", "NO_COLOR": "1"}, ascii=True)
+    async with driving.console(socket_path, options=options) as (app, _):
+        text = await driving.until(app, "Running 1", "> run", "> generating", "o queued")
+        assert text.isascii()
+        styles = {segment.style for line in app.screen._compositor.render_strips() for segment in line if segment.style}
+        assert all(style.color is None or style.color.is_default for style in styles)
+
+
+async def test_ctrl_c_twice_leaves(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("ctrl+c")
+        await driving.until(app, "again leaves the console")
+        await pilot.press("ctrl+c")
+    assert app.return_code == 0
+
+
+async def test_cursor_stays_on_its_job(socket_path: Path, driving: Any, fake_daemon: Any) -> None:
+    node = fake_daemon.Node(jobs=[fake_daemon.job(n) for n in range(1, 6)])
+    with fake_daemon.serving(socket_path, node):
+        async with driving.console(socket_path, (80, 24)) as (app, pilot):
+            await driving.until(app, "j5")
+            await driving.listening(node)
+            await pilot.press("down", "down")
+            table = app.query_one("#running", VTable)
+            assert table.chosen == "j3"
+            node.change(1, state="done")
+            await driving.until(app, "ended 1")
+            assert table.chosen == "j3"
+
+
+async def test_a_click_on_a_key_presses_it(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        text = await driving.until(app, "? help")
+        line = text.split("\n")[-1]
+        await pilot.click("#keys", offset=(line.index("help"), 0))
+        await driving.until(app, "keys of Overview")
+
+
+async def test_every_key_of_the_help_can_be_pressed_anywhere(node: Any, socket_path: Path, driving: Any) -> None:
+    """No key of any screen crashes the console, whatever is in front: with a job, without one, with the daemon gone."""
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        for place in ("overview", "job", "help", "output"):
+            app.go(place)
+            await driving.settled(app)
+            for key in list(app.screen.active_bindings):
+                if key in {"Q", "ctrl+q", "ctrl+c"}:
+                    continue
+                await pilot.press(key)
+                for _ in range(4):
+                    if app.screen is app.frame and not app.frame.prompt.display:
+                        break
+                    await pilot.press("escape")
+                    await driving.settled(app)
+                app.go(place)
+        app.go("overview")
+        await driving.until(app, "Running")
+        assert not re.search(r"Traceback", driving.screen_text(app))

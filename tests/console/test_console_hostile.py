@@ -110,6 +110,7 @@ def test_none_reaches_the_terminal_on_any_screen(
             shell.type("\r", "has no verb")
             shell.type("\x03", gone=": pasted")
             shell.type(":jobs\r", "rwkvctl jobs")
+            shell.settle()
             assert not hostile.wrong(shell.received)
             assert "␛]52;c;RVZJTA==␇" in shell.received or differ == "1"
         finally:

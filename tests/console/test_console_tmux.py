@@ -1,8 +1,9 @@
-"""The console in a real terminal: tmux shows what an operator sees, and nothing evil gets through."""
+"""The console in a real terminal: tmux shows what an operator sees, resizes, and is left as it was found."""
 
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 CONFTEST = Path(__file__).resolve().parent.parent / "conftest.py"
+PATIENCE_S = 60.0
+Tmux = Callable[..., str]
 
 
 def need_program(name: str) -> str:
@@ -26,65 +29,148 @@ def need_program(name: str) -> str:
 
 
 @pytest.fixture
-def tmux(tmp_path: Path, fake_daemon: Any) -> Iterator[Callable[..., str]]:
-    """Start the console in a private tmux server of some size; then `tmux(...)` is a command to it."""
-    program = need_program("tmux")
-    base = [program, "-S", str(tmp_path / "t"), "-f", "/dev/null"]
+def tmux(tmp_path: Path) -> Iterator[Tmux]:
+    """A private tmux server: `tmux(...)` is a command to it."""
+    base = [need_program("tmux"), "-S", str(tmp_path / "t"), "-f", "/dev/null"]
 
     def call(*words: str) -> str:
-        return subprocess.run([*base, *words], capture_output=True, text=True, check=True, timeout=20).stdout
+        return subprocess.run([*base, *words], capture_output=True, text=True, check=True, timeout=30).stdout
 
+    yield call
+    subprocess.run([*base, "kill-server"], check=False, capture_output=True)
+
+
+def start(tmux: Tmux, tmp_path: Path, width: int, height: int, *flags: str, **environ: str) -> None:
+    """A shell in which the console is started, so that what it leaves behind is seen."""
+    settings = {"RWKVCTL_SOCKET": str(tmp_path / "d.sock"), "TERM": "screen-256color", "PATH": os.environ["PATH"],
+                "LANG": "C.UTF-8", "PS1": "shell> "} | environ  # fmt: skip
+    words = ["env", "-i", *(f"{name}={value}" for name, value in settings.items()), "sh"]
+    tmux("new-session", "-d", "-x", str(width), "-y", str(height), " ".join(f"'{word}'" for word in words))
+    tmux("set", "-g", "status", "off")
+    tmux("pipe-pane", "-o", f"cat > '{tmp_path / 'raw'}'")
+    console = " ".join([sys.executable, "-m", "rwkvctl.cli", "tui", *flags])
+    tmux("send-keys", "-l", f"{console}; echo ended $?")
+    tmux("send-keys", "Enter")
+
+
+def wait_for(tmux: Tmux, *words: str) -> str:
+    text, end = "", time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        text = tmux("capture-pane", "-p")
+        if all(word in text for word in words):
+            return text
+        time.sleep(0.05)
+    raise AssertionError(f"no {words!r} in:\n{text}")
+
+
+def is_restored(tmux: Tmux) -> None:
+    """The shell can be used: its text is back, echo is on, the cursor is shown, the mouse is the terminal's."""
+    assert tmux("display", "-p", "#{alternate_on} #{cursor_flag} #{mouse_any_flag}").split() == ["0", "1", "0"]
+    tmux("send-keys", "-l", "echo back$((1+1))")
+    wait_for(tmux, "echo back$((1+1))")
+    tmux("send-keys", "Enter")
+    wait_for(tmux, "back2")
+
+
+def console_pid(tmux: Tmux) -> int:
+    shell = tmux("display", "-p", "#{pane_pid}").strip()
+    children = Path(f"/proc/{shell}/task/{shell}/children").read_text(encoding="utf-8").split()
+    return int(children[0])
+
+
+def test_it_starts_resizes_survives_the_daemon_and_leaves_the_terminal_as_it_was(
+    tmux: Tmux, tmp_path: Path, fake_daemon: Any
+) -> None:
     node = fake_daemon.Node()
     node.jobs = [fake_daemon.job(1, model=fake_daemon.EVIL), *node.jobs[1:]]
     node.log = fake_daemon.EVIL + "\n"
     with fake_daemon.serving(tmp_path / "d.sock", node):
-        yield call
-        subprocess.run([*base, "kill-server"], check=False, capture_output=True)
-
-
-def start(tmux: Callable[..., str], tmp_path: Path, width: int, height: int) -> None:
-    settings = {"RWKVCTL_SOCKET": str(tmp_path / "d.sock"), "TERM": "xterm-256color", "PATH": os.environ["PATH"]}
-    words = [
-        "env",
-        *(f"{name}={value}" for name, value in settings.items()),
-        sys.executable,
-        "-m",
-        "rwkvctl.cli",
-        "tui",
-    ]
-    raw = tmp_path / "raw"
-    command = " ".join(f"'{word}'" for word in words)
-    tmux("new-session", "-d", "-x", str(width), "-y", str(height), command)
-    tmux("set", "-g", "status", "off")
-    tmux("pipe-pane", "-o", f"cat > '{raw}'")
-
-
-def wait_for(tmux: Callable[..., str], words: str) -> str:
-    text = ""
-    for _ in range(100):
-        text = tmux("capture-pane", "-p")
-        if words in text:
-            return text
-        time.sleep(0.1)
-    raise AssertionError(f"no {words!r} in:\n{text}")
-
-
-@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
-def test_an_operator_sees_the_overview_and_a_job(
-    tmux: Callable[..., str], tmp_path: Path, fake_daemon: Any, size: tuple[int, int]
-) -> None:
-    start(tmux, tmp_path, *size)
-    wait_for(tmux, "Running 1")
-    text = wait_for(tmux, "cpu:0")
-    for words in ("cpu:0", "Queue 1", "Events", "? Help"):
-        assert words in text
-    tmux("send-keys", "Enter")
-    text = wait_for(tmux, "The answer is 8.")
-    assert "following" in text
-    tmux("send-keys", "Q")
+        start(tmux, tmp_path, 120, 36)
+        text = wait_for(tmux, "Running 1", "cpu:0", "Queue 1", "Events", "? help", "daemon up")
+        assert all(len(line) <= 120 for line in text.splitlines())
+        tmux("resize-window", "-x", "80", "-y", "24")
+        small = wait_for(tmux, "Running 1", " up 1h01m  1 CPU", "? help")
+        assert "1Overview" not in small
+        tmux("resize-window", "-x", "200", "-y", "60")
+        wait_for(tmux, "1Overview", "CACHE%")
+        tmux("resize-window", "-x", "40", "-y", "12")
+        wait_for(tmux, "Running 1")
+        tmux("resize-window", "-x", "100", "-y", "34")
+        wait_for(tmux, "1Overview", "Running 1")
+        tmux("send-keys", "Enter")
+        wait_for(tmux, "The answer is 8.", "following")
+    wait_for(tmux, "daemon gone", "The answer is 8.")
+    tmux("send-keys", "1")
+    wait_for(tmux, "Running 1", "daemon gone")
+    with fake_daemon.serving(tmp_path / "d.sock", node):
+        wait_for(tmux, "● daemon up", "Running 1")
+        tmux("send-keys", "C-c")
+        wait_for(tmux, "^c again")
+        tmux("send-keys", "C-c")
+        wait_for(tmux, "ended 0")
+    is_restored(tmux)
     raw = (tmp_path / "raw").read_bytes()
-    assert b"\x1b]52;" not in raw
-    assert b"\x1b]0;EVIL" not in raw
-    assert b"\xc2\x9b31m" not in raw
-    assert "\u202e".encode() not in raw
+    for evil in (b"\x1b]52;", b"\x1b]0;EVIL", b"\xc2\x9b31m", "\u202e".encode()):
+        assert evil not in raw
     assert re.search("␛\\]52;c;".encode(), raw)
+
+
+@pytest.mark.parametrize("how", ["TERM", "crash"])
+def test_a_console_that_dies_leaves_the_terminal_as_it_was(
+    tmux: Tmux, tmp_path: Path, fake_daemon: Any, how: str
+) -> None:
+    with fake_daemon.serving(tmp_path / "d.sock", fake_daemon.Node()):
+        broken = {"PYTHONPATH": str(tmp_path)} if how == "crash" else {}
+        if how == "crash":
+            (tmp_path / "sitecustomize.py").write_text(CRASH, encoding="utf-8")
+        start(tmux, tmp_path, 100, 30, **broken)
+        wait_for(tmux, "Running 1")
+        if how == "crash":
+            tmux("send-keys", "z")
+            wait_for(tmux, "deliberately broken", "ended 1")
+        else:
+            os.kill(console_pid(tmux), signal.SIGTERM)
+            wait_for(tmux, "ended")
+        is_restored(tmux)
+
+
+CRASH = """
+import importlib.abc, sys
+
+class Break(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "rwkvctl.tui.screens.overview":
+            import rwkvctl.tui.base
+            def action_zoom(self):
+                raise RuntimeError("deliberately broken")
+            rwkvctl.tui.base.ConsoleScreen.action_zoom = action_zoom
+        return None
+
+sys.meta_path.insert(0, Break())
+"""
+
+
+def test_with_and_without_the_differ_tmux_shows_the_same(tmux: Tmux, tmp_path: Path, fake_daemon: Any) -> None:
+    """Another terminal than our own reader: the same text, and the same colours."""
+    node = fake_daemon.Node(heartbeat_s=3600.0)
+    node.jobs = [fake_daemon.job(1, model="模型-数学-2.9b", detail="e\u0301a"), *node.jobs[1:]]
+    seen = []
+    with fake_daemon.serving(tmp_path / "d.sock", node):
+        for differ in ("1", "0"):
+            start(tmux, tmp_path, 110, 34, RWKVCTL_TUI_DIFF=differ, COLORTERM="truecolor")
+            wait_for(tmux, "Running 1", "daemon up", "? help")
+            for key, words in (
+                ("2", "The answer is 8."),
+                ("?", "keys of Job"),
+                ("q", "The answer is 8."),
+                ("1", "Queue 1"),
+            ):
+                tmux("send-keys", key)
+                wait_for(tmux, words, "? help")
+            previous, text = "", tmux("capture-pane", "-e", "-p")
+            while text != previous:
+                time.sleep(0.5)
+                previous, text = text, tmux("capture-pane", "-e", "-p")
+            seen.append([line for line in text.splitlines() if "up " not in line])
+            tmux("kill-server")
+    assert seen[0] == seen[1]

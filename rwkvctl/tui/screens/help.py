@@ -26,7 +26,6 @@ class Help(ConsoleScreen):
         """The keys of that screen."""
         super().arrive(about)
         self.wanted = ""
-        self.screen.set_focus(self.query_one(Reading), scroll_visible=False)
 
     def draw(self, state: ConsoleState) -> None:
         console = self.console_app

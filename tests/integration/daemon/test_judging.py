@@ -106,6 +106,49 @@ def test_an_outage_parks_the_job_and_a_restart_pays_nothing_twice(own, judge):
     assert "unjudged" not in first["score"]
 
 
+def test_a_job_that_waits_for_its_judge_can_be_paused_and_goes_on_there(own, judge):
+    judge.behave = lambda _: fake_judge.Do("down", status=503)
+    (name,) = own.dispatch(
+        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8, settings={"temperature": "1000"}
+    )
+    own.wait_for_state(name, "judging")
+    (item,) = own.api.post("/v1/pause", {"jobs": [name], "why": "the judge costs too much"}).value["items"]
+    assert (item["state"], item["changed"]) == ("paused", True)
+    own.kill()
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "False")
+    own.start()
+    assert own.job(name)["state"] == "paused"
+    assert own.job(name)["detail"] == "the judge costs too much"
+    own.api.post("/v1/resume", {"jobs": [name]})
+    job = own.wait_for_state(name, "done", "failed")
+    assert (job["score"]["scored"], job["attempt"]) == (8, 1)
+
+
+def test_judging_that_fails_every_time_fails_its_job_and_a_retry_asks_again(own, judge, tmp_path):
+    own.settings["RWKVCTL_MAX_RESTARTS"] = "0"
+    own.terminate()
+    own.start()
+    judge.behave = lambda _: fake_judge.Do("down", status=503)
+    (name,) = own.dispatch(
+        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8, settings={"temperature": "1000"}
+    )
+    own.wait_for_state(name, "judging")
+    own.terminate()
+    benchmark = tmp_path / "config" / "rwkvctl" / "benchmarks" / "judged_sums.py"
+    benchmark.rename(benchmark.with_suffix(".away"))
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "False")
+    own.start()
+    job = own.wait_for_state(name, "failed", "done")
+    assert (job["state"], job["failure"]) == ("failed", "judge")
+    assert f"rwkvctl retry {name}" in job["detail"]
+    own.terminate()
+    benchmark.with_suffix(".away").rename(benchmark)
+    own.start()
+    (item,) = own.api.post("/v1/resume", {"jobs": [name], "failed": True}).value["items"]
+    assert item["state"] == "judging"
+    assert own.wait_for_state(name, "done", "failed")["score"]["scored"] == 8
+
+
 def test_what_was_judged_is_not_asked_again_after_a_rebuild(own, judge):
     judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
     (name,) = own.dispatch(

@@ -34,7 +34,7 @@ NEW_JOB = NewJob(
 )  # fmt: skip
 WHOLE = re.compile(r"(?:SCAN(?! \d+ CONSTANT ROW)|Seq Scan on) (\w+)")
 SMALL = {"job", "j", "n", "page", "engine", "lease", "pause", "gpu", "gpu_contention", "notified", "verdict"}
-"""What a query may read from end to end: tables of thousands of rows at most, an index of sums, what a LIMIT has cut."""
+"""What may be read from end to end: tables of thousands of rows at most, an index of sums, what a LIMIT has cut."""
 
 
 @dataclass

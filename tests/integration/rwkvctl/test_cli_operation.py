@@ -104,7 +104,7 @@ def test_what_cannot_be_ended_is_exit_6_and_not_called_stopped(run: Run, node: A
 def test_ids_come_from_a_pipe_as_jobs_lists_them(run: Run, node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     table = "job\tstate\tmodel\nj3\tfailed\ta\nj12\tfailed\tb\n\n17\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(table))
-    code, out, _ = run("retry", "-")
+    code, _, _ = run("retry", "-")
     assert code == 0
     (asked,) = [body for _, path, _, body in node.asked if path == "/v1/resume"]
     assert (asked["jobs"], asked["failed"]) == (["j3", "j12", "17"], True)
