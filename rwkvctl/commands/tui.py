@@ -35,5 +35,6 @@ def tui(
     options = Options(
         environ=context.terminal.environ, flags=context.flags, read_only=read_only, theme=theme, ascii=ascii_
     )
-    Console(context.client.remote or context.config.socket, options).run(mouse=not no_mouse)
-    return Exit.OK
+    console = Console(context.client.remote or context.config.socket, options)
+    console.run(mouse=not no_mouse)
+    return console.return_code or Exit.OK

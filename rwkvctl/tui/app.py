@@ -1,8 +1,10 @@
 """The console's app: finds the screens, runs the feed, draws, goes from place to place, and holds the terminal back."""
 
+import asyncio
 import importlib
 import pkgutil
 import shlex
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,6 +122,8 @@ class Console(App[None]):
         for view in self.views:
             if view.KEY:
                 self.bind(view.KEY, f"go('{view.NAME}')", description=view.TITLE, show=False)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
         self.set_interval(FRAME_S, self._tick)
         self.run_worker(feed(self.link, self.state, self.draw), group="feed")
 
