@@ -89,6 +89,8 @@ class Frame(Screen[None], inherit_bindings=False):
         """Bring a view to the front; it is mounted the first time."""
         before = self.view
         body = self.query_one("#body", Container)
+        if not body.is_attached:  # a key that came while the console was being left
+            return
         found = next((view for view in self.query(ConsoleScreen) if name == view.NAME), None)
         with self.app.batch_update():
             if before is not None:

@@ -54,7 +54,7 @@ def start(tmux: Tmux, tmp_path: Path, width: int, height: int, *flags: str, **en
 def run(tmux: Tmux, *flags: str) -> None:
     """Start the console in the shell that is there."""
     console = " ".join([sys.executable, "-m", "rwkvctl.cli", "tui", *flags])
-    tmux("send-keys", "-l", f"{console}; echo ended $?")
+    tmux("send-keys", "-l", f"{console}; echo finished $?")
     tmux("send-keys", "Enter")
 
 
@@ -111,7 +111,7 @@ def test_it_starts_resizes_survives_the_daemon_and_leaves_the_terminal_as_it_was
         tmux("send-keys", "C-c")
         wait_for(tmux, "^c again")
         tmux("send-keys", "C-c")
-        wait_for(tmux, "ended 0")
+        wait_for(tmux, "finished 0")
     is_restored(tmux)
     raw = (tmp_path / "raw").read_bytes()
     for evil in (b"\x1b]52;", b"\x1b]0;EVIL", b"\xc2\x9b31m", "\u202e".encode()):
@@ -131,10 +131,10 @@ def test_a_console_that_dies_leaves_the_terminal_as_it_was(
         wait_for(tmux, "Running 1")
         if how == "crash":
             tmux("send-keys", "z")
-            wait_for(tmux, "deliberately broken", "ended 1")
+            wait_for(tmux, "deliberately broken", "finished 1")
         else:
             os.kill(console_pid(tmux), signal.SIGTERM)
-            wait_for(tmux, "ended 143")
+            wait_for(tmux, "finished 143")
         is_restored(tmux)
 
 
@@ -162,7 +162,7 @@ def test_with_and_without_the_differ_tmux_shows_the_same(tmux: Tmux, tmp_path: P
     with fake_daemon.serving(tmp_path / "d.sock", node):
         start(tmux, tmp_path, 110, 34, "--help", COLORTERM="truecolor")
         for differ in ("1", "0"):
-            wait_for(tmux, "ended 0")
+            wait_for(tmux, "finished 0")
             tmux("send-keys", "-l", f"clear; export RWKVCTL_TUI_DIFF={differ}")
             tmux("send-keys", "Enter")
             run(tmux)
@@ -181,5 +181,5 @@ def test_with_and_without_the_differ_tmux_shows_the_same(tmux: Tmux, tmp_path: P
                 previous, text = text, tmux("capture-pane", "-e", "-p")
             seen.append([line for line in text.splitlines() if "up " not in line])
             tmux("send-keys", "Q")
-            wait_for(tmux, "ended 0")
+            wait_for(tmux, "finished 0")
     assert seen[0] == seen[1]
