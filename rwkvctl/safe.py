@@ -27,8 +27,8 @@ ONE_LINE: Final[dict[int, str]] = PICTURES | {0x0A: "\u240a", 0x09: "\u2409"}
 JSON_ESCAPES: Final[dict[int, str]] = {code: f"\\u{code:04x}" for code in INVISIBLE}
 PLAIN: Final = frozenset(
     map(chr, (*range(0x20, 0x7F), *range(0xA0, 0xAD), *range(0xAE, 0x300), *range(0x370, 0x378), *range(0x391, 0x3A2),
-              *range(0x3A3, 0x483), *range(0x2013, 0x2028), *range(0x2190, 0x2200), *range(0x2500, 0x25FD),
-              *range(0x2713, 0x2719), *range(0x2800, 0x2900)))
+              *range(0x3A3, 0x483), *range(0x2013, 0x2028), *range(0x2190, 0x2200), *range(0x2400, 0x2427),
+              *range(0x2500, 0x25FD), *range(0x2713, 0x2719), *range(0x2800, 0x2900)))
 )  # fmt: skip
 """Printable characters of one cell each: letters of Europe, arrows, lines, bars, Braille. Most text has no others."""
 

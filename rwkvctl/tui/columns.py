@@ -4,8 +4,7 @@ Widths are fixed by the column, never by what stands in it, so nothing jumps whe
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from rwkvctl.render import Cell
 
@@ -13,8 +12,7 @@ RowT = TypeVar("RowT")
 GAP: Final = 1
 
 
-@dataclass(frozen=True)
-class Column(Generic[RowT]):
+class Column(NamedTuple, Generic[RowT]):
     """One column. `cell` draws a row; `value` is what is sorted and compared (default: the cell's text).
 
     `width` is what it wants, `least` what it can do with (default: all of it), `grow` its share of what is left over.
@@ -39,23 +37,26 @@ class Column(Generic[RowT]):
         """How filters call it."""
         return (self.name or self.title).strip().lower().replace(" ", "-")
 
-    def value_of(self, row: RowT) -> object:
-        """What is sorted and compared."""
-        if self.value is not None:
-            return self.value(row)
-        cell = self.cell(row)
-        return cell.text if isinstance(cell, Cell) else cell
+    @property
+    def read(self) -> Callable[[RowT], object]:
+        """How what is sorted and compared is read from a row."""
+        cell = self.cell
+        return self.value or (lambda row: text_of(cell(row)))
 
     def exported(self, row: RowT) -> str:
         """A value as a file has it: whole, and of a drawn one what it stands for."""
-        value = self.value_of(row) if self.live else self.cell(row)
+        value = self.read(row) if self.live else self.cell(row)
         if isinstance(value, Cell):
             return (value.plain or value.text).strip()
         return "" if value is None else str(value).strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+def text_of(cell: str | Cell) -> str:
+    """A cell's text."""
+    return cell.text if isinstance(cell, Cell) else cell
+
+
+class Placed(NamedTuple):
     """A shown column: its number, the cell where it begins, and its width."""
 
     number: int

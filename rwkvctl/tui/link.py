@@ -1,19 +1,18 @@
 """The console's way to the daemon: HTTP/1.1 over its socket, typed messages in and out.
 
-h11 on asyncio's streams, one connection a request, as the daemon does towards its engines: httpx would be two thirds of
-the time until the console shows something.
+On asyncio's streams, one connection a request, with the command line's own few lines of HTTP: httpx would be two thirds
+of the time until the console shows something, h11 a tenth.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import h11
 import msgspec
 
-from rwkvctl.client import refusal, segment, spell, target
+from rwkvctl.client import refusal, request_bytes, segment, spell, target
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError, VersionSkewError
 from rwkvctl.protocol.messages import (
     PROTOCOL,
@@ -37,7 +36,8 @@ READ_BYTES: Final = 64 * 1024
 LOOK_S: Final = 0.2
 """How often a waiting console looks whether the daemon's socket is a new one."""
 
-FAILURES: Final = (OSError, TimeoutError, h11.ProtocolError)
+FAILURES: Final = (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
+"""What a connection that breaks, is silent, or sends no HTTP raises."""
 
 
 class Link:
@@ -150,32 +150,35 @@ class Answered:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout_s: float) -> None:
         self.reader, self.writer, self.timeout_s = reader, writer, timeout_s
         self.status, self.headers = 0, dict[str, str]()
-        self._http = h11.Connection(h11.CLIENT)
 
     async def send(self, method: str, route: str, content: bytes, token: str) -> None:
         """Send a request and read the head of what comes back."""
-        headers = [("host", "rwkvctl"), ("connection", "close"), ("rwkvctl-protocol", str(PROTOCOL))]
-        headers += [("authorization", f"Bearer {token}")] if token else []
-        headers += [("content-type", "application/json"), ("content-length", str(len(content)))] if content else []
-        out = self._http.send(h11.Request(method=method, target=route, headers=headers)) or b""
-        out += (self._http.send(h11.Data(data=content)) or b"") if content else b""
-        self.writer.write(out + (self._http.send(h11.EndOfMessage()) or b""))
-        head = await self._next()
-        if not isinstance(head, h11.Response):
-            raise h11.RemoteProtocolError("the connection ended before a reply")
-        self.status = head.status_code
-        self.headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
+        self.writer.write(request_bytes(method, route, content, token))
+        async with asyncio.timeout(self.timeout_s):
+            head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        first, *lines = head.rstrip().split("\r\n")
+        words = first.split(None, 2)
+        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
+            raise VersionSkewError("What answers on the daemon's socket does not speak HTTP; name another --socket.")
+        self.status = int(words[1])
+        self.headers = {
+            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+        }
 
     async def body(self) -> AsyncIterator[bytes]:
-        """The body in pieces, as they come."""
-        while isinstance(event := await self._next(), h11.Data):
-            yield bytes(event.data)
+        """The body in pieces, as they come: in chunks, of a length, or up to the end of the connection."""
+        if self.headers.get("transfer-encoding", "").lower() == "chunked":
+            while length := int((await self._waited(self.reader.readline())).split(b";")[0], 16):
+                yield (await self._waited(self.reader.readexactly(length + 2)))[:-2]
+        elif "content-length" in self.headers:
+            yield await self._waited(self.reader.readexactly(int(self.headers["content-length"])))
+        else:
+            while piece := await self._waited(self.reader.read(READ_BYTES)):
+                yield piece
 
-    async def _next(self) -> Any:
-        while (event := self._http.next_event()) is h11.NEED_DATA:
-            async with asyncio.timeout(self.timeout_s):
-                self._http.receive_data(await self.reader.read(READ_BYTES))
-        return event
+    async def _waited(self, reading: Coroutine[None, None, bytes]) -> bytes:
+        async with asyncio.timeout(self.timeout_s):
+            return await reading
 
 
 def built(request: msgspec.Struct) -> tuple[str, str, bytes]:

@@ -7,8 +7,7 @@ list of places in the model, so neither copies a row.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from rwkvctl.render import Cell
-from rwkvctl.tui.columns import Column
+from rwkvctl.tui.columns import Column, text_of
 from rwkvctl.tui.query import Query, parse
 
 RowT = TypeVar("RowT")
@@ -27,7 +26,7 @@ class Listing(Generic[RowT]):
         self.marks: dict[str, None] = {}
         self.shown: list[int] = []
         self._sorted: list[int] = []
-        self._hay: list[str | None] = []
+        self._hay: list[str] = []
 
     def __len__(self) -> int:
         return len(self.shown)
@@ -52,14 +51,14 @@ class Listing(Generic[RowT]):
         before, self.rows = self.rows, rows.copy() if isinstance(rows, list) else rows
         changed = differing(before, rows)
         if changed is None or any(self.key(before[i]) != self.key(rows[i]) for i in changed):
-            self._hay = [None] * len(rows)
+            self._hay = [""] * len(rows)
             if self.marks:
                 there = set(map(self.key, rows))
                 self.marks = {key: None for key in self.marks if key in there}
             self.arrange()
         elif changed:
             for place in changed:
-                self._hay[place] = None
+                self._hay[place] = ""
             if self.sorts or self.query.tests:
                 self.arrange()
 
@@ -69,11 +68,11 @@ class Listing(Generic[RowT]):
         if not isinstance(rows, list):
             raise TypeError("only a list can have one row replaced")
         rows[place] = row
-        self._hay[place] = None
+        self._hay[place] = ""
 
     def filter(self, text: str) -> None:
         """Show only what passes. Raises ValueError with a sentence for the operator; then nothing changes."""
-        self.query = parse(text, [column.field for column in self.columns])
+        self.query = parse(text, {column.field: column.read for column in self.columns})
         self.arrange(resort=False)
 
     def sort(self, column: int, *, descending: bool | None = None) -> None:
@@ -99,29 +98,29 @@ class Listing(Generic[RowT]):
 
     def _ordered(self, places: list[int], column: int, descending: bool) -> list[int]:
         """Places by the values of a column; rows without one last, whichever way."""
-        value_of, rows = self.columns[column].value_of, self.rows
-        values = {place: value_of(rows[place]) for place in places}
-        known = [place for place in places if values[place] not in MISSING]
-        keys = sort_keys({place: values[place] for place in known})
-        known.sort(key=keys.__getitem__, reverse=descending)
-        return known + [place for place in places if values[place] in MISSING]
+        read, rows = self.columns[column].read, self.rows
+        values = [read(rows[place]) for place in places]
+        known = [number for number, value in enumerate(values) if value not in MISSING]
+        keys = sort_keys([values[number] for number in known])
+        order = sorted(range(len(known)), key=keys.__getitem__, reverse=descending)
+        found = [places[known[number]] for number in order]
+        if len(found) < len(places):
+            found += [place for place, value in zip(places, values, strict=True) if value in MISSING]
+        return found
 
     def _passing(self) -> list[int]:
-        """Places that pass the filter. This is a key stroke over every row, so it is one plain loop."""
-        tests, values, shown = self.query.tests, Values(self), list[int]()
-        hay = self.searched()
-        for place in self._sorted:
-            text, values.place = hay[place] or "", place
-            if all(test(text, values) for test in tests):
-                shown.append(place)
+        """Places that pass the filter. This is a key stroke over every row, so it is one plain loop a word."""
+        hay, rows, shown = self.searched(), self.rows, self._sorted
+        for test in self.query.tests:
+            shown = [place for place in shown if test(hay[place], rows[place])]
         return shown
 
-    def searched(self) -> list[str | None]:
+    def searched(self) -> list[str]:
         """The text of every row in lower case, made where it is not there yet."""
         hay, rows = self._hay, self.rows
         cells = [column.cell for column in self.columns if not column.live]
         for place, text in enumerate(hay):
-            if text is None:
+            if not text:
                 row = rows[place]
                 hay[place] = "\t".join([text_of(cell(row)) for cell in cells]).lower()
         return hay
@@ -147,34 +146,14 @@ MISSING: Final = (None, "", "–")
 """Values that say that there is none."""
 
 
-class Values:
-    """The values of one row after the other, for tests."""
-
-    def __init__(self, listing: "Listing[Any]") -> None:
-        self.place = 0
-        self._rows = listing.rows
-        self._columns = {column.field: column for column in listing.columns}
-
-    def __call__(self, field: str) -> object:
-        return self._columns[field].value_of(self._rows[self.place])
-
-
-def sort_keys(values: dict[int, Any]) -> dict[int, Any]:
+def sort_keys(values: list[Any]) -> list[Any]:
     """Values to sort by: words in any case; where both stand in a column, numbers before words."""
-    kinds = {isinstance(value, str) for value in values.values()}
-    if kinds == {True}:
-        return {place: value.lower() for place, value in values.items()}
-    if kinds == {True, False}:
-        return {
-            place: (True, value.lower()) if isinstance(value, str) else (False, value)
-            for place, value in values.items()
-        }
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return [value.lower() for value in values]
+    if str in kinds:
+        return [(True, value.lower()) if isinstance(value, str) else (False, value) for value in values]
     return values
-
-
-def text_of(cell: str | Cell) -> str:
-    """A cell's text."""
-    return cell.text if isinstance(cell, Cell) else cell
 
 
 def differing(before: Sequence[RowT], after: Sequence[RowT]) -> list[int] | None:

@@ -9,8 +9,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 MOST_LINES: Final = 1_000_000
 PIECE_BYTES: Final = 64 * 1024
@@ -21,13 +20,14 @@ LONGEST_LINE: Final = 16 * 1024
 """Bytes of a line that are kept: one that never ends must not fill the memory or stall the screen."""
 
 
-@dataclass(slots=True)
 class Piece:
     """Some lines: the number of the first, their bytes with line ends, and where each line ends."""
 
-    first: int
-    data: bytearray = field(default_factory=bytearray)
-    ends: "array[int]" = field(default_factory=lambda: array("I"))
+    __slots__ = ("data", "ends", "first")
+
+    def __init__(self, first: int) -> None:
+        self.first, self.data = first, bytearray()
+        self.ends: array[int] = array("I")
 
     def line(self, number: int) -> bytes:
         """One of its lines without its end."""
@@ -39,8 +39,7 @@ class Piece:
         return self.first + bisect_right(self.ends, offset)
 
 
-@dataclass(frozen=True, slots=True)
-class LineTest:
+class LineTest(NamedTuple):
     """Which lines are meant: every word is in them, none of the others is, and the expression is found.
 
     A text in small letters is meant in any case; `exact` says that it has others.

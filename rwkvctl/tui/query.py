@@ -7,20 +7,20 @@ blanks; `re:` makes the rest of the line a regular expression.
 
 import operator
 import re
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
-ValueOf = Callable[[str], object]
-"""The value of one row in a column."""
+Read = Callable[[Any], object]
+"""The value of a row in one column."""
 
-Test = Callable[[str, ValueOf], bool]
-"""Whether a row passes, by its text in lower case and its values."""
+Test = Callable[[str, Any], bool]
+"""Whether a row passes, by its text in lower case and itself."""
 
 WORDS: Final = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
 COMPARISON: Final = re.compile(r"(>=|<=|!=|>|<|=)(.+)")
 NUMBER: Final = re.compile(r"([-+]?\d[\d,_]*\.?\d*)\s*([kKMGT]?)%?")
 FACTORS: Final = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
+OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 
@@ -32,7 +32,7 @@ class Query(NamedTuple):
     tests: tuple[Test, ...] = ()
 
 
-def parse(text: str, fields: Sequence[str] = ()) -> Query:
+def parse(text: str, fields: Mapping[str, Read]) -> Query:
     """Read a filter over rows with these columns. Raises ValueError with a sentence for the operator."""
     text = text.strip()
     if text.startswith(("re:", "!re:")):
@@ -50,14 +50,14 @@ def expression(text: str) -> Test:
     return lambda hay, _: (search(hay) is not None) is wanted
 
 
-def term(word: str, fields: Sequence[str]) -> Test:
+def term(word: str, fields: Mapping[str, Read]) -> Test:
     """The test of one word."""
     if len(word) > 1 and word.startswith("!"):
         inner = term(word[1:], fields)
-        return lambda hay, value_of: not inner(hay, value_of)
+        return lambda hay, row: not inner(hay, row)
     name, colon, rest = word.partition(":")
     if colon and rest and (field := found(name, fields)):
-        return on_field(field, rest.replace('"', ""))
+        return on_field(fields[field], rest.replace('"', ""))
     if len(word) > 1 and word.startswith("~"):
         search = re.compile(".*?".join(map(re.escape, word[1:].lower()))).search
         return lambda hay, _: search(hay) is not None
@@ -65,7 +65,7 @@ def term(word: str, fields: Sequence[str]) -> Test:
     return lambda hay, _: part in hay
 
 
-def found(name: str, fields: Sequence[str]) -> str:
+def found(name: str, fields: Iterable[str]) -> str:
     """The column that a name means: it, or the only one that begins so. Empty if there is none."""
     wanted = name.lower()
     if not wanted:
@@ -75,31 +75,24 @@ def found(name: str, fields: Sequence[str]) -> str:
     return exact[0] if exact else begun[0] if len(begun) == 1 else ""
 
 
-def on_field(field: str, text: str) -> Test:
+def on_field(read: Read, text: str) -> Test:
     """The test of one column: a comparison, or a part of its text."""
     match = COMPARISON.fullmatch(text)
     if not match:
         part = text.lower()
-        return lambda _, value_of: part in str(value_of(field)).lower()
+        return lambda _, row: part in str(read(row)).lower()
     sign, right = match[1], match[2]
     compare, limit = OPERATORS[sign], number(right)
     if limit is None:
-        return by_text(field, sign, right.lower())
+        word = right.lower()
+        return lambda _, row: compare(str(read(row)).lower(), word)
 
-    def holds(_: str, value_of: ValueOf) -> bool:
-        left = value_of(field)
+    def holds(_: str, row: Any) -> bool:
+        left = read(row)
         found = left if isinstance(left, (int, float)) else number(str(left))
         return found is not None and compare(found, limit)
 
     return holds
-
-
-def by_text(field: str, sign: str, right: str) -> Test:
-    """The comparison of a column with a word: by equality, or by the alphabet."""
-    order: dict[str, Callable[[str, str], bool]] = {
-        ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq, "!=": operator.ne,
-    }  # fmt: skip
-    return lambda _, value_of: order[sign](str(value_of(field)).lower(), right)
 
 
 def number(text: str) -> float | None:

@@ -18,10 +18,11 @@ GUTTER: Final = 1
 
 
 class Drawn(NamedTuple):
-    """A row as it is on the screen."""
+    """A row as it is on the screen, and the row itself: while that is the same, its cells are."""
 
     key: str
     cells: tuple[Cell, ...]
+    row: object = None
 
 
 NOTHING: Final = Drawn("", ())

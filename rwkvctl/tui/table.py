@@ -17,9 +17,9 @@ from textual.widget import Widget
 
 from rwkvctl.render import Cell, role_of
 from rwkvctl.safe import safe_line
-from rwkvctl.tui.columns import Column, Placed, RowT, fitted
+from rwkvctl.tui.columns import Column, Placed, RowT, fitted, text_of
 from rwkvctl.tui.hot import HOT_S, Hot
-from rwkvctl.tui.listing import Listing, text_of
+from rwkvctl.tui.listing import Listing
 from rwkvctl.tui.moving import Moving
 from rwkvctl.tui.rowdraw import GUTTER, NOTHING, Drawn, Ink, cells, heads
 from rwkvctl.tui.strips import Pieces, look_of, ruled, strip
@@ -70,6 +70,7 @@ class VTable(Moving, Generic[RowT]):
         self.stale = self.every = False
         self.at_column, self.left = 0, 0
         self.range_from = -1
+        self._titled: list[tuple[str, str]] = []
         self._placed: list[Placed] = []
         self._numbers: frozenset[int] = frozenset()
         self._fitted_to = -1
@@ -80,12 +81,10 @@ class VTable(Moving, Generic[RowT]):
 
     def show(self, title: str | Pieces, rows: Sequence[RowT], *, stale: bool = False) -> None:
         """Replace the rows; the cursor stays on its row. Only cells that differ are painted."""
-        pieces: Pieces = [(title, "title")] if isinstance(title, str) else title
-        chosen = self.chosen
-        self.listing.replace(rows)
-        everything = stale != self.stale
+        chosen, everything = self.chosen, stale != self.stale
+        self.title = [(title, "title")] if isinstance(title, str) else list(title)
         self.stale = stale
-        self._head(pieces)
+        self.listing.replace(rows)
         self._settle(chosen, everything=everything)
 
     def put(self, place: int, row: RowT) -> None:
@@ -159,10 +158,11 @@ class VTable(Moving, Generic[RowT]):
         """Title, column heads and rows; one line for the sentence that there are none."""
         return self.head + max(len(self.listing), bool(self.empty))
 
-    def _head(self, pieces: Pieces) -> None:
-        if list(pieces) != list(self.title):
-            self.title = list(pieces)
-        if self.titled:
+    def _retitle(self) -> None:
+        """Paint the title, if it says something else now."""
+        said = [*self.title, *self._said()]
+        if self.titled and said != self._titled:
+            self._titled = said
             self.refresh(Region(0, 0, self.scrollable_size.width, 1))
 
     def _settle(self, chosen: str, *, everything: bool = False) -> None:
@@ -177,8 +177,7 @@ class VTable(Moving, Generic[RowT]):
             self.repaint()
         else:
             self._compare()
-        if self.titled:
-            self.refresh(Region(0, 0, self.scrollable_size.width, 1))
+        self._retitle()
 
     def _extend(self, size: Size) -> None:
         """Another number of rows: the layout changes only where the height follows the rows."""
@@ -197,46 +196,50 @@ class VTable(Moving, Generic[RowT]):
         """Repaint what differs from the screen: cells of the same row, or the line of another one."""
         now = time.monotonic()
         for y, before in list(self._drawn.items()):
-            after = self._row(self._top + y)
-            if after == before:
+            after = self._row(self._top + y, before)
+            if after is before:
                 continue
             self._drawn[y] = after
             if after.key != before.key or len(after.cells) != len(before.cells):
                 self.refresh(Region(0, y + self.head, self.scrollable_size.width, 1))
                 continue
-            for placed in self._placed:
-                if after.cells[placed.number] != before.cells[placed.number]:
-                    self._cell_changed(after.key, placed, y, now)
+            changed = [p for p in self._placed if after.cells[p.number] != before.cells[p.number]]
+            for placed in changed:
+                self._touch(after.key, placed.number, now)
+            self._refresh_cells(changed, y)
 
-    def _cell_changed(self, key: str, placed: Placed, y: int, now: float) -> None:
-        if not self.listing.columns[placed.number].live:
+    def _touch(self, key: str, number: int, now: float) -> None:
+        """A value changed; one that always does is no news."""
+        if not self.listing.columns[number].live:
             if not self._hot:
                 self.set_timer(HOT_S, self._cool)
-            self._hot.touch((key, placed.number), now)
-        self._refresh_cell(placed, y)
+            self._hot.touch((key, number), now)
 
-    def _refresh_cell(self, placed: Placed, y: int) -> None:
-        x = GUTTER + placed.x - self.left
-        self.refresh(Region(max(0, x), y + self.head, max(0, placed.width + min(0, x)), 1))
+    def _refresh_cells(self, changed: Sequence[Placed], y: int) -> None:
+        """Paint these cells of a line, and what lies between them."""
+        if changed:
+            start = max(0, GUTTER + changed[0].x - self.left)
+            end = GUTTER + changed[-1].x + changed[-1].width - self.left
+            self.refresh(Region(start, y + self.head, max(0, end - start), 1))
 
     def _cool(self) -> None:
         """What changed a while ago is plain again."""
         now = time.monotonic()
         cold = self._hot.cool(now)
         for y, drawn in self._drawn.items():
-            for placed in self._placed:
-                if (drawn.key, placed.number) in cold:
-                    self._refresh_cell(placed, y)
+            self._refresh_cells([placed for placed in self._placed if (drawn.key, placed.number) in cold], y)
         if self._hot:
             self.set_timer(self._hot.left_s(now), self._cool)
 
-    def _row(self, place: int) -> Drawn:
-        """A row as it should be on the screen."""
+    def _row(self, place: int, before: Drawn = NOTHING) -> Drawn:
+        """A row as it should be on the screen: as it was, if it is the same."""
         if not 0 <= place < len(self.listing):
             return NOTHING
         row = self.listing.row(place)
-        cells = tuple(self._cell(number, row) for number in range(len(self.listing.columns)))
-        return Drawn(self.listing.key(row), cells)
+        if before is not NOTHING and (row is before.row or row == before.row):
+            return before
+        found = tuple(self._cell(number, row) for number in range(len(self.listing.columns)))
+        return Drawn(self.listing.key(row), found, row)
 
     def _cell(self, number: int, row: RowT) -> Cell:
         """A cell of a shown column; columns that are not shown cost nothing."""
@@ -273,7 +276,8 @@ class VTable(Moving, Generic[RowT]):
         return self._line(drawn, self._top + y - self.head, width)
 
     def _title_line(self, width: int) -> Strip:
-        return ruled([*self.title, *self._said()], width, look_of(self), stale=self.stale)
+        self._titled = [*self.title, *self._said()]
+        return ruled(self._titled, width, look_of(self), stale=self.stale)
 
     def _said(self) -> Pieces:
         """Filter, order and marks, as the title says them."""
@@ -346,7 +350,7 @@ class VTable(Moving, Generic[RowT]):
         """Mark the row under the cursor and go on to the next."""
         self.range_from = self.cursor
         self.listing.toggle(self.chosen)
-        self._head(self.title)
+        self._retitle()
         self.move_to(self.cursor + 1)
 
     def action_mark_range(self) -> None:

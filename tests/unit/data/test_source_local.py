@@ -123,7 +123,9 @@ def test_links_and_devices_in_a_tar_are_not_followed(folder) -> None:
 
 @pytest.mark.parametrize("name", ["x.zip", "x.tar.gz", "x.jsonl.gz", "x.parquet", "x.arrow"])
 @pytest.mark.parametrize(
-    "content", [b"", b"nothing of the kind", gzip.compress(b"{")[:-6], zipped({"test.csv": "a"})[:-9]]
+    "content",
+    [b"", b"nothing of the kind", gzip.compress(b"{", mtime=0)[:-6], zipped({"test.csv": "a"})[:-9]],
+    ids=["empty", "text", "cut-gzip", "cut-zip"],
 )
 def test_damaged_files_are_one_line(folder, name: str, content: bytes) -> None:
     raw = folder({name: content})
