@@ -76,6 +76,8 @@ def daemon(home: Path) -> Iterator[tuple[Client, int]]:
     api = Client(str(home / "run" / "daemon.sock"), tries=1, timeout_s=600)
     try:
         while not answers(api):
+            if process.poll() is not None:
+                raise SystemExit(f"the daemon ended with {process.returncode}; `rwkvctl daemon` says why")
             time.sleep(0.002)
         yield api, process.pid
     finally:

@@ -6,15 +6,16 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from rwkv_daemon import catalogue, situation
+from rwkv_daemon import catalogue, expressions, situation
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
 from rwkv_daemon.pausing import resume_in
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.plan import Facts, Pair, Plan, SelectionError, limit_for, make_plan
+from rwkv_daemon.plan import Facts, KindFact, Pair, Plan, SelectionError, limit_for, make_plan
 from rwkv_daemon.store import JobRow, NewJob, Transaction
 from rwkv_daemon.store.jobs import (
     OPEN,
@@ -46,6 +47,7 @@ async def plan(node: Node, selection: Selection) -> Plan:
     given = selection.checkpoints
     found = catalogue.named(given) if given else catalogue.checkpoints(node.config.weights_dir)
     models = [fact for _, fact in await catalogue.model_facts(node.store, found)]
+    named = await expressions.matching(selection.model_regex, [model.name for model in models])
 
     open_ones_last = sorted(unfinished, key=lambda job: job.state in OPEN)
     by_key = {job.grade_key: job for job in open_ones_last if job.grade_key}
@@ -77,6 +79,7 @@ async def plan(node: Node, selection: Selection) -> Plan:
             fits=lambda model: situation.misfit(node, model.sha256, numerics),
             for_model=catalogue.ModelSettings(node.benchmarks, selection).of,
             judge=node.benchmarks.judge,
+            matching=lambda _expressions, _names: named,
         ),
     )
 
@@ -125,7 +128,7 @@ async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remem
     async with node.change() as change:
         versions = (__version__, git_commit(Path(__file__)))
         await add_session(change.db, session, msgspec.json.encode(selection).decode(), node.hostname, versions)
-        ids = await add_jobs(change.db, session, [new_job(selection, pair) for pair in new])
+        ids = await add_jobs(change.db, session, new_jobs(selection, new))
         numbers = [f"j{number}" for number in ids]
         every = node.benchmarks.all()
         for pair in {pair.kind.benchmark: pair for pair in new if pair.kind.rows is not None}.values():
@@ -141,11 +144,31 @@ async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remem
     return session, numbers
 
 
-def new_job(selection: Selection, pair: Pair) -> NewJob:
+def new_jobs(selection: Selection, pairs: list[Pair]) -> list[NewJob]:
+    """Planned pairs as rows of the queue. A kind is spelled once, of however many models it is asked."""
+    kinds = {id(pair.kind): pair.kind for pair in pairs}
+    spelled = {number: spell(kind) for number, kind in kinds.items()}
+    return [new_job(selection, pair, spelled[id(pair.kind)]) for pair in pairs]
+
+
+class Spelled(NamedTuple):
+    """What a job keeps of its kind as JSON."""
+
+    settings: str
+    configuration: str
+    grading: str
+    stages: int
+
+
+def spell(kind: KindFact) -> Spelled:
+    stages = kind.configuration["stages"]
+    assert isinstance(stages, list)
+    return Spelled(as_json(dict(kind.settings)), as_json(kind.configuration), as_json(dict(kind.grading)), len(stages))
+
+
+def new_job(selection: Selection, pair: Pair, spelled: Spelled) -> NewJob:
     """A planned pair as a row of the queue."""
     held = pair.row.action == "hold"
-    stages = pair.kind.configuration["stages"]
-    assert isinstance(stages, list)
     return NewJob(
         model=pair.model.name,
         weights_path=pair.model.path,
@@ -158,18 +181,18 @@ def new_job(selection: Selection, pair: Pair) -> NewJob:
         priority=selection.priority,
         generation_key=pair.generation_key,
         grade_key=pair.grade_key,
-        settings=as_json(dict(pair.kind.settings)),
-        configuration=as_json(pair.kind.configuration),
+        settings=spelled.settings,
+        configuration=spelled.configuration,
         grader=pair.kind.grader,
         grader_version=pair.kind.grader_version,
-        grading=as_json(dict(pair.kind.grading)),
+        grading=spelled.grading,
         benchmark_version=pair.kind.benchmark_version,
         rows_sha256=pair.kind.rows_sha256,
         seed=pair.work.seed,
         row_limit=pair.work.limit,
         numerics=pair.row.numerics,
         repeats=pair.kind.repeats,
-        stages=len(stages),
+        stages=spelled.stages,
         total=pair.row.samples or 0,
         run_log_dir=selection.run_log_dir,
         group_name=selection.group,

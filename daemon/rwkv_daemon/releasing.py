@@ -11,7 +11,17 @@ from rwkv_daemon.held_look import HeldLook, Look
 from rwkv_daemon.node import Node
 from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.jobs import as_json, held_checkpoints, held_now, held_page, known_hashes, update_job, who_does
+from rwkv_daemon.store.jobs import (
+    as_json,
+    get_job,
+    held_checkpoints,
+    held_now,
+    held_page,
+    known_hashes,
+    update_job,
+    who_does,
+)
+from rwkv_daemon.store.rows import HeldJob
 from rwkvctl.protocol.messages import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
@@ -20,7 +30,7 @@ LOOKED_AT = {"weights-hashing", "data-missing", "weights-missing", "does-not-loa
 """Reasons that may be gone by themselves."""
 ALWAYS_AFTER_S = 600.0
 """However much seems unchanged, held jobs are looked at so often."""
-PAGE, REST = 200, 10.0
+PAGE, REST = 50, 10.0
 """Jobs of one round, and the time without a look after one, in times of its length."""
 
 
@@ -89,7 +99,7 @@ def stamps(node: Node) -> tuple[object, object]:
     return tuple(manifests), tuple(files)
 
 
-async def look_at(node: Node, look: Look, job: JobRow) -> None:
+async def look_at(node: Node, look: Look, job: HeldJob) -> None:
     """One held job: let it go, or say what it waits for now."""
     if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(node.config, job.benchmark):
         return
@@ -117,7 +127,7 @@ async def models_of(node: Node, named: dict[str, str]) -> dict[str, ModelFact]:
     return {fact.path: fact for _, fact in await catalogue.model_facts(node.store, found.values())}
 
 
-def replan(node: Node, look: Look, job: JobRow) -> Pair | str:
+def replan(node: Node, look: Look, job: HeldJob) -> Pair | str:
     """The job's pair as the planner sees it now, or why there is none."""
     model = look.models.get(job.weights_path)
     if model is None:
@@ -140,7 +150,7 @@ def replan(node: Node, look: Look, job: JobRow) -> Pair | str:
     return plan_pair(selection, facts, model, kind)
 
 
-def kind_of(node: Node, job: JobRow) -> KindFact | str:
+def kind_of(node: Node, job: HeldJob) -> KindFact | str:
     """What the job asks, with its settings, or why it can no longer be asked."""
     benchmark = node.benchmarks.all().get(job.benchmark)
     if benchmark is None or job.kind not in benchmark.kinds:
@@ -152,8 +162,11 @@ def kind_of(node: Node, job: JobRow) -> KindFact | str:
         return str(error)
 
 
-async def queue_held(node: Node, job: JobRow, pair: Pair) -> None:
+async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
     """Nothing is missing any more: queue it, unless its key shows by now that it is work that another job does."""
+    job = await get_job(node.store, held.id)
+    if job is None or job.state != "held":
+        return
     other = await who_does(node.store, pair.grade_key, job.id)
     again = await was_overwrite(node, job)
     columns = {
@@ -184,7 +197,7 @@ async def was_overwrite(node: Node, job: JobRow) -> bool:
     return row is not None and msgspec.json.decode(row["selection"], type=Selection).overwrite
 
 
-async def change_reason(node: Node, job: JobRow, reason: Reason, detail: str) -> None:
+async def change_reason(node: Node, job: HeldJob, reason: Reason, detail: str) -> None:
     """A held job is held for another reason now."""
     if (job.reason, job.detail) != (reason, detail):
         async with node.change() as change:

@@ -83,7 +83,8 @@ class Clock:
 async def look(node: Node) -> Scene:
     """The situation now."""
     clock = time.monotonic()
-    running = {job.id: job for job in await jobs_in(node.store, ACTIVE, limit=1_000_000) if job.id in node.runners}
+    active = await jobs_in(node.store, ACTIVE, limit=1_000_000) if node.runners else []
+    running = {job.id: job for job in active if job.id in node.runners}
     held = await held_leases(node.store)
     work = Clock(node, main_device(node))
     ready, aside = sifted(node, clock)

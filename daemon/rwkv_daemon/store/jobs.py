@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.store.interface import Store, Transaction
-from rwkv_daemon.store.rows import AttemptRow, JobRow, NewJob, columns_of
+from rwkv_daemon.store.rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
+from rwkvctl.protocol.states import TERMINAL
 
 OPEN = ("held", "queued", "starting", "generating", "grading", "judging", "paused", "stopping")
 ACTIVE = ("starting", "generating", "grading", "judging", "stopping")
@@ -69,13 +70,17 @@ async def get_job(store: Store, job: int) -> JobRow | None:
 
 
 async def jobs_in(store: Store, states: Iterable[str], *, session: str = "", limit: int = 1000) -> list[JobRow]:
-    """Jobs in queue order: highest priority first, then oldest. Each state is read by its index up to the limit: sorted
-    together, ten thousand held ones would be read for a page of twenty."""
+    """Jobs in queue order: highest priority first, then oldest."""
+    return await state_pages(store, tuple(states), "priority DESC, id", session, limit)
+
+
+async def state_pages(store: Store, states: Sequence[str], order: str, session: str, limit: int) -> list[JobRow]:
+    """Jobs in these states, in an order that an index has within a state. Each state is read by it up to the limit:
+    sorted together, ten thousand held ones would be read for a page of twenty."""
     clause, parameters = session_clause(session)
-    one = f"SELECT * FROM (SELECT * FROM job WHERE state = ?{clause} ORDER BY priority DESC, id LIMIT ?) AS page"
-    wanted = tuple(states)
-    values = [value for state in wanted for value in (state, *parameters, limit)]
-    sql = f"{' UNION ALL '.join([one] * len(wanted))} ORDER BY priority DESC, id LIMIT ?"
+    one = f"SELECT * FROM (SELECT * FROM job WHERE state = ?{clause} ORDER BY {order} LIMIT ?) AS page"
+    values = [value for state in states for value in (state, *parameters, limit)]
+    sql = f"{' UNION ALL '.join([one] * len(states))} ORDER BY {order} LIMIT ?"
     return [JobRow.of(row) for row in await store.all(sql, (*values, limit))]
 
 
@@ -85,25 +90,37 @@ async def jobs_to_check(store: Store) -> list[JobRow]:
     return [JobRow.of(row) for row in rows]
 
 
-async def newest_jobs(store: Store, *, state: str, session: str, before: int, limit: int) -> list[JobRow]:
-    """One page of jobs, newest first."""
+async def newest_jobs(
+    store: Store, states: Sequence[str] = (), *, session: str, words: Sequence[str] = (), before: int, limit: int
+) -> list[JobRow]:
+    """One page of jobs, newest first: of these states, and with each of these words in what a list shows of them."""
     clause, parameters = session_clause(session)
-    if state:
-        clause, parameters = f"{clause} AND state = ?", (*parameters, state)
-    rows = await store.all(
-        f"SELECT * FROM job WHERE id < ?{clause} ORDER BY id DESC LIMIT ?", (before or 2**62, *parameters, limit)
-    )
-    return [JobRow.of(row) for row in rows]
+    clause += f" AND {SHOWN} LIKE ? ESCAPE '!'" * len(words)
+    values = (before or 2**62, *parameters, *(f"%{escaped(word.lower())}%" for word in words))
+    one = f"SELECT * FROM job WHERE {{}}id < ?{clause} ORDER BY id DESC LIMIT ?"
+    if not states:
+        return [JobRow.of(row) for row in await store.all(one.format(""), (*values, limit))]
+    page = f"SELECT * FROM ({one.format('state = ? AND ')}) AS page"
+    sql = f"{' UNION ALL '.join([page] * len(states))} ORDER BY id DESC LIMIT ?"
+    asked = [value for state in states for value in (state, *values, limit)]
+    return [JobRow.of(row) for row in await store.all(sql, (*asked, limit))]
+
+
+SHOWN: Final = (
+    "LOWER('j' || id || ' ' || model || ' ' || benchmark || ' ' || kind || ' ' || session || ' ' || reason || ' ' "
+    "|| detail)"
+)
+"""What a list shows of a job, as one text."""
+
+
+def escaped(word: str) -> str:
+    """A word in which LIKE finds no wildcard."""
+    return "".join(f"!{char}" if char in "!%_" else char for char in word)
 
 
 async def finished_jobs(store: Store, *, session: str, limit: int) -> list[JobRow]:
-    """The jobs that ended last, newest first. (`NOT IN`: walk back by id rather than sort all that ever ended.)"""
-    clause, parameters = session_clause(session)
-    rows = await store.all(
-        f"SELECT * FROM job WHERE state NOT IN ({', '.join('?' * len(OPEN))}){clause} ORDER BY id DESC LIMIT ?",
-        (*OPEN, *parameters, limit),
-    )
-    return [JobRow.of(row) for row in rows]
+    """The jobs that ended last, newest first."""
+    return await state_pages(store, tuple(sorted(TERMINAL)), "id DESC", session, limit)
 
 
 async def counts(store: Store, session: str = "") -> dict[str, int]:
@@ -124,10 +141,10 @@ async def held_now(store: Store) -> tuple[int, int]:
     return int(row["n"]), int(row["ids"])
 
 
-async def held_page(store: Store, after: int, limit: int) -> list[JobRow]:
+async def held_page(store: Store, after: int, limit: int) -> list[HeldJob]:
     """Held jobs by number, from one on."""
-    rows = await store.all("SELECT * FROM job WHERE state = 'held' AND id > ? ORDER BY id LIMIT ?", (after, limit))
-    return [JobRow.of(row) for row in rows]
+    sql = f"SELECT {', '.join(HeldJob._fields)} FROM job WHERE state = 'held' AND id > ? ORDER BY id LIMIT ?"
+    return [HeldJob(*row) for row in await store.all(sql, (after, limit))]
 
 
 async def held_checkpoints(store: Store) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from rwkvctl.protocol.states import EngineState, JobState, Reason
 
@@ -80,6 +80,23 @@ class JobRow(FromRow):
     @property
     def stages_total(self) -> int:
         return self.total * self.stages
+
+
+class HeldJob(NamedTuple):
+    """What is looked at of a held job: thousands are read every time something has changed."""
+
+    id: int
+    reason: str
+    detail: str
+    weights_path: str
+    weights_sha256: str
+    benchmark: str
+    kind: str
+    settings: str
+    seed: int
+    row_limit: int | None
+    numerics: str
+    generation_key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
