@@ -59,6 +59,11 @@ docs: $(VENV)/.dev
 	$(BIN)/rwkvctl help --markdown > docs/verbs.md
 	$(BIN)/python -m rwkvctl.jsondocs > docs/json.md
 	$(BIN)/python -m rwkv_data.catalogue_page > docs/benchmarks.md
+	$(BIN)/python -m rwkvctl.tui.keysdocs > docs/keys.md
+
+# the console's pictures in README and docs, anew from a real run; PNGs need chromium
+pictures: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/pictures.py docs/pictures
 
 clean: demo-stop
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -213,7 +213,9 @@ def target(route: str, query: dict[str, object]) -> str:
 
 
 def spell(value: object) -> str:
-    """A value as it stands in a query."""
+    """A value as it stands in a query; of several, with commas."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

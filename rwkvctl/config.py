@@ -122,7 +122,7 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
     environ = os.environ if environ is None else environ
     given = {f"flag --{name.replace('_', '-')}": {name: value} for name, value in (flags or {}).items() if value}
     sources: dict[str, dict[str, object]] = {}
-    for path in (SYSTEM_FILE, user_file(environ)):
+    for path in files(environ):
         sources[str(path)] = {name: value for name, value in read_file(path).items() if name not in TABLES}
     sources |= {f"environment {name}": {key: text} for name, key, text in environment_settings(environ)}
     sources |= given
@@ -143,7 +143,7 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
 def groups(environ: Mapping[str, str]) -> dict[str, int]:
     """How many jobs of each group may run at once: the table [groups]. Raises ConfigError with file and line."""
     found: dict[str, int] = {}
-    for path in (SYSTEM_FILE, user_file(environ)):
+    for path in files(environ):
         table = read_file(path).get("groups", {})
         for name, limit in table.items() if isinstance(table, dict) else [("groups", table)]:
             if type(limit) is not int or limit < 1:
@@ -174,7 +174,7 @@ def table(name: str, environ: Mapping[str, str] | None = None) -> tuple[object, 
     environ = os.environ if environ is None else environ
     found: object = None
     origin = "environment"
-    for path in (SYSTEM_FILE, user_file(environ)):
+    for path in files(environ):
         if (here := read_file(path).get(name)) is not None:
             found, origin = here, f"{path}:{line_of(path.read_text(encoding='utf-8'), name)}"
     return found, origin
@@ -184,6 +184,11 @@ def user_file(environ: Mapping[str, str]) -> Path:
     """`$XDG_CONFIG_HOME/rwkvctl/config.toml`, or below ~/.config."""
     base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '/')}/.config"
     return Path(base) / "rwkvctl" / "config.toml"
+
+
+def files(environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+    """The files that are read, the one that has the last word last; they need not be there."""
+    return SYSTEM_FILE, user_file(os.environ if environ is None else environ)
 
 
 def read_file(path: Path) -> dict[str, object]:

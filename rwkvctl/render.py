@@ -7,12 +7,15 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TextIO
 
+from rwkvctl import amounts
 from rwkvctl.safe import cell_width, fit, safe_json, safe_line
 
 Role = Literal["", "ok", "warn", "bad", "info", "dim", "bold", "title"]
 SGR: Final[dict[str, str]] = {
     "ok": "32", "warn": "33", "bad": "31", "info": "36", "dim": "2", "bold": "1", "title": "1;4",
 }  # fmt: skip
+size, duration, bar = amounts.size, amounts.duration, amounts.bar
+
 GAP: Final = "  "
 NARROWEST: Final = 8
 SPARED: Final = 14
@@ -219,12 +222,6 @@ def state_cell(state: str) -> Cell:
     return Cell(f"{mark} {state}", role, state)
 
 
-def bar(share: float, width: int) -> str:
-    """A bar that is readable without colour: `━━━╸┄┄`."""
-    halves = round(min(1.0, max(0.0, share)) * width * 2)
-    return ("━" * (halves // 2) + "╸" * (halves % 2)).ljust(width, "┄")
-
-
 def number(text: str) -> int:
     """A decimal number, 0 where it is none."""
     return int(text) if text.isdecimal() else 0
@@ -243,31 +240,6 @@ def percent(value: float | None, digits: int = 1) -> str:
 def count(value: float | None) -> str:
     """A whole number with separators."""
     return "–" if value is None else f"{value:,.0f}"
-
-
-def size(value: float | None) -> str:
-    """Bytes as people say them."""
-    if value is None:
-        return "–"
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
-            return f"{value:.0f} {unit}" if unit in {"B", "KiB"} else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"
-
-
-def duration(seconds: float | None) -> str:
-    """`8s`, `4m24s`, `2h41m`, `3d04h`."""
-    if seconds is None:
-        return "–"
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    if whole < 86400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
-    return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
 
 
 def clock(stamp: str) -> str:

@@ -13,17 +13,26 @@ def is_url(text: str) -> bool:
     return text.startswith(SCHEMES)
 
 
+def is_whole(url: str) -> bool:
+    """Whether a URL can be taken apart in one way only. A password with a `/`, `#` or `?` that is not written as %XX
+    would end up in the host's place, and from there in messages."""
+    try:
+        parts = urlsplit(url)
+        parse_qsl(parts.query, strict_parsing=bool(parts.query))
+    except ValueError:
+        return False
+    return not parts.fragment and "@" not in parts.path + parts.query
+
+
 def checked(text: str, origin: str) -> str:
     """The setting as it is, if it may be shown: `config show`, logs and `ps` repeat it. Raises ConfigError, which does
     not repeat it."""
     if not is_url(text):
         return text
-    try:
-        parts = urlsplit(text)
-        secret = parts.password is not None or "password" in dict(parse_qsl(parts.query))
-    except ValueError:
-        raise ConfigError(f"{origin}: store is not a URL such as postgresql://USER@HOST/DATABASE.") from None
-    if secret:
+    if not is_whole(text):
+        raise ConfigError(f"{origin}: store is not a URL such as postgresql://USER@HOST/DATABASE.")
+    parts = urlsplit(text)
+    if parts.password is not None or "password" in dict(parse_qsl(parts.query)):
         raise ConfigError(
             f"{origin}: store must not hold a password. Put the URL into a file that only the daemon's user can read, "
             'and give that file: store = "/etc/rwkvctl/store.url", or "credential:NAME" under systemd.'

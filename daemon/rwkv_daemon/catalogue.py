@@ -10,13 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rwkv_daemon.fitting import least_bytes
 from rwkv_daemon.plan import KindFact, ModelFact, SelectionError, select_kinds
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.jobs import sha256_of
 from rwkv_data import overrides, own, registry, sets
 from rwkv_data.benchmark import Benchmark, Kind
-from rwkv_data.errors import DataError, UnknownBenchmarkError
+from rwkv_data.errors import DataError, RowsDamagedError, UnknownBenchmarkError
 from rwkv_data.overrides import Overrides
+from rwkv_data.show import source_of
 from rwkv_weights import names, shelf
 from rwkvctl.config import Config
 from rwkvctl.protocol.messages import BenchmarkView, ModelView, NamedCheckpoint, Selection
@@ -78,8 +80,8 @@ async def model_facts(store: Store, found_ones: Iterable[Checkpoint]) -> list[tu
     return facts
 
 
-def model_view(found: Checkpoint, fact: ModelFact) -> ModelView:
-    """A checkpoint as `rwkvctl models` shows it."""
+def model_view(found: Checkpoint, fact: ModelFact, numerics: str) -> ModelView:
+    """A checkpoint as `rwkvctl models` shows it, on a node that computes in this profile."""
     return ModelView(
         name=fact.name,
         path=fact.path,
@@ -91,6 +93,8 @@ def model_view(found: Checkpoint, fact: ModelFact) -> ModelView:
         date=found.name.date,
         context=found.name.context,
         builtin=found.builtin,
+        broken=fact.broken,
+        need_bytes=least_bytes(found.identity[2], numerics),
     )
 
 
@@ -320,7 +324,7 @@ def with_settings(benchmark: str, kind: Kind, settings: Mapping[str, str]) -> Ki
 
 def benchmark_view(benchmark: Benchmark, data_dir: Path) -> BenchmarkView:
     """A benchmark as `rwkvctl benchmarks` shows it."""
-    manifest = readable_manifest(data_dir, benchmark)
+    manifest, error = rows_of(benchmark, data_dir)
     return BenchmarkView(
         name=benchmark.name,
         title=benchmark.title,
@@ -335,4 +339,18 @@ def benchmark_view(benchmark: Benchmark, data_dir: Path) -> BenchmarkView:
         builtin=benchmark.built_in,
         licence=benchmark.licence,
         profile=f"{benchmark.default_kind.profile}/{benchmark.default_kind.profile_version}",
+        source=source_of(benchmark),
+        problem=str(error or ""),
+        damaged=isinstance(error, RowsDamagedError),
+        prepared=manifest.created if manifest else "",
+        rows_complete=benchmark.rows,
+        schema_verified=benchmark.schema_verified,
     )
+
+
+def rows_of(benchmark: Benchmark, data_dir: Path) -> tuple[sets.Manifest | None, DataError | None]:
+    """The manifest of rows that can be asked; or None, and why there are none."""
+    try:
+        return sets.current_manifest(data_dir, benchmark), None
+    except DataError as error:
+        return None, error

@@ -11,6 +11,7 @@ from itertools import islice, product
 import msgspec
 
 from rwkv_daemon.comparable import decisive_differences, harmless_differences, is_imported
+from rwkv_daemon.flips import with_cuts
 from rwkv_daemon.node import Node
 from rwkv_daemon.pairing import Side, pair_up
 from rwkv_daemon.plan import SelectionError, slug
@@ -69,6 +70,7 @@ async def compare(node: Node, request: CompareRequest) -> CompareReply:
     wanted = keys_wanted(request, node.benchmarks.all(), a, b)
     common = [key for key in wanted if key in a.scores and key in b.scores]
     items = [await compare_one(node.store, request, a.scores[key], b.scores[key]) for key in common]
+    items = [await with_cuts(node, item) if item.flips else item for item in items]
     asked = [missing(key, a, b) for key in wanted if key not in common] if request.benchmarks else []
     items = with_verdicts(items, request.alpha) + asked
     return CompareReply(

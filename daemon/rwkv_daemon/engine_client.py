@@ -6,11 +6,12 @@ h11 rather than httpx: the daemon asks every second and must stay small.
 import asyncio
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 import h11
 import msgspec
 
-from rwkvctl.protocol.engine import EngineHealth, EngineStats
+from rwkvctl.protocol.engine import EngineHealth, EngineStats, GroupNow
 
 T = TypeVar("T")
 DEADLINE_S = 1.0
@@ -28,6 +29,11 @@ async def health(socket: Path) -> EngineHealth:
 async def stats(socket: Path) -> EngineStats:
     """`GET /v1/stats`. Raises NoAnswerError."""
     return await ask(socket, "/v1/stats", EngineStats)
+
+
+async def group_now(socket: Path, group: str, sample: str, index: int, step: int) -> GroupNow:
+    """`GET /v1/groups/GROUP/now`. Raises NoAnswerError."""
+    return await ask(socket, f"/v1/groups/{quote(group)}/now?id={quote(sample)}&index={index}&step={step}", GroupNow)
 
 
 async def ask(socket: Path, target: str, answer: type[T]) -> T:

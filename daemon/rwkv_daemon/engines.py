@@ -17,7 +17,7 @@ from rwkv_daemon.leases import device_name, is_gpu, label
 from rwkv_daemon.node import BackOff, Change, EngineHandle, Node, log
 from rwkv_daemon.pausing import put_aside
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.stopping import Patience, Rung, climb, remains
+from rwkv_daemon.stopping import Patience, Rung, climb, told_of
 from rwkv_daemon.store import EngineRow
 from rwkv_daemon.store.engines import get_engine, live_engines, update_engine
 from rwkv_daemon.store.jobs import ACTIVE, count_load_failure, forget_load_failures, jobs_in, sha256_of
@@ -65,7 +65,7 @@ async def press(node: Node, handle: EngineHandle) -> None:
     first = Rung.KILL if handle.doomed else Rung.TERM
     entered = await climb(handle.ladder, handle.worker, first, Patience.of(node.config.settings))
     if entered and handle.ladder.rung is Rung.STUCK:
-        reason = f"{handle.row.name} {Rung.STUCK.words}: {', '.join(remains(handle.worker))}"
+        reason = f"{handle.row.name} {Rung.STUCK.words}: {await told_of(handle.ladder, handle.worker)}"
         async with node.change() as change:
             await change.note("engine.stuck", engine=handle.row.name, text=reason)
             await keeping.quarantine(node, change, handle.row.lease, reason)

@@ -6,6 +6,7 @@ last number it saw.
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,12 +15,14 @@ from typing import Any, Final
 import msgspec
 
 from rwkv_daemon.clock import now
-from rwkv_daemon.store.interface import Store, Transaction
-from rwkvctl.protocol.messages import Event
+from rwkv_daemon.store.events import events_before
+from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkvctl.protocol.messages import Event, EventsRequest
 
 QUEUE: Final = 1000
 HEARTBEAT_S: Final = 15.0
 MOST: Final = 2**62
+MOST_A_PAGE: Final = 1000
 
 
 @dataclass(slots=True)
@@ -89,19 +92,30 @@ async def stored(store: Store, since: int, session: str = "", limit: int = 10_00
         "SELECT * FROM event WHERE seq > ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",
         (since, session, session, limit),
     )
-    return [
-        Event(
-            kind=row["kind"],
-            at=row["at"],
-            seq=row["seq"],
-            job=f"j{row['job']}" if row["job"] else "",
-            engine=f"e{row['engine']}" if row["engine"] else "",
-            session=row["session"],
-            text=row["text"],
-            data=json.loads(row["data"]),
-        )
-        for row in rows
-    ]
+    return list(map(event_of, rows))
+
+
+def event_of(row: Row) -> Event:
+    """A row as it is told."""
+    return Event(
+        kind=row["kind"],
+        at=row["at"],
+        seq=row["seq"],
+        job=f"j{row['job']}" if row["job"] else "",
+        engine=f"e{row['engine']}" if row["engine"] else "",
+        session=row["session"],
+        text=row["text"],
+        data=json.loads(row["data"]),
+    )
+
+
+async def page(store: Store, request: EventsRequest) -> AsyncIterator[Event]:
+    """One page of the past, oldest first."""
+    before = min(request.before if request.before > 0 else MOST, MOST)
+    if request.until:
+        before = min(before, await number_at(store, request.until) + 1)
+    for row in await events_before(store, before, request.session, min(request.limit, MOST_A_PAGE)):
+        yield event_of(row)
 
 
 async def number_at(store: Store, at: str) -> int:
@@ -110,22 +124,33 @@ async def number_at(store: Store, at: str) -> int:
     return int(row["seq"]) if row else 0
 
 
-async def stream(bus: Bus, store: Store, *, since: int, follow: bool, session: str) -> AsyncIterator[Event]:
+async def stream(
+    bus: Bus, store: Store, *, since: int, follow: bool, session: str, only_stored: bool = False
+) -> AsyncIterator[Event]:
     """Stored events after `since`, then live ones, none missed and none twice; a heartbeat when nothing happens."""
     with bus.follow() as queue:
         last = bus.last if since < 0 else since
         while since >= 0 and (past := await stored(store, min(last, MOST), session)):
-            for event in past:
-                last = event.seq
-                yield event
+            for known in past:
+                last = known.seq
+                yield known
+        told_at = time.monotonic()
         while follow:
+            event: Event | None
             try:
-                async with asyncio.timeout(HEARTBEAT_S):
+                async with asyncio.timeout(told_at + HEARTBEAT_S - time.monotonic()):
                     event = await queue.get()
             except TimeoutError:
-                yield passing("heartbeat")
-                continue
+                event = passing("heartbeat")
             if event is None:
                 return
-            if (not event.seq or event.seq > last) and (not session or event.session in {"", session}):
+            if wanted(event, last, session, only_stored=only_stored):
+                told_at = time.monotonic()
                 yield event
+
+
+def wanted(event: Event, last: int, session: str, *, only_stored: bool) -> bool:
+    """Whether a live event is for this follower, who has heard of all up to number `last`."""
+    if session and event.session not in {"", session}:
+        return False
+    return event.seq > last if event.seq else not only_stored or event.kind == "heartbeat"

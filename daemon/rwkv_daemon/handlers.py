@@ -1,6 +1,5 @@
 """What the daemon answers: one function a request. Refusals are replies, each with a stable code and a remedy."""
 
-import json
 import os
 import time
 from typing import assert_never
@@ -10,9 +9,12 @@ import msgspec
 from rwkv_daemon import (
     asking,
     audit,
+    browsing,
     catalogue,
     comparing,
+    configured,
     forecasting,
+    generating,
     job_log,
     metrics,
     operating,
@@ -20,17 +22,20 @@ from rwkv_daemon import (
     regrading,
     reloading,
     repro,
+    so_far,
     views,
 )
 from rwkv_daemon.clock import now
 from rwkv_daemon.forecast import Forecast
 from rwkv_daemon.gpus import answers as gpu_answers
 from rwkv_daemon.importing.run import import_results
+from rwkv_daemon.lineage import with_lineage
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify import answers as notices
 from rwkv_daemon.operating import find_job, once
 from rwkv_daemon.plan import Plan, SelectionError
 from rwkv_daemon.store import Transaction
+from rwkv_daemon.store.comparing import first_scores
 from rwkv_daemon.store.jobs import (
     ACTIVE,
     counts,
@@ -38,9 +43,8 @@ from rwkv_daemon.store.jobs import (
     jobs_in,
     newest_jobs,
     remember_reply,
-    remembered_reply,
 )
-from rwkv_daemon.store.samples import page, scores
+from rwkv_daemon.store.samples import scores
 from rwkv_daemon.zombies import requests as zombies
 from rwkvctl import __version__
 from rwkvctl.protocol import messages as m
@@ -48,7 +52,7 @@ from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.states import JobState
 
 
-async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, PLR0912 - one case a request
+async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, PLR0912, PLR0915 - one case a request
     """The reply to a request. Raises RefusedError for the server to send as an ErrorReply."""
     match request:
         case m.InfoRequest():
@@ -63,7 +67,12 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             return await jobs(node, request)
         case m.JobRequest():
             job = await find_job(node, request.job)
-            return m.JobReply(item=await views.job_view(node, job, with_score=True))
+            item = await views.job_view(node, job, with_score=True)
+            return m.JobReply(item=item, configuration=msgspec.json.decode(job.configuration or "{}"))
+        case m.NowRequest():
+            return await generating.now(node, await find_job(node, request.job), request)
+        case m.SoFarRequest():
+            return await so_far.so_far(node, await find_job(node, request.job))
         case m.StopRequest():
             return await once(node, request.request_id, operating.stop(node, request), m.ChangedReply)
         case m.ResumeRequest():
@@ -93,12 +102,21 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
         case m.SearchSelect():
             return await asking.select(node, request)
         case m.SamplesRequest():
-            return await samples(node, request)
+            return await browsing.samples(node, request)
+        case m.OutlineRequest():
+            return await browsing.outline(node, request)
+        case m.SameRequest():
+            return await browsing.same_elsewhere(node, request)
+        case m.ExchangeRequest():
+            return await browsing.exchange(node, request)
         case m.ScoresRequest():
             return await list_scores(node, request)
         case m.ModelsRequest():
             found = await catalogue.model_facts(node.store, catalogue.checkpoints(node.config.weights_dir))
-            return m.ModelsReply(items=tuple(catalogue.model_view(*one) for one in found))
+            numerics = node.numerics("")
+            models = [catalogue.model_view(*one, numerics) for one in found]
+            scored = await first_scores(node.store) if request.scored else {}
+            return m.ModelsReply(items=tuple(with_lineage(models, scored) if request.scored else models))
         case m.BenchmarksRequest():
             every = node.benchmarks.all().values()
             return m.BenchmarksReply(items=tuple(catalogue.benchmark_view(b, node.config.data_dir) for b in every))
@@ -112,6 +130,8 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             return await notices.test(node, request)
         case m.ReloadRequest():
             return await reloading.reload(node)
+        case m.ConfigRequest():
+            return configured.settings(node)
         case m.MetricsRequest():
             return await metrics.figures(node)
         case m.JobLogRequest():
@@ -160,6 +180,8 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
         notes.append(f"the last reload was refused: {node.reload_problem}")
     if node.trouble:
         notes.append(f"the store cannot be written: {node.trouble}")
+    if node.sight.history_trouble:
+        notes.append(f"the history of the GPUs is not recorded: {node.sight.history_trouble}")
     notes += node.pauses.sentences()
     return m.StatusReply(
         version=__version__,
@@ -175,6 +197,7 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
         notes=tuple(notes),
         eta_s=node.forecast.ends_s,
         not_estimated=node.forecast.unknown,
+        pauses=operating.pause_views(node),
     )
 
 
@@ -218,9 +241,8 @@ async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
     """Queue what the plan says. The same request id gets the same answer again, and nothing twice."""
     started = time.monotonic()
     async with node.owner:
-        if (earlier := await remembered_reply(node.store, request.request_id)) is not None:
-            reply = msgspec.json.decode(earlier, type=m.DispatchReply)
-            return msgspec.structs.replace(reply, repeated=True)
+        if (earlier := await operating.answered(node, request.request_id, m.DispatchReply)) is not None:
+            return msgspec.structs.replace(earlier, repeated=True)
         if node.trouble:
             raise RefusedError("store-trouble", f"The store cannot be written ({node.trouble}).", "Free some space.")
         made = await planned(node, request.selection)
@@ -246,7 +268,10 @@ async def jobs(node: Node, request: m.JobsRequest) -> m.JobsReply:
     """One page of jobs."""
     limit = bounded(request.limit)
     before = max(0, min(request.before, 2**62))
-    found = await newest_jobs(node.store, state=request.state, session=request.session, before=before, limit=limit)
+    states = tuple(filter(None, request.state.split(",")))
+    found = await newest_jobs(
+        node.store, states, session=request.session, words=request.words.split(), before=before, limit=limit
+    )
     return m.JobsReply(
         items=await views.job_views(node, found, with_score=True),
         counts=await counts(node.store, request.session),
@@ -278,26 +303,13 @@ async def regrade_one(node: Node, name: str) -> m.ChangedJob:
     return m.ChangedJob(job=job.name, state=state, changed=True)
 
 
-async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:
-    """One page of samples."""
-    job = await find_job(node, request.job)
-    limit = bounded(request.limit)
-    after = max(-1, min(request.after, 2**62))
-    rows = await page(
-        node.store, job.id, job.grade_key, wrong=request.wrong, latest=request.latest, after=after, limit=limit
-    )
-    stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
-    more = len(rows) == limit and not request.latest
-    return m.SamplesReply(
-        items=await views.sample_views(node, job, rows, stages),
-        next=rows[-1]["row"] * 1048576 + rows[-1]["repeat"] if more else -1,
-    )
-
-
 async def list_scores(node: Node, request: m.ScoresRequest) -> m.ScoresReply:
-    """Scores, newest first."""
+    """One page of scores, newest first."""
+    limit = bounded(request.limit)
     found = await scores(
         node.store, model=request.model, benchmark=request.benchmark, session=request.session,
-        all_versions=request.all_versions, limit=bounded(request.limit),
+        all_versions=request.all_versions, before=request.before, limit=limit,
     )  # fmt: skip
-    return m.ScoresReply(items=tuple(views.score_decoder.decode(view) for view in found))
+    read = views.brief_score if request.brief else views.score_decoder.decode
+    items = tuple(map(read, found))
+    return m.ScoresReply(items=items, next=int(items[-1].job[1:]) if len(items) == limit else 0)

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from rwkvctl.protocol.messages import Event
+from rwkvctl.safe import safe_line, safe_text
 
 FIELDS: Final = ("job", "engine", "attempt", "session")
 PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
@@ -28,6 +29,8 @@ WINDOW_S: Final = 60.0
 AT_MOST: Final = 5
 """So many times the same is said within a window."""
 KNOWN_AT_MOST: Final = 1000
+LONGEST: Final = 4000
+"""Characters of a message."""
 
 
 class TextFormatter(logging.Formatter):
@@ -51,7 +54,11 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        found: dict[str, object] = {"at": at, "level": record.levelname.lower(), "message": record.getMessage()}
+        found: dict[str, object] = {
+            "at": at,
+            "level": record.levelname.lower(),
+            "message": shortened(record.getMessage()),
+        }
         found |= dict(fields_of(record))
         if record.exc_info:
             found["exception"] = self.formatException(record.exc_info)
@@ -59,10 +66,17 @@ class JsonFormatter(logging.Formatter):
 
 
 def said(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """The message, what it is about, and the traceback where there is one."""
+    """The message on one line, what it is about, and the traceback where there is one. Whatever a client, a file or a
+    foreign process put into it is shown and not obeyed: a line feed or a NUL would begin a line of its own, which the
+    journal would take for another message of ours."""
     about = "".join(f" {name}={value}" for name, value in fields_of(record))
-    trace = f"\n{formatter.formatException(record.exc_info)}" if record.exc_info else ""
-    return f"{record.getMessage()}{about}{trace}"
+    trace = f"\n{safe_text(formatter.formatException(record.exc_info))}" if record.exc_info else ""
+    return f"{safe_line(shortened(record.getMessage()) + about)}{trace}"
+
+
+def shortened(text: str) -> str:
+    """The beginning of what is too long for a log: clients choose some of what is said there."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
 
 
 def fields_of(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
@@ -97,7 +111,7 @@ class Repeats(logging.Filter):
         self.seen: OrderedDict[tuple[int, str], Seen] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
+        text = shortened(record.getMessage())
         now, key = self.clock(), (record.levelno, text)
         seen = self.seen.pop(key, None) or Seen(now)
         if now - seen.since > WINDOW_S:

@@ -84,8 +84,8 @@ def make_folder(config: Config) -> None:
 def check_private(folder: Path) -> None:
     """In a folder that somebody else owns or can write to, they could put their socket in our place. Raises
     ConfigError."""
-    found = folder.stat()
-    if found.st_uid not in {os.geteuid(), 0} or found.st_mode & 0o022:
+    found, named = folder.stat(), folder.lstat()  # a link of somebody's to a folder of ours is theirs to turn
+    if not {found.st_uid, named.st_uid} <= {os.geteuid(), 0} or found.st_mode & 0o022:
         raise ConfigError(f"{folder} belongs to another user or can be written by others; remove it, or set --socket.")
 
 

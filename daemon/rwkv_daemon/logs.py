@@ -24,6 +24,7 @@ from rwkvctl.protocol.states import ACTIVE, TERMINAL
 HEARTBEAT_S = 15.0
 """A follower with nothing to read gets an empty piece so often: it shows whether there is still anybody."""
 NEXT_ATTEMPT_S = 1.0
+BEGUN_S = 0.1
 MOST_EVENTS = 200
 
 
@@ -72,16 +73,21 @@ async def engine_log(node: Node, number: int, request: LogsRequest) -> AsyncIter
 
 
 def past(happened: Iterable[tuple[str, str]], request: LogsRequest) -> list[LogChunk]:
-    """What happened before, as lines; nothing for a reader that goes on where it was."""
-    wanted = [] if request.offset >= 0 else [(at, text) for at, text in happened if at >= request.since]
+    """What happened before, as lines; for a reader that goes on where it was, only what happened after `since`."""
+    if request.offset >= 0:
+        wanted = [(at, text) for at, text in happened if request.since and at > request.since]
+    else:
+        wanted = [(at, text) for at, text in happened if at >= request.since]
     return [LogChunk(source="daemon", text=f"{at} {text}\n", at=at) for at, text in wanted]
 
 
 async def job_log(node: Node, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """One attempt after the other, until the job ends."""
+    if request.follow:
+        await until_begun(node, number)
     job = await get_job(node.store, number)
     assert job is not None
-    attempt = request.attempt or max(job.attempt, 1)
+    attempt = request.attempt or job.attempt  # 0: it has not been started yet, and its first log is waited for
     seen = node.bus.last
     for chunk in past(await job_events(node.store, number, MOST_EVENTS), request):
         yield chunk
@@ -97,6 +103,16 @@ async def job_log(node: Node, number: int, request: LogsRequest) -> AsyncIterato
         if not following:
             return
         attempt, request = following, whole(request)
+
+
+async def until_begun(node: Node, number: int) -> None:
+    """Wait while an attempt is stored and its runner not started yet: it would look like one that has ended."""
+    deadline = time.monotonic() + HEARTBEAT_S
+    while number not in node.runners and time.monotonic() < deadline:
+        job = await get_job(node.store, number)
+        if job is None or job.state != "starting":
+            return
+        await asyncio.sleep(BEGUN_S)
 
 
 def whole(request: LogsRequest) -> LogsRequest:

@@ -27,6 +27,7 @@ from rwkv_daemon import (
     roles,
     strange_runs,
     supervisor,
+    trusted,
     upkeep,
 )
 from rwkv_daemon.catalogue import Benchmarks
@@ -105,6 +106,7 @@ def raise_file_limit() -> None:
 
 async def run(settings: Config, service: Mapping[str, str]) -> None:
     """Everything between the lock and the exit. `service` is what the service manager says."""
+    doubts = trusted.check(settings)
     benchmarks = Benchmarks.open(settings)
     store = await open_store(store_place(settings), daemon_name(settings))
     node = Node(settings, store, benchmarks, notifier=Notifier.of(service))
@@ -114,7 +116,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         journal.set_format(settings.settings.log_format)
         node.notify.replace(notify_config.parse(*config.table("notify")))
         node.grants, strange = roles.load()
-        node.notes += strange
+        node.notes += (*strange, *doubts)
         await strange_runs.set_aside(node)
         await judging.open_services(node)
         async with serving(node, activation.listeners(service)):

@@ -150,7 +150,7 @@ def daemon(node: Node, files: int | None) -> Iterator[FamilyView]:
     yield one("event_loop_lag_seconds", "gauge", "how late the last beat of the event loop was", node.pulse.lag_s)
     yield one("event_loop_lag_worst_seconds", "gauge", "the latest beat of the last minute", node.pulse.worst_s)
     yield one("store_bytes", "gauge", "size of the store's files", files)
-    yield one("store_trouble", "gauge", "1 while the store cannot be written", bool(node.trouble))
+    yield one("store_trouble", "gauge", "1 while the store cannot be written", float(bool(node.trouble)))
     yield one("disk_free_bytes", "gauge", "room under the home", node.disk_free_bytes())
     yield one("events_total", "counter", "stored events", node.bus.last)
     yield one("followers", "gauge", "clients that follow events", len(node.bus.followers))

@@ -10,7 +10,7 @@ import logging
 import socket
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -144,6 +144,8 @@ class Node:
     judge: JudgeService | None = None
     checker: JudgeService | None = None
     calibrations: dict[str, str] = field(default_factory=dict)
+    subjects: dict[int, Sequence[str]] = field(default_factory=dict)
+    """Of jobs whose samples were looked through: the subject of each row."""
     reload_problem: str = ""
     judge_says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
     wake: asyncio.Event = field(default_factory=asyncio.Event)

@@ -4,12 +4,14 @@ thousand take seconds, and nobody else waits for all of them."""
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 import msgspec
 
 from rwkv_daemon import pausing, roles
 from rwkv_daemon.faults import crash_point
+from rwkv_daemon.jobview import as_data
 from rwkv_daemon.lifecycle import allows
 from rwkv_daemon.node import Change, Node
 from rwkv_daemon.pauses import Scope
@@ -26,7 +28,7 @@ AT_ONCE: Final = 200
 MANY: Final = 1_000_000
 HIGHEST: Final = 1_000_000
 
-R = TypeVar("R", m.ChangedReply, m.PausesReply)
+R = TypeVar("R", m.ChangedReply, m.PausesReply, m.DispatchReply)
 Act = Callable[[Node, Change, JobRow], Awaitable[m.ChangedJob]]
 """Changes one job that has no runner, in the caller's transaction."""
 
@@ -40,11 +42,27 @@ async def find_job(node: Node, name: str) -> JobRow:
     return job
 
 
+async def answered(node: Node, request_id: str, kind: type[R]) -> R | None:
+    """The answer that this request id got before."""
+    if (earlier := await remembered_reply(node.store, request_id)) is None:
+        return None
+    try:
+        return msgspec.json.decode(earlier, type=kind)
+    except msgspec.ValidationError as error:
+        text = f"The request id {request_id} was used for another kind of request; nothing was done."
+        raise RefusedError("request-id-used", text, "Use a new one for each change.", Exit.USAGE) from error
+
+
 async def once(node: Node, request_id: str, change: Coroutine[None, None, R], kind: type[R]) -> R:
     """Do it, unless this request id was answered before: then that answer again."""
-    if (earlier := await remembered_reply(node.store, request_id)) is not None:
+    try:
+        earlier = await answered(node, request_id, kind)
+    except RefusedError:
         change.close()
-        return msgspec.json.decode(earlier, type=kind)
+        raise
+    if earlier is not None:
+        change.close()
+        return earlier
     reply = await change
     async with node.store.write() as db:
         await remember_reply(db, request_id, msgspec.json.encode(reply))
@@ -193,11 +211,15 @@ async def drain(node: Node, request: m.DrainRequest) -> m.PausesReply:
 
 async def pauses_reply(node: Node, items: tuple[m.ChangedJob, ...]) -> m.PausesReply:
     """What was changed, and all that is paused now."""
-    views = tuple(
+    running = tuple(job.name for job in await jobs_in(node.store, ACTIVE, limit=MANY) if job.state != "judging")
+    return m.PausesReply(items=items, pauses=pause_views(node), running=running)
+
+
+def pause_views(node: Node) -> tuple[m.PauseView, ...]:
+    """All that is paused, wider than single jobs."""
+    return tuple(
         m.PauseView(scope=p.scope, name=p.name, at=p.at, who=p.who, why=p.why) for p in node.pauses.standing.values()
     )
-    running = tuple(job.name for job in await jobs_in(node.store, ACTIVE, limit=MANY) if job.state != "judging")
-    return m.PausesReply(items=items, pauses=views, running=running)
 
 
 async def hold(node: Node, request: m.HoldRequest) -> m.ChangedReply:
@@ -235,7 +257,8 @@ async def priority(node: Node, request: m.PriorityRequest) -> m.ChangedReply:
             return unchanged(job)
         await update_job(change.db, job.id, priority=request.priority)
         text = f"{job.name} has priority {request.priority} (was {job.priority})"
-        await change.note("job.priority", job=job.name, session=job.session, text=text)
+        data = as_data(replace(job, priority=request.priority))
+        await change.note("job.priority", job=job.name, session=job.session, text=text, data=data)
         return changed(job)
 
     return m.ChangedReply(items=tuple(await each(node, request.jobs, set_one)))

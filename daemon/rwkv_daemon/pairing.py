@@ -133,6 +133,8 @@ def flip(row: int, a: Graded, b: Graded, values: tuple[float, float]) -> FlipVie
         expected=a.expected[:LONGEST],
         answer_a=shortened(a.samples[place].extracted),
         answer_b=shortened(b.samples[place].extracted),
+        reason_a=a.samples[place].reason,
+        reason_b=b.samples[place].reason,
     )
 
 

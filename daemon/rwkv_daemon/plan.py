@@ -4,7 +4,7 @@ Both call `make_plan` with the same facts, so they cannot disagree; every pair g
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
@@ -17,6 +17,7 @@ from rwkvctl.protocol.states import REASONS, Action, Reason
 
 EARLY = {"mmlu", "mmlu_pro", "gsm8k", "math_500", "human_eval", "mbpp", "livecodebench", "ifeval", "ceval"}
 """Benchmarks people look at first; they go to the front of the queue (rwkv-skills' order)."""
+Matching = Callable[[Sequence[str], Sequence[str]], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +62,17 @@ class KindFact:
         return self.kind.partition(".")[0]
 
 
+def found_in(expressions: Sequence[str], names: Sequence[str]) -> Collection[str]:
+    """The names in which an expression is found. That may take for ever: see `rwkv_daemon.expressions`."""
+    return [name for name in names if any(re.search(one, name) for one in expressions)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key,
     `generated` (whole, and graded somehow) by generation key. `for_model` puts a model's own settings into a kind;
     `fits` says why a model is too large for every lease; `judge` names the models that judge, empty where none is
-    configured."""
+    configured; `matching` gives those of some names in which an expression is found."""
 
     models: tuple[ModelFact, ...]
     kinds: tuple[KindFact, ...]
@@ -80,6 +86,7 @@ class Facts:
     fits: Callable[[ModelFact], str] = field(default=lambda _model: "")
     for_model: Callable[[ModelFact, KindFact], KindFact] = field(default=lambda _model, kind: kind)
     judge: str = ""
+    matching: Matching = found_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +127,7 @@ class Plan:
 def make_plan(selection: Selection, facts: Facts) -> Plan:
     """The plan. Raises SelectionError for a flag that cannot be meant."""
     check_numbers(selection)
-    models = select_models(selection, facts.models)
+    models = select_models(selection, facts.models, facts.matching)
     kinds = select_kinds(selection, facts.kinds)
     pairs = [
         plan_pair(selection, facts, model, facts.for_model(model, kind))
@@ -156,7 +163,7 @@ def without_twins(pairs: list[Pair]) -> Iterator[Pair]:
         yield pair
 
 
-def select_models(selection: Selection, models: Iterable[ModelFact]) -> list[ModelFact]:
+def select_models(selection: Selection, models: Iterable[ModelFact], matching: Matching = found_in) -> list[ModelFact]:
     """Models by glob or name, by expression, by size, then by the selection mode, in natural order."""
     models = list(models)
     for glob in selection.models:
@@ -166,7 +173,8 @@ def select_models(selection: Selection, models: Iterable[ModelFact]) -> list[Mod
     for expression in selection.model_regex:
         check_expression(expression)
     if selection.model_regex:
-        chosen = [m for m in chosen if any(re.search(e, m.name) for e in selection.model_regex)]
+        named = matching(selection.model_regex, [m.name for m in chosen])
+        chosen = [m for m in chosen if m.name in named]
     chosen = [m for m in chosen if fits_size(m, selection.min_param_b, selection.max_param_b)]
     chosen = MODES[selection.model_select](chosen)
     if not chosen and (selection.models or selection.model_regex):

@@ -10,7 +10,7 @@ from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node, RunnerHandle, log
 from rwkv_daemon.pauses import Pauses
 from rwkv_daemon.rundir import Desired
-from rwkv_daemon.stopping import Ladder, Patience, Rung, climb, remains
+from rwkv_daemon.stopping import Ladder, Patience, Rung, climb, told_of
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.jobs import ACTIVE, get_job, jobs_in, update_job
 from rwkv_daemon.store.operation import update_attempt
@@ -76,7 +76,7 @@ async def write_down(node: Node, handle: RunnerHandle) -> None:
     assert job is not None
     text = f"{job.name}: its runner (pid {handle.worker.pid}) {rung.words}"
     if rung is Rung.STUCK:
-        text += f": {', '.join(remains(handle.worker))}; look at it by hand, it may take a reboot"
+        text += f": {await told_of(handle.ladder, handle.worker)}; look at it by hand, it may take a reboot"
     async with node.change() as change:
         stuck = {"state": "stuck"} if rung is Rung.STUCK else {}
         await update_attempt(change.db, handle.job, handle.attempt, rung=int(rung), **stuck)

@@ -140,7 +140,7 @@ def adopt(uuid: str, record_path: Path) -> Worker | None:
     if record is None or record.boot_id != boot_id():
         forget_torn(record_path)
         return None
-    if not is_same(record.shim, record.shim_start) or marker_of(record.shim) != uuid:
+    if not is_same(record.shim, record.shim_start) or not belongs(record.shim, uuid) or not writes(record, record_path):
         forget_torn(record_path)
         return None
     try:
@@ -151,6 +151,16 @@ def adopt(uuid: str, record_path: Path) -> Worker | None:
         os.close(pidfd)
         return None
     return Worker(uuid, record_path, record, pidfd)
+
+
+def writes(record: ShimRecord, path: Path) -> bool:
+    """Whether the shim was told to write that very file: in a copy of a home the records name workers of the original,
+    which another daemon runs."""
+    with contextlib.suppress(OSError):
+        for word in Path(f"/proc/{record.shim}/cmdline").read_bytes().split(b"\0")[1:]:
+            if word.endswith(os.fsencode(path.name)):
+                return Path(os.fsdecode(word)).resolve() == path.resolve()
+    return False
 
 
 def forget_torn(path: Path) -> None:
@@ -203,8 +213,23 @@ def environment_of(pid: int) -> bytes:
 
 
 def members(uuid: str) -> Iterator[int]:
-    """Every living process that carries the marker, escapees of the process group included."""
-    return (pid for pid in everybody() if marker_of(pid) == uuid)
+    """Every living process of ours that carries the marker, escapees of the process group included."""
+    return (pid for pid in everybody() if belongs(pid, uuid))
+
+
+def belongs(pid: int, uuid: str) -> bool:
+    """Whether a process carries the marker and runs as our user: anybody may write the marker into their own
+    environment, and root can read it there."""
+    return marker_of(pid) == uuid and runs_as_us(pid)
+
+
+def runs_as_us(pid: int) -> bool:
+    """Whether its real, effective and saved user is ours."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_bytes().splitlines():
+            if line.startswith(b"Uid:"):
+                return {int(uid) for uid in line.split()[1:4]} == {os.geteuid()}
+    return False
 
 
 def ask_to_stop(worker: Worker) -> None:
@@ -223,6 +248,16 @@ def kill_group(worker: Worker) -> int:
                 if group_of(pid) == (worker.pid, worker.record.shim):
                     hit += send(descriptor, signal.SIGKILL)
     return hit
+
+
+def kill_session(leader: int) -> None:
+    """SIGKILL what is left of a session that we began and whose leader has ended. Its number stays taken as long as
+    anybody is in it; where there is a process of that number again, the session is another's."""
+    for pid in everybody():
+        if group_of(pid)[1] == leader:
+            with contextlib.suppress(ProcessLookupError), closing_pidfd(pid) as descriptor:
+                if group_of(pid)[1] == leader and not Path(f"/proc/{leader}").exists():
+                    send(descriptor, signal.SIGKILL)
 
 
 def group_of(pid: int) -> tuple[int, int]:
@@ -261,12 +296,18 @@ def end_orphans(worker: Worker) -> None:
 
 
 def end_all(runs: Path) -> None:
-    """SIGKILL every worker that the records under a runs folder name and that still runs."""
-    for path in (*runs.glob("engines/*/record.json"), *runs.glob("j*/record-*.json")):
+    """SIGKILL every worker of a runs folder that still runs."""
+    for folder in (*runs.glob("engines/*"), *runs.glob("j*")):
+        end_in(folder)
+
+
+def end_in(folder: Path) -> None:
+    """SIGKILL every worker that the records in one run directory name and that still runs there."""
+    for path in folder.glob("record*.json"):
         record = read_record(path)
         if record is None or record.done or record.boot_id != boot_id() or not is_same(record.shim, record.shim_start):
             continue
-        if uuid := marker_of(record.shim):
+        if writes(record, path) and (uuid := marker_of(record.shim)):
             sweep(uuid)
 
 
@@ -278,7 +319,7 @@ def sweep(uuid: str, *, spare: int = 0) -> int:
 def kill_member(pid: int, uuid: str) -> bool:
     """SIGKILL one process through a pidfd, its marker looked at again; whether it was hit."""
     with contextlib.suppress(ProcessLookupError), closing_pidfd(pid) as descriptor:
-        return marker_of(pid) == uuid and send(descriptor, signal.SIGKILL)
+        return belongs(pid, uuid) and send(descriptor, signal.SIGKILL)
     return False
 
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
-from rwkv_daemon import journal, judging, reporting, roles
+from rwkv_daemon import journal, judging, reporting, roles, trusted
 from rwkv_daemon.catalogue import Benchmarks, stamp_of
 from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.node import Node, log
@@ -82,6 +82,7 @@ async def check(node: Node) -> Checked:
     found = replace(wanted, settings=replace(wanted.settings, **kept), **places)
     targets = notify_config.parse(*config.table("notify"))
     judge, checker = await judging.services(node)
+    trusted.check(found)
     grants, strange = roles.load()
     return Checked(
         config=found,

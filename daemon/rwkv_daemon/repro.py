@@ -37,6 +37,7 @@ async def repro(node: Node, job: JobRow) -> ReproReply:
     return ReproReply(
         job=job.name,
         argv=tuple(argv(selection)),
+        selection=selection,
         generation_key=job.generation_key,
         same=not differs and bool(job.generation_key),
         differs=differs,

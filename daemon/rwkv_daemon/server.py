@@ -58,10 +58,10 @@ class Api:
     async def __call__(self, request: Request) -> Response:
         """Answer one request. Whatever goes wrong is an ErrorReply."""
         try:
-            check_version(request)
             client = await self.door.client(request)
             roles.CALLER.set(client.actor)
             self.measure(client)
+            check_version(request)
             wanted = decode(self.table, request)
             await self.permit(client, wanted)
             if isinstance(wanted, (m.LogsRequest, m.EventsRequest)):
@@ -127,11 +127,14 @@ class Api:
 
     async def stream(self, request: Request, wanted: m.LogsRequest | m.EventsRequest) -> Response:
         """A stream; its first item is fetched before the status is sent, so that a refusal can still be one."""
+        if isinstance(wanted, m.EventsRequest) and wanted.limit > 0:
+            return Response(200, lines(events.page(self.node.store, wanted), request), NDJSON, VERSION)
         if isinstance(wanted, m.EventsRequest):
             since = await events.number_at(self.node.store, wanted.after) if wanted.after else wanted.since
             source: AsyncIterator[Any] = events.stream(
-                self.node.bus, self.node.store, since=since, follow=wanted.follow, session=wanted.session
-            )
+                self.node.bus, self.node.store, since=since, follow=wanted.follow, session=wanted.session,
+                only_stored=wanted.stored,
+            )  # fmt: skip
             return Response(200, lines(source, request), NDJSON, VERSION)
         chunks = logs.stream(self.node, wanted)
         try:
@@ -154,10 +157,10 @@ async def lines(source: AsyncIterator[Any], request: Request, first: Any = None)
 def check_version(request: Request) -> None:
     """A client of another protocol version gets one clear sentence; one that says nothing (curl) is welcome."""
     spoken = request.headers.get(HEADER, str(m.PROTOCOL))
-    if not spoken.isdecimal() or not m.PROTOCOL - 1 <= int(spoken) <= m.PROTOCOL:
+    if spoken not in {str(m.PROTOCOL - 1), str(m.PROTOCOL)}:
         raise RefusedError(
             "version-skew",
-            f"The client speaks protocol {spoken}, this daemon {m.PROTOCOL}.",
+            f"The client speaks protocol {spoken[:20]}, this daemon {m.PROTOCOL}.",
             "Install the same version of rwkvctl on both sides.",
             Exit.VERSION_SKEW,
         )
@@ -187,9 +190,11 @@ def typed(kind: type[msgspec.Struct], request: Request, path: dict[str, str]) ->
 
 
 def query_value(hint: Any, text: str) -> Any:
-    """A flag may be spelt `wrong`, `wrong=1` or `wrong=true`."""
+    """A flag may be spelt `wrong`, `wrong=1` or `wrong=true`; several values stand with commas."""
     if hint is bool:
         return text.lower() not in {"0", "false", "no"}
+    if typing.get_origin(hint) is tuple:
+        return text.split(",") if text else []
     return text
 
 

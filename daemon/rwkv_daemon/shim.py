@@ -25,6 +25,7 @@ import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LOCK_HELD = 75
+FORWARDED = (signal.SIGTERM, signal.SIGINT)
 LOOK_S = 1.0
 PUNCH_HOLE = 0x02 | 0x01  # FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE
 HEAD_BYTES, BLOCK = 256 * 1024, 4096
@@ -184,6 +185,8 @@ def wait_for_all(worker: int, record: dict[str, object], path: str, started: flo
         except ChildProcessError:
             return
         if pid == worker:
+            for number in FORWARDED:  # its group's number may be another's from now on
+                signal.signal(number, signal.SIG_IGN)
             record |= {
                 "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
                 "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
@@ -217,7 +220,7 @@ def main() -> None:
         run_worker(argv, log.descriptor, gate, me, cgroup)
     os.close(gate)
     os.setpgid(worker, worker)  # here too: a signal to pass on may come before the child has run
-    for forwarded in (signal.SIGTERM, signal.SIGINT):
+    for forwarded in FORWARDED:
         signal.signal(forwarded, lambda number, _frame: pass_on(worker, number))
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
         boot = file.read().strip()

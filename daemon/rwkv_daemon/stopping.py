@@ -6,10 +6,11 @@ with the attempt, so that a daemon that comes back goes on from there and never 
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from rwkv_daemon import cgroups, processes
 from rwkv_daemon.processes import Worker
@@ -17,8 +18,11 @@ from rwkvctl.settings import Settings
 
 KILL_S: Final = 1.0
 """Between the kill of the group and that of everything else: what obeys is gone by then."""
+LOOK_S: Final = 5.0
 SHIM_S: Final = 5.0
 """A shim that outlives all it watched for so long is stopped or stuck itself, and goes the same way."""
+
+T = TypeVar("T")
 
 
 class Rung(IntEnum):
@@ -78,12 +82,13 @@ def after(rung: Rung, waited_s: float, patience: Patience) -> Rung:
 @dataclass(slots=True)
 class Ladder:
     """Where one worker stands. `killed` are pids that were sent SIGKILL: a second one does nothing to a process that
-    cannot die, so none is sent."""
+    cannot die, so none is sent. `looking` is the look at its processes that has begun last."""
 
     rung: Rung = Rung.NONE
     since: float = 0.0
     killed: set[int] = field(default_factory=set)
     again: bool = False
+    looking: "asyncio.Future[Any] | None" = None
 
     @classmethod
     def resumed(cls, rung: int) -> Self:
@@ -107,17 +112,34 @@ async def climb(ladder: Ladder, worker: Worker, first: Rung, patience: Patience)
     if entered and ladder.rung is Rung.TERM:
         processes.ask_to_stop(worker)
     elif entered and ladder.rung is Rung.KILL:
-        await asyncio.to_thread(processes.kill_group, worker)
+        await in_time(ladder, lambda: processes.kill_group(worker))
     elif ladder.rung >= Rung.SWEEP:
-        await asyncio.to_thread(sweep, ladder, worker)
+        await in_time(ladder, lambda: sweep(ladder, worker))
     return entered
+
+
+async def in_time(ladder: Ladder, look: Callable[[], T]) -> T | None:
+    """A look at processes, in a thread; None if it does not come back. A process that hangs in the driver can hang who
+    reads its /proc, and nobody else may wait for that: no second look begins while one hangs."""
+    if ladder.looking is not None and not ladder.looking.done():
+        return None
+    found = ladder.looking = asyncio.get_running_loop().run_in_executor(None, look)
+    await asyncio.wait({found}, timeout=LOOK_S)
+    return found.result() if found.done() else None
+
+
+async def told_of(ladder: Ladder, worker: Worker) -> str:
+    """What still runs of a worker that cannot be ended, for the operator."""
+    found = await in_time(ladder, lambda: remains(worker))
+    return "a look at its processes hangs in the kernel" if found is None else ", ".join(found)
 
 
 def sweep(ladder: Ladder, worker: Worker) -> None:
     """SIGKILL everything of the attempt that has not had one: the cgroup, else what carries the marker. The shim is
     left to write the exit record, unless nothing else is there and it does not go."""
-    if worker.record.cgroup:
-        cgroups.kill(Path(worker.record.cgroup))
+    folder = Path(worker.record.cgroup)
+    if folder.name == worker.uuid:  # as it was made for this attempt alone: nobody else's cgroup is ever killed
+        cgroups.kill(folder)
     alive = set(processes.members(worker.uuid))
     lingers = alive == {worker.record.shim} and time.monotonic() - ladder.since > SHIM_S
     for pid in alive - ladder.killed:

@@ -24,6 +24,8 @@ def place_of(text: str) -> str:
     url = data.decode(errors="replace").strip()
     if not store_config.is_url(url):
         raise ConfigError(f"{text} holds no URL such as postgresql://USER:PASSWORD@HOST/DATABASE.")
+    if not store_config.is_whole(url):
+        raise ConfigError(f"{text} holds no whole URL; in a password write `/` as %2F, `#` as %23, `?` as %3F.")
     return url
 
 

@@ -24,8 +24,8 @@ async def set_aside(node: Node) -> None:
     for folder in strange:
         target = aside / folder.relative_to(runs)
         target.parent.mkdir(parents=True, exist_ok=True)
+        processes.end_in(folder)
         folder.rename(target)
-    processes.end_all(aside)
     async with node.change() as change:
         text = f"{len(strange)} run directories are of jobs and engines that the store does not know: now in {aside}"
         await change.note("store.strange-runs", text=text)

@@ -21,6 +21,22 @@ from rwkvctl.protocol.messages import (
 score_decoder = msgspec.json.Decoder(ScoreView)
 
 
+class UnreadScore(ScoreView, frozen=True, kw_only=True, omit_defaults=True):
+    """A score whose provenance, nearly all of its bytes, is left unread."""
+
+    provenance: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)  # type: ignore[assignment]  # raw objects
+
+
+unread_decoder = msgspec.json.Decoder(UnreadScore)
+
+
+def brief_score(view: str) -> ScoreView:
+    """A score without its provenance, but for whether it was imported."""
+    score = unread_decoder.decode(view)
+    kept = {"imported": score.provenance["imported"]} if "imported" in score.provenance else {}
+    return msgspec.structs.replace(score, provenance=kept)
+
+
 async def job_view(node: Node, job: JobRow, *, with_score: bool = False) -> JobView:
     """A job with what this daemon sees of its speed, and its score."""
     return (await job_views(node, [job], with_score=with_score))[0]
@@ -84,34 +100,41 @@ def lease_views(node: Node) -> tuple[LeaseView, ...]:
     )
 
 
-async def sample_views(node: Node, job: JobRow, rows: Sequence[Row], stage_names: list[str]) -> tuple[SampleView, ...]:
-    """Samples with what was asked and answered in each stage."""
+async def sample_views(
+    node: Node, job: JobRow, rows: Sequence[Row], stage_names: list[str], *, tail: int = 0
+) -> tuple[SampleView, ...]:
+    """Samples with what was asked and answered in each stage; `tail`: of each text only so many characters at its
+    end."""
     stages = await stages_of(node.store, job.id, [(row["row"], row["repeat"]) for row in rows])
-    return tuple(sample_view(row, stages[row["row"], row["repeat"]], stage_names) for row in rows)
+    return tuple(sample_view(row, stages[row["row"], row["repeat"]], stage_names, tail) for row in rows)
 
 
-def sample_view(row: Row, stages: Sequence[Row], stage_names: list[str]) -> SampleView:
+def sample_view(row: Row, stages: Sequence[Row], stage_names: list[str], tail: int = 0) -> SampleView:
     """One of them."""
+    extracted = row["extracted"]
     return SampleView(
         number=row["number"],
         row=row["row"],
         repeat=row["repeat"],
         value=row["value"],
         reason=row["reason"],
-        expected=row["expected"],
-        extracted=row["extracted"],
+        expected=row["expected"][-tail:],
+        extracted=None if extracted is None else extracted[-tail:],
         detail=row["detail"],
         route=row["route"],
         parts=json.loads(row["parts"]),
-        judge=json.loads(row["judge"]),
+        judge={} if tail else json.loads(row["judge"]),
         stages=tuple(
             StageView(
                 stage=stage_names[s["stage"]] if s["stage"] < len(stage_names) else str(s["stage"]),
-                prompt=s["prompt"],
-                completion=s["text"],
+                prompt=s["prompt"][-tail:],
+                completion=s["text"][-tail:],
                 stop=s["stop"] or "choice",
                 prompt_tokens=s["prompt_tokens"],
                 generated_tokens=s["generated_tokens"],
+                seconds=s["seconds"],
+                engine=s["engine"],
+                logprobs=tuple(json.loads(s["logprobs"])),
             )
             for s in stages
         ),

@@ -6,11 +6,11 @@ line on standard error says what went wrong.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ import msgspec
 from rwkv_data import overrides, registry, sandbox, sets
 from rwkv_data.prepare import prepare, prepare_own
 from rwkv_data.show import difference, facts, kind_of, show
-from rwkv_data.sources.raw import Progress, Report, silent
+from rwkv_data.sources.raw import Progress
 from rwkvctl import config
+from rwkvctl.meter import Meter
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.safe import safe_line, safe_text
 
@@ -55,14 +56,14 @@ def _prepare(arguments: argparse.Namespace, found: config.Config) -> Printed:
     for name in arguments.names or [name for name in catalogue.names() if not catalogue.load(name).built_in]:
         try:
             benchmark = catalogue.load(name)
-            with _reporting() as report:
+            with Meter(in_bytes=True, quiet=arguments.json) as fetching, Meter(quiet=arguments.json) as reading:
                 manifest = prepare(
                     benchmark,
                     found.data_dir,
                     arguments.source,
                     pool=arguments.pool,
                     cache=found.home / "cache",
-                    report=report,
+                    report=partial(_shown, fetching, reading),
                 )
         except RwkvctlError as error:
             if len(arguments.names) == 1:
@@ -166,23 +167,12 @@ def _sandbox(_arguments: argparse.Namespace, _found: config.Config) -> Printed:
     return [missing or "every layer of the sandbox works"], {"works": not missing, "missing": missing}
 
 
-@contextlib.contextmanager
-def _reporting() -> Iterator[Report]:
-    """A line that is written over and over on a terminal, and nothing anywhere else."""
-    if not sys.stderr.isatty():
-        yield silent
-        return
-    try:
-        yield _say
-    finally:
-        sys.stderr.write("\r\x1b[K")
-
-
-def _say(progress: Progress) -> None:
-    total = f" of {progress.total}" if progress.total else ""
+def _shown(fetching: Meter, reading: Meter, progress: Progress) -> None:
+    """How far a preparation is: bytes while something is fetched, then rows."""
+    meter, other = (fetching, reading) if progress.step == "fetch" else (reading, fetching)
     size = f", {progress.bytes / 1e6:.1f} MB" if progress.bytes else ""
-    sys.stderr.write(f"\r\x1b[K{progress.step} {safe_line(progress.name)}: {progress.done}{total}{size}")
-    sys.stderr.flush()
+    other.clear()
+    meter.show(f"{progress.step} {progress.name}{size}", progress.done, progress.total or 0)
 
 
 def _catalogue(found: config.Config) -> registry.Catalogue:

@@ -100,14 +100,14 @@ def load_rows(data_dir: Path, benchmark: Benchmark, limit: int | None = None) ->
     """The rows of a benchmark, or the first ones, verified against the manifest as a whole."""
     if benchmark.generate_rows:
         return list(_generated(benchmark.generate_rows)[0][:limit])
-    manifest = _current(data_dir, benchmark)
+    manifest = current_manifest(data_dir, benchmark)
     again = _again(benchmark.name)
     return _verified(rows_path(data_dir, benchmark), manifest.rows, manifest.sha256, again, benchmark.check_row, limit)
 
 
 def load_pool(data_dir: Path, benchmark: Benchmark) -> list[Row]:
     """The few-shot examples of a benchmark, verified like its rows."""
-    manifest = _current(data_dir, benchmark)
+    manifest = current_manifest(data_dir, benchmark)
     if not manifest.pool_sha256:
         raise RowsMissingError(
             f"{benchmark.name} was prepared without few-shot examples; {_again(benchmark.name)}"
@@ -118,8 +118,9 @@ def load_pool(data_dir: Path, benchmark: Benchmark) -> list[Row]:
     return _verified(path, manifest.pool_rows, manifest.pool_sha256, _again(benchmark.name), check)
 
 
-def _current(data_dir: Path, benchmark: Benchmark) -> Manifest:
-    """The manifest of a set that was prepared for this version of the benchmark."""
+def current_manifest(data_dir: Path, benchmark: Benchmark) -> Manifest:
+    """The manifest of a set that was prepared for this version of the benchmark. Raises RowsMissingError and
+    RowsDamagedError, which say why there is none."""
     manifest = read_manifest(data_dir, benchmark)
     if manifest is None:
         raise RowsMissingError(f"{benchmark.name} is not prepared in {data_dir}; {_again(benchmark.name)}")

@@ -88,6 +88,10 @@ class Flights:
         """The tasks of that id that have not ended."""
         return [task for flight in self._open for task in flight.tasks if task.id == item_id and not task.ended]
 
+    def of_group(self, group: str) -> list[AnyTask]:
+        """The tasks of that group that have not ended."""
+        return [task for flight in self._open for task in flight.tasks if task.group == group and not task.ended]
+
     def cancel(self, tasks: Sequence[AnyTask], error: str = "") -> None:
         """End these tasks; with `error` as what they have not answered."""
         ours = set(map(id, tasks))

@@ -16,6 +16,7 @@ from rwkv_engine.core import Engine
 from rwkv_engine.errors import ItemError, QueueFullError
 from rwkv_engine.flights import Flight, Flights
 from rwkv_engine.gauges import resident_bytes
+from rwkv_engine.now import look
 from rwkv_engine.openai.routes import OpenAI
 from rwkv_engine.requests import Compiler
 from rwkv_engine.tail import follow
@@ -25,6 +26,7 @@ from rwkvctl.protocol.engine import Constraint, EngineHealth, EngineStats, Gener
 
 RETRY_AFTER_S = 1
 ITEMS, TAIL = "/v1/requests/", "/tail"
+GROUPS, NOW = "/v1/groups/", "/now"
 _encode = msgspec.json.Encoder().encode
 _generate_items = msgspec.json.Decoder(GenerateItem)
 _score_items = msgspec.json.Decoder(ScoreItem)
@@ -76,6 +78,8 @@ class Service:
                 return Response(body=_encode(self.stats()))
             case "GET", path if path.startswith(ITEMS) and path.endswith(TAIL):
                 return self._tail(request, path.removeprefix(ITEMS).removesuffix(TAIL))
+            case "GET", path if path.startswith(GROUPS) and path.endswith(NOW):
+                return self._now(request, path.removeprefix(GROUPS).removesuffix(NOW))
             case "DELETE", path if path.startswith(ITEMS):
                 return self._delete(path.removeprefix(ITEMS))
             case _:
@@ -87,7 +91,7 @@ class Service:
         if request.peer is None:
             return self.openai.nowhere(sentence)
         routes = "POST /v1/generate, /v1/score, /v1/completions, /v1/chat/completions; GET /v1/health, /v1/stats, "
-        routes += "/v1/models, /v1/requests/ID/tail; DELETE /v1/requests/ID"
+        routes += "/v1/models, /v1/requests/ID/tail, /v1/groups/GROUP/now; DELETE /v1/requests/ID"
         return refusal(404, "no_such_route", sentence, routes)
 
     def _take(self, request: Request, compile_line: Callable[[bytes, Sink], AnyTask]) -> Response:
@@ -117,6 +121,15 @@ class Service:
         if not found:
             return refusal(404, "no_such_request", f"no item {item_id!r} is in flight", "it may have finished")
         return Response(body=follow(found[0], request.gone), content_type=NDJSON)
+
+    def _now(self, request: Request, group: str) -> Response:
+        """A sample of a group that is being generated."""
+        asked = request.query
+        try:
+            name, step = (asked.get("id", ""), int(asked.get("index", "0"))), int(asked.get("step", "0"))
+        except ValueError:
+            return refusal(400, "bad_request", "index and step must be whole numbers", "leave them out for the first")
+        return Response(body=_encode(look(self.flights.of_group(group), name, step, self.compiler.tokenizer)))
 
     def stats(self) -> EngineStats:
         """The engine's figures now."""

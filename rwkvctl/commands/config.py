@@ -1,5 +1,6 @@
 """`rwkvctl config show`."""
 
+from rwkvctl.client import Record
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.render import Cell, Column, Table
@@ -7,22 +8,34 @@ from rwkvctl.verbs import verb
 
 
 @verb
-def config_show(context: Context) -> int:
+def config_show(context: Context, *, daemon: bool = False) -> int:
     """Every setting in force, and where it came from.
 
+    daemon: what the daemon has in force, which may read other files and variables than you do
+
     $ rwkvctl config show
+    $ rwkvctl config show --daemon
     $ RWKVCTL_ENGINE_SLOTS=8 rwkvctl config show --json
     """
+    if daemon:
+        answer = context.client.get("/v1/config")
+        context.show(answer, settings(answer.value["items"]))
+        return Exit.OK
     values = context.config.values()
-    rows: list[list[str | Cell]] = [
-        [Cell(value.name, "bold"), str(value.value), value.origin, value.help] for value in values
-    ]
+    items = [{"name": value.name, "value": value.value, "origin": value.origin, "help": value.help} for value in values]
+    context.show_local("rwkvctl.config/1", {"items": items}, settings(items))
+    return Exit.OK
+
+
+def settings(items: list[Record]) -> Table:
+    """One line a setting."""
     columns = [
         Column("SETTING"),
         Column("VALUE", cut="middle"),
         Column("FROM", cut="middle"),
         Column("MEANING", cut="end"),
     ]
-    items = [{"name": value.name, "value": value.value, "origin": value.origin, "help": value.help} for value in values]
-    context.show_local("rwkvctl.config/1", {"items": items}, Table(columns, rows))
-    return Exit.OK
+    rows: list[list[str | Cell]] = [
+        [Cell(item["name"], "bold"), str(item["value"]), item["origin"], item.get("help", "")] for item in items
+    ]
+    return Table(columns, rows)

@@ -15,8 +15,8 @@ PAGE = 1000
 
 @verb
 def job_log(
-    context: Context, *, since: str = "", session_id: str = "", model: str = "", limit: int = 100, all_: bool = False,
-    format_: Literal["table", "markdown", "csv"] = "table",
+    context: Context, *, since: str = "", session_id: str = "", model: str = "", at: str = "", limit: int = 100,
+    all_: bool = False, format_: Literal["table", "markdown", "csv"] = "table",
 ) -> int:  # fmt: skip
     """Every job ever queued, newest first: who ran what, when, with which settings and result.
 
@@ -25,15 +25,18 @@ def job_log(
     since: only jobs queued since then: 2026-11-01, 2026-11-01T12:00Z, or an age like 36h, 7d
     session_id: only the jobs of this session
     model: only the jobs of this model
+    at: only the jobs that ran then: a time, or an age
     limit: so many jobs at most
     all_: all of them, however many
     format_: a table for people, Markdown for a report, or CSV with every field (--json has them too)
 
     $ rwkvctl job-log --since 7d
+    $ rwkvctl job-log --at 2026-11-01T02:58Z
     $ rwkvctl job-log --all --format csv > jobs.csv
     $ rwkvctl job-log --session-id 20261122_073053_1f2e --format markdown
     """
     query = {"since": moment(since) if since else "", "session": session_id, "model": model}
+    query["at"] = moment(at) if at else ""
     if format_ == "table" and not all_:
         answer = context.client.get("/v1/job-log", limit=limit, **query)
         context.show(answer, recordviews.job_log(answer.value["items"]))

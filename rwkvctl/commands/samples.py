@@ -1,12 +1,14 @@
 """`rwkvctl samples`: what a model was asked and what it answered, escaped."""
 
-from rwkvctl import views
+from rwkvctl import sampleviews, views
 from rwkvctl.client import Record, segment
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.render import Role, Terminal, joined
 from rwkvctl.safe import cell_width, safe_line, safe_text, take
 from rwkvctl.verbs import verb
+
+OUTLINED = 50_000
 
 
 class NoSampleError(RwkvctlError):
@@ -16,9 +18,9 @@ class NoSampleError(RwkvctlError):
 
 
 @verb
-def samples(
-    context: Context, job: str, *, wrong: bool = False, latest: bool = False, limit: int = 20, after: int = -1,
-    full: bool = False,
+def samples(  # noqa: PLR0913 - each is a flag
+    context: Context, job: str, *, wrong: bool = False, reason: str = "", cut: bool = False, text: str = "",
+    latest: bool = False, limit: int = 20, after: int = -1, full: bool = False,
 ) -> int:  # fmt: skip
     """Graded samples of a job: prompt, completion, what was extracted, what was expected, and why it counts as it does.
 
@@ -26,6 +28,9 @@ def samples(
 
     job: the job's id
     wrong: only samples that do not count as right
+    reason: only samples of this reason: right, wrong, no_answer, timeout, unjudged, error
+    cut: only samples that the token limit cut off
+    text: only samples with this text, in any case, in a prompt, a completion, the expected or the extracted answer
     latest: newest first
     limit: so many samples at most
     after: only samples after this number (the cursor that a full page names)
@@ -34,17 +39,70 @@ def samples(
     $ rwkvctl samples j12 --wrong --limit 3
     $ rwkvctl samples j12 --json
     """
-    query = {"wrong": wrong or None, "latest": latest or None, "limit": limit, "after": after}
-    answer = context.client.get(f"/v1/jobs/{segment(job)}/samples", **query)
+    narrowed = {"wrong": wrong or None, "reason": reason, "cut": cut or None, "text": text}
+    place = {"latest": latest or None, "limit": limit, "after": after}
+    answer = context.client.get(f"/v1/jobs/{segment(job)}/samples", **narrowed, **place)
     items = answer.value["items"]
     if context.as_json or context.as_tabs or not items:
-        context.show(answer, views.sample_rows(items, "no wrong samples" if wrong else "no samples yet"))
+        none = "no such samples" if any(narrowed.values()) else "no samples yet"
+        context.show(answer, views.sample_rows(items, none))
     else:
         for item in items:
             draw(context.terminal, item, 0 if full else 12)
     following = answer.value.get("next", -1)
     if following >= 0:
         context.say(f"there are more: rwkvctl samples {job} --after {following}")
+    return Exit.OK
+
+
+@verb
+def samples_counts(context: Context, job: str, *, subjects: bool = False) -> int:
+    """How many samples of a job were graded how, by reason or by subject.
+
+    job: the job's id
+    subjects: by subject, the worst first, where the benchmark has subjects
+
+    $ rwkvctl samples counts j12 --subjects
+    """
+    counts: dict[tuple[str, str], int] = {}
+    after, answer = -1, None
+    while answer is None or after >= 0:
+        query = {"after": after, "limit": OUTLINED, "subjects": subjects or None}
+        answer = context.client.get(f"/v1/jobs/{segment(job)}/outline", **query)
+        for key in sampleviews.outlined(answer.value):
+            counts[key] = counts.get(key, 0) + 1
+        after = answer.value.get("next", -1)
+    context.show(answer, sampleviews.sample_counts(counts))
+    return Exit.OK
+
+
+@verb
+def samples_same(context: Context, job: str, *, row: int, repeat: int = 0, limit: int = 50) -> int:
+    """The same row of the same benchmark in other jobs, newest first.
+
+    job: the job's id
+    row: which row
+    repeat: which repeat
+    limit: so many jobs at most
+
+    $ rwkvctl samples same j12 --row 77
+    """
+    answer = context.client.get(f"/v1/jobs/{segment(job)}/same", row=row, repeat=repeat, limit=limit)
+    context.show(answer, sampleviews.same_samples(answer.value["items"]))
+    return Exit.OK
+
+
+@verb
+def samples_exchange(context: Context, job: str, number: int) -> int:
+    """What the judge is asked about a sample, made anew from the row and the answer, and what it said.
+
+    job: the job's id
+    number: the sample's own number, as `rwkvctl samples` shows it
+
+    $ rwkvctl samples exchange j12 4711
+    """
+    answer = context.client.get(f"/v1/jobs/{segment(job)}/exchange", number=number)
+    context.show(answer, sampleviews.exchange(answer.value))
     return Exit.OK
 
 

@@ -193,6 +193,20 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
     device_id: str = ""
 
 
+class GroupNow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/groups/GROUP/now?id=&index=&step=`: one of `count` samples of a group that are being generated, the one
+    at `place`: the ends of its prompt and of its text so far. `max_tokens` is where it is cut off."""
+
+    count: int
+    place: int = 0
+    id: str = ""
+    index: int = 0
+    prompt: str = ""
+    text: str = ""
+    tokens: int = 0
+    max_tokens: int = 0
+
+
 class EngineStats(Struct, frozen=True, kw_only=True):
     """`GET /v1/stats`. Rates are over the last seconds; `room` says how many more items the queue wants now; `slots`
     are the sequences it runs at once by now.

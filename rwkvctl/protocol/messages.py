@@ -29,7 +29,6 @@ from rwkvctl.protocol.operation import (
     HoldRequest,
     PauseRequest,
     PausesReply,
-    PauseView,
     PriorityRequest,
     ReleaseRequest,
 )
@@ -40,19 +39,24 @@ from rwkvctl.protocol.replies import (
     CompareReply,
     DispatchReply,
     ErrorReply,
+    ExchangeReply,
     ImportReply,
     InfoReply,
     JobReply,
     JobsReply,
     JudgeReply,
     ModelsReply,
+    NowReply,
+    OutlineReply,
     PlanReply,
     PromotionReply,
     Reply,
     ReviewReply,
+    SameReply,
     SamplesReply,
     ScoresReply,
     SearchReply,
+    SoFarReply,
     StatusReply,
 )
 from rwkvctl.protocol.requests import (
@@ -60,6 +64,7 @@ from rwkvctl.protocol.requests import (
     CompareRequest,
     DispatchRequest,
     EventsRequest,
+    ExchangeRequest,
     ImportRequest,
     InfoRequest,
     JobRequest,
@@ -70,20 +75,34 @@ from rwkvctl.protocol.requests import (
     ModelSelect,
     ModelsRequest,
     NamedCheckpoint,
+    NowRequest,
+    OutlineRequest,
     PlanRequest,
     RegradeRequest,
     ResumeRequest,
     ReviewMark,
     ReviewRequest,
+    SameRequest,
     SamplesRequest,
     ScoresRequest,
     SearchRequest,
     SearchSelect,
     Selection,
+    SoFarRequest,
     StatusRequest,
     StopRequest,
 )
-from rwkvctl.protocol.service import FamilyView, Figure, MetricsReply, MetricsRequest, ReloadReply, ReloadRequest
+from rwkvctl.protocol.service import (
+    ConfigReply,
+    ConfigRequest,
+    FamilyView,
+    Figure,
+    MetricsReply,
+    MetricsRequest,
+    ReloadReply,
+    ReloadRequest,
+    SettingView,
+)
 from rwkvctl.protocol.views import (
     BenchmarkView,
     ChangedJob,
@@ -97,8 +116,10 @@ from rwkvctl.protocol.views import (
     LeaseView,
     MetricView,
     ModelView,
+    PauseView,
     PlanRow,
     PointView,
+    SameView,
     SampleView,
     ScoreView,
     StageView,
@@ -129,6 +150,8 @@ __all__ = [
     "CompareReply",
     "CompareRequest",
     "ComparisonView",
+    "ConfigReply",
+    "ConfigRequest",
     "DispatchReply",
     "DispatchRequest",
     "DrainRequest",
@@ -136,6 +159,8 @@ __all__ = [
     "ErrorReply",
     "Event",
     "EventsRequest",
+    "ExchangeReply",
+    "ExchangeRequest",
     "FamilyView",
     "Figure",
     "FindingView",
@@ -184,6 +209,10 @@ __all__ = [
     "NotifyTest",
     "NotifyTestReply",
     "NotifyView",
+    "NowReply",
+    "NowRequest",
+    "OutlineReply",
+    "OutlineRequest",
     "PauseRequest",
     "PauseView",
     "PausesReply",
@@ -209,6 +238,9 @@ __all__ = [
     "ReviewReply",
     "ReviewRequest",
     "RuleView",
+    "SameReply",
+    "SameRequest",
+    "SameView",
     "SampleView",
     "SamplesReply",
     "SamplesRequest",
@@ -219,6 +251,9 @@ __all__ = [
     "SearchRequest",
     "SearchSelect",
     "Selection",
+    "SettingView",
+    "SoFarReply",
+    "SoFarRequest",
     "StageView",
     "StatusReply",
     "StatusRequest",
@@ -277,6 +312,8 @@ Request = (
     | DispatchRequest
     | JobsRequest
     | JobRequest
+    | NowRequest
+    | SoFarRequest
     | StopRequest
     | ResumeRequest
     | PauseRequest
@@ -285,6 +322,9 @@ Request = (
     | ReleaseRequest
     | PriorityRequest
     | RegradeRequest
+    | OutlineRequest
+    | SameRequest
+    | ExchangeRequest
     | SamplesRequest
     | ScoresRequest
     | ModelsRequest
@@ -303,6 +343,7 @@ Request = (
     | NotifyRequest
     | NotifyTest
     | ReloadRequest
+    | ConfigRequest
     | MetricsRequest
     | JobLogRequest
     | ReproRequest
@@ -319,8 +360,13 @@ AnyReply = (
     | DispatchReply
     | JobsReply
     | JobReply
+    | NowReply
+    | SoFarReply
     | ChangedReply
     | PausesReply
+    | OutlineReply
+    | SameReply
+    | ExchangeReply
     | SamplesReply
     | ScoresReply
     | ModelsReply
@@ -337,6 +383,7 @@ AnyReply = (
     | NotifyReply
     | NotifyTestReply
     | ReloadReply
+    | ConfigReply
     | MetricsReply
     | JobLogReply
     | ReproReply
@@ -349,6 +396,8 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     DispatchRequest: ("POST", "/v1/dispatch"),
     JobsRequest: ("GET", "/v1/jobs"),
     JobRequest: ("GET", "/v1/jobs/{job}"),
+    NowRequest: ("GET", "/v1/jobs/{job}/now"),
+    SoFarRequest: ("GET", "/v1/jobs/{job}/so-far"),
     StopRequest: ("POST", "/v1/stop"),
     ResumeRequest: ("POST", "/v1/resume"),
     PauseRequest: ("POST", "/v1/pause"),
@@ -357,6 +406,9 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     ReleaseRequest: ("POST", "/v1/release"),
     PriorityRequest: ("POST", "/v1/priority"),
     RegradeRequest: ("POST", "/v1/regrade"),
+    OutlineRequest: ("GET", "/v1/jobs/{job}/outline"),
+    SameRequest: ("GET", "/v1/jobs/{job}/same"),
+    ExchangeRequest: ("GET", "/v1/jobs/{job}/exchange"),
     SamplesRequest: ("GET", "/v1/jobs/{job}/samples"),
     ScoresRequest: ("GET", "/v1/scores"),
     ModelsRequest: ("GET", "/v1/models"),
@@ -369,6 +421,7 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     NotifyRequest: ("GET", "/v1/notify"),
     NotifyTest: ("POST", "/v1/notify/test"),
     ReloadRequest: ("POST", "/v1/reload"),
+    ConfigRequest: ("GET", "/v1/config"),
     MetricsRequest: ("GET", "/v1/metrics"),
     JobLogRequest: ("GET", "/v1/job-log"),
     ReproRequest: ("GET", "/v1/jobs/{job}/repro"),

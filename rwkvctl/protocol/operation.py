@@ -3,17 +3,7 @@
 from msgspec import Struct
 
 from rwkvctl.protocol.replies import Reply
-from rwkvctl.protocol.views import ChangedJob
-
-
-class PauseView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pause wider than one job. `scope`: queue, model, group, or node (a drain: what runs goes on to its end)."""
-
-    scope: str
-    name: str = ""
-    at: str
-    who: str
-    why: str = ""
+from rwkvctl.protocol.views import ChangedJob, PauseView
 
 
 class PauseRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,18 +3,20 @@
 from msgspec import Struct, field
 
 from rwkvctl.protocol.replies import Reply
+from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.states import JobState
 
 
 class JobLogRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/job-log`: every job ever queued, newest first: who ran what, when, with which result. `since` is a time
-    (RFC 3339, UTC); `before` a cursor from `next`."""
+    (RFC 3339, UTC), and so is `at`: only jobs that ran then; `before` is a cursor from `next`."""
 
     since: str = ""
     session: str = ""
     model: str = ""
     limit: int = 100
     before: int = 0
+    at: str = ""
 
 
 class JobLogView(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,11 +61,13 @@ class ReproRequest(Struct, frozen=True, kw_only=True):
 
 
 class ReproReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.repro/1"):
-    """`argv` is the command line that queues the same work. `same`: here and now it gives the same generation key;
-    else `differs` says in sentences what is another by now. `pins` are facts to check on another machine."""
+    """`argv` is the command line that queues the same work, `selection` what it selects. `same`: here and now it gives
+    the same generation key; else `differs` says in sentences what is another by now. `pins` are facts to check on
+    another machine."""
 
     job: str
     argv: tuple[str, ...]
+    selection: Selection = Selection()
     generation_key: str
     same: bool
     differs: tuple[str, ...] = ()

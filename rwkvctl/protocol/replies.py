@@ -12,9 +12,12 @@ from rwkvctl.protocol.views import (
     JobView,
     JudgeView,
     LeaseView,
+    MetricView,
     ModelView,
+    PauseView,
     PlanRow,
     PointView,
+    SameView,
     SampleView,
     ScoreView,
 )
@@ -52,7 +55,7 @@ class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
     """The Overview: what holds what, what runs, what waits and why.
 
     `eta_s`: when everything that is queued will be done, null while that cannot be said: of `not_estimated` jobs
-    nothing like them was ever measured.
+    nothing like them was ever measured. `pauses`: what is paused by somebody, wider than single jobs.
     """
 
     version: str
@@ -68,6 +71,7 @@ class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
     notes: tuple[str, ...] = ()
     eta_s: float | None = None
     not_estimated: int = 0
+    pauses: tuple[PauseView, ...] = ()
 
 
 class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
@@ -106,9 +110,45 @@ class JobsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.jobs/1"):
 
 
 class JobReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.job/1"):
-    """One job."""
+    """One job. `configuration` is all that is asked and how: stages with their sampling and stops, repeats, few-shot
+    examples; empty while a job has no keys."""
 
     item: JobView
+    configuration: dict[str, object] = {}
+
+
+class NowReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.now/1"):
+    """One of `count` samples that are being generated, the one at `place`: the ends of its prompt and of its text so
+    far, as the model wrote them. `note`: why there is none."""
+
+    count: int = 0
+    place: int = 0
+    sample: str = ""
+    row: int = 0
+    repeat: int = 0
+    stage: str = ""
+    prompt: str = ""
+    text: str = ""
+    tokens: int = 0
+    max_tokens: int = 0
+    engine: str = ""
+    note: str = ""
+
+
+class SoFarReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.so-far/1"):
+    """A job against job `other`, which has a score, on the `rows` that both have verdicts of. `difference` is this job
+    minus the other. `differs`: what was not the same in both; `note`: why there is no comparison."""
+
+    other: str = ""
+    model: str = ""
+    rows: int = 0
+    value: float | None = None
+    before: float | None = None
+    difference: MetricView | None = None
+    p: float | None = None
+    test: str = ""
+    differs: tuple[str, ...] = ()
+    note: str = ""
 
 
 class ChangedReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.changed/1"):
@@ -124,10 +164,47 @@ class SamplesReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.samples/1"):
     next: int = -1
 
 
+class OutlineReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.outline/1"):
+    """Samples in a few characters each: the same place of `numbers`, `rows`, `repeats` and `verdicts` is one sample.
+
+    A letter of `verdicts` is a reason: `a` is the first of `reasons`. `cut` are the numbers of those that the token
+    limit cut off, `doubted` of those whose verdict the checker doubts and nobody has looked at. `subject_of` are places
+    in `subjects`; both are empty where there are none. `next` is the cursor of the page after it, -1 at the end.
+    """
+
+    numbers: tuple[int, ...]
+    rows: tuple[int, ...]
+    repeats: tuple[int, ...]
+    verdicts: str
+    reasons: tuple[str, ...]
+    cut: tuple[int, ...] = ()
+    doubted: tuple[int, ...] = ()
+    subjects: tuple[str, ...] = ()
+    subject_of: tuple[int, ...] = ()
+    next: int = -1
+
+
+class SameReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.same/1"):
+    """One sample in other jobs, newest job first."""
+
+    items: tuple[SameView, ...]
+
+
+class ExchangeReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.exchange/1"):
+    """What a judge is asked about a sample, made anew from the row and the answer, and what it said. `problem`: why the
+    question cannot be shown."""
+
+    rule: str = ""
+    asked: tuple[tuple[dict[str, str], ...], ...] = ()
+    said: dict[str, object] = {}
+    problem: str = ""
+
+
 class ScoresReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.scores/1"):
-    """Scores, newest first."""
+    """One page of scores, newest first; `next` is the cursor of the page after it, 0 at the end."""
 
     items: tuple[ScoreView, ...]
+    next: int = 0
 
 
 class ModelsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.models/1"):

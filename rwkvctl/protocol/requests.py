@@ -74,16 +74,33 @@ class DispatchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`GET /v1/jobs`: one page, newest first, after job number `before` (a cursor from `next`)."""
+    """`GET /v1/jobs`: one page, newest first, after job number `before` (a cursor from `next`). `state`: one or several
+    with commas. `words`: only jobs in whose id, model, benchmark, kind, session or reason each of these words is."""
 
     state: str = ""
     session: str = ""
+    words: str = ""
     limit: int = 100
     before: int = 0
 
 
 class JobRequest(Struct, frozen=True, kw_only=True):
     """`GET /v1/jobs/{job}`."""
+
+    job: str
+
+
+class NowRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/jobs/{job}/now`: a sample of the job that is being generated. `sample` is the one a reply named, `step`
+    how many places after it; one that has ended gives place to the next."""
+
+    job: str
+    sample: str = ""
+    step: int = 0
+
+
+class SoFarRequest(Struct, frozen=True, kw_only=True):
+    """`GET /v1/jobs/{job}/so-far`: how a job does against the last run, on the rows that both have finished."""
 
     job: str
 
@@ -161,27 +178,73 @@ class SearchSelect(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SamplesRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`GET /v1/jobs/{job}/samples`: samples after `after` (the `next` of a page); `latest`: newest first."""
+    """`GET /v1/jobs/{job}/samples`: samples after `after` (the `next` of a page); `latest`: newest first.
+
+    `reason`: only those of this reason; `cut`: only those that the token limit cut off; `text`: only those with this
+    text, in any case, in a prompt, a completion, the expected or the extracted answer. `numbers`: these samples and no
+    others, in row order. `tail`: for a list: of each text only so many characters at its end, and no judge's replies.
+    """
 
     job: str
     wrong: bool = False
     latest: bool = False
     limit: int = 100
     after: int = -1
+    reason: str = ""
+    cut: bool = False
+    text: str = ""
+    numbers: tuple[int, ...] = ()
+    tail: int = 0
+
+
+class OutlineRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/jobs/{job}/outline`: the verdicts of a job's samples without their texts, in row order after `after`.
+
+    `text`: only samples with this text (as in SamplesRequest) among the next `limit`. `subjects`: the subject of each,
+    where the benchmark has subjects.
+    """
+
+    job: str
+    after: int = -1
+    limit: int = 20_000
+    text: str = ""
+    subjects: bool = False
+
+
+class SameRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/jobs/{job}/same`: the same row of the same benchmark in other jobs, newest first."""
+
+    job: str
+    row: int
+    repeat: int = 0
+    limit: int = 50
+
+
+class ExchangeRequest(Struct, frozen=True, kw_only=True):
+    """`GET /v1/jobs/{job}/exchange`: what the judge is asked about a sample, and what it said."""
+
+    job: str
+    number: int
 
 
 class ScoresRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`GET /v1/scores`: the newest score of each (model, benchmark, kind); `all_versions` for the history."""
+    """`GET /v1/scores`: the newest score of each (model, benchmark, kind); `all_versions` for the history. `brief`:
+    without provenance. One page, newest first, of jobs before number `before` (a cursor from `next`)."""
 
     model: str = ""
     benchmark: str = ""
     session: str = ""
     all_versions: bool = False
     limit: int = 1000
+    before: int = 0
+    brief: bool = False
 
 
 class ModelsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`GET /v1/models`: checkpoints under the weights folder, and the built-in one."""
+    """`GET /v1/models`: checkpoints under the weights folder, and the built-in one. `scored`: also those that are known
+    by their scores only, and for each the one that came before it."""
+
+    scored: bool = False
 
 
 class BenchmarksRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -192,7 +255,8 @@ class LogsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/logs/{target}`: an NDJSON stream of LogChunk for a job (j12), an engine (e3) or `daemon`.
 
     Starts `tail` lines before the end, at what was written from the moment `since` on, or at byte `offset` of attempt
-    `attempt`; with `follow` it goes on until the job ends or the client hangs up, with an empty piece now and then.
+    `attempt` (then with what happened after `since`, if that is said); with `follow` it goes on until the job ends or
+    the client hangs up, with an empty piece now and then.
     """
 
     target: str
@@ -207,12 +271,20 @@ class LogsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class EventsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/events`: an NDJSON stream of Event. `since`: first the stored events after that number (-1: only new
     ones), or `after` a time (RFC 3339, UTC); then live ones until the client hangs up (`follow` false: stop after the
-    stored ones)."""
+    stored ones). `stored`: without progress and telemetry.
+
+    With `limit` it is one page of the past instead: the last so many stored events before the number `before`, before
+    the time `until`, or of all, oldest first.
+    """
 
     since: int = -1
     after: str = ""
     follow: bool = True
     session: str = ""
+    stored: bool = False
+    limit: int = 0
+    before: int = 0
+    until: str = ""
 
 
 class CompareRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -21,6 +21,28 @@ class ReloadReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.reload/1"):
     warnings: tuple[str, ...] = ()
 
 
+class ConfigRequest(Struct, frozen=True, kw_only=True):
+    """`GET /v1/config`: the settings that the daemon has in force, and where each came from."""
+
+
+class SettingView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One setting. `origin` is a file with its line, an environment variable, a flag, or `default`; `restart`: a
+    running daemon keeps the old value. A table (`[judge]`) has the names of its keys as its value, nothing secret."""
+
+    name: str
+    value: bool | int | float | str
+    origin: str
+    help: str = ""
+    restart: bool = False
+
+
+class ConfigReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.daemon-config/1"):
+    """Settings in order of declaration, then the tables that are there; `files` are looked into, there or not."""
+
+    items: tuple[SettingView, ...]
+    files: tuple[str, ...] = ()
+
+
 class MetricsRequest(Struct, frozen=True, kw_only=True):
     """`GET /v1/metrics`: figures as JSON; `GET /metrics` has them in Prometheus' text format."""
 

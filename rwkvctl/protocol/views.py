@@ -177,8 +177,19 @@ class ChangedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
     still: str = ""
 
 
+class PauseView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A pause wider than one job. `scope`: queue, model, group, or node (a drain: what runs goes on to its end)."""
+
+    scope: str
+    name: str = ""
+    at: str
+    who: str
+    why: str = ""
+
+
 class StageView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One stage of a sample: what was asked (the whole prompt, or the tail a later stage appended) and answered."""
+    """One stage of a sample: what was asked (the whole prompt, or the tail a later stage appended) and answered, how
+    long that took, and of scored choices the log-likelihood of each."""
 
     stage: str
     prompt: str
@@ -186,6 +197,9 @@ class StageView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop: str
     prompt_tokens: int = 0
     generated_tokens: int = 0
+    seconds: float = 0.0
+    engine: str = ""
+    logprobs: tuple[float, ...] = ()
 
 
 class SampleView(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -205,8 +219,24 @@ class SampleView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stages: tuple[StageView, ...] = ()
 
 
+class SameView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The same row in another job, with its verdict there."""
+
+    job: str
+    model: str
+    kind: str
+    version: int
+    number: int
+    value: float | None
+    reason: str
+    extracted: str | None = None
+    finished: str = ""
+
+
 class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A checkpoint file and what its name and contents say."""
+    """A checkpoint file and what its name and contents say. `broken` says why it does not load; `need_bytes` is the
+    least memory an engine of it can do with, in the node's numerics. `previous` is the scored model that came before
+    it, of its size; a model without a path is known by its scores only."""
 
     name: str
     path: str
@@ -218,10 +248,18 @@ class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     date: str = ""
     context: int | None = None
     builtin: bool = False
+    broken: str = ""
+    need_bytes: int = 0
+    previous: str = ""
 
 
 class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A benchmark of the catalogue, and the rows that lie ready for it. `usual` are the kinds that run unnamed."""
+    """A benchmark of the catalogue, and the rows that lie ready for it. `usual` are the kinds that run unnamed.
+
+    `problem` says why its rows are not ready: they were never prepared, or (`damaged`) must be prepared again;
+    `rows_complete` is how many it has in all (0: not known). Without `schema_verified` no real row of it was seen when
+    it was written.
+    """
 
     name: str
     title: str
@@ -236,10 +274,17 @@ class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     builtin: bool = False
     licence: str = ""
     profile: str = ""
+    source: str = ""
+    problem: str = ""
+    damaged: bool = False
+    prepared: str = ""
+    rows_complete: int = 0
+    schema_verified: bool = True
 
 
 class FlipView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A row on which one side did better. `after` is the cursor that finds it: `rwkvctl samples JOB --after AFTER`."""
+    """A row on which one side did better. `after` is the cursor that finds it: `rwkvctl samples JOB --after AFTER`.
+    `reason_a` and `reason_b` are the samples' own; `cut_a` and `cut_b`: the token limit cut the completion off."""
 
     row: int
     value_a: float
@@ -250,6 +295,10 @@ class FlipView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expected: str = ""
     answer_a: str | None = None
     answer_b: str | None = None
+    reason_a: str = ""
+    reason_b: str = ""
+    cut_a: bool = False
+    cut_b: bool = False
 
 
 class ComparisonView(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -329,8 +378,22 @@ class JudgeEndpointView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     keys: tuple[dict[str, object], ...] = ()
 
 
+class JudgeFlightView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request in flight: for which job and sample, since when, the how manyth attempt, and why the last failed."""
+
+    job: str
+    label: str = ""
+    seconds: float = 0.0
+    attempt: int = 1
+    last_error: str = ""
+
+
 class JudgeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The judge or the checker: what it does, what it has cost, and why it waits, if it does."""
+    """The judge or the checker: what it does, what it has cost, and why it waits, if it does.
+
+    `flights`: those in flight, the oldest first. `budget` (money) and `budget_tokens` are limits, 0 for none, `never`
+    or `daily` reset. `from_cache` counts replies that were known, and cost nothing, since the daemon started.
+    """
 
     role: str
     model: str
@@ -343,6 +406,11 @@ class JudgeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: dict[str, float] = {}
     endpoints: tuple[JudgeEndpointView, ...] = ()
     jobs: tuple[JudgeJobView, ...] = ()
+    flights: tuple[JudgeFlightView, ...] = ()
+    budget: float = 0.0
+    budget_tokens: int = 0
+    budget_resets: str = ""
+    from_cache: int = 0
 
 
 class FindingView(Struct, frozen=True, kw_only=True, omit_defaults=True):

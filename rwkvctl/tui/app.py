@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import os
 import pkgutil
 import shlex
 import signal
@@ -26,10 +27,12 @@ from rwkvctl.tui.differ import Glass
 from rwkvctl.tui.feed import feed
 from rwkvctl.tui.frame import Frame
 from rwkvctl.tui.governor import LOOK_S, Governor
-from rwkvctl.tui.help import Key, keys_at_hand
 from rwkvctl.tui.history import History, Place
+from rwkvctl.tui.jobactions import Act
 from rwkvctl.tui.link import Link
+from rwkvctl.tui.logview import LogView
 from rwkvctl.tui.palette import Choices
+from rwkvctl.tui.samplebook import Shelf
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import DEFAULT
 from rwkvctl.tui.table import VTable
@@ -51,6 +54,11 @@ class Options:
     read_only: bool = False
     theme: str = "auto"
     ascii: bool = False
+    parent: int = 0
+    """The process without which it ends too: the one that serves it to a browser."""
+
+    files: bool = True
+    """Whether it may write files for the operator: not for somebody in a browser who may change nothing."""
 
     @property
     def look(self) -> Look:
@@ -64,15 +72,15 @@ class Options:
 
 
 def discover() -> list[type[ConsoleScreen]]:
-    """Every screen, in the order of their keys, those without one last. A file without a proper SCREEN is an error that
-    names it."""
+    """Every screen: those of digits in their order, of other keys, and without one. A file without a proper SCREEN is
+    an error that names it."""
     found: list[type[ConsoleScreen]] = []
     for info in pkgutil.iter_modules(screens.__path__):
         screen = getattr(importlib.import_module(f"{screens.__name__}.{info.name}"), "SCREEN", None)
         if not (isinstance(screen, type) and issubclass(screen, ConsoleScreen)):
             raise TypeError(f"rwkvctl/tui/screens/{info.name}.py defines no SCREEN")
         found.append(screen)
-    return sorted(found, key=lambda screen: (not screen.KEY, (screen.KEY or "9") == "0", screen.KEY))
+    return sorted(found, key=lambda screen: (not screen.KEY, not screen.KEY.isdigit(), screen.KEY == "0", screen.KEY))
 
 
 class Console(App[None]):
@@ -103,11 +111,12 @@ class Console(App[None]):
         self.theme = self.look.name
         self.animation_level = "none"
         self.link, self.state = Link(socket), ConsoleState()
+        self.shelf = Shelf()
         self.glass = Glass() if self.options.differ else None
         self.governor = Governor()
         self.views = discover()
         self.places = History(Place(self.views[0].NAME))
-        self.keys_before: list[Key] = []
+        self.undo: Sequence[Act] = ()
         self._drawn, self._drawn_at = (-1, -1), 0.0
         self._interrupted_at = 0.0
 
@@ -121,11 +130,19 @@ class Console(App[None]):
         """Show the first screen, and what is heard from then on."""
         for view in self.views:
             if view.KEY:
-                self.bind(view.KEY, f"go('{view.NAME}')", description=view.TITLE, show=False)
+                key = "comma" if view.KEY == "," else view.KEY
+                action = "help" if view.NAME == "help" else f"go('{view.NAME}')"
+                self.bind(key, action, description=view.TITLE, show=False)
         for number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
         self.set_interval(FRAME_S, self._tick)
+        if self.options.parent:
+            self.set_interval(TICK_S, self._end_with_parent)
         self.run_worker(feed(self.link, self.state, self.draw), group="feed")
+
+    def _end_with_parent(self) -> None:
+        if os.getppid() != self.options.parent:
+            self.exit()
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -232,12 +249,11 @@ class Console(App[None]):
 
     def action_help(self) -> None:
         """The keys of this screen; again, back."""
-        if self.places.here.name == "help":
+        here = self.places.here.name  # where the operator went last: it may not be mounted yet
+        if here == "help":
             self.action_history(-1)
-            return
-        self.keys_before = keys_at_hand(self.screen.active_bindings.values())
-        view = self.frame.view
-        self.go("help", view.TITLE if view is not None else "")
+        else:
+            self.go("help", here)
 
     async def action_interrupt(self) -> None:
         """Cancel what runs; twice in a row: quit. The node does not mind."""
@@ -254,6 +270,14 @@ class Console(App[None]):
     def say(self, text: str, role: str = "", for_s: float = 8.0) -> None:
         """A sentence above the keys."""
         self.frame.say([safe_line(text)], role, for_s)
+
+    def may_save(self) -> bool:
+        """Whether a file may be written on this machine; says why not."""
+        if not self.options.files:
+            self.say(
+                "This console is read-only, and the file would lie on the other machine: use `rwkvctl` there.", "warn"
+            )
+        return self.options.files
 
     def may_write(self) -> bool:
         """Whether something may be changed now; says why not."""
@@ -298,6 +322,8 @@ class Console(App[None]):
 
     def ask_export(self, table: VTable[Any]) -> None:
         """Ask for a file's name, then write what the table shows."""
+        if not self.may_save():
+            return
         stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
         name = f"rwkvctl-{self.places.here.name}-{table.id}-{stamp}.csv"
         self.frame.ask("x", name, done=lambda text: self._export(table, text))
@@ -309,6 +335,35 @@ class Console(App[None]):
         path = Path(name).expanduser()
         written(path, titles, rows)
         self.say(f"{len(rows):,} rows written to {path.absolute()}", for_s=15.0)
+
+    def ask_save(self, log: LogView) -> None:
+        """Ask for a file's name, then write what a log shows."""
+        from rwkvctl.tui.logsave import save
+
+        if not self.may_save():
+            return
+        name = f"rwkvctl-{self.places.here.about or 'log'}-{datetime.now(UTC):%Y%m%d-%H%M%S}.log"
+
+        def chosen(text: str) -> None:
+            self.run_worker(save(log, Path(text).expanduser(), self.say), group="save")
+
+        self.frame.ask("S", name, done=chosen)
+
+    def action_dispatch(self, *words: str) -> None:
+        """Open the dispatch form, with these flags filled in."""
+        if self.may_write():
+            self.plan_with(words)
+
+    def plan_with(self, words: Sequence[str]) -> None:
+        """Open the form of filters; what it says is shown on the queue's screen, unless it was dispatched at once."""
+        self.run_worker(self._plan_with(tuple(words)), group="form", exclusive=True)
+
+    async def _plan_with(self, words: tuple[str, ...]) -> None:
+        from rwkvctl.tui.dispatching import DispatchForm  # forms are not part of the first frame
+
+        chosen = await self.push_screen_wait(DispatchForm(words))
+        if chosen is not None:
+            self.go("queue", shlex.join(chosen))
 
     @property
     def commands(self) -> Sequence[str]:

@@ -4,7 +4,7 @@ A screen is one file in `rwkvctl/tui/screens`, found by itself. It is mounted wh
 them lie in one frame, so going from one to another paints what differs and nothing else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -82,6 +82,11 @@ class ConsoleScreen(Widget):
     def leave(self) -> None:
         """Another screen is in front now; what only serves the eye may stop."""
 
+    def start(self, group: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something beside the screen; what its group was doing is dropped. A callable, since a coroutine that is
+        dropped before it has begun is complained of."""
+        self.run_worker(work, group=group, exclusive=True)
+
     def path(self) -> list[str]:
         """Where we are, for the line above the body; nothing where the tab says it all."""
         return [self.TITLE]
@@ -124,8 +129,7 @@ class ConsoleScreen(Widget):
 
     def on_log_view_missed(self, message: LogView.Missed) -> None:
         """Nothing more in that direction."""
-        searched = message.view.search.text if message.view.search else "an error"
-        self.console_app.say(f"no further line has {searched} in this direction", "warn")
+        self.console_app.say(f"no further line has {message.what} in this direction", "warn")
 
     def action_time(self) -> None:
         """Ask for a time and go there in the log."""
@@ -160,9 +164,11 @@ class ConsoleScreen(Widget):
         self.console_app.copy(self.command())
 
     def action_export(self) -> None:
-        """Ask for a file's name and write there what the list shows."""
+        """Ask for a file's name and write there what the list or the log shows."""
         if isinstance(self.panel, VTable):
             self.console_app.ask_export(self.panel)
+        elif isinstance(self.panel, LogView):
+            self.console_app.ask_save(self.panel)
 
     def action_zoom(self) -> None:
         """Give the whole body to the panel that has the keys, or back."""

@@ -45,15 +45,20 @@ class Column(NamedTuple, Generic[RowT]):
 
     def exported(self, row: RowT) -> str:
         """A value as a file has it: whole, and of a drawn one what it stands for."""
-        value = self.read(row) if self.live else self.cell(row)
-        if isinstance(value, Cell):
-            return (value.plain or value.text).strip()
-        return "" if value is None else str(value).strip()
+        if self.live:
+            value = self.read(row)
+            return "" if value is None else str(value).strip()
+        return whole_text_of(self.cell(row)).strip()
 
 
 def text_of(cell: str | Cell) -> str:
     """A cell's text."""
     return cell.text if isinstance(cell, Cell) else cell
+
+
+def whole_text_of(cell: str | Cell) -> str:
+    """What a cell stands for, where its text is a short form."""
+    return (cell.plain or cell.text) if isinstance(cell, Cell) else cell
 
 
 class Placed(NamedTuple):

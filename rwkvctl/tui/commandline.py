@@ -10,9 +10,10 @@ from rwkvctl.verbs import Verb, find, first_words
 
 READING: Final = frozenset(
     {
-        "audit", "benchmarks", "benchmarks show", "compare", "completion", "config show", "data list", "doctor",
-        "events", "gpus", "help", "job-log", "jobs", "judge", "logs", "metrics", "models", "queue", "samples", "scores",
-        "search", "show", "status", "version", "weights inspect", "weights list", "zombies",
+        "audit", "benchmarks", "benchmarks diff", "benchmarks show", "compare", "completion", "config show",
+        "data list", "doctor", "events", "gpus", "gpus history", "help", "job-log", "jobs", "judge", "logs", "metrics",
+        "models", "queue", "samples", "samples counts", "samples diff", "samples exchange", "samples same", "scores",
+        "search", "show", "status", "version", "weights list", "weights show", "weights verify", "zombies",
     }
 )  # fmt: skip
 """Verbs that change nothing: all that a read-only console runs."""

@@ -78,13 +78,20 @@ def state_cell(row: Device) -> Cell:
 
 
 def worker(row: Device) -> str:
-    """The engine with its model, how full its batch is, and its jobs; or why there is none."""
+    """The engine with its model and its jobs; or why there is none."""
     if not row.engines:
         return row.lease.why or row.lease.reason or "–"
     first = row.engines[0]
     more = f" +{len(row.engines) - 1}" if len(row.engines) > 1 else ""
     jobs = f" {','.join(row.jobs)}" if row.jobs else ""
-    return f"{first.id}{more} {first.model} {first.running}/{first.slots}{jobs}"
+    return f"{first.id}{more} {first.model}{jobs}"
+
+
+def batch(row: Device) -> str:
+    """How many sequences its engines compute at once, of how many they could."""
+    if not row.engines:
+        return "–"
+    return f"{sum(engine.running for engine in row.engines)}/{sum(engine.slots for engine in row.engines)}"
 
 
 def cache(row: Device) -> float | None:
@@ -120,6 +127,8 @@ COLUMNS: Final[tuple[Column[Device], ...]] = (
            rank=3, live=True, name="celsius"),
     Column("STATE", state_cell, 9),
     Column("ENGINE", worker, 18, least=16, grow=1, cut="middle"),
+    Column("BATCH", batch, 9, value=lambda row: sum(engine.running for engine in row.engines), right=True, rank=2,
+           live=True),
     Column("CACHE%", lambda row: percent(cache(row), 0), 6, value=cache, right=True, rank=8, live=True, name="cache"),
     Column("TOK/S", lambda row: thousands(speed(row)) if row.engines else "–", 7, value=speed, right=True, rank=1,
            live=True, name="speed"),

@@ -1,134 +1,190 @@
-"""The dispatch form: models, benchmarks, limit; then the planner's preview; then yes."""
+"""The dispatch form: a field for each filter, the planner's answer beneath as it is typed, then yes."""
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Grid, Horizontal, Vertical
 from textual.screen import ModalScreen
+from textual.timer import Timer
 from textual.widgets import Input
 
-from rwkvctl.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply, PlanRequest, PlanRow, Selection
-from rwkvctl.render import Cell, count
+from rwkvctl.protocol.messages import PlanRow
+from rwkvctl.render import Cell, count, duration
+from rwkvctl.tui import flags, planning
 from rwkvctl.tui.columns import Column
+from rwkvctl.tui.flags import Words
 from rwkvctl.tui.lines import Lines
+from rwkvctl.tui.planning import Planned
+from rwkvctl.tui.planrows import FRESH, estimated, told
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
-from rwkvctl.views import ACTIONS
+from rwkvctl.views import ACTIONS, start
 
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
 
-FIELDS = {
-    "models": "names or patterns; empty: all; builtin: the built-in checkpoint",
-    "benchmarks": "names; empty: all whose rows are prepared",
-    "limit": "first N rows of each; empty: all rows",
-}
-"""Fields of the form and what may be typed there."""
+QUIET_S: Final = 0.3
+"""So long nothing is typed before the planner is asked."""
 
-COLUMNS: list[Column[tuple[int, PlanRow]]] = [
+Row = tuple[int, PlanRow]
+
+COLUMNS: Final[list[Column[Row]]] = [
     Column("#", lambda row: str(row[0]), 4, value=lambda row: row[0], right=True),
     Column("ACTION", lambda row: Cell(*ACTIONS[row[1].action], row[1].action), 8),
     Column("MODEL", lambda row: row[1].model, 18, least=12, cut="middle"),
     Column("BENCHMARK", lambda row: row[1].benchmark, 16, least=8, cut="middle"),
     Column("KIND", lambda row: row[1].kind, 8, rank=1),
     Column("SAMPLES", lambda row: count(row[1].samples), 7, value=lambda row: row[1].samples, right=True),
-    Column("REASON", lambda row: row[1].reason, 16),
+    Column("EST", lambda row: duration(row[1].est_s), 6, value=lambda row: row[1].est_s, right=True, rank=3),
+    Column("START", lambda row: start({"starts_s": row[1].starts_s}), 8, value=lambda row: row[1].starts_s, right=True,
+           rank=4),
+    Column("REASON", lambda row: row[1].reason, 16, least=12),
     Column("DETAIL", lambda row: row[1].detail, 12, least=8, grow=1, rank=2),
-]
+]  # fmt: skip
 
 
-class DispatchForm(ModalScreen[str]):
-    """Closes with a sentence that says what was queued."""
+class DispatchForm(ModalScreen[Words | None]):
+    """Closes with the filters it says, to be shown as the queue's plan; with None if it was left or has dispatched."""
 
     DEFAULT_CSS = """
     DispatchForm { align: center middle; background: $background 60%; }
     DispatchForm > Vertical {
-        width: 100%; max-width: 110; height: 90%; border: round $primary; padding: 0 1; background: $background;
+        width: 100%; max-width: 124; height: 100%; max-height: 46; border: round $primary; padding: 0 1;
+        background: $background;
     }
-    DispatchForm Input, DispatchForm Input:focus { height: 1; border: none; padding: 0 1; background: $panel; }
+    DispatchForm Grid { grid-size: 2; grid-gutter: 0 2; grid-rows: 1; height: auto; }
+    DispatchForm Horizontal { height: 1; }
+    DispatchForm Horizontal Lines { width: 11; }
+    DispatchForm Input, DispatchForm Input:focus {
+        width: 1fr; height: 1; border: none; padding: 0; background: $panel;
+    }
     DispatchForm #plan { height: 1fr; margin-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "leave", "Cancel"),
         Binding("y", "dispatch", "Dispatch"),
         Binding("e", "edit", "Edit"),
+        Binding("down", "app.focus_next", "Next field", show=False),
+        Binding("up", "app.focus_previous", "Field before", show=False),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, words: Words = ()) -> None:
         super().__init__()
-        self.planned: tuple[Selection, PlanReply] | None = None
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Lines(id="head")
-            for name, hint in FIELDS.items():
-                yield Lines(id=f"label-{name}")
-                field = Input(placeholder=hint, id=name, type="integer" if name == "limit" else "text")
-                field.cursor_blink = False
-                yield field
-            yield VTable(COLUMNS, lambda row: str(row[0]), id="plan", empty="enter asks the planner what would happen")
-            yield Lines(id="said")
-
-    def on_mount(self) -> None:
-        """An empty form."""
-        self.show("head", [("New dispatch", "title"), ("   every field is a flag of `rwkvctl dispatch`", "dim")])
-        for name in FIELDS:
-            self.show(f"label-{name}", [(name, "bold")])
-        self.show("said", [("enter", "accent"), (" preview   ", "dim"), ("esc", "accent"), (" cancel", "dim")])
-        self.query_one("#plan", VTable).show("Preview", [])
-        self.query_one("#models", Input).focus()
-
-    def show(self, name: str, pieces: Pieces) -> None:
-        """Fill one of the form's lines."""
-        self.query_one(f"#{name}", Lines).show([pieces])
-
-    async def on_input_submitted(self) -> None:
-        """Ask the planner and show what it says."""
-        selection = self.selection()
-        self.show("said", [("asking the planner", "dim")])
-        try:
-            plan = await self.console_app.link.ask(PlanRequest(selection=selection), PlanReply)
-        except RwkvctlError as error:
-            self.show("said", [(str(error), "bad")])
-            return
-        self.planned = (selection, plan)
-        table: VTable[tuple[int, PlanRow]] = self.query_one("#plan", VTable)
-        table.empty = "nothing matches: no model, or no benchmark, passes the filters"
-        table.show(f"Preview · plan {plan.hash[:12]}", list(enumerate(plan.rows, 1)))
-        table.focus()
-        fresh = sum(row.action in {"run", "resume"} for row in plan.rows)
-        self.show("said", [("y", "accent"), (f" dispatch these {fresh}   ", "ok"), ("e", "accent"), (" edit   ", "dim"),
-                           ("esc", "accent"), (" cancel", "dim")])  # fmt: skip
-
-    def selection(self) -> Selection:
-        """What the fields say."""
-        limit = self.query_one("#limit", Input).value
-        return Selection(
-            models=words(self.query_one("#models", Input).value),
-            only_datasets=words(self.query_one("#benchmarks", Input).value),
-            limit=int(limit) if limit.isdecimal() and int(limit) else None,
-        )
+        self.planned: Planned | None = None
+        self._given = flags.values_of(words)
+        self._timer: Timer | None = None
 
     @property
     def console_app(self) -> "Console":
         """The app, by its own type."""
         return self.app  # type: ignore[return-value]
 
-    async def action_dispatch(self) -> None:
-        """Carry out the plan that was shown, and no other."""
-        if self.planned is None:
-            return
-        selection, plan = self.planned
-        request = DispatchRequest(selection=selection, plan_hash=plan.hash, request_id=request_id())
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Lines(id="head")
+            with Grid():
+                for option in flags.fields():
+                    with Horizontal():
+                        yield Lines(id=f"label-{option.name}")
+                        hint = flags.TITLES[option.name][1]
+                        field = Input(self._given[option.name], placeholder=hint, id=option.name)
+                        field.cursor_blink = False
+                        yield field
+            yield VTable(COLUMNS, lambda row: str(row[0]), id="plan", empty="the planner is being asked")
+            yield Lines(id="same")
+            yield Lines(id="said")
+
+    def on_mount(self) -> None:
+        """The fields as they were given, and what the planner says to them."""
+        self.show("head", [("New dispatch", "title"), ("   every field is a flag of `rwkvctl dispatch`", "dim")])
+        for name, (title, _) in flags.TITLES.items():
+            self.show(f"label-{name}", [(title, "bold")])
+        self.query_one("#plan", VTable).show("Preview", [])
+        self.query_one("#models", Input).focus()
+        self.ask()
+
+    def show(self, name: str, pieces: Pieces) -> None:
+        """Fill one of the form's lines."""
+        self.query_one(f"#{name}", Lines).show([pieces])
+
+    def hint(self) -> None:
+        """The keys, and how many jobs `y` would queue."""
+        keys: list[tuple[str, str]] = [
+            (" tab", "accent"),
+            (" field   ", "dim"),
+            ("enter", "accent"),
+            (" preview   ", "dim"),
+        ]
+        if self.query_one("#plan", VTable).has_focus and self.planned:
+            keys = [(" y", "accent"), (f" dispatch these {self.planned.fresh:,}   ", "ok"), ("e", "accent"),
+                    (" edit   ", "dim"), ("enter", "accent"), (" show in the queue   ", "dim")]  # fmt: skip
+        self.show("said", [*keys, ("esc", "accent"), (" cancel", "dim")])
+
+    def words(self) -> Words:
+        """What the fields say. Raises ValueError for quotes that are left open."""
+        return flags.words_of({name: self.query_one(f"#{name}", Input).value for name in flags.TITLES})
+
+    def on_input_changed(self) -> None:
+        """Ask again once nothing is typed for a moment."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(QUIET_S, self.ask)
+
+    def on_input_submitted(self) -> None:
+        """The preview gets the keys, with the answer to what is typed now."""
+        self.ask(then_look=True)
+
+    def ask(self, *, then_look: bool = False) -> None:
+        """Ask the planner; an earlier question is forgotten."""
+        if self._timer is not None:
+            self._timer.stop()
+        self.run_worker(self._ask(then_look=then_look), group="plan", exclusive=True)
+
+    async def _ask(self, *, then_look: bool) -> None:
         try:
-            reply = await self.console_app.link.ask(request, DispatchReply)
-        except RwkvctlError as error:
-            self.show("said", [(str(error), "bad")])
+            words = self.words()
+            self.show("same", [(" " + flags.line("dispatch", words), "info")])
+            if self.planned is None or self.planned.words != words:
+                self.planned = None
+                self.planned = await planning.plan(self.console_app, words)
+        except (RwkvctlError, ValueError) as error:
+            self.show("said", [(f" {error}", "bad")])
             return
-        self.dismiss(f"session {reply.session}: {len(reply.jobs)} jobs queued")
+        self._show_plan(self.planned)
+        if then_look:
+            self.query_one("#plan", VTable).focus()
+        self.hint()
+
+    def _show_plan(self, planned: Planned) -> None:
+        reply, table = planned.reply, self.query_one("#plan", VTable)
+        rows = sorted(reply.rows, key=lambda row: row.action not in FRESH)
+        table.empty = "nothing matches: no model, or no benchmark, passes the filters"
+        title = " · ".join(filter(None, [told(reply), estimated(reply), f"{reply.computed_ms:.0f} ms"]))
+        table.show(f"Preview · {title}", list(enumerate(rows, 1)))
+
+    def on_descendant_focus(self) -> None:
+        """Other keys are at hand now."""
+        self.hint()
+
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """Show the plan on the queue's screen."""
+        message.stop()
+        if self.planned is not None:
+            self.dismiss(self.planned.words)
+
+    async def action_dispatch(self) -> None:
+        """Carry out the plan that is shown, and no other."""
+        if self.planned is None or not self.console_app.may_write():
+            return
+        try:
+            said = await planning.dispatch(self.console_app, self.planned)
+        except RwkvctlError as error:
+            self.show("said", [(f" {error}", "bad")])
+            return
+        self.dismiss(None)
+        self.console_app.say(said, "ok", for_s=15.0)
 
     def action_edit(self) -> None:
         """Go back to the fields."""
@@ -136,9 +192,4 @@ class DispatchForm(ModalScreen[str]):
 
     def action_leave(self) -> None:
         """Close without doing anything."""
-        self.dismiss("")
-
-
-def words(text: str) -> tuple[str, ...]:
-    """Words apart by blanks or commas."""
-    return tuple(text.replace(",", " ").split())
+        self.dismiss(None)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from rwkvctl.exporting.output import whole_file
+from rwkvctl.tui.textrows import Part
 
 KINDS: Final = (".csv", ".tsv", ".json", ".md")
 Rows = Sequence[Sequence[str]]
@@ -33,3 +34,11 @@ def text(kind: str, titles: Sequence[str], rows: Rows) -> str:
     writer = csv.writer(out, delimiter="\t" if kind == ".tsv" else ",", lineterminator="\n")
     writer.writerows([titles, *rows])
     return out.getvalue()
+
+
+def page_written(path: Path, parts: Sequence[Part]) -> None:
+    """Write parts of a page as plain text, as they are seen. Raises RwkvctlError if the file is there."""
+    with whole_file(path, force=False) as file:
+        for part in parts:
+            title = "".join(text for text, _ in part.title)
+            file.write("\n".join([f"== {title}", *(line.text for line in part.lines), "", ""]))

@@ -8,13 +8,19 @@ from typing import Final
 import msgspec
 
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
-from rwkvctl.protocol.messages import StatusReply, StatusRequest
+from rwkvctl.protocol.messages import EventsRequest, StatusReply, StatusRequest
 from rwkvctl.tui.link import Link
 from rwkvctl.tui.state import ConsoleState
 
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 10.0
 JOBS: Final = 500
+LOOK_S, LEAST_S = 10.0, 1.0
+"""How old what no event says may become (when all is done, when each job starts), and how often it is asked for."""
+
+FORESEEN: Final = frozenset({"pause", "session"})
+"""Events after which that is another at once."""
+
 HISTORY: Final = 20
 """Events from before the console started that it shows."""
 
@@ -45,10 +51,16 @@ async def follow(link: Link, state: ConsoleState, draw: Callable[[], None]) -> N
     status = await link.ask(StatusRequest(limit=JOBS), StatusReply)
     if status.last_event < state.seq:
         state.seq = 0  # a new store: its numbers begin again
+        state.scores.forget()
     since = state.seq or max(0, status.last_event - HISTORY)
     state.load(status, time.time())
     draw()
-    async for event in link.events(since):
+    looked_at, due = time.monotonic(), False
+    async for event in link.events(EventsRequest(since=since)):
         state.time(event, time.time())
         state.hear(event)
+        due = due or event.kind in FORESEEN or time.monotonic() > looked_at + LOOK_S
+        if due and time.monotonic() > looked_at + LEAST_S:
+            due = not state.refresh(await link.ask(StatusRequest(limit=JOBS), StatusReply))
+            looked_at = time.monotonic()
     raise UnreachableError("the daemon went away")

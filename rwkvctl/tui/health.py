@@ -5,12 +5,20 @@ from typing import Final
 
 from rwkvctl.protocol.messages import LeaseView
 from rwkvctl.render import MARKS, clock, duration, size
-from rwkvctl.tui.state import ConsoleState
+from rwkvctl.safe import fit, safe_line
+from rwkvctl.tui.jobcolumns import reason
+from rwkvctl.tui.state import ConsoleState, seconds
 from rwkvctl.tui.strips import Pieces
 
 WIDE: Final = 100
 SLOW_S: Final = 3.0
 """An event that is older than this when it comes is late."""
+
+DAY_S: Final = 86400.0
+"""For so long a failure is news."""
+
+ALERT, WHOLE = 58, 400
+"""Cells of an alert: of several each has its part of the line."""
 
 HELD: Final = frozenset({"leased", "busy"})
 
@@ -23,6 +31,7 @@ def health(state: ConsoleState, now: float, width: int, path: Sequence[str] = ()
     up = duration(now - state.started) if state.started else "?"
     found = [*name, ("● ", "ok"), (f"daemon up {up} " if width >= WIDE else f"up {up} ", ""), *devices(state)]
     found += jobs(state, words=width >= WIDE)
+    found += [(" ‖ paused", "warn")] if state.pauses else []
     if width >= WIDE:
         found += speed(state)
         found += [("  disk ", "dim"), (size(state.disk_free_bytes), ""), (" free", "dim")]
@@ -71,6 +80,49 @@ def jobs(state: ConsoleState, *, words: bool) -> Pieces:
     sums = [(sum(state.counts.get(name, 0) for name in names), mark, role) for mark, role, names in groups]
     found: list[tuple[str, str]] = [("  jobs" if words else "  j", "dim")]
     return [*found, *[(f" {count:,}{mark}", role) for count, mark, role in sums if count]]
+
+
+def alerts(state: ConsoleState) -> Pieces:
+    """What needs somebody, the worst first; that nothing does is said too, and when all is done."""
+    lost = [lease for lease in state.leases.values() if needs_somebody(lease)]
+    found = [(f"! {called(one)} {one.use} (K): {one.why or one.reason or one.condition}", "bad") for one in lost]
+    failed = [job for job in state.ended if job.state == "failed" and seconds(job.finished) > state.heard_at - DAY_S]
+    found += [(f"✗ {len(failed)} failed, last {failed[0].id}: {failed[0].detail}", "bad")] if failed else []
+    words = {"queue": "the queue is paused", "node": "the node is draining"}
+    for one in state.pauses:
+        what = words.get(one.scope, f"{one.scope} {one.name} is paused")
+        found.append((f"‖ {what} by {one.who}" + (f": {one.why}" if one.why else ""), "warn"))
+    held = [job for job in state.waiting if job.state == "held"]
+    if held:
+        found.append((f"! {state.counts.get('held', 0):,} held, first {held[0].id}: {reason(held[0])}", "warn"))
+    found += idle(state)
+    if not found:
+        return [(" nothing needs you", "dim"), (f" · {end}" if (end := drained(state)) else "", "")]
+    room = ALERT if len(found) > 1 else WHOLE
+    return [(f" {fit(safe_line(text), room)} ", role) for text, role in found]
+
+
+def called(lease: LeaseView) -> str:
+    """A device as people call it."""
+    return f"gpu {lease.index}" if lease.index else lease.id
+
+
+def idle(state: ConsoleState) -> list[tuple[str, str]]:
+    """Devices without work while work waits."""
+    queued = [job for job in state.waiting if job.state == "queued"]
+    free = [called(lease) for lease in state.leases.values() if lease.use == "free" and not needs_somebody(lease)]
+    if not queued or not free:
+        return []
+    return [(f"○ {', '.join(free)} idle while {len(queued)} wait: {reason(queued[0])}", "info")]
+
+
+def drained(state: ConsoleState) -> str:
+    """When everything that is queued is done, as far as that can be said."""
+    if state.not_estimated:
+        return f"no end can be said: {state.not_estimated:,} like nothing measured before"
+    if not state.eta_s:
+        return ""
+    return f"all done in {duration(state.eta_s)}, {clock(stamp(state.heard_at + state.eta_s))[:5]}"
 
 
 def speed(state: ConsoleState) -> Pieces:

@@ -1,11 +1,29 @@
-"""What an operator does to jobs: the question that says what will be, then the request, then what came of it."""
+"""What an operator does to jobs: the request, what came of it, and the requests that undo it.
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+Each action is noted as the command that does the same. What it changed can be taken back with one key: what is sent for
+that is made of what the daemon says was changed, never of what was asked.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
 
 from rwkvctl.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import ChangedReply, JobView, StopRequest
+from rwkvctl.protocol.messages import (
+    ChangedJob,
+    ChangedReply,
+    DrainRequest,
+    HoldRequest,
+    JobView,
+    PauseRequest,
+    PausesReply,
+    PriorityRequest,
+    ReleaseRequest,
+    ResumeRequest,
+    StopRequest,
+)
 from rwkvctl.tui.link import STOP_S
 from rwkvctl.tui.strips import Pieces
 
@@ -16,22 +34,130 @@ NAMED: Final = 5
 """Jobs that a question names; of more it says how many."""
 
 
-async def stop(console: "Console", ids: Sequence[str]) -> None:
+class Act(NamedTuple):
+    """A request that changes jobs, and the words of the command that does the same."""
+
+    words: tuple[str, ...]
+    request: msgspec.Struct
+
+    @property
+    def line(self) -> str:
+        """As it is typed in a shell."""
+        from shlex import join
+
+        return join(("rwkvctl", *self.words))
+
+
+Undo = Callable[[list[str]], Sequence[Act]]
+"""What takes a change of these jobs back."""
+
+
+def resume(jobs: Sequence[str]) -> Act:
+    """Let jobs go on."""
+    return Act(("resume", *jobs), ResumeRequest(jobs=tuple(jobs)))
+
+
+def retry(jobs: Sequence[str]) -> Act:
+    """Try failed jobs again."""
+    return Act(("retry", *jobs), ResumeRequest(jobs=tuple(jobs), failed=True))
+
+
+def stop(jobs: Sequence[str]) -> Act:
+    """Stop jobs."""
+    return Act(("stop", *jobs), StopRequest(jobs=tuple(jobs)))
+
+
+def pause(jobs: Sequence[str]) -> Act:
+    """Let jobs wait."""
+    return Act(("pause", *jobs), PauseRequest(jobs=tuple(jobs)))
+
+
+def hold(jobs: Sequence[str], why: str) -> Act:
+    """Put jobs aside."""
+    reason = ("--reason", why) if why else ()
+    return Act(("hold", *jobs, *reason), HoldRequest(jobs=tuple(jobs), why=why))
+
+
+def release(jobs: Sequence[str]) -> Act:
+    """Let jobs go that were put aside."""
+    return Act(("release", *jobs), ReleaseRequest(jobs=tuple(jobs)))
+
+
+def priority(job: str, number: int) -> Act:
+    """Change when a job starts."""
+    return Act(("priority", job, str(number)), PriorityRequest(jobs=(job,), priority=number))
+
+
+def wide(*, off: bool, model: str = "", group: str = "") -> Act:
+    """Pause the queue, a model or a group; or let it go on."""
+    name = ("--model", model) if model else ("--group", group) if group else ("--queue",)
+    request = PauseRequest(model=model, group=group, queue=not (model or group), off=off)
+    return Act(("resume" if off else "pause", *name), request)
+
+
+def drain(*, off: bool) -> Act:
+    """Start nothing new on this node; or again."""
+    return Act(("drain", *(("--off",) if off else ())), DrainRequest(off=off))
+
+
+async def do(console: "Console", acts: Sequence[Act], undo: Undo = lambda _: ()) -> bool:
+    """Send what is asked for, say what came of it, and remember what undoes it. False if it could not be sent."""
+    changed: list[ChangedJob] = []
+    pauses: tuple[str, ...] = ()
+    for act in acts:
+        console.did(*act.words)
+        try:
+            reply = await console.link.ask(asked(act.request), expected(act.request), STOP_S)
+        except RwkvctlError as error:
+            console.say(str(error), "bad")
+            return False
+        changed += reply.items
+        if isinstance(reply, PausesReply) and not reply.items:
+            pauses = (f"{len(reply.pauses)} paused" if reply.pauses else "nothing is paused",)
+    moved = [item.job for item in changed if item.changed]
+    console.undo = undo(moved) if moved or pauses else ()
+    tell(console, changed, pauses)
+    return True
+
+
+def asked(request: msgspec.Struct) -> msgspec.Struct:
+    """A request that may be repeated without being done twice."""
+    return msgspec.structs.replace(request, request_id=request_id())
+
+
+def expected(request: msgspec.Struct) -> type[ChangedReply | PausesReply]:
+    """What answers a request."""
+    return PausesReply if isinstance(request, (PauseRequest, DrainRequest)) else ChangedReply
+
+
+def tell(console: "Console", changed: Iterable[ChangedJob], pauses: Sequence[str] = ()) -> None:
+    """What became of each job, and how that is taken back."""
+    items = list(changed)
+    wrong = [f"{item.job}: {item.error}" for item in items if item.error]
+    said = [f"{item.job} {item.still or item.state}" for item in items if not item.error]
+    back = f" · U undoes it: {console.undo[0].line}" if console.undo and not wrong else ""
+    more = f" and {len(wrong + said) - 2 * NAMED} more" if len(wrong + said) > 2 * NAMED else ""
+    console.say("; ".join([*pauses, *wrong, *said][: 2 * NAMED]) + more + back, "bad" if wrong else "ok", for_s=15.0)
+
+
+async def undo(console: "Console") -> None:
+    """Take the last change back."""
+    acts, console.undo = console.undo, ()
+    if not acts:
+        console.say("nothing to undo")
+    elif console.may_write():
+        await do(console, acts)
+
+
+async def ask_stop(console: "Console", ids: Sequence[str]) -> None:
     """Ask whether to stop jobs, and do it."""
     from rwkvctl.tui.dialogs import Question  # forms are not part of the first frame
 
     jobs = [console.state.jobs[job] for job in ids if job in console.state.jobs]
     if not ids or not console.may_write() or not await console.push_screen_wait(Question(stop_lines(jobs, ids))):
         return
-    if not console.may_write():
-        return
-    console.did("stop", *ids)
-    try:
-        reply = await console.link.ask(StopRequest(jobs=tuple(ids), request_id=request_id()), ChangedReply, STOP_S)
-    except RwkvctlError as error:
-        console.say(str(error), "bad")
-        return
-    tell(console, reply)
+    if console.may_write():
+        await do(console, [stop(ids)], lambda moved: [resume(moved)])
 
 
 def stop_lines(jobs: Sequence[JobView], ids: Sequence[str]) -> list[Pieces]:
@@ -44,13 +170,6 @@ def stop_lines(jobs: Sequence[JobView], ids: Sequence[str]) -> list[Pieces]:
     more: list[Pieces] = [[(f"and {len(ids) - NAMED} more", "dim")]] if len(ids) > NAMED else []
     return [
         [(title, "title")], *named, *more, [("", "")],
-        [("loses    ", "dim"), ("nothing: finished samples are kept, and resume goes on from there", "")],
+        [("loses    ", "dim"), ("nothing: finished samples are kept; resume, or U, goes on from there", "")],
         [("same as  ", "dim"), (f"rwkvctl stop {' '.join(ids)}", "info")],
     ]  # fmt: skip
-
-
-def tell(console: "Console", reply: ChangedReply) -> None:
-    """What became of each job."""
-    wrong = [f"{item.job}: {item.error}" for item in reply.items if item.error]
-    said = [f"{item.job} {item.state}" for item in reply.items if not item.error]
-    console.say("; ".join([*wrong, *said][:8]), "bad" if wrong else "ok")

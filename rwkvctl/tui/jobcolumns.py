@@ -7,8 +7,11 @@ import msgspec
 from rwkvctl.protocol.messages import EngineView, JobView, LeaseView
 from rwkvctl.render import MARKS, Cell, bar, duration, percent, share
 from rwkvctl.tui.columns import Column
-from rwkvctl.tui.state import ConsoleState, number
+from rwkvctl.tui.state import ConsoleState, number, seconds
 from rwkvctl.views import running_score, why
+
+SAID_BY_DETAIL: Final = frozenset({"held", "paused", "queued", "retry", "waits-for-engine"})
+"""Reasons that the sentence behind them says again."""
 
 
 class JobRow(NamedTuple):
@@ -51,8 +54,32 @@ def done_share(job: JobView) -> float:
 
 
 def reason(job: JobView) -> str:
-    """Why it waits, or how it ended."""
-    return why({"reason": job.reason, "detail": job.detail})
+    """Why it waits, or how it ended and what is to blame."""
+    if job.detail and job.reason in SAID_BY_DETAIL:
+        return job.detail
+    return why({"reason": job.reason, "failure": job.failure, "detail": job.detail})
+
+
+def est_s(job: JobView) -> float | None:
+    """How long a job that waits is expected to take."""
+    return None if job.eta_s is None or job.starts_s is None else max(0.0, job.eta_s - job.starts_s)
+
+
+def start(job: JobView) -> str:
+    """When a job that waits is expected to start."""
+    if job.starts_s is None:
+        return "–"
+    return "now" if job.starts_s < 1 else f"+{duration(job.starts_s)}"
+
+
+def took_s(job: JobView) -> float | None:
+    """From a job's start to its end."""
+    return seconds(job.finished) - seconds(job.started) if job.started and job.finished else None
+
+
+def day(stamp: str) -> str:
+    """`11-21 05:13` of an RFC 3339 stamp."""
+    return f"{stamp[5:10]} {stamp[11:16]}" if len(stamp) >= 16 else stamp
 
 
 def state_cell(row: JobRow) -> Cell:
@@ -62,14 +89,16 @@ def state_cell(row: JobRow) -> Cell:
 
 
 JOB: Final[Column[JobRow]] = Column(
-    "JOB", lambda row: Cell(row.job.id, "bold"), 5, value=lambda row: number(row.job), right=True
+    "JOB", lambda row: Cell(row.job.id, "bold"), 7, least=5, value=lambda row: number(row.job), right=True
 )
 STATE: Final[Column[JobRow]] = Column("STATE", state_cell, 12, value=lambda row: row.job.state, rank=4)
+WAITS: Final[Column[JobRow]] = STATE._replace(width=8, rank=0)
+"""The state of a job that waits: the words for those are short."""
 MODEL: Final[Column[JobRow]] = Column("MODEL", lambda row: row.job.model, 16, least=14, grow=2, cut="middle")
 BENCHMARK: Final[Column[JobRow]] = Column(
     "BENCHMARK", lambda row: row.job.benchmark, 14, least=10, grow=1, cut="middle"
 )
-KIND: Final[Column[JobRow]] = Column("KIND", lambda row: row.job.kind, 10, least=5, rank=5, cut="middle")
+KIND: Final[Column[JobRow]] = Column("KIND", lambda row: row.job.kind, 10, least=9, rank=5, cut="middle")
 DEVICE: Final[Column[JobRow]] = Column("GPU", lambda row: row.device or "–", 5)
 PROGRESS: Final[Column[JobRow]] = Column(
     "PROGRESS", lambda row: Cell(bar(done_share(row.job), 12), "ok"), 12, rank=2, live=True,
@@ -98,9 +127,25 @@ PLACE: Final[Column[JobRow]] = Column("#", lambda row: str(row.place), 4, value=
 PRIORITY: Final[Column[JobRow]] = Column(
     "PRIO", lambda row: str(row.job.priority), 4, value=lambda row: row.job.priority, right=True, rank=4
 )
+EST: Final[Column[JobRow]] = Column(
+    "EST", lambda row: duration(est_s(row.job)), 6, value=lambda row: est_s(row.job), right=True, rank=5, live=True
+)
+START: Final[Column[JobRow]] = Column(
+    "START", lambda row: start(row.job), 7, value=lambda row: row.job.starts_s, right=True, rank=3, live=True
+)
 WHY: Final[Column[JobRow]] = Column(
-    "WHY", lambda row: Cell(reason(row.job), "bad" if row.job.state == "failed" else ""), 30, least=16, grow=6
+    "WHY", lambda row: Cell(reason(row.job), "bad" if row.job.state == "failed" else ""), 30, least=26, grow=6
+)
+QUEUED: Final[Column[JobRow]] = Column(
+    "QUEUED", lambda row: Cell(day(row.job.queued), "dim"), 11, value=lambda row: row.job.queued, rank=6
+)
+TOOK: Final[Column[JobRow]] = Column(
+    "TOOK", lambda row: duration(took_s(row.job)), 6, value=lambda row: took_s(row.job), right=True, rank=7
 )
 
 RUNNING: Final = (JOB, MODEL, BENCHMARK, KIND, STATE, DEVICE, PROGRESS, PERCENT, DONE, RATE, SCORE, ETA)
-WAITING: Final = (JOB, STATE, MODEL, BENCHMARK, KIND, PRIORITY, WHY)
+WAITING: Final = (JOB, WAITS, MODEL, BENCHMARK, KIND, PRIORITY, EST, START, WHY)
+EVERY: Final = (
+    JOB._replace(least=7), STATE._replace(rank=0), MODEL, BENCHMARK, KIND, PERCENT._replace(rank=3), DONE, SCORE,
+    PRIORITY, QUEUED, TOOK, WHY._replace(least=20),
+)  # fmt: skip

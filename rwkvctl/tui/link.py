@@ -60,9 +60,9 @@ class Link:
             raise VersionSkewError(f"The daemon answered with {type(reply).__name__}, not {expected.__name__}.")
         return reply
 
-    async def events(self, since: int) -> AsyncIterator[Event]:
-        """Events after a number, as they come, until the connection ends."""
-        async for line in self._lines(EventsRequest(since=since)):
+    async def events(self, request: EventsRequest) -> AsyncIterator[Event]:
+        """Events as they come, until the connection ends; or a page of the past."""
+        async for line in self._lines(request):
             yield event_decoder.decode(line)
 
     async def log(self, request: LogsRequest) -> AsyncIterator[LogChunk]:

@@ -4,10 +4,12 @@ The model is any sequence; rows are looked at only when they are drawn, sorted o
 list of places in the model, so neither copies a row.
 """
 
+import itertools
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from rwkvctl.tui.columns import Column, text_of
+from rwkvctl.tui.columns import Column, whole_text_of
 from rwkvctl.tui.query import Query, parse
 
 RowT = TypeVar("RowT")
@@ -51,7 +53,7 @@ class Listing(Generic[RowT]):
         before, self.rows = self.rows, rows.copy() if isinstance(rows, list) else rows
         changed = differing(before, rows)
         if changed is None or any(self.key(before[i]) != self.key(rows[i]) for i in changed):
-            self._hay = [""] * len(rows)
+            self._hay = carried(self._hay, before, rows)
             if self.marks:
                 there = set(map(self.key, rows))
                 self.marks = {key: None for key in self.marks if key in there}
@@ -122,7 +124,7 @@ class Listing(Generic[RowT]):
         for place, text in enumerate(hay):
             if not text:
                 row = rows[place]
-                hay[place] = "\t".join([text_of(cell(row)) for cell in cells]).lower()
+                hay[place] = "\t".join([whole_text_of(cell(row)) for cell in cells]).lower()
         return hay
 
     def toggle(self, key: str) -> None:
@@ -154,6 +156,18 @@ def sort_keys(values: list[Any]) -> list[Any]:
     if str in kinds:
         return [(True, value.lower()) if isinstance(value, str) else (False, value) for value in values]
     return values
+
+
+def carried(hay: list[str], before: Sequence[RowT], after: Sequence[RowT]) -> list[str]:
+    """The texts of rows that are still there where rows came before or behind them, as in a list that only grows; else
+    none is known."""
+    new = len(after) - len(before)
+    if new > 0 and before and isinstance(before, list) and isinstance(after, list):
+        if all(map(operator.is_, before, itertools.islice(after, new, None))):
+            return [""] * new + hay
+        if all(map(operator.is_, before, after)):
+            return hay + [""] * new
+    return [""] * len(after)
 
 
 def differing(before: Sequence[RowT], after: Sequence[RowT]) -> list[int] | None:

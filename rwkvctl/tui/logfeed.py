@@ -1,18 +1,25 @@
-"""One task follows one log into a store: after a loss it goes on behind the last byte, and marks what it caught up."""
+"""Tasks that follow logs and events: after a loss each goes on behind the last it had, and marks what it caught up."""
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from rwkvctl.protocol.errors import RefusedError, RwkvctlError
-from rwkvctl.protocol.messages import LogsRequest
+from rwkvctl.protocol.messages import Event, EventsRequest, LogChunk, LogsRequest, StatusReply, StatusRequest
 from rwkvctl.tui.health import stamp
+from rwkvctl.tui.logmerge import LogMerge
 from rwkvctl.tui.logstore import LogStore
 
 if TYPE_CHECKING:
     from rwkvctl.tui.link import Link
 
 AGAIN_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 15.0
+"""A log that has ended is looked at ever less often: its job may be resumed."""
+
 TAIL: Final = 1000
 """Lines of the past that are fetched when a log is opened."""
 
@@ -20,36 +27,107 @@ TAIL: Final = 1000
 class LogFeed:
     """A log, as far as it has been read. It may be left and followed again."""
 
+    timestamps = False
+
     def __init__(self, link: "Link", target: str, store: LogStore) -> None:
         self.link, self.target, self.store = link, target, store
-        self._lost_at = 0.0
-        self._next = LogsRequest(target=target, tail=TAIL, follow=True)
+        self._lost_at, self._told_at = 0.0, ""
+        self._next = LogsRequest(target=target, tail=TAIL, follow=True, timestamps=self.timestamps)
 
     async def follow(self) -> None:
         """For ever: read the log of a job, an engine or the daemon. What is wrong the health line says."""
+        pause_s = AGAIN_S
         while True:
+            before = self._next
             try:
                 await self._read()
             except RefusedError as error:
-                self.store.note(str(error))
+                self.note(str(error))
                 return
             except RwkvctlError:
                 self._lost_at = self._lost_at or time.time()
-            await (self.link.pause(AGAIN_S) if self._lost_at else asyncio.sleep(AGAIN_S))
+            quiet = before is self._next and not self._lost_at
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S) if quiet else AGAIN_S
+            await (self.link.pause(AGAIN_S) if self._lost_at else asyncio.sleep(pause_s))
+
+    def take(self, chunk: LogChunk) -> None:
+        """A piece has come."""
+        self.store.feed(chunk.text)
+
+    def note(self, text: str) -> None:
+        """A line of our own."""
+        self.store.note(text)
 
     async def _read(self) -> None:
-        async for chunk in self.link.log(self._next):
+        request = self._next
+        if request.offset >= 0:
+            request = msgspec.structs.replace(request, since=self._told_at)
+        async for chunk in self.link.log(request):
             if self._lost_at:
-                note_gap(self.store, self._lost_at, chunk.text)
+                self.note(gap(self._lost_at, chunk.text.count("\n")))
                 self._lost_at = 0.0
-            self.store.feed(chunk.text)
+            self.take(chunk)
             if chunk.offset:
-                self._next = LogsRequest(
-                    target=self.target, tail=0, attempt=chunk.attempt, offset=chunk.offset, follow=True
-                )
+                self._next = msgspec.structs.replace(self._next, tail=0, attempt=chunk.attempt, offset=chunk.offset)
+            elif chunk.at:
+                self._told_at = chunk.at
 
 
-def note_gap(store: LogStore, lost_at: float, text: str) -> None:
-    """A line that says from when to when nothing was heard, and how much of it has been fetched now."""
+class MergedFeed(LogFeed):
+    """A log that is told with others: each line with its time and its source. What the daemon says of it is left out
+    where that is told anyway."""
+
+    timestamps = True
+
+    def __init__(self, link: "Link", target: str, merge: LogMerge, *, alone: bool) -> None:
+        super().__init__(link, target, merge.store)
+        self.merge, self.alone = merge, alone
+
+    def take(self, chunk: LogChunk) -> None:
+        if self.alone or chunk.source != "daemon" or chunk.offset:
+            self.merge.take(chunk)
+
+    def note(self, text: str) -> None:
+        self.merge.note(text if self.alone else f"{self.target}: {text}")
+
+
+class EventFeed:
+    """What happens on the node, from a number on: the first page of the past is fetched by itself."""
+
+    def __init__(self, link: "Link", take: Callable[[Event], None], note: Callable[[str], None], past: int) -> None:
+        self.link, self.take, self.note, self.past = link, take, note, past
+        self.seq = -1
+        self._lost_at = 0.0
+
+    async def follow(self) -> None:
+        """For ever."""
+        while True:
+            try:
+                await self._read()
+            except RwkvctlError:
+                self._lost_at = self._lost_at or time.time()
+            await self.link.pause(AGAIN_S)
+
+    async def _read(self) -> None:
+        last = (await self.link.ask(StatusRequest(limit=1), StatusReply)).last_event
+        if last < self.seq:
+            self.seq = -1  # a new store: its numbers begin again
+        if self.seq < 0:
+            await self._catch_up(EventsRequest(limit=self.past, before=last + 1))
+            self.seq = max(self.seq, last)
+        if self._lost_at:
+            self.note(gap(self._lost_at, last - self.seq))
+            self._lost_at = 0.0
+        await self._catch_up(EventsRequest(since=self.seq, stored=True))
+
+    async def _catch_up(self, request: EventsRequest) -> None:
+        async for event in self.link.events(request):
+            if event.seq:
+                self.seq = event.seq
+                self.take(event)
+
+
+def gap(lost_at: float, lines: int) -> str:
+    """From when to when nothing was heard, and how much of it has been fetched now."""
     start, end = stamp(lost_at)[11:19], stamp(time.time())[11:19]
-    store.note(f"gap {start}–{end}, {text.count(chr(10)):,} lines fetched")
+    return f"gap {start}–{end}, {lines:,} lines fetched"

@@ -25,6 +25,7 @@ class LogPlaces:
         self.store = store
         self.text = ""
         self.least: Level = ""
+        self.folds = False
         self.scan: Scan | None = None
 
     def filter(self, text: str, least: Level) -> None:
@@ -34,7 +35,7 @@ class LogPlaces:
         if least and test.expression is None:
             level = re.compile(LEVEL_WORDS[least])
             test = LineTest(test.text, test.words, test.without, level, exact=test.exact)
-        self.scan = Scan(test, self.store) if self.text or least else None
+        self.scan = Scan(test, self.store, folds=self.folds) if self.text or least or self.folds else None
 
     def look_on(self, lines: int) -> bool:
         """Look at some more lines. Returns whether all have been looked at."""
@@ -58,6 +59,10 @@ class LogPlaces:
         if not self.first <= place < self.end:
             return self.store.end
         return place if self.scan is None else self.scan.hits[place - self.scan.dropped]
+
+    def folded(self, place: int) -> int:
+        """How many lines are folded away before the one at a place."""
+        return 0 if self.scan is None else self.scan.folded.get(self.number(place), 0)
 
     def place(self, number: int) -> int:
         """The place of a line, or of the next one that is shown."""

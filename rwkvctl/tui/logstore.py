@@ -16,6 +16,9 @@ PIECE_BYTES: Final = 64 * 1024
 PIECES_AT_ONCE: Final = 48
 """Pieces that are searched before something else may happen: three megabytes."""
 
+FIGURES: Final = re.compile(rb"\d[\d.,:%]*")
+"""Numbers, times and shares: what tells repeated lines apart."""
+
 LONGEST_LINE: Final = 16 * 1024
 """Bytes of a line that are kept: one that never ends must not fill the memory or stall the screen."""
 
@@ -180,13 +183,19 @@ def hits(piece: Piece, test: LineTest) -> list[int]:
 
 
 class Scan:
-    """The lines that are meant, found bit by bit, so that a million lines never hold up a key."""
+    """The lines that are meant, found bit by bit, so that a million lines never hold up a key.
 
-    def __init__(self, test: LineTest, store: LogStore) -> None:
-        self.test, self.store = test, store
+    Folded, of lines that differ in their figures alone only the first and the newest stand: `folded` says how many lie
+    between them, by the number of the newest.
+    """
+
+    def __init__(self, test: LineTest, store: LogStore, *, folds: bool = False) -> None:
+        self.test, self.store, self.folds = test, store, folds
         self.hits: array[int] = array("Q")
         self.dropped = 0
         self.at = store.first
+        self.folded: dict[int, int] = {}
+        self._shape, self._alike = b"", 0
 
     @property
     def done(self) -> bool:
@@ -198,12 +207,34 @@ class Scan:
         start, end = self.at, min(self.store.end, max(self.at, self.store.first) + lines)
         notes = {number for number in self.store.notes if start <= number < end}
         found = self.store.matching(self.test, start, end)
-        self.hits.extend(sorted(notes.union(found)) if notes else found)
+        shown = sorted(notes.union(found)) if notes else found
+        if self.folds:
+            for number in shown:
+                self._fold(number)
+        else:
+            self.hits.extend(shown)
         self.at = end
+
+    def _fold(self, number: int) -> None:
+        """Take a line in: after two that look like it, it stands in place of the second."""
+        shape = b"" if number in self.store.notes else shape_of(self.store.line(number))
+        self._alike = self._alike + 1 if shape and shape == self._shape else 1
+        self._shape = shape
+        if self._alike > 2 and len(self.hits) > 1:
+            self.folded.pop(self.hits.pop(), None)
+            self.folded[number] = self._alike - 2
+        self.hits.append(number)
 
     def prune(self) -> None:
         """Forget hits whose lines are gone; places of the others stay what they were."""
         gone = bisect_left(self.hits, self.store.first)
         if gone:
+            for number in self.hits[:gone] if self.folded else ():
+                self.folded.pop(number, None)
             del self.hits[:gone]
             self.dropped += gone
+
+
+def shape_of(line: bytes) -> bytes:
+    """What a line is without its figures; empty for an empty one."""
+    return FIGURES.sub(b"0", line)

@@ -53,9 +53,9 @@ class LogView(Widget, can_focus=True):
     class Missed(Message):
         """What was searched for is not there, in the direction that was asked."""
 
-        def __init__(self, view: "LogView") -> None:
+        def __init__(self, view: "LogView", what: str) -> None:
             super().__init__()
-            self.view = view
+            self.view, self.what = view, what
 
     def __init__(self, *, id: str, store: LogStore | None = None, name_of: str = "log") -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
@@ -68,6 +68,7 @@ class LogView(Widget, can_focus=True):
         self.top, self.row, self.left = 0, 0, 0
         self.marks = 0
         self._seeking: Iterator[int] = iter(())
+        self._sought = ""
         self._drawn_end = 0
         self._lines: list[tuple[int, Pieces]] = []
 
@@ -128,7 +129,11 @@ class LogView(Widget, can_focus=True):
         found = pieces(self.store.line(number), self.stamps, self._start_s())
         if self.needle is not None:
             found = lit(found, self.needle)
-        return wrapped(found, width) if self.wrap else [found]
+        hidden = self.places.folded(place)
+        above: list[Pieces] = (
+            [[(f"    ╭ {hidden:,} lines folded that differ in figures alone", "dim")]] if hidden else []
+        )
+        return above + (wrapped(found, width) if self.wrap else [found])
 
     def _start_s(self) -> float | None:
         if self.stamps != "relative" or self.store.first == self.store.end:
@@ -185,12 +190,15 @@ class LogView(Widget, can_focus=True):
                 (f" · {below:,} lines below (F follows)" if below else " · standing", "warn" if below else "dim")
             )
         places = self.places
-        if places.scan is not None:
-            said.append((f"  /{places.text}" if places.text else "", "accent"))
-            shown = f"  {len(places.scan.hits):,} of {self.store.end - self.store.first:,}"
-            said.append((shown + ("" if places.scan.done else "…"), ""))
+        if places.text:
+            said.append((f"  /{places.text}", "accent"))
         if places.least:
             said.append(("  errors only" if places.least == "bad" else "  warnings and errors", "accent"))
+        if places.scan is not None:
+            shown = f"  {len(places.scan.hits):,} of {self.store.end - self.store.first:,}"
+            said.append((shown + ("" if places.scan.done else "…"), ""))
+        modes = [("folded", places.folds), ("wrapped", self.wrap), (f"times {self.stamps}", self.stamps != "absolute")]
+        said += [(f"  {word}", "dim") for word, on in modes if on]
         if self.search is not None:
             said.append((f"  &{self.search.text}", "accent"))
         return said
@@ -231,6 +239,7 @@ class LogView(Widget, can_focus=True):
 
     def _go_to(self, test: LineTest, start: int, *, forward: bool) -> None:
         """Look for the nearest shown line that is meant; keys come in between, and a new search ends this one."""
+        self._sought = test.text or "an error"
         self._seeking = self.places.seek(test, start, forward=forward)
         self._seek_on(self._seeking)
 
@@ -239,7 +248,7 @@ class LogView(Widget, can_focus=True):
             return
         number = next(seeking, None)
         if number is None:
-            self.post_message(self.Missed(self))
+            self.post_message(self.Missed(self, self._sought))
         elif number < 0:
             self.call_later(self._seek_on, seeking)
         else:
@@ -332,6 +341,11 @@ class LogView(Widget, can_focus=True):
         """All lines, warnings and errors, errors only."""
         least = LEVELS[(LEVELS.index(self.places.least) + 1) % len(LEVELS)]
         self._filter(self.places.text, least)
+
+    def action_fold(self) -> None:
+        """Fold repeated lines into one, or show each again."""
+        self.places.folds = not self.places.folds
+        self._filter(self.places.text, self.places.least)
 
     def action_note(self) -> None:
         """Draw a line across the log, to find this moment again."""

@@ -29,7 +29,8 @@ NOTHING: Final = Drawn("", ())
 
 
 class Ink(NamedTuple):
-    """How a row is drawn: whether the picture is stale, the cursor lies on it, it is marked; which columns are hot."""
+    """How a row is drawn: whether the picture is stale, the cursor lies on it, it is marked; which columns are hot.
+    `cellwise`: the cursor is a cell, and the row's name shows which row it is in."""
 
     look: Look
     stale: bool = False
@@ -37,17 +38,20 @@ class Ink(NamedTuple):
     marked: bool = False
     at_column: int = 0
     hot: frozenset[int] = frozenset()
+    cellwise: bool = False
 
     @property
     def base(self) -> Style:
         """What lies between the cells."""
-        return self.look.style("stale" if self.stale else "chosen" if self.under else "")
+        return self.look.style("stale" if self.stale else "chosen" if self.under and not self.cellwise else "")
 
     def style(self, number: int, cell: Cell) -> Style:
         """The style of a cell."""
         if self.stale:
             return self.base
-        if self.under:
+        if self.under and self.cellwise and number in {0, self.at_column}:
+            return self.look.style("chosen")
+        if self.under and not self.cellwise:
             return self.base + Style(underline=True) if number == self.at_column and number else self.base
         return self.look.style("dim" if cell.text in BLANK else cell.role, hot=number in self.hot)
 

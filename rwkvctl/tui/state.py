@@ -6,8 +6,9 @@ from datetime import datetime
 
 import msgspec
 
-from rwkvctl.protocol.messages import EngineView, Event, JobView, LeaseView, StatusReply
+from rwkvctl.protocol.messages import EngineView, Event, JobView, LeaseView, PauseView, ScoreView, StatusReply
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
+from rwkvctl.tui.scorebook import Book
 
 EVENTS_KEPT = 200
 JOBS_KEPT = 2000
@@ -32,6 +33,10 @@ class ConsoleState:
     version: str = ""
     started: float = 0.0
     disk_free_bytes: int = 0
+    eta_s: float | None = None
+    not_estimated: int = 0
+    pauses: tuple[PauseView, ...] = ()
+    notes: tuple[str, ...] = ()
     seq: int = 0
     leases: dict[str, LeaseView] = field(default_factory=dict)
     engines: dict[str, EngineView] = field(default_factory=dict)
@@ -39,6 +44,7 @@ class ConsoleState:
     counts: dict[str, int] = field(default_factory=dict)
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     uses: dict[str, deque[float]] = field(default_factory=dict)
+    scores: Book = field(default_factory=Book)
     heard_at: float = 0.0
     lost_at: float = 0.0
     retry_at: float = 0.0
@@ -49,14 +55,36 @@ class ConsoleState:
     def load(self, status: StatusReply, now: float) -> None:
         """Start from a whole picture."""
         self.problem, self.node, self.version = "", status.node, status.version
-        self.started, self.disk_free_bytes = now - status.uptime_s, status.disk_free_bytes
+        self.started = now - status.uptime_s
+        self._whole(status)
         self.leases = {lease.id: lease for lease in status.leases}
         self.engines = {engine.id: engine for engine in status.engines}
         self.jobs = {job.id: job for job in (*status.running, *status.waiting, *status.recent)}
         self.counts = dict(status.counts)
+        self.scores.complete = False
         self.seq = max(self.seq, status.last_event)
         self.heard_at, self.lost_at = now, 0.0
         self.revision, self.news = self.revision + 1, self.news + 1
+
+    def refresh(self, status: StatusReply) -> bool:
+        """What no event says: when all is done, what is paused, which jobs are new, and when each is expected to start.
+
+        False if more has happened than was heard: then of jobs only the estimates are taken.
+        """
+        self._whole(status)
+        whole = status.last_event <= self.seq
+        if whole:
+            self.counts = dict(status.counts)
+        for job in status.waiting:
+            known = self.jobs.get(job.id)
+            if whole or (known is not None and known.state == job.state):
+                self.jobs[job.id] = job
+        self.revision, self.news = self.revision + 1, self.news + 1
+        return whole
+
+    def _whole(self, status: StatusReply) -> None:
+        self.eta_s, self.not_estimated, self.pauses = status.eta_s, status.not_estimated, status.pauses
+        self.notes, self.disk_free_bytes = status.notes, status.disk_free_bytes
 
     def lose(self, problem: str, now: float = 0.0, retry_at: float = 0.0) -> None:
         """Nothing is heard any more; what is known stays, as stale."""
@@ -78,6 +106,8 @@ class ConsoleState:
             self.events.appendleft(event)
             self.news += 1
         self.revision += event.kind != "heartbeat"
+        if event.kind == "job.score":
+            self.scores.take([msgspec.convert(event.data, ScoreView)])
         if 0 < event.seq <= self.seq:
             return
         self.seq = max(self.seq, event.seq)

@@ -41,8 +41,8 @@ class VTable(Moving, Generic[RowT]):
         Binding("space", "mark", "Mark", show=False),
         Binding("ctrl+@,ctrl+space", "mark_range", "Mark up to here", show=False, key_display="^space"),
         Binding("backslash", "unmark", "Clear marks", show=False, key_display="\\"),
-        Binding("less_than_sign", "sort_next(-1)", "Sort by the column to the left", show=False, key_display="<"),
-        Binding("greater_than_sign", "sort_next(1)", "Sort by the column to the right", show=False, key_display=">"),
+        Binding("less_than_sign", "sort_next(-1)", "Sort by the column before", show=False, key_display="<"),
+        Binding("greater_than_sign", "sort_next(1)", "Sort by the column after", show=False, key_display=">"),
         Binding("exclamation_mark", "turn", "Turn the order round", show=False, key_display="!"),
         Binding("i", "every_column", "All columns, or those that fit", show=False),
     ]
@@ -59,6 +59,9 @@ class VTable(Moving, Generic[RowT]):
             """The table, for selectors."""
             return self.table
 
+    class Moved(Opened):
+        """Another row lies under the cursor now; an empty key: none."""
+
     def __init__(
         self, columns: Sequence[Column[RowT]], key: Callable[[RowT], str], *, id: str,  # noqa: A002 - Textual's name
         titled: bool = True, headed: bool = True, empty: str = "", focusable: bool = True,
@@ -70,6 +73,7 @@ class VTable(Moving, Generic[RowT]):
         self.stale = self.every = False
         self.at_column, self.left = 0, 0
         self.range_from = -1
+        self._under = ""
         self._titled: list[tuple[str, str]] = []
         self._placed: list[Placed] = []
         self._numbers: frozenset[int] = frozenset()
@@ -178,6 +182,13 @@ class VTable(Moving, Generic[RowT]):
         else:
             self._compare()
         self._retitle()
+        self._tell_moved()
+
+    def _tell_moved(self) -> None:
+        """Say which row lies under the cursor, if it is another one."""
+        if self._under != self.chosen:
+            self._under = self.chosen
+            self.post_message(self.Moved(self, self._under))
 
     def _extend(self, size: Size) -> None:
         """Another number of rows: the layout changes only where the height follows the rows."""
@@ -317,6 +328,7 @@ class VTable(Moving, Generic[RowT]):
         for y in {before - self._top, self.cursor - self._top}:
             self.refresh(Region(0, y + self.head, self.scrollable_size.width, 1))
         self._into_view()
+        self._tell_moved()
 
     def _into_view(self) -> None:
         top = min(self.cursor, max(self._top, self.cursor - self.page_rows + 1))

@@ -1,18 +1,42 @@
-"""Lines to read, with what is looked for filtered; for help and for what a command printed in a few lines."""
+"""Lines to read: they scroll, under a title if they have one. For help, and for what is known of the row above."""
 
+import re
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
+from textual.events import Resize
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from rwkvctl.tui.strips import Pieces, look_of, strip
+from rwkvctl.safe import cell_width, safe_line
+from rwkvctl.tui.strips import Pieces, look_of, ruled, strip, wrapped
+
+HANG: Final = 2
+"""Cells by which a line that goes on in the next one is set in."""
+
+
+def folded(pieces: Pieces, width: int) -> list[Pieces]:
+    """The same pieces in as many lines as they need, parted between words where there are any."""
+    lines: list[list[tuple[str, str]]] = [[]]
+    left = width
+    for text, role in pieces:
+        for word in re.findall(r" *[^ ]+| +$", safe_line(text)):
+            if cell_width(word) > left and lines[-1]:
+                lines.append([(" " * HANG, "")])
+                left, word = width - HANG, word.lstrip(" ")  # noqa: PLW2901 - the blank was the line's end
+            for number, part in enumerate(wrapped([(word, role)], max(HANG, left))):
+                if number:
+                    lines.append([(" " * HANG, "")])
+                    left = width - HANG
+                lines[-1] += part
+                left -= cell_width(part[0][0])
+    return [*lines]
 
 
 class Reading(ScrollView, can_focus=True, inherit_bindings=False):
-    """Lines that scroll."""
+    """Lines that scroll. With `wraps`, those that are too long go on in the next; else they are cut."""
 
     DEFAULT_CSS = "Reading { height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -24,18 +48,36 @@ class Reading(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("G,end", "scroll_end", "End", show=False),
     ]
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
+    def __init__(self, *, id: str, wraps: bool = False) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.lines: list[Pieces] = []
+        self.title: Pieces = ()
+        self.stale, self.wraps = False, wraps
+        self._given: list[Pieces] = []
 
-    def show(self, lines: Sequence[Pieces]) -> None:
-        """Replace the lines."""
-        if list(lines) != self.lines:
-            self.lines = list(lines)
-            self.virtual_size = Size(self.scrollable_size.width, len(self.lines))
+    def show(self, lines: Sequence[Pieces], *, title: Pieces = (), stale: bool = False) -> None:
+        """Replace the lines; a title stays where it is when they scroll."""
+        if (list(lines), title, stale) != (self._given, self.title, self.stale):
+            other = title != self.title
+            self._given, self.title, self.stale = list(lines), title, stale
+            self._arrange()
+            if other:
+                self.scroll_home(animate=False)
             self.refresh()
+
+    def _arrange(self) -> None:
+        width = self.scrollable_size.width
+        self.lines = [row for line in self._given for row in folded(line, width)] if self.wraps else self._given
+        self.virtual_size = Size(width, len(self.lines) + bool(self.title))
+
+    def on_resize(self, event: Resize) -> None:
+        """Other lines are too long now."""
+        self._arrange()
 
     def render_line(self, y: int) -> Strip:
         """One line."""
-        place = y + self.scroll_offset.y
-        return strip(self.lines[place] if place < len(self.lines) else [], self.scrollable_size.width, look_of(self))
+        width, look = self.scrollable_size.width, look_of(self)
+        if self.title and y == 0:
+            return ruled(self.title, width, look, stale=self.stale)
+        place = y + self.scroll_offset.y - bool(self.title)
+        return strip(self.lines[place] if place < len(self.lines) else [], width, look, stale=self.stale)

@@ -83,6 +83,11 @@ class Node:
     lease_views: list[m.LeaseView] = field(default_factory=lambda: [lease()])
     scores: list[m.ScoreView] = field(default_factory=lambda: [score(9)])
     samples: list[m.SampleView] = field(default_factory=lambda: [sample(0), sample(1, value=1.0, reason="right")])
+    findings: list[m.FindingView] = field(default_factory=list)
+    same: list[m.SameView] = field(default_factory=list)
+    exchange: m.ExchangeReply = field(default_factory=lambda: m.ExchangeReply(problem="no judge"))
+    subjects: tuple[str, ...] = ()
+    numbered: dict[int, m.SampleView] = field(default_factory=dict)
     plan_rows: list[m.PlanRow] = field(
         default_factory=lambda: [
             m.PlanRow(model="rwkv7-g1-2.9b", benchmark="gsm8k", kind="cot", action="run", reason="run", samples=1319),
@@ -97,8 +102,19 @@ class Node:
             ),
         ]
     )
+    holders: list[m.ZombieView] = field(default_factory=list)
+    reaped: list[m.ReapedView] = field(default_factory=list)
+    gpus: list[m.GpuView] = field(default_factory=list)
+    judges: list[m.JudgeView] = field(default_factory=list)
     log: str = "line 1\nline 2\n"
     events: list[m.Event] = field(default_factory=list)
+    audits: list[m.AuditView] = field(default_factory=list)
+    settings: list[m.SettingView] = field(
+        default_factory=lambda: [
+            m.SettingView(name="home", value="/x/h", origin="environment RWKVCTL_HOME", help="where all lies"),
+            m.SettingView(name="reap", value="ask", origin="/etc/rwkvctl/config.toml:3", help="what of orphans"),
+        ]
+    )
     asked: list[tuple[str, str, dict[str, str], Any]] = field(default_factory=list)
     answers: dict[str, Callable[[httpd.Request], httpd.Response]] = field(default_factory=dict)
     protocol: str = str(m.PROTOCOL)
@@ -140,6 +156,8 @@ class Node:
         """The response to one request."""
         if request.path in self.answers:
             return self.answers[request.path](request)
+        if request.path == "/v1/events" and "limit" in request.query:
+            return httpd.Response(body=self.page(request), content_type=httpd.NDJSON)
         if request.path == "/v1/events":
             return httpd.Response(
                 body=self.stream(int(request.query.get("since", -1)), request), content_type=httpd.NDJSON
@@ -154,10 +172,10 @@ class Node:
         """The message that answers one request."""
         words = request.path.split("/")[2:]
         if words[0] == "jobs" and len(words) > 1:
-            return self.one_job(words)
+            return self.one_job(words, request.query)
         return getattr(self, f"on_{words[0]}")(request.query, body)
 
-    def one_job(self, words: list[str]) -> m.Reply:
+    def one_job(self, words: list[str], query: dict[str, str]) -> m.Reply:
         found = [known for known in self.jobs if known.id == words[1]]
         if not found:
             return m.ErrorReply(
@@ -167,9 +185,42 @@ class Node:
                 status=404,
                 exit_code=4,
             )
-        if len(words) == 3:
-            return m.SamplesReply(items=tuple(self.samples), node="fake")
+        if words[2:] == ["samples"]:
+            return self.some_samples(query)
+        if words[2:] == ["outline"]:
+            return self.outline(query)
+        if words[2:] == ["same"]:
+            return m.SameReply(items=tuple(self.same), node="fake")
+        if words[2:] == ["exchange"]:
+            return self.exchange
         return m.JobReply(item=found[0], node="fake")
+
+    def some_samples(self, query: dict[str, str]) -> m.Reply:
+        """The samples that are named, else all."""
+        if len(self.numbered) != len(self.samples):
+            self.numbered = {one.number: one for one in self.samples}
+        names = query.get("numbers", "")
+        found = [self.numbered[n] for n in map(int, names.split(",")) if n in self.numbered] if names else self.samples
+        return m.SamplesReply(items=tuple(found), node="fake")
+
+    def outline(self, query: dict[str, str]) -> m.Reply:
+        """The verdicts of a page of the samples; a text is looked for in the completions."""
+        first, text = int(query.get("after", -1)) + 1 >> 20, query.get("text", "")
+        limit = int(query.get("limit", 20_000))
+        page = self.samples[first : first + limit]
+        whole = first + limit >= len(self.samples)
+        found = [one for one in page if not text or any(text in stage.completion for stage in one.stages)]
+        reasons = sorted({one.reason for one in found})
+        subjects = self.subjects if "subjects" in query else ()
+        return m.OutlineReply(
+            numbers=tuple(one.number for one in found), rows=tuple(one.row for one in found),
+            repeats=tuple(one.repeat for one in found), reasons=tuple(reasons),
+            verdicts="".join("abcdefgh"[reasons.index(one.reason)] for one in found),
+            cut=tuple(one.number for one in found if any(stage.stop == "length" for stage in one.stages)),
+            doubted=tuple(one.number for one in found if one.detail == "doubted"), subjects=subjects,
+            subject_of=tuple(one.row % len(subjects) for one in found) if subjects else (),
+            next=-1 if whole else (first + limit << 20) - 1, node="fake",
+        )  # fmt: skip
 
     def on_info(self, *_: Any) -> m.Reply:
         return m.InfoReply(version="0.1.0", api_min=1, api_max=1, pid=1, home="/", started=NOW)
@@ -249,11 +300,72 @@ class Node:
             items=(m.ModelView(name="builtin", path="/x/builtin.pth", size_bytes=999_999, builtin=True),)
         )
 
+    def on_zombies(self, query: dict[str, str], _: Any) -> m.Reply:
+        pid = int(query.get("pid", 0))
+        found = [one if pid else msgspec.structs.replace(one, rules=()) for one in self.holders if pid in {0, one.pid}]
+        return m.ZombiesReply(items=tuple(found), policy="ask", reaped=tuple(self.reaped), node="fake")
+
+    def on_gpus(self, _: Any, body: Any) -> m.Reply:
+        if body is None:
+            return m.GpusReply(items=tuple(self.gpus), node="fake")
+        made = {"reserve": "reserved", "drain": "draining", "quarantine": "quarantined"}.get(body["action"], "ok")
+        for place, gpu in enumerate(self.gpus):
+            if gpu.id in body["gpus"]:
+                self.gpus[place] = msgspec.structs.replace(gpu, condition=made, reason=body.get("reason", ""))
+        items = [
+            m.ChangedGpu(gpu=gpu.index, condition=made, changed=True) for gpu in self.gpus if gpu.id in body["gpus"]
+        ]
+        return m.GpusChangedReply(items=tuple(items), node="fake")
+
+    def on_reap(self, _: Any, body: Any) -> m.Reply:
+        meant = [one for one in self.holders if one.pid == body["pid"]]
+        if not body.get("yes"):
+            return m.ReapReply(
+                items=tuple(meant), outcome="dry-run", text="Nothing was done.", plan=("SIGTERM", "look")
+            )
+        self.holders = [one for one in self.holders if one not in meant]
+        text = f"pid {body['pid']} ended after SIGTERM; its memory is free again"
+        self.reaped.insert(0, m.ReapedView(at=NOW, pid=body["pid"], outcome="freed", text=text, by="alice"))
+        return m.ReapReply(items=(), outcome="freed", text=text)
+
+    def on_judge(self, *_: Any) -> m.Reply:
+        return m.JudgeReply(judges=tuple(self.judges), node="fake")
+
+    def on_review(self, *_: Any) -> m.Reply:
+        return m.ReviewReply(items=tuple(self.findings), node="fake")
+
+    def on_regrade(self, _: Any, body: Any) -> m.Reply:
+        return m.ChangedReply(items=tuple(m.ChangedJob(job=job, state="judging", changed=True) for job in body["jobs"]))
+
     def on_benchmarks(self, *_: Any) -> m.Reply:
         item = m.BenchmarkView(
             name="gsm8k", title="School maths", domain="maths", kinds=("plain", "cot"), version=1, split="test"
         )
         return m.BenchmarksReply(items=(item,))
+
+    async def page(self, request: httpd.Request) -> AsyncIterator[bytes]:
+        """The last events before a number, or before a time."""
+        before, until = int(request.query.get("before", 2**62)), request.query.get("until", "Z")
+        found = [event for event in self.events if 0 < event.seq < before and event.at < until]
+        for event in found[-int(request.query["limit"]) :]:
+            yield msgspec.json.encode(event) + b"\n"
+
+    def on_config(self, *_: Any) -> m.Reply:
+        return m.ConfigReply(items=tuple(self.settings), files=("/etc/rwkvctl/config.toml",), node="fake")
+
+    def on_metrics(self, *_: Any) -> m.Reply:
+        figure = m.FamilyView(
+            name="process_resident_memory_bytes", type="gauge", help="", figures=(m.Figure(value=80 * 2**20),)
+        )
+        return m.MetricsReply(items=(figure,), node="fake")
+
+    def on_reload(self, *_: Any) -> m.Reply:
+        return m.ReloadReply(changed=("reap: 'ask' is 'auto' now",), waits=("socket",), warnings=("odd",), node="fake")
+
+    def on_audit(self, query: dict[str, str], _: Any) -> m.Reply:
+        before, limit = int(query.get("before", 2**62)), int(query.get("limit", 100))
+        found = [entry for entry in reversed(self.audits) if entry.id < before][:limit]
+        return m.AuditReply(items=tuple(found), next=found[-1].id if len(found) == limit else 0, node="fake")
 
     async def stream(self, since: int, request: httpd.Request) -> AsyncIterator[bytes]:
         place = (

@@ -51,7 +51,7 @@ async def test_eight_gpus_six_jobs_and_the_queue_fit_a_small_terminal(
             assert text.count("▸ run") == 7
             assert "Events" not in text
             await pilot.resize_terminal(120, 36)
-            await driving.until(app, "! 6 zombie: pid 31877 holds 40.9 GiB", "Events", "━━━━━━━━━╸")
+            await driving.until(app, "! gpu 6 zombie (K): pid 31877 holds 40.9 GiB", "Events", "━━━━━━━━━╸")
 
 
 async def test_events_move_the_picture(node: Any, socket_path: Path, driving: Any) -> None:
@@ -61,7 +61,7 @@ async def test_events_move_the_picture(node: Any, socket_path: Path, driving: An
         node.change(1, done=77)
         await driving.until(app, "77/100")
         node.change(1, state="done")
-        assert "generating to done" in await driving.until(app, "ended 1")
+        assert "generating to done" in await driving.until(app, "Running 0")
 
 
 async def test_a_lost_daemon_is_said_greyed_and_found_again(socket_path: Path, driving: Any, fake_daemon: Any) -> None:
@@ -84,7 +84,7 @@ async def test_a_log_is_caught_up_after_a_loss_and_says_so(socket_path: Path, dr
     async with driving.console(socket_path) as (app, pilot):
         with fake_daemon.serving(socket_path, node):
             await driving.until(app, "j1")
-            await pilot.press("2")
+            await pilot.press("enter")
             await driving.until(app, "line 2")
         await driving.until(app, "daemon gone")
         node.log += "line 3, while nobody listened\nline 4\n"
@@ -120,13 +120,19 @@ async def test_enter_opens_the_job_with_log_and_samples(
 async def test_places_back_forward_and_before(node: Any, socket_path: Path, driving: Any) -> None:
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")
-        await pilot.press("2")
-        await driving.until(app, "Job › j1", "▸ generating")
-        await pilot.press("right_parenthesis")
-        await driving.until(app, "Job › j2", "◌ queued")
-        for key, words in (("left_square_bracket", "Job › j1"), ("left_square_bracket", "Running 1"),
-                           ("right_square_bracket", "Job › j1"), ("minus", "Running 1"), ("minus", "Job › j1"),
-                           ("q", "Running 1")):  # fmt: skip
+        await pilot.press("enter")
+        await driving.until(app, "Jobs › j1", "▸ generating")
+        await pilot.press("right_curly_bracket")
+        await driving.until(app, "Jobs › j2", "◌ queued")
+        await pilot.press("left_square_bracket")
+        await driving.until(app, "Jobs › j1")
+        await pilot.press("left_square_bracket")
+        await driving.until(app, "Running 1")
+        await pilot.press("right_square_bracket")
+        await driving.until(app, "Jobs › j1")
+        await pilot.press("0")
+        await driving.until(app, "keys of")
+        for key, words in (("minus", "Jobs › j1"), ("1", "Running 1"), ("q", "Jobs › j1"), ("escape", "keys of")):
             await pilot.press(key)
             await driving.until(app, words)
         await pilot.press("escape", "escape", "q")
@@ -145,7 +151,7 @@ async def test_stop_asks_and_only_y_stops(node: Any, socket_path: Path, driving:
         await pilot.press("s")
         await driving.until(app, "Stop j1?")
         await pilot.press("y")
-        await driving.until(app, "ended 1", "j1 stopped")
+        await driving.until(app, "Running 0", "j1 stopped", "U undoes it: rwkvctl resume j1")
         (asked,) = [asked for asked in node.asked if asked[1] == "/v1/stop"]
         assert asked[3]["jobs"] == ["j1"]
         assert asked[3]["request_id"]
@@ -160,7 +166,7 @@ async def test_verbs_act_on_marks(socket_path: Path, driving: Any, fake_daemon: 
             await pilot.press("space", "j", "space", "s")
             await driving.until(app, "Stop 2 jobs?", "rwkvctl stop j1 j3")
             await pilot.press("y")
-            await driving.until(app, "ended 2")
+            await driving.until(app, "Running 3")
 
 
 async def test_nothing_is_changed_while_the_daemon_is_gone_or_when_only_reading(
@@ -193,14 +199,15 @@ async def test_dispatch_previews_with_the_planner_then_confirms(
         await driving.until(app, "j1")
         await pilot.press("D")
         await driving.until(app, "New dispatch")
-        await pilot.press(*"builtin", "tab", *"gsm8k", "tab", *"20", "enter")
-        assert "data-missing" in await driving.until(app, "dispatch these 1")
-        planned = next(asked[3] for asked in node.asked if asked[1] == "/v1/plan")
+        await pilot.press(*"builtin", "tab", *"gsm8k", *["tab"] * 7, *"20", "enter")
+        words = "rwkvctl dispatch --models builtin --only-datasets gsm8k --limit 20"
+        assert "data-missing" in await driving.until(app, "dispatch these 1", words)
+        planned = [asked[3] for asked in node.asked if asked[1] == "/v1/plan"][-1]
         assert planned["selection"]["models"] == ["builtin"]
         assert planned["selection"]["only_datasets"] == ["gsm8k"]
         assert planned["selection"]["limit"] == 20
         await pilot.press("y")
-        await driving.until(app, "session s1")
+        await driving.until(app, "session s1", "U undoes it")
         sent = next(asked[3] for asked in node.asked if asked[1] == "/v1/dispatch")
         assert sent["plan_hash"] == "77c1aa03"
         assert sent["selection"] == planned["selection"]
@@ -214,7 +221,7 @@ async def test_dispatch_shows_a_refusal_and_stays(node: Any, socket_path: Path, 
         await pilot.press("D")
         await driving.until(app, "New dispatch")
         await pilot.press("x", "colon", "enter")
-        await driving.until(app, "No model matches x.", "x:")
+        await driving.until(app, "No model matches x.", "--models x:")
         assert isinstance(app.screen, DispatchForm)
         await pilot.press("escape")
         await driving.gone(app, "New dispatch")
@@ -262,8 +269,8 @@ async def test_the_command_line_runs_any_verb_and_shows_what_it_says(
     options = Options(environ=ENVIRON, flags={"socket": str(socket_path)})
     async with driving.console(socket_path, options=options) as (app, pilot):
         await driving.until(app, "j1")
-        await pilot.press("colon", *"jobs", "enter")
-        await driving.until(app, "rwkvctl jobs · exit 0", "BENCHMARK", "▸ generating")
+        await pilot.press("colon", *"jobs --limit 9", "enter")
+        await driving.until(app, "rwkvctl jobs --limit 9 · exit 0", "BENCHMARK", "▸ generating")
         await pilot.press("left_square_bracket", "colon", *"stop nope", "enter")
         await driving.until(app, "nope", "no such job", "Running 1")
         await pilot.press("colon", *"version --nonsense", "enter")
@@ -271,9 +278,9 @@ async def test_the_command_line_runs_any_verb_and_shows_what_it_says(
         await pilot.press("ctrl+c", "colon", "up")
         await driving.until(app, " : stop nope")
         await pilot.press("up")
-        await driving.until(app, " : jobs")
+        await driving.until(app, " : jobs --limit 9")
         await pilot.press("ctrl+c", "colon", *"job j2", "enter")
-        await driving.until(app, "Job › j2")
+        await driving.until(app, "Jobs › j2")
         await pilot.press("colon", *"overview", "enter")
         await driving.until(app, "Running 1")
         await pilot.press("colon", "q", "enter")
@@ -329,7 +336,7 @@ async def test_palette_goes_to_screens_jobs_and_verbs(node: Any, socket_path: Pa
         await pilot.press("ctrl+c", "ctrl+p", *"j2 rwkv")
         await driving.until(app, "job, queued")
         await pilot.press("enter")
-        await driving.until(app, "Job › j2")
+        await driving.until(app, "Jobs › j2")
 
 
 async def test_copy_and_export(
@@ -363,7 +370,7 @@ async def test_zoom_and_panels(node: Any, socket_path: Path, driving: Any) -> No
         assert app.focused is not None
         assert app.focused.id == "queue"
         await pilot.press("2")
-        await driving.until(app, "Job ›")
+        await driving.until(app, "Queue › preview of everything")
         await pilot.press("1")
         await driving.until(app, "Queue 1")
         assert app.focused is not None
@@ -410,7 +417,7 @@ async def test_cursor_stays_on_its_job(socket_path: Path, driving: Any, fake_dae
             table = app.query_one("#running", VTable)
             assert table.chosen == "j3"
             node.change(1, state="done")
-            await driving.until(app, "ended 1")
+            await driving.until(app, "Running 4")
             assert table.chosen == "j3"
 
 

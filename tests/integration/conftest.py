@@ -104,6 +104,10 @@ class LiveNode:
         """Until so many completions of a job are stored."""
         wait_for(lambda: self.job(name).get("stages_done", 0) >= stages, 60, f"{name} has {stages} stages", self.log)
 
+    def wait_until_cold(self) -> None:
+        """Until no engine runs."""
+        wait_for(lambda: not self.api.get("/v1/status").value["engines"], 60, "every engine is gone", self.log)
+
     def samples(self, name: str) -> list[dict[str, Any]]:
         """Every stored sample."""
         found: list[dict[str, Any]] = []
@@ -273,6 +277,12 @@ def fake_nvml(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name, value in fake.environment.items():
         monkeypatch.setenv(name, value)
     return fake
+
+
+@pytest.fixture(scope="session")
+def node_kind() -> type[LiveNode]:
+    """The class of nodes, for tests that cannot import this file."""
+    return LiveNode
 
 
 @pytest.fixture

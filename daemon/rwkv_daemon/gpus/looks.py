@@ -19,11 +19,15 @@ from rwkv_daemon.node import EngineHandle, Node, log
 from rwkv_daemon.zombies import holders
 from rwkvctl import config
 
+LOOK_S: Final = 10.0
+"""The longest that a look at processes takes on a machine that is not stuck."""
 QUIET_LOOK_S: Final = 5.0
 """Between two looks at the processes of a GPU on which there are none."""
 QUIET_BYTES: Final = 256 * 2**20
 XID_TOLD_S: Final = 60.0
 """The same XID of the same GPU is one event a minute: storms of tens of thousands were seen."""
+
+Seen = tuple[Reading, tuple[Holder, ...]]
 
 
 async def take(node: Node, snapshot: Snapshot) -> None:
@@ -33,8 +37,8 @@ async def take(node: Node, snapshot: Snapshot) -> None:
     readings = [*seen, *missing(node, snapshot, {reading.id for reading in seen})]
     due = [reading for reading in readings if wants_look(node, reading, at)]
     if due:
-        found = await asyncio.to_thread(look_at_processes, node, due)
-        sight.held.update({i: Held(at, listed(reading), h) for (i, h), reading in zip(found, due, strict=True)})
+        sight.held.update({reading.id: Held(at, listed(reading), h) for reading, h in await looked_at(node, due)})
+    readings = [unseen(reading) if reading.id in sight.blind else reading for reading in readings]
     sight.seen_at, sight.driver, sight.trouble = at, snapshot.driver, ""
     sight.self_test = selftest.fault(readings, own_pids(node), pid_max(), lambda pid: Path(f"/proc/{pid}").exists())
     for reading in readings:
@@ -122,17 +126,37 @@ def listed(reading: Reading) -> tuple[object, ...]:
     return reading.processes is None, pids(reading), (reading.memory_used_bytes or 0) > QUIET_BYTES
 
 
-def look_at_processes(node: Node, readings: list[Reading]) -> list[tuple[str, tuple[Holder, ...]]]:
-    """Who holds each of these GPUs; runs in a thread. A look that fails finds nobody, and what NVML lists then counts
-    as somebody's."""
-    found: list[tuple[str, tuple[Holder, ...]]] = []
+async def looked_at(node: Node, due: Iterable[Reading]) -> list[Seen]:
+    """Who holds each of these GPUs, as far as that is known in time. A GPU of which it is not is left alone until the
+    look at it has come back; the others are looked at the next time."""
+    blind = node.sight.blind = {gpu: look for gpu, look in node.sight.blind.items() if not look.done()}
+    wanted = [reading for reading in due if reading.id not in blind]
+    order, found = [reading.id for reading in wanted], list[Seen]()
+    look = asyncio.ensure_future(asyncio.to_thread(look_at_processes, node, wanted, found))
+    await asyncio.wait([look], timeout=LOOK_S)
+    seen = found.copy()
+    if not look.done() and len(seen) < len(order):
+        wanted.clear()
+        blind[order[len(seen)]] = look
+        log.error("whoever looks at the processes on %s is held up in the kernel; it is unknown", order[len(seen)])
+    return seen
+
+
+def look_at_processes(node: Node, readings: list[Reading], found: list[Seen]) -> None:
+    """Who holds each of these GPUs; runs in a thread, and ends early when the list is emptied. A look that fails finds
+    nobody, and what NVML lists then counts as somebody's."""
     for reading in readings:
         try:
-            found.append((reading.id, holders.look(node, reading)))
+            found.append((reading, holders.look(node, reading)))
         except Exception:  # noqa: BLE001 - logged; a look at processes must not end the watch of all GPUs
             log.exception("the processes on %s cannot be looked at", reading.id)
-            found.append((reading.id, ()))
-    return found
+            found.append((reading, ()))
+
+
+def unseen(reading: Reading) -> Reading:
+    """A GPU whose processes nobody can look at: it takes no work, and what runs there goes on."""
+    why = "a process on it hangs in the kernel, and so does whoever looks at it; see `dmesg`, it may take a reboot"
+    return msgspec.structs.replace(reading, trouble=reading.trouble or why)
 
 
 async def judge(node: Node, reading: Reading, at: float) -> None:

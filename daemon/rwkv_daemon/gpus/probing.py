@@ -11,6 +11,7 @@ import signal
 import time
 from typing import Final
 
+from rwkv_daemon import processes
 from rwkv_daemon.gpus.sight import ProbeAnswer
 from rwkv_daemon.node import Node
 
@@ -65,11 +66,20 @@ async def ask(command: tuple[str, ...]) -> str:
     except TimeoutError:
         return f"(it did not answer within {LIMIT_S:g} s)"
     finally:
-        with contextlib.suppress(ProcessLookupError):  # a session, and so a group, of its own: with all it started
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await end(process)
     line = last_line(text.decode(errors="replace"))
     return line if code == 0 and line else f"(it ended with code {code}{': ' + line if line else ''})"
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """Kill a probe with all that it started, which may hold its output open. Until it is collected the number of its
+    group is its own; afterwards it may be another's."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        await asyncio.to_thread(processes.kill_session, process.pid)
+    await process.wait()
 
 
 def last_line(text: str) -> str:

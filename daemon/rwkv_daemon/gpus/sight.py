@@ -49,7 +49,8 @@ class ProbeAnswer:
 @dataclass(slots=True)
 class Sight:
     """The watch's memory. `seen_at` is when the last whole look arrived (monotonic; 0: none yet); `left_out` are the
-    indices that hang, each with since when; `pending` are facts that the store could not take yet."""
+    indices that hang, each with since when; `blind` are GPUs the look at whose processes has not come back; `pending`
+    are facts that the store could not take yet."""
 
     known: dict[str, Known] = field(default_factory=dict)
     records: dict[str, Record] = field(default_factory=dict)
@@ -57,6 +58,7 @@ class Sight:
     idle_since: dict[str, float | None] = field(default_factory=dict)
     pids: dict[str, frozenset[int]] = field(default_factory=dict)
     held: dict[str, Held] = field(default_factory=dict)
+    blind: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     contended: dict[str, str] = field(default_factory=dict)
     contended_stored: dict[str, str] = field(default_factory=dict)
     probes: dict[str, ProbeAnswer] = field(default_factory=dict)

@@ -73,6 +73,7 @@ class Exchange:
     outage_since: float | None = None
     outages: int = 0
     outage_s: float = 0.0
+    from_cache: int = 0
 
     async def reply(self, job: str, question: Question, *, fresh: bool = False) -> tuple[Reply, bool]:
         """The reply, and whether it was known already. Waits as long as it takes; raises NoReplyError."""
@@ -116,6 +117,7 @@ class Exchange:
         finally:
             if known is not None:
                 request.known = True
+                self.from_cache += 1
                 self._end(request, known)
             elif not request.future.done():
                 self._line_up(request)

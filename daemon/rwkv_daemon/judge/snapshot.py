@@ -42,6 +42,10 @@ def snapshot(exchange: Exchange, jobs: Mapping[str, tuple[int, int, int]]) -> Ju
             )
             for request in sorted(exchange.in_flight, key=lambda request: request.asked_at)
         ),
+        budget=exchange.budget.config.budget,
+        budget_tokens=exchange.budget.config.budget_tokens,
+        budget_resets=exchange.budget.config.budget_resets,
+        from_cache=exchange.from_cache,
     )
 
 

@@ -61,7 +61,8 @@ class JobStats:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStats:
-    """Everything. `parked` says why nothing is sent: an outage, the budget, a pause; empty if something is."""
+    """Everything. `parked` says why nothing is sent: an outage, the budget, a pause; empty if something is. `from_cache`
+    counts replies that were known already."""
 
     model: str
     parked: str
@@ -74,6 +75,10 @@ class JudgeStats:
     endpoints: tuple[EndpointStats, ...]
     jobs: tuple[JobStats, ...]
     flights: tuple[FlightStats, ...]
+    budget: float
+    budget_tokens: int
+    budget_resets: str
+    from_cache: int
 
 
 def quantile(values: Iterable[float], share: float) -> float | None:

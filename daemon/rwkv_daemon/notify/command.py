@@ -17,6 +17,7 @@ from rwkv_daemon.notify.outcome import SENT, Outcome
 from rwkv_daemon.notify.rules import Notice
 from rwkvctl import config
 from rwkvctl.notify_config import NotifyTarget
+from rwkvctl.safe import safe_line
 
 ERROR_BYTES: Final = 200
 READ_BYTES: Final = 64 * 1024
@@ -94,7 +95,7 @@ class Complaints:
 
 def filled(command: tuple[str, ...], notice: Notice) -> list[str]:
     """The arguments with {text}, {event} and {node} filled in. What is filled in stays one argument, on one line."""
-    known = {"text": " ".join(notice.text.replace("\0", "").split()), "event": notice.event, "node": notice.node}
+    known = {"text": safe_line(" ".join(notice.text.split())), "event": notice.event, "node": notice.node}
     return [command[0], *(PLACE.sub(lambda found: known[found[1]], argument) for argument in command[1:])]
 
 

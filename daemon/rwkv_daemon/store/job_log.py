@@ -5,16 +5,19 @@ from typing import Any
 from rwkv_daemon.store.interface import Row, Store
 
 
-async def logged(store: Store, *, since: str, session: str, model: str, before: int, limit: int) -> list[Row]:
+async def logged(
+    store: Store, *, since: str, session: str, model: str, before: int, limit: int, at: str = ""
+) -> list[Row]:
     """One page of jobs, newest first, each with its newest score's view (null: none) and who dispatched its session
-    (null: nobody wrote that down). Empty values and 0 do not narrow it."""
+    (null: nobody wrote that down). `at`: only jobs that ran then. Empty values and 0 do not narrow it."""
     return await store.all(
         "SELECT job.*, score.view AS score, "
         "(SELECT MIN(audit.name) FROM audit WHERE audit.target = job.session) AS who "
         "FROM job LEFT JOIN score ON score.job = job.id AND score.grade_key = job.grade_key "
         "WHERE (? = '' OR job.queued >= ?) AND (? = '' OR job.session = ?) AND (? = '' OR job.model = ?) "
+        "AND (? = '' OR (job.started <> '' AND job.started <= ? AND (job.finished = '' OR job.finished > ?))) "
         "AND job.id < ? ORDER BY job.id DESC LIMIT ?",
-        (since, since, session, session, model, model, before or 2**62, limit),
+        (since, since, session, session, model, model, at, at, at, before or 2**62, limit),
     )
 
 

@@ -55,10 +55,13 @@ class Server:
 
     async def connect(self) -> Any:
         """A connection that speaks our types."""
-        connection = await asyncpg.connect(
-            self.dsn, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S,
-            server_settings={"application_name": self.name},
-        )  # fmt: skip
+        try:
+            connection = await asyncpg.connect(
+                self.dsn, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S,
+                server_settings={"application_name": self.name},
+            )  # fmt: skip
+        except ValueError:  # which repeats the part of the URL that it does not understand
+            raise StoreError(f"{self.place}: its URL cannot be understood") from None
         await prepare(connection)
         return connection
 

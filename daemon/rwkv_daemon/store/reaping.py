@@ -52,12 +52,12 @@ async def unfinished(store: Store) -> Sequence[Row]:
     )
 
 
-async def by_itself_since(store: Store, since: str) -> list[tuple[str, tuple[str, ...]]]:
-    """(when, GPUs) of what the daemon has begun by itself since then: the rate is counted by it."""
+async def by_itself_since(store: Store, since: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """(act, when, GPUs) of what the daemon has begun by itself since then: the rate is counted by it."""
     rows = await store.all(
-        "SELECT at, gpus FROM reap_event WHERE step = 'intent' AND at >= ? AND automatic = 1 ORDER BY id", (since,)
+        "SELECT act, at, gpus FROM reap_event WHERE step = 'intent' AND at >= ? AND automatic = 1 ORDER BY id", (since,)
     )
-    return [(row["at"], tuple(json.loads(row["gpus"]))) for row in rows]
+    return [(row["act"], row["at"], tuple(json.loads(row["gpus"]))) for row in rows]
 
 
 async def history(store: Store, limit: int) -> Sequence[Row]:

@@ -215,20 +215,6 @@ async def totals(store: Store, job: int) -> Totals:
     return Totals(prompt, cached, generated, tuple(row["engine"] for row in rows if row["engine"]))
 
 
-async def page(
-    store: Store, job: int, grade_key: str, *, wrong: bool, latest: bool, after: int, limit: int
-) -> list[Row]:
-    """Samples with their grades: in row order after the cursor (row * 2^20 + repeat), or the newest first."""
-    order = "number DESC" if latest else "row, repeat"
-    wanted = " AND (value IS NULL OR value < 1) AND reason <> 'dropped'" if wrong else ""
-    return await store.all(
-        "SELECT number, row, repeat, value, reason, expected, extracted, detail, route, parts, judge FROM sample "
-        f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND (row, repeat) > (?, ?){wanted} "
-        f"ORDER BY {order} LIMIT ?",
-        (grade_key, job, *divmod(after, CURSOR), limit),
-    )
-
-
 CURSOR: Final = 1 << 20
 """A cursor is row * CURSOR + repeat."""
 
@@ -239,13 +225,14 @@ async def stages_of(store: Store, job: int, samples: Sequence[tuple[int, int]]) 
     if not samples:
         return found
     first = "(CAST(? AS INTEGER), CAST(? AS INTEGER))"  # PostgreSQL takes the types of all from it
+    # CROSS JOIN: SQLite would read every completion of the job, and look for each of them among the samples
     rows = await store.all(
+        f"WITH wanted (at_row, at_repeat) AS (VALUES {first}{', (?, ?)' * (len(samples) - 1)}) "
         "SELECT c.row, c.repeat, c.stage, COALESCE(p.text, '') AS prompt, c.text, c.stop, c.prompt_tokens, "
-        "c.generated_tokens FROM completion c "
+        "c.generated_tokens, c.seconds, c.engine, c.logprobs FROM wanted CROSS JOIN completion c "
         "LEFT JOIN prompt p ON p.job = c.job AND p.row = c.row AND p.stage = c.stage "
-        f"WHERE c.job = ? AND (c.row, c.repeat) IN (VALUES {first}{', (?, ?)' * (len(samples) - 1)}) "
-        "ORDER BY c.row, c.repeat, c.stage",
-        (job, *[number for sample in samples for number in sample]),
+        "WHERE c.job = ? AND c.row = at_row AND c.repeat = at_repeat ORDER BY c.row, c.repeat, c.stage",
+        (*[number for sample in samples for number in sample], job),
     )
     for row in rows:
         found[row["row"], row["repeat"]].append(row)
@@ -262,10 +249,12 @@ async def add_score(db: Transaction, job: int, grade_key: str, finished: str, vi
 
 
 async def scores(
-    store: Store, *, model: str, benchmark: str, session: str, all_versions: bool, limit: int
+    store: Store, *, model: str, benchmark: str, session: str, all_versions: bool, before: int, limit: int
 ) -> list[str]:
-    """Score views as JSON, newest job first; only the newest of each (model, benchmark, kind) unless asked for all."""
+    """Score views as JSON, newest job first, of jobs before a number (0: all); only the newest of each (model,
+    benchmark, kind) unless asked for all."""
     same, of_session = where(model=model, benchmark=benchmark), where(session=session)
+    older = before or 2**62
     if all_versions:
         found = f"score s JOIN job j ON j.id = s.job WHERE {same.sql} AND {of_session.sql}"
     else:  # an import never hides a score of ours
@@ -278,8 +267,8 @@ async def scores(
             f"WHERE s.finished = (SELECT MAX(u.finished) FROM score u WHERE u.job = s.job) AND {of_session.sql}"
         )
     rows = await store.all(
-        f"SELECT s.view FROM {found} ORDER BY s.job DESC, s.finished DESC LIMIT ?",
-        (*same.values, *of_session.values, limit),
+        f"SELECT s.view FROM {found} AND s.job < ? ORDER BY s.job DESC, s.finished DESC LIMIT ?",
+        (*same.values, *of_session.values, older, limit),
     )
     return [row["view"] for row in rows]
 

@@ -25,18 +25,23 @@ UNEXPLAINED_BYTES: Final = 256 * 1024 * 1024
 
 
 def look(node: "Node", reading: Reading) -> tuple[Holder, ...]:
-    """Who holds this GPU now. It reads /proc (some milliseconds), so it is called in a thread."""
+    """Who holds this GPU now. It reads /proc (some milliseconds), so it is called in a thread; and it does so without
+    the lock, as a process that hangs in the driver can hold up whoever reads of it."""
     census, clock = node.zombies, time.monotonic()
+    known = {process.pid: census.process(process.pid, clock) for process in reading.processes or ()}
     with census.lock:
         counts = census.readings.get(reading.id) is not reading
         census.readings[reading.id] = reading
         situation = situation_of(node)
         listed = {process.pid: process for process in reading.processes or ()}
-        found = [seen(census, situation, reading, process, clock, counts=counts) for process in listed.values()]
+        found = [seen(census, situation, reading, one, known[pid], clock, counts=counts) for pid, one in listed.items()]
     more = device_holders(census, reading, clock) - set(listed) if suspicious(reading, found) else set()
+    unlisted = {pid: census.process(pid, clock) for pid in sorted(more)}
     with census.lock:
-        unlisted = [GpuProcess(pid=pid) for pid in sorted(more)]
-        found += [seen(census, situation, reading, process, clock, counts=counts) for process in unlisted]
+        found += [
+            seen(census, situation, reading, GpuProcess(pid=pid), process, clock, counts=counts)
+            for pid, process in unlisted.items()
+        ]
         holders = tuple(sorted((h for h in found if h is not None and not own(h)), key=lambda holder: holder.pid))
         census.forget(reading.id, {holder.pid for holder in holders} | set(listed), clock)
     return holders
@@ -68,10 +73,16 @@ def device_holders(census: Census, reading: Reading, clock: float) -> set[int]:
 
 
 def seen(
-    census: Census, situation: Situation, reading: Reading, listed: GpuProcess, clock: float, *, counts: bool
+    census: Census,
+    situation: Situation,
+    reading: Reading,
+    listed: GpuProcess,
+    process: Process | None,
+    clock: float,
+    *,
+    counts: bool,
 ) -> Holder | None:
     """One process of a GPU as a holder; None if it has ended since it was listed by its open file alone."""
-    process = census.process(listed.pid, clock)
     if process is None or (situation.contained and not holds(census.machine, process, reading)):
         return missing(census, situation, reading, listed, clock)
     if blocked_s := census.blocked_s(process, clock):

@@ -196,7 +196,7 @@ class Machine:
 
     def link(self, pid: int, name: str) -> str:
         try:
-            return str((self.proc / str(pid) / name).readlink())
+            return os.fsencode((self.proc / str(pid) / name).readlink()).decode(errors="replace")
         except OSError:
             return ""
 

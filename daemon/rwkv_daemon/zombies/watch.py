@@ -24,6 +24,10 @@ from rwkv_daemon.zombies.census import Sighting, StoredAttempt
 from rwkv_daemon.zombies.evidence import Finding, Window
 
 PERIOD_S: Final = 1.0
+ORDER_S: Final = 600.0
+"""So long after it was given an operator's order is still carried out by a daemon that comes back."""
+LOOK_S: Final = 60.0
+BLIND: Final = "the next one did not see the GPUs in time, and sent no signal"
 GHOST_S: Final = 300.0
 """A pid that NVML lists and nobody has: drivers are slow to forget, so it must last before the GPU is closed."""
 
@@ -54,7 +58,12 @@ def start(node: Node, tasks: asyncio.TaskGroup, act: Act, *, resumed: bool = Fal
 async def run(node: Node, act: Act, *, resumed: bool) -> None:
     """One act to its end; whoever waits for it is told, whatever happens."""
     try:
+        if resumed:
+            await looked_again(node, act)
         outcome = await reaper.carry_out(node, act, resumed=resumed)
+    except TimeoutError:
+        outcome = Outcome("interrupted", f"The daemon died while it was ending {sentences.name(act.process)}: {BLIND}.")
+        await reaper.conclude(node, act, outcome)
     except StoreError as error:
         outcome = Outcome("not-touched", f"Nothing was done: the store cannot be written ({error}).")
     except Exception as error:  # noqa: BLE001 - one act fails with it instead of the daemon
@@ -64,6 +73,19 @@ async def run(node: Node, act: Act, *, resumed: bool) -> None:
         node.zombies.desk.acting.pop(act.key, None)
     if not act.done.done():
         act.done.set_result(outcome)
+
+
+async def looked_again(node: Node, act: Act) -> None:
+    """Wait until this daemon has seen the GPUs itself, and knows whose the process is: nothing is ended on what an
+    earlier one saw. Raises TimeoutError."""
+    async with asyncio.timeout(LOOK_S):
+        while True:
+            standing = await standing_of(node, [node.gpus[gpu] for gpu in act.gpus if gpu in node.gpus])
+            held = any(key(one) == act.key for one in node.zombies.all())
+            known = not held or act.process.marker in {"", *node.zombies.attempts}
+            if known and evidence.complete(policy.always(standing)):
+                return
+            await asyncio.sleep(0.1)
 
 
 def order(node: Node, act: Act) -> Act:
@@ -77,7 +99,7 @@ def order(node: Node, act: Act) -> Act:
 
 async def finish(node: Node, tasks: asyncio.TaskGroup) -> None:
     """Intents without an outcome. What somebody asked for goes on, on the same process only; what the daemon began by
-    itself is closed, and begins again with its evidence."""
+    itself is closed, and begins again with its evidence; so is an order that nobody may remember giving."""
     try:
         rows = await unfinished(node.store)
     except StoreError as error:
@@ -85,7 +107,8 @@ async def finish(node: Node, tasks: asyncio.TaskGroup) -> None:
         return
     for row in rows:
         act = Act.of(row)
-        if act.automatic or act.process.boot_id != node.zombies.machine.boot_id():
+        fresh = abs(ago_s(row["at"], datetime.fromisoformat(now()))) < ORDER_S
+        if act.automatic or not fresh or act.process.boot_id != node.zombies.machine.boot_id():
             who = sentences.name(act.process)
             await reaper.conclude(node, act, Outcome("interrupted", f"The daemon died while it was ending {who}."))
         else:
@@ -214,6 +237,8 @@ async def standing_of(node: Node, gpus: Sequence[Gpu]) -> policy.Standing:
     since = (datetime.now(UTC) - timedelta(seconds=policy.PER_NODE_S)).isoformat(timespec="milliseconds")
     recent = await by_itself_since(node.store, since.replace("+00:00", "Z"))
     moment = datetime.fromisoformat(now())
+    begun = {act.id: tuple(act.gpus) for act in census.desk.acting.values() if act.automatic}
+    stored = [(ago_s(at, moment), gpus) for act, at, gpus in recent if act not in begun]
     draining = node.pauses.draining
     return policy.Standing(
         mode=settings.reap,
@@ -222,5 +247,10 @@ async def standing_of(node: Node, gpus: Sequence[Gpu]) -> policy.Standing:
         fault=next((gpu.reading.trouble for gpu in gpus if gpu.reading.trouble), "") or node.sight.self_test,
         contained=census.contained,
         draining=draining.sentence if draining else "",
-        recent=[((moment - datetime.fromisoformat(at)).total_seconds(), gpus) for at, gpus in recent],
+        recent=[*stored, *((0.0, gpus) for gpus in begun.values())],
     )
+
+
+def ago_s(at: str, moment: datetime) -> float:
+    """Seconds between a time of the store and now."""
+    return (moment - datetime.fromisoformat(at)).total_seconds()

@@ -1,17 +1,18 @@
-"""Help: the keys of the screen one came from, how to read the marks, and the last actions as commands."""
+"""Help: the keys of the screen one came from, the last actions as commands, and how to read signs and colours."""
 
 from collections.abc import Iterable
 
 from textual.widget import Widget
 
+from rwkvctl.tui import help as keys
 from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.help import help_lines
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.text import Reading
 
 
 class Help(ConsoleScreen):
-    """Made from the bindings themselves, so it never lies. `/` leaves the keys whose words have a text."""
+    """Made from the bindings themselves, so it never lies. `/` leaves the keys whose words have a text. `about` is the
+    screen one came from; without one the keys of all screens are shown."""
 
     NAME = "help"
     KEY = "0"
@@ -27,19 +28,44 @@ class Help(ConsoleScreen):
         super().arrive(about)
         self.wanted = ""
 
+    def at_hand(self) -> list[keys.Key]:
+        """The keys of the screen one came from and of what lies on it; of every screen if there is none."""
+        from rwkvctl.tui.dialogs import Menu, Question  # dialogs are not part of the first frame
+
+        console = self.console_app
+        kind = console.frame.kinds.get(self.about)
+        named = [(keys.HERE, kind)] if kind else [(view.TITLE, view) for view in console.views]
+        own = [key for title, view in named for key in keys.own_keys(view, title)]
+        mounted = list(console.frame.query(ConsoleScreen))
+        front = [view for view in mounted if self.about == view.NAME]
+        panels = [type(widget) for view in front or mounted for widget in view.query(Widget)]
+        panels += [type(console.frame.prompt), Question, Menu]
+        return [*own, *keys.keys_of_panels(panels), *keys.keys_everywhere(type(console), console.views)]
+
     def draw(self, state: ConsoleState) -> None:
         console = self.console_app
-        keys = [key for key in console.keys_before if self.wanted in f"{key.keys} {key.words}".lower()]
-        lines = help_lines(keys, console.commands[-5:], self.about or "this console", self.size.width or 80)
-        self.query_one(Reading).show(lines)
+        kind = console.frame.kinds.get(self.about)
+        found = keys.matching(self.at_hand(), self.wanted)
+        came_from = kind.TITLE if kind else "every screen"
+        width = self.size.width or 80
+        lines = keys.help_lines(found, [] if self.wanted else console.commands[-5:], came_from, width)
+        self.query_one(Reading).show(lines if self.wanted else [*lines, *keys.legend(width)])
 
     def action_filter(self) -> None:
         """Find a key by what it does."""
         self.console_app.frame.ask("/", self.wanted, changed=self._find, done=self._find)
 
     def _find(self, text: str) -> None:
-        self.wanted = text.lower()
+        self.wanted = text
+        self.query_one(Reading).scroll_home(animate=False)
         self.draw(self.console_app.state)
+
+    def action_back(self) -> None:
+        """Back to all keys, then to where we came from."""
+        if self.wanted:
+            self._find("")
+        else:
+            super().action_back()
 
     def command(self) -> str:
         return "rwkvctl help"

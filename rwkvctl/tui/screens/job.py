@@ -1,28 +1,45 @@
-"""Job: the state of one job, its live log, and its latest samples."""
+"""Job: how one job gets on, what it writes now, its log, its latest samples; and with `c` all that it asks and how."""
 
 import asyncio
-from collections.abc import Iterable
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import JobReply, JobRequest, JobView, SamplesReply, SamplesRequest, SampleView
-from rwkvctl.render import MARKS, Cell, bar, duration
-from rwkvctl.tui import jobactions
-from rwkvctl.tui.base import ConsoleScreen
+from rwkvctl.protocol.errors import RefusedError, RwkvctlError
+from rwkvctl.protocol.messages import (
+    JobReply,
+    JobRequest,
+    JobView,
+    NowReply,
+    NowRequest,
+    ReproReply,
+    ReproRequest,
+    SamplesReply,
+    SamplesRequest,
+    SampleView,
+    SoFarReply,
+    SoFarRequest,
+)
+from rwkvctl.protocol.states import TERMINAL
+from rwkvctl.render import Cell
+from rwkvctl.tui import joblines
 from rwkvctl.tui.columns import Column
-from rwkvctl.tui.jobcolumns import device_of, done_share, reason, score_of
+from rwkvctl.tui.jobverbs import VERBS, JobScreen
 from rwkvctl.tui.lines import Lines
 from rwkvctl.tui.logfeed import LogFeed
 from rwkvctl.tui.logview import LogView
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
+from rwkvctl.tui.text import Reading, folded
 
 SAMPLES: Final = 20
 SAMPLES_EVERY_S: Final = 2.0
+NOW_EVERY_S: Final = 1.0
+SO_FAR_EVERY_S: Final = 10.0
 SHOWN: Final = 300
 """Characters of a model's text that a cell is made of; the rest is on the sample's own screen."""
 
@@ -47,30 +64,53 @@ COLUMNS: Final[tuple[Column[SampleView], ...]] = (
 )  # fmt: skip
 
 
-class Job(ConsoleScreen):
+class Job(JobScreen):
     """One job, followed while the screen is shown."""
 
     NAME = "job"
-    KEY = "2"
+    KEY = ""
     TITLE = "Job"
-    FIRST_PANEL = "log"
+    FIRST_PANEL = "samples"
     DEFAULT_CSS = """
-    Job #facts { height: 5; }
+    Job #now { height: 5; }
     Job #log { height: 1fr; min-height: 4; }
     Job #samples { height: 10; }
+    Job #settings { height: 1fr; display: none; }
+    Job.-settings #settings { display: block; }
+    Job.-settings #now, Job.-settings #log, Job.-settings #samples { display: none; }
+    Job.-dense #now { height: 4; }
     Job.-dense #samples { height: 6; }
+    Job.-over #samples { height: 1fr; }
+    Job.-over #log { height: 9; }
+    Job.-over.-dense #log { height: 6; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "stop_job", "Stop…"),
-        Binding("right_parenthesis", "next(1)", "Next job", key_display=")"),
-        Binding("left_parenthesis", "next(-1)", "Job before", key_display="(", show=False),
+        *VERBS,
+        Binding("a", "samples", "All samples"),
+        Binding("c", "settings", "Settings"),
+        Binding("right_parenthesis", "other(1)", "Next sample being generated", key_display=")", show=False),
+        Binding("left_parenthesis", "other(-1)", "The one before", key_display="(", show=False),
+        Binding("f", "freeze", "Freeze what is being generated", show=False),
+        Binding("right_curly_bracket", "next(1)", "Next job", key_display="}", show=False),
+        Binding("left_curly_bracket", "next(-1)", "Job before", key_display="{", show=False),
     ]
 
     log_feed: LogFeed | None = None
+    item: JobView | None = None
+    so_far: SoFarReply | None = None
+    now: NowReply | None = None
+    repro: ReproReply | None = None
+    frozen = False
     sample_count = -1
 
+    def on_mount(self) -> None:
+        """Nothing is known yet."""
+        self.configuration: dict[str, object] = {}
+
     def body(self) -> Iterable[Widget]:
-        yield Lines(id="facts")
+        yield Lines(id="facts", grows=True)
+        yield Reading(id="settings", wraps=True)
+        yield Lines(id="now")
         yield LogView(id="log")
         yield VTable[SampleView](COLUMNS, lambda item: str(item.number), id="samples", empty="no samples yet")
 
@@ -86,59 +126,160 @@ class Job(ConsoleScreen):
         self.workers.cancel_group(self, "job")
 
     def path(self) -> list[str]:
-        return ["Job", self.about] if self.about else ["Job"]
+        return ["Jobs", self.about] if self.about else ["Jobs"]
 
     def command(self) -> str:
-        return f"rwkvctl logs {self.about} -f" if self.about else "rwkvctl jobs"
+        return f"rwkvctl show {self.about}" if self.about else "rwkvctl jobs"
+
+    @property
+    def chosen_jobs(self) -> list[str]:
+        """This one."""
+        return [self.about] if self.about else []
+
+    def known(self, ids: "Iterable[str]") -> list[JobView]:
+        """This job, also where the state does not list it."""
+        job = self.job
+        return [job] if job is not None and job.id in ids else []
+
+    @property
+    def job(self) -> JobView | None:
+        """The job as it was heard of last; its score as it was asked for."""
+        heard, asked = self.console_app.state.jobs.get(self.about), self.item
+        if asked is None or asked.id != self.about:
+            return heard
+        return asked if heard is None or (heard.state == asked.state and heard.score is None and asked.score) else heard
 
     def follow(self) -> None:
         """Follow this job; another one starts anew."""
         job_id, log = self.about, self.query_one("#log", LogView)
         if self.log_feed is None or self.log_feed.target != job_id:
             self.log_feed, self.sample_count = LogFeed(self.console_app.link, job_id, log.store), -1
+            self.item = self.so_far = self.now = self.repro = None
+            self.frozen, self.configuration = False, {}
             log.clear()
             self.query_one("#samples", VTable).show("Samples", [])
         self.workers.cancel_group(self, "job")
         if job_id:
-            self.run_worker(self.read_job(job_id), group="job")
             self.run_worker(self.log_feed.follow(), group="job")
-            self.run_worker(self.read_samples(job_id), group="job")
+            for every_s, read in ((SAMPLES_EVERY_S, self.read_job), (SAMPLES_EVERY_S, self.read_samples),
+                                  (NOW_EVERY_S, self.read_now), (SO_FAR_EVERY_S, self.read_so_far)):  # fmt: skip
+                self.run_worker(self.again(every_s, read), group="job")
+
+    async def again(self, every_s: float, read: Callable[[], Awaitable[None]]) -> None:
+        """Read something every so often; what is wrong with the daemon the health line says."""
+        while True:
+            try:
+                await read()
+            except RefusedError as error:
+                self.console_app.say(str(error), "bad")
+                return
+            except RwkvctlError:
+                self.sample_count = -1
+            await asyncio.sleep(every_s)
+
+    async def read_job(self) -> None:
+        """Fetch what no event brings: the score and the settings, whenever the state is another one."""
+        heard, asked = self.console_app.state.jobs.get(self.about), self.item
+        if asked is None or (heard is not None and heard.state != asked.state):
+            reply = await self.console_app.link.ask(JobRequest(job=self.about), JobReply)
+            self.item, self.configuration = reply.item, reply.configuration
+            self.draw(self.console_app.state)
+
+    async def read_samples(self) -> None:
+        """Fetch the latest samples whenever there are new ones."""
+        job = self.job
+        if job is None or job.done != self.sample_count:
+            request = SamplesRequest(job=self.about, latest=True, limit=SAMPLES, tail=SHOWN)
+            reply = await self.console_app.link.ask(request, SamplesReply)
+            self.query_one("#samples", VTable).show("Samples, newest first", list(reply.items))
+            self.sample_count = job.done if job else -1
+
+    async def read_now(self, step: int = 0) -> None:
+        """Fetch the sample that is being generated."""
+        job = self.job
+        if (
+            job is None
+            or (self.frozen and not step)
+            or (job.state not in {"starting", "generating"} and self.now is None)
+        ):
+            return
+        sample = self.now.sample if self.now else ""
+        self.now = await self.console_app.link.ask(NowRequest(job=self.about, sample=sample, step=step), NowReply)
+        self.show_now()
+
+    async def read_so_far(self) -> None:
+        """Ask how it does against the last run, on the rows that both have."""
+        job = self.job
+        if job is not None and job.done and (self.so_far is None or self.so_far.rows < job.done):
+            self.so_far = await self.console_app.link.ask(SoFarRequest(job=self.about), SoFarReply)
+            self.draw(self.console_app.state)
 
     def draw(self, state: ConsoleState) -> None:
-        job = state.jobs.get(self.about)
-        lines = facts(job, state) if job else [[(" no job chosen: open one in the Overview with enter", "dim")]]
-        self.query_one("#facts", Lines).show(lines, stale=bool(state.problem))
-        self.query_one("#log", LogView).stale = bool(state.problem)
+        job, stale, width = self.job, bool(state.problem), max(40, self.size.width)
+        self.set_class(job is not None and job.state in TERMINAL, "-over")
+        lines: list[Pieces] = [[(" no job chosen: open one in the list of jobs (3)", "dim")]]
+        if job is not None:
+            said = [row for line in joblines.trouble(job) for row in folded(line, width)]
+            lines = [
+                joblines.head(job, state.heard_at or time.time()), joblines.progress(job, width), joblines.stages(job),
+                joblines.score(job, self.so_far), *joblines.engine(job, state), *said,
+            ]  # fmt: skip
+        self.query_one("#facts", Lines).show(lines, stale=stale)
+        self.query_one("#log", LogView).stale = stale
+        self.show_now()
+        if job is not None and self.has_class("-settings"):
+            found = joblines.configured(job, self.configuration, self.repro)
+            self.query_one("#settings", Reading).show(found, title=[("Settings", "title"), ("  c goes back", "dim")])
 
-    async def read_job(self, job_id: str) -> None:
-        """Fetch a job that the overview does not list."""
-        state = self.console_app.state
-        if job_id not in state.jobs:
-            try:
-                state.jobs[job_id] = (await self.console_app.link.ask(JobRequest(job=job_id), JobReply)).item
-            except RwkvctlError as error:
-                self.console_app.say(str(error), "bad")
-            self.draw(state)
+    def show_now(self) -> None:
+        """Draw the sample that is being generated; where none is, the log has the room."""
+        lines = self.query_one("#now", Lines)
+        lines.display = self.now is not None and not self.has_class("-settings")
+        shown = joblines.now_lines(self.now, max(40, self.size.width), lines.size.height - 1)
+        stale = bool(self.console_app.state.problem)
+        lines.show(shown, title=joblines.now_title(self.now, frozen=self.frozen), stale=stale)
 
-    async def read_samples(self, job_id: str) -> None:
-        """Fetch the latest samples whenever there are new ones."""
-        table: VTable[SampleView] = self.query_one("#samples", VTable)
-        while True:
-            job = self.console_app.state.jobs.get(job_id)
-            if job is None or job.done != self.sample_count:
-                try:
-                    request = SamplesRequest(job=job_id, latest=True, limit=SAMPLES)
-                    reply = await self.console_app.link.ask(request, SamplesReply)
-                    table.show("Samples, newest first", list(reply.items))
-                    self.sample_count = job.done if job else -1
-                except RwkvctlError:
-                    self.sample_count = -1  # asked for again; the health line says what is wrong
-            await asyncio.sleep(SAMPLES_EVERY_S)
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """One sample."""
+        message.stop()
+        self.console_app.go("sample", f"{self.about}:{message.key}")
 
-    def action_stop_job(self) -> None:
-        """Ask whether to stop this job."""
+    def action_samples(self) -> None:
+        """All samples of this job."""
         if self.about:
-            self.run_worker(jobactions.stop(self.console_app, [self.about]), group="stop")
+            self.console_app.go("samples", self.about)
+
+    def action_settings(self) -> None:
+        """Show all that is asked and how, or go back."""
+        self.toggle_class("-settings")
+        if self.has_class("-settings"):
+            self.query_one("#settings", Reading).focus()
+            self.run_worker(self._ask_repro(), group="repro", exclusive=True)
+        else:
+            self.query_one("#samples", VTable).focus()
+        self.draw(self.console_app.state)
+
+    async def _ask_repro(self) -> None:
+        try:
+            self.repro = await self.console_app.link.ask(ReproRequest(job=self.about), ReproReply)
+        except RwkvctlError as error:
+            self.console_app.say(str(error), "bad")
+        self.draw(self.console_app.state)
+
+    def action_other(self, by: int) -> None:
+        """Look at another sample that is being generated."""
+        self.run_worker(self._other(by), group="now", exclusive=True)
+
+    async def _other(self, by: int) -> None:
+        try:
+            await self.read_now(by)
+        except RwkvctlError as error:
+            self.console_app.say(str(error), "bad")
+
+    def action_freeze(self) -> None:
+        """Keep what is shown of the sample, or go on following it."""
+        self.frozen = not self.frozen
+        self.show_now()
 
     def action_next(self, by: int) -> None:
         """Go to the next or previous job."""
@@ -148,29 +289,12 @@ class Job(ConsoleScreen):
             place = known.index(self.about) + by if self.about in known else 0
             self.console_app.go("job", known[place % len(known)])
 
-
-def facts(job: JobView, state: ConsoleState) -> list[Pieces]:
-    """The state of a job in five lines."""
-    mark, role = MARKS[job.state]
-    rate = f"{job.samples_per_s:.1f} samples/s" if job.samples_per_s else ""
-    eta = f"ETA {duration(job.eta_s)}" if job.eta_s is not None else ""
-    device = device_of(job, state)
-    run = f"version {job.version}  attempt {job.attempt}  {job.numerics}  engine {job.engine or '–'}"
-    return [
-        [(f" {job.id} ", "bold"), (f" {job.model} × {job.benchmark} {job.kind} ", ""), (f" {mark} {job.state}", role)],
-        [
-            (" samples  ", "dim"),
-            (bar(done_share(job), 30), "ok"),
-            (f"  {job.done:,}/{job.total:,}  {100 * done_share(job):.1f} %  {rate}  {eta}", ""),
-        ],
-        [
-            (" score    ", "dim"),
-            (score_of(job), "bold"),
-            (f"   stages {job.stages_done:,}/{job.stages_total:,}", ""),
-        ],
-        [(" run      ", "dim"), (f"{run}  on {device or '–'}  session {job.session}  priority {job.priority}", "")],
-        [(" why      ", "dim"), (reason(job) or "–", "warn" if job.reason or job.detail else "dim")],
-    ]
+    def action_back(self) -> None:
+        """Back: out of the settings, too."""
+        if self.has_class("-settings"):
+            self.action_settings()
+        else:
+            super().action_back()
 
 
 SCREEN = Job

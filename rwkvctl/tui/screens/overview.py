@@ -8,15 +8,17 @@ from textual.widget import Widget
 
 from rwkvctl.protocol.messages import Event
 from rwkvctl.render import Cell, Role, clock, duration
-from rwkvctl.tui import devicecolumns, jobactions, jobcolumns
-from rwkvctl.tui.base import ConsoleScreen
+from rwkvctl.tui import devicecolumns, jobcolumns
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.devicecolumns import Device
-from rwkvctl.tui.health import needs_somebody
-from rwkvctl.tui.jobcolumns import JobRow, reason, rows_of
+from rwkvctl.tui.health import alerts, drained
+from rwkvctl.tui.jobcolumns import JobRow, rows_of
+from rwkvctl.tui.jobverbs import VERBS, JobScreen
+from rwkvctl.tui.lines import Lines
 from rwkvctl.tui.state import ConsoleState, seconds
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
+from rwkvctl.tui.timescreen import TimeScreen
 
 FEW_DEVICES: Final = 3
 """With so few of them, even a small terminal has room for the events."""
@@ -33,8 +35,9 @@ def sign(event: Event) -> Cell:
 
 
 def told(event: Event) -> str:
-    """What happened to whom."""
-    return " ".join(word for word in (event.job or event.engine, event.text or event.kind) if word)
+    """What happened, and to whom where the sentence does not begin with that."""
+    whom = event.job or event.engine
+    return event.text if event.text.startswith(whom) and event.text else f"{whom} {event.text or event.kind}".strip()
 
 
 EVENTS: Final[tuple[Column[Event], ...]] = (
@@ -44,7 +47,7 @@ EVENTS: Final[tuple[Column[Event], ...]] = (
 )
 
 
-class Overview(ConsoleScreen):
+class Overview(TimeScreen, JobScreen):
     """The first screen."""
 
     NAME = "overview"
@@ -56,19 +59,23 @@ class Overview(ConsoleScreen):
     Overview #running { max-height: 14; min-height: 3; }
     Overview #queue { height: 1fr; min-height: 3; }
     Overview #events { height: 6; scrollbar-size-vertical: 0; }
+    Overview.-past #running, Overview.-past #queue { display: none; }
     Overview.-dense #devices { max-height: 9; }
     Overview.-dense #running { max-height: 8; }
     Overview.-dense #events { height: 5; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "stop_job", "Stop…"),
-        Binding("D", "dispatch", "Dispatch…", key_display="D"),
+        *VERBS,
+        Binding("K", "app.go('procs')", "Reap…", key_display="K"),
+        Binding("D", "app.dispatch", "Dispatch…", key_display="D"),
     ]
 
     def body(self) -> Iterable[Widget]:
+        yield Lines(id="alerts")
         yield VTable[Device](devicecolumns.COLUMNS, devicecolumns.index, id="devices", titled=False)
         yield VTable[JobRow](jobcolumns.RUNNING, key, id="running", empty="nothing runs; D dispatches")
         yield VTable[JobRow](jobcolumns.WAITING, key, id="queue", empty="nothing waits")
+        yield from self.jobs_then()
         yield VTable[Event](EVENTS, lambda event: f"{event.seq}-{event.at}", id="events", headed=False,
                             empty="nothing happened since the console started", focusable=False)  # fmt: skip
 
@@ -82,15 +89,17 @@ class Overview(ConsoleScreen):
         return "rwkvctl status"
 
     def draw(self, state: ConsoleState) -> None:
-        stale = bool(state.problem)
-        running, waiting, ended = state.running, state.waiting, state.ended
+        stale, dense = bool(state.problem), self.has_class("-dense")
+        state = self.shown(state)
         self.table("devices").show("", devicecolumns.devices_of(state), stale=stale)
-        self.table("running").show(running_title(state), rows_of(running, state), stale=stale)
-        held = sum(job.state == "held" for job in waiting)
-        title = f"Queue {len(waiting)}" + (f" · {held} held" if held else "") + f" · ended {len(ended)}"
-        self.table("queue").show(title, rows_of([*waiting, *ended], state), stale=stale)
+        self.table("running").show(running_title(state), rows_of(state.running, state), stale=stale)
+        self.table("queue").show(queue_title(state), rows_of(state.waiting, state), stale=stale)
+        roomy = len(state.leases) <= FEW_DEVICES
+        above = self.query_one("#alerts", Lines)
+        above.display = dense and roomy
+        above.show([alerts(state)], stale=stale)
         events = self.table("events")
-        events.display = not self.has_class("-dense") or len(state.leases) <= FEW_DEVICES
+        events.display = not dense or roomy
         events.show("Events", list(state.events), stale=stale)
 
     def table(self, name: str) -> "VTable[object]":
@@ -98,52 +107,30 @@ class Overview(ConsoleScreen):
         return self.query_one(f"#{name}", VTable)
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """A job is opened, or the job of a device."""
+        """A job is opened, or the job of a device; of a device without one, what else is on it."""
         message.stop()
-        job = message.key
-        if message.table.id == "devices":
-            found = devicecolumns.devices_of(self.console_app.state)
-            jobs = next((device.jobs for device in found if devicecolumns.index(device) == message.key), ())
-            job = next(iter(jobs), "")
-        if job:
-            self.console_app.go("job", job)
+        if message.table.id != "devices":
+            self.console_app.go("job", message.key)
+        elif self.chosen_jobs:
+            self.console_app.go("job", self.chosen_jobs[0])
+        else:
+            self.console_app.go("procs")
 
-    def action_stop_job(self) -> None:
-        """Ask whether to stop the chosen jobs."""
+    @property
+    def chosen_jobs(self) -> list[str]:
+        """Those of the panel with the keys; of a device, the jobs that run on it."""
         panel = self.panel
-        if isinstance(panel, VTable) and panel.id in {"running", "queue"}:
-            self.run_worker(jobactions.stop(self.console_app, panel.targets), group="stop")
-
-    def action_dispatch(self) -> None:
-        """Open the dispatch form."""
-        if self.console_app.may_write():
-            self.run_worker(self._dispatch(), group="dispatch")
-
-    async def _dispatch(self) -> None:
-        from rwkvctl.tui.dispatching import DispatchForm  # forms are not part of the first frame
-
-        said = await self.console_app.push_screen_wait(DispatchForm())
-        if said:
-            self.console_app.say(said, "ok")
+        if not isinstance(panel, VTable):
+            return []
+        if panel.id != "devices":
+            return panel.targets
+        found = devicecolumns.devices_of(self.console_app.state)
+        return [job for device in found if devicecolumns.index(device) in panel.targets for job in device.jobs]
 
 
 def key(row: JobRow) -> str:
     """A job's id."""
     return row.job.id
-
-
-def alerts(state: ConsoleState) -> Pieces:
-    """What needs somebody, the worst first; nothing is said in words too."""
-    lost = [lease for lease in state.leases.values() if needs_somebody(lease)]
-    found: list[tuple[str, str]] = [
-        (f" ! {lease.index or lease.id} {lease.use}: {lease.why or lease.reason or lease.condition}", "bad")
-        for lease in lost
-    ]
-    failed = [job for job in state.ended if job.state == "failed"]
-    found += [(f" ✗ {len(failed)} failed, last {failed[0].id}: {failed[0].detail}", "bad")] if failed else []
-    held = [job for job in state.waiting if job.state == "held"]
-    found += [(f" ! {len(held)} held, first {held[0].id}: {reason(held[0])}", "warn")] if held else []
-    return found or [(" nothing needs you", "dim")]
 
 
 def running_title(state: ConsoleState) -> str:
@@ -154,6 +141,15 @@ def running_title(state: ConsoleState) -> str:
     etas = [job.eta_s for job in running if job.eta_s is not None]
     last = f" · all in {duration(max(etas))}" if etas and len(etas) == len(running) else ""
     return f"Running {len(running)}{oldest}{last}"
+
+
+def queue_title(state: ConsoleState) -> str:
+    """How many wait and are held, what has ended, and when all of it is done."""
+    counts = state.counts
+    parts = [f"Queue {sum(counts.get(name, 0) for name in ('queued', 'held', 'paused')):,}"]
+    parts += [f"{counts[name]:,} {name}" for name in ("held", "paused") if counts.get(name)]
+    parts += [f"paused: {pause.scope}{' ' + pause.name if pause.name else ''}" for pause in state.pauses]
+    return " · ".join([*parts, *filter(None, [drained(state)])])
 
 
 SCREEN = Overview

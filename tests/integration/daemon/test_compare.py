@@ -51,6 +51,10 @@ def test_two_seeds_are_paired_row_by_row_and_flips_are_found(node):
     assert item["difference"]["value"] == pytest.approx(item["b"] - item["a"])
     assert item["differs"] == [] if "differs" in item else True
     assert "seed: 1 in A, 2 in B" in item["noted"]
+    reasons = [{s["row"]: s["reason"] for s in node.samples(name)} for name in (a, b)]
+    assert [(flip["reason_a"], flip["reason_b"]) for flip in item["flips"]] == [
+        (reasons[0][flip["row"]], reasons[1][flip["row"]]) for flip in item["flips"]
+    ]
     flip = item["flips"][-1]
     for job, sample in ((a, flip["sample_a"]), (b, flip["sample_b"])):
         found = node.cli("samples", job, "--after", str(flip["after"]), "--limit", "1", "--json")
@@ -79,6 +83,10 @@ def test_what_is_not_the_same_is_named_and_refused_unless_forced(node):
     forced = only(compare(node, a, hot, "--force"))
     assert forced["forced"]
     assert (forced["rows"], forced["differs"]) == (30, item["differs"])
+    short = run(node, limit=30, settings={"max_tokens": "1"})
+    flips = only(compare(node, a, short, "--force", "--flips"))["flips"]
+    assert flips, "an answer of one token is mostly wrong"
+    assert all(flip["cut_b"] and "cut_a" not in flip for flip in flips)
     item = only(compare(node, a, longer, code=5))
     assert item["differs"] == ["limit: 30 in A, 40 in B"]
     forced = only(compare(node, a, longer, "--force"))

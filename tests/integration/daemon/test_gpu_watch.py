@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ from typing import Any
 import pytest
 
 from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.gpus import keeping, probing, sampling, showing, watch
+from rwkv_daemon.gpus import keeping, looks, probing, sampling, showing, watch
 from rwkv_daemon.gpus.condition import Reserve
+from rwkv_daemon.gpus.facts import Gpu
 from rwkv_daemon.gpus.sight import Sight
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import open_store
+from rwkv_daemon.zombies import holders
 from rwkvctl import config
 from rwkvctl.protocol.messages import LeaseView
 
@@ -281,3 +284,35 @@ async def test_a_probe_that_never_ends_is_ended_with_all_it_started(
         with contextlib.suppress(OSError):
             assert not path.read_bytes().startswith(b"sleep\x00471")
     assert len(await probing.ask(("sh", "-c", "yes | head -c 100000"))) <= probing.LONGEST
+
+
+async def test_a_look_at_processes_that_never_comes_back_costs_one_gpu(
+    node: Node, fake_nvml: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that hangs in the driver holds up whoever reads its command line in /proc."""
+    fake_nvml.gpus(2).process(0, os.getpid()).process(1, os.getpid())
+    stuck, whole = threading.Event(), holders.look
+    stuck.set()
+
+    def look(node: Node, reading: Any) -> Any:
+        if reading.index == 0:
+            stuck.wait(DEADLINE_S)
+        return whole(node, reading)
+
+    monkeypatch.setattr(looks, "LOOK_S", 0.3)
+    monkeypatch.setattr(holders, "look", look)
+    async with watched(node):
+        await until(lambda: len(node.gpus) == 2, "both GPUs are seen")
+        stuck.clear()
+        await until(lambda: by_index(node)[0].use == "unknown", "the first is unknown")
+        assert "hangs in the kernel" in by_index(node)[0].why
+        before = node.sight.seen_at
+        await until(lambda: node.sight.seen_at > before, "the watch goes on")
+        assert by_index(node)[1].use != "unknown"
+        stuck.set()
+        await until(lambda: by_index(node)[0].use != "unknown", "it is seen again")
+        assert node.sight.blind == {}
+
+
+def by_index(node: Node) -> list[Gpu]:
+    return sorted(node.gpus.values(), key=lambda gpu: gpu.reading.index)

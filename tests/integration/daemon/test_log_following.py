@@ -1,6 +1,7 @@
 """Following logs that grow, stand still, are cut, deleted or rotated by somebody; by many readers at once."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -233,6 +234,32 @@ def test_the_log_of_a_real_job_is_followed_through_a_death_to_its_end(node: Any,
     assert "".join(piece["text"] for piece in stamped if piece["source"] == name) == files[1].read_text()
     engine = lines_of(node, "e1", tail=3)
     assert "e1 builtin is ready on cpu:0" in "".join(piece["text"] for piece in engine)
+
+
+def test_a_job_may_be_followed_before_it_is_started(node: Any) -> None:
+    """Whether it waits in the queue, or has just been taken from it."""
+    node.api.post("/v1/pause", {"queue": True})
+    names = [node.dispatch(limit=5, seed=seed)[0] for seed in (1, 2)]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        early = pool.submit(lines_of, node, names[0], follow=True)
+        stream = map(json.loads, node.api.stream("/v1/events", 60.0))
+        node.api.post("/v1/pause", {"queue": True, "off": True})
+        next(one for one in stream if one.get("job") == names[1] and one["text"].endswith("starting"))
+        late = pool.submit(lines_of, node, names[1], follow=True)
+        for name, pieces in zip(names, (early.result(), late.result()), strict=True):
+            said = "".join(piece["text"] for piece in pieces if piece["source"] == name)
+            assert said == (node.home / "runs" / name / "log-1.txt").read_text() != ""
+
+
+def test_what_was_told_while_nobody_listened_is_told_to_who_comes_back(node: Any) -> None:
+    (name,) = node.dispatch(limit=5)
+    node.wait_for_state(name, "done")
+    pieces = lines_of(node, name, tail=1000)
+    told = [piece for piece in pieces if piece["source"] == "daemon"]
+    offset = next(piece["offset"] for piece in pieces if piece.get("offset"))
+    assert lines_of(node, name, offset=offset, attempt=1) == []
+    again = lines_of(node, name, offset=offset, attempt=1, since=told[1]["at"])
+    assert [piece["text"] for piece in again] == [piece["text"] for piece in told if piece["at"] > told[1]["at"]]
 
 
 def test_the_daemons_own_log_is_followed(node: Any) -> None:

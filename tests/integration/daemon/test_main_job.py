@@ -12,7 +12,7 @@ import torch
 
 from rwkv_daemon import processes
 from rwkv_weights.files import builtin_checkpoint_path
-from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.errors import RefusedError, RwkvctlError
 
 
 def test_both_demo_benchmarks_get_a_score_with_provenance(node, tools):
@@ -52,6 +52,13 @@ def test_a_repeated_request_gets_the_same_answer(node):
     first, second = node.api.post("/v1/dispatch", body).value, node.api.post("/v1/dispatch", body).value
     assert second["repeated"]
     assert (first["session"], first["jobs"]) == (second["session"], second["jobs"])
+
+
+def test_a_request_id_of_another_change_is_refused(node):
+    body = {"selection": {"models": ["builtin"], "only_datasets": ["demo_arith"], "limit": 3}, "request_id": "twice"}
+    node.api.post("/v1/dispatch", body)
+    with pytest.raises(RefusedError, match="was used for another kind of request; nothing was done"):
+        node.api.post("/v1/pause", {"queue": True, "request_id": "twice"})
 
 
 def test_a_dispatch_with_another_plan_hash_is_refused(node):

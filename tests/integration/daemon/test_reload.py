@@ -32,6 +32,26 @@ def notes(node: Any) -> str:
     return " ".join(node.api.get("/v1/status").value.get("notes", ()))
 
 
+def test_every_setting_is_told_with_the_line_the_variable_or_the_flag_that_set_it(configured: Any) -> None:
+    configured.settings["RWKVCTL_ENGINE_SLOTS"] = "8"
+    write(configured, 'reap = "auto"\n[judge]\nmodel = "m"\n[[judge.endpoints]]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    file = folder(configured) / "config.toml"
+    told = configured.start().api.get("/v1/config").value
+    items = {item["name"]: item for item in told["items"]}
+    assert (items["reap"]["value"], items["reap"]["origin"]) == ("auto", f"{file}:1")
+    assert (items["engine_slots"]["value"], items["engine_slots"]["origin"]) == (8, "environment RWKVCTL_ENGINE_SLOTS")
+    assert (items["home"]["value"], items["home"]["restart"]) == (str(configured.home), True)
+    assert items["stop_grace_s"]["origin"] == "environment RWKVCTL_STOP_GRACE_S"
+    assert items["stall_s"]["origin"] == "default"
+    assert (items["[judge]"]["value"], items["[judge]"]["origin"]) == ("model, endpoints", f"{file}:2")
+    assert str(file) in told["files"]
+    shown = configured.cli("config", "show", "--daemon", "-o", "tsv").stdout
+    assert f"reap\tauto\t{file}:1\t" in shown
+    file.unlink()
+    again = {item["name"]: item for item in configured.api.get("/v1/config").value["items"]}
+    assert again["reap"]["origin"] == str(file), "a file that has gone has no lines"
+
+
 def test_what_changed_is_said_and_jobs_notice_nothing(configured: Any) -> None:
     node = configured.start()
     (job,) = node.dispatch(settings={"k": "40"})

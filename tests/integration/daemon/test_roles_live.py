@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -144,6 +145,28 @@ def test_who_asks_too_often_is_told_so_and_others_are_not(shared: Any) -> None:
     assert all(
         answer["schema"] == "rwkvctl.info/1" for answer in [asked(shared.socket, "/v1/info")() for _ in range(40)]
     )
+
+
+@needs_root
+def test_a_header_gets_nobody_round_the_limit_and_makes_no_trouble(shared: Any) -> None:
+    """The version is looked at after the limit, and a number without end is no mistake of ours."""
+
+    def flood() -> Any:
+        return [str(answer_to(shared.socket, f"rwkvctl-protocol: {'9' * 5000}{number}")) for number in range(40)]
+
+    answers = as_user(ALICE, [LAB], flood)
+    assert {answer[:3] for answer in answers} == {"426", "429"}
+    assert "Traceback" not in shared.log()
+    assert "9" * 100 not in shared.log()
+
+
+def answer_to(path: Path, header: str) -> str:
+    """The status of a request with a header of one's own."""
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(path))
+        link.sendall(f"GET /v1/info HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n\r\n".encode())
+        with link.makefile("rb") as reply:
+            return reply.readline().split()[1].decode()
 
 
 @needs_root

@@ -1,5 +1,6 @@
 """Workers behind the real shim: identity, exit, log, lock, death of everybody involved, and finding them again."""
 
+import contextlib
 import os
 import platform
 import signal
@@ -274,10 +275,79 @@ def test_a_shim_that_cannot_even_begin_is_reported(tmp_path: Path) -> None:
 )
 def test_a_process_that_is_not_the_recorded_one_is_not_adopted(start: Start, changes: dict[str, Any]) -> None:
     worker = start()
-    record = worker.record_path.with_name("forged.json")
-    record.write_bytes(msgspec.json.encode(msgspec.structs.replace(worker.record, **changes)))
-    assert processes.adopt(worker.uuid, record) is None
+    worker.record_path.write_bytes(msgspec.json.encode(msgspec.structs.replace(worker.record, **changes)))
+    assert processes.adopt(worker.uuid, worker.record_path) is None
     assert alive(worker.pid)
+
+
+def test_a_copy_of_the_run_directory_names_nobody(start: Start, tmp_path: Path) -> None:
+    """Somebody who tries something on a copy of the home adopts, and ends, no worker of the original."""
+    worker = start()
+    copy = tmp_path / "copy" / "runs" / "engines" / "e1"
+    copy.mkdir(parents=True)
+    os.link(worker.record_path, copy / worker.record_path.name)
+    assert processes.adopt(worker.uuid, copy / worker.record_path.name) is None
+    processes.end_all(tmp_path / "copy" / "runs")
+    assert alive(worker.pid)
+    linked = tmp_path / "linked"
+    linked.symlink_to(tmp_path)
+    adopted = processes.adopt(worker.uuid, linked / worker.record_path.name)
+    assert adopted is not None, "the same directory by another name"
+    os.close(adopted.pidfd)
+    processes.end_in(linked)
+    until(lambda: not alive(worker.pid), "the end of the worker")
+
+
+def test_another_users_process_with_our_marker_is_not_ours(start: Start) -> None:
+    """Root reads every environment: whoever knows a marker could have others killed, or keep a worker from ending."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: another user")
+    worker = start()
+    stranger = subprocess.Popen(
+        ["/bin/sleep", "600"], env={processes.MARKER: worker.uuid}, user=65533, group=65533, extra_groups=[]
+    )
+    try:
+        until(lambda: processes.marker_of(stranger.pid) == worker.uuid, "the stranger")
+        assert stranger.pid not in set(processes.members(worker.uuid))
+        processes.sweep(worker.uuid)
+        finish(worker)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_once_the_worker_has_ended_its_groups_number_is_not_signalled(start: Start, tmp_path: Path) -> None:
+    """The shim waits for what escaped; meanwhile the kernel may have given the number to somebody else's group."""
+    last = Path("/proc/sys/kernel/ns_last_pid")
+    try:
+        last.write_text(last.read_text())
+    except OSError:
+        pytest.skip("needs root: to choose a pid")
+    worker = start(argv=(sys.executable, "-I", "-S", "-c", DOUBLE_FORK, str(tmp_path / "go")))
+    until(lambda: (found := processes.read_record(worker.record_path)) and found.done, "the worker's exit record")
+    innocent = with_pid(worker.pid, last)
+    try:
+        processes.ask_to_stop(worker)
+        (tmp_path / "go").touch()
+        finish(worker)
+        assert innocent.poll() is None
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+def with_pid(pid: int, last: Path) -> subprocess.Popen[bytes]:
+    """A process with this pid that leads its own group. Others may take it first: then it is tried again."""
+    for _ in range(500):
+        with contextlib.suppress(OSError):
+            last.write_text(str(pid - 1))
+        child = subprocess.Popen(["sleep", "1000"], process_group=0)
+        if child.pid == pid:
+            return child
+        child.kill()
+        child.wait()
+    pytest.fail(f"pid {pid} could not be had")
 
 
 def test_adoption_needs_the_marker(start: Start) -> None:
@@ -404,3 +474,21 @@ def test_a_process_whose_first_thread_has_ended_is_still_found_and_killed(start:
     record = finish(worker)
     assert record is not None
     assert record.signal == 9
+
+
+def test_what_a_session_left_is_ended_and_a_session_that_lives_is_not_ours_to_end(start: Start) -> None:
+    command = ["sh", "-c", "sleep 600 & echo $!"]
+    ended = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    assert ended.stdout is not None
+    left = int(ended.stdout.readline())
+    ended.wait()
+    ended.stdout.close()
+    lives = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        processes.kill_session(lives.pid)  # as if its number had been another session's
+        assert lives.poll() is None
+        processes.kill_session(ended.pid)
+        until(lambda: not alive(left), "the end of what was left")
+    finally:
+        lives.kill()
+        lives.wait()

@@ -13,6 +13,7 @@ from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
 from rwkv_daemon.store import NewJob, Store, StoreError
+from rwkv_daemon.store.browsing import Wanted, page
 from rwkv_daemon.store.jobs import (
     add_attempt,
     add_job,
@@ -22,8 +23,9 @@ from rwkv_daemon.store.jobs import (
     remember_reply,
     remembered_reply,
 )
-from rwkv_daemon.store.samples import graded, ingest, page, stages_of
+from rwkv_daemon.store.samples import graded, ingest, stages_of
 from rwkvctl import config
+from rwkvctl.protocol.messages import EventsRequest
 
 DEADLINE_S = 20.0
 NEW_JOB = NewJob(
@@ -196,7 +198,7 @@ async def test_what_is_ingested_is_counted_and_read_again(store: Store, job: int
     assert (first["prompt"], first["text"], second["prompt"]) == ("prompt 1.0", "t\x001 é", "prompt 1.1")
     assert len(await graded(store, job, "h")) == 6
     assert not await graded(store, job, "another grade key")
-    wrong = await page(store, job, "h", wrong=True, latest=False, after=-1, limit=10)
+    wrong = await page(store, job, "h", Wanted(wrong=True), after=-1, limit=10)
     assert [(r["row"], r["repeat"]) for r in wrong] == [(0, 0), (1, 0), (2, 0), (2, 1)]
 
 
@@ -302,6 +304,43 @@ async def test_a_follower_who_comes_in_the_middle_misses_nothing_and_gets_nothin
         tasks.create_task(write())
     assert everything.result() == list(range(4, groups * size + 1))
     assert own.result() == [n for n in range(1, groups * size + 1) if (n - 1) // size % 2]
+
+
+async def test_a_follower_of_what_is_stored_hears_no_telemetry_but_that_the_daemon_lives(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT_S", 0.05)
+    found: list[str] = []
+    async with asyncio.timeout(DEADLINE_S):
+        stream = events.stream(node.bus, node.store, since=0, follow=True, session="", only_stored=True)
+        async for event in stream:
+            node.bus.publish([events.passing("lease"), events.passing("engine.stats")])
+            found.append(event.kind)
+            if found == ["heartbeat"]:
+                async with node.change() as change:
+                    await change.note("daemon")
+            if len(found) == 3:
+                break
+    assert found == ["heartbeat", "daemon", "heartbeat"]
+
+
+async def test_a_page_of_the_past_ends_at_a_number_or_a_time(node: Node) -> None:
+    await add_events(node.store, 25)
+    every = await events.stored(node.store, 0)
+
+    async def numbers(**wanted: Any) -> list[int]:
+        return [event.seq async for event in events.page(node.store, EventsRequest(**wanted))]
+
+    assert await numbers(limit=10) == list(range(16, 26))
+    assert await numbers(limit=10, before=16) == list(range(6, 16))
+    assert await numbers(limit=10, before=6) == list(range(1, 6))
+    assert await numbers(limit=10, before=1) == []
+    assert await numbers(limit=3, until="2000-01-01T00:00:00.000Z") == []
+    assert await numbers(limit=3, until="3000-01-01T00:00:00.000Z") == [23, 24, 25]
+    earlier = [event.seq for event in every if event.at < every[20].at]
+    assert await numbers(limit=100, until=every[20].at) == earlier
+    assert await numbers(limit=100, session="other") == []
+    assert await numbers(limit=10**9, before=2**63) == list(range(1, 26))
 
 
 async def test_a_follower_who_does_not_read_is_told_to_go(node: Node) -> None:

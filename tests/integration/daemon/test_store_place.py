@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rwkv_daemon.store import StoreDamagedError, open_store
 from rwkv_daemon.store_place import daemon_name, place_of, store_place
 from rwkvctl import config
 from rwkvctl.protocol.errors import ConfigError
@@ -44,3 +45,17 @@ def test_daemons_of_other_homes_have_other_names(tmp_path: Path) -> None:
     names = {daemon_name(config.load({"home": str(tmp_path / name)}, {"HOME": "/"})) for name in "ab"}
     assert len(names) == 2
     assert all(len(name) < 64 for name in names), "PostgreSQL cuts longer ones"
+
+
+@pytest.mark.parametrize("sign", list("/#?"))
+def test_a_password_that_would_be_taken_for_a_host_is_refused_and_not_repeated(secret: Path, sign: str) -> None:
+    secret.write_text(f"postgresql://me:hunter2{sign}x@db/x")
+    with pytest.raises(ConfigError, match="write `/` as %2F") as refused:
+        place_of(str(secret))
+    assert "hunter2" not in str(refused.value)
+
+
+async def test_a_url_that_the_driver_does_not_understand_is_not_repeated() -> None:
+    with pytest.raises(StoreDamagedError, match="URL cannot be understood") as refused:
+        await open_store("postgresql://me:hunter2@db:hunter3/x")
+    assert "hunter2" not in str(refused.value)

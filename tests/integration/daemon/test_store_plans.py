@@ -33,7 +33,7 @@ NEW_JOB = NewJob(
     row_limit=None, numerics="fp32", repeats=1, stages=1, total=SAMPLES, run_log_dir="",
 )  # fmt: skip
 WHOLE = re.compile(r"(?:SCAN(?! \d+ CONSTANT ROW)|Seq Scan on) (\w+)")
-SMALL = {"job", "j", "n", "page", "engine", "lease", "pause", "gpu", "gpu_contention", "notified", "verdict"}
+SMALL = {"job", "j", "n", "page", "engine", "lease", "pause", "gpu", "gpu_contention", "notified", "verdict", "wanted"}
 """What may be read from end to end: tables of thousands of rows at most, an index of sums, what a LIMIT has cut."""
 
 
@@ -106,9 +106,12 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
         await events.record(db, "daemon", job="j1", text="x")
     for request in (
         m.StatusRequest(), m.StatusRequest(session="s"), m.JobsRequest(), m.JobsRequest(state="done", before=9),
-        m.JobRequest(job="j5"), m.ScoresRequest(), m.ScoresRequest(model="m"), m.SamplesRequest(job="j5"),
+        m.JobRequest(job="j5"), m.ScoresRequest(), m.ScoresRequest(model="m"),
+        m.ScoresRequest(before=9, brief=True), m.ModelsRequest(scored=True), m.SamplesRequest(job="j5"),
         m.SamplesRequest(job="j5", wrong=True), m.SamplesRequest(job="j5", latest=True),
-        m.SamplesRequest(job="j5", after=5 * 2**20),
+        m.SamplesRequest(job="j5", after=5 * 2**20), m.SamplesRequest(job="j5", cut=True, reason="wrong", text="x"),
+        m.SamplesRequest(job="j5", numbers=(121, 122)), m.OutlineRequest(job="j5", subjects=True),
+        m.OutlineRequest(job="j5", text="x"), m.SameRequest(job="j5", row=3), m.ExchangeRequest(job="j5", number=121),
     ):  # fmt: skip
         await handlers.answer(node, request)
     for question in (graded, count_unjudged, unjudged, spent_on):
@@ -128,6 +131,20 @@ async def test_no_query_reads_all_samples(store: Store, asked: dict[str, tuple[A
         if read_whole := {found[1] for line in plan if (found := WHOLE.search(line))} - SMALL:
             scans[sql] = read_whole
     assert not scans
+
+
+async def test_samples_of_a_job_are_found_without_reading_the_others(
+    store: Store, asked: dict[str, tuple[Any, ...]]
+) -> None:
+    if isinstance(store, PostgresStore):
+        pytest.skip("PostgreSQL decides by its statistics: of so few rows it may read all")
+    found = {sql: " | ".join(plan) async for sql, plan in plans(store, asked)}
+    stages = [plan for sql, plan in found.items() if sql.startswith("WITH wanted")]
+    assert stages
+    assert all("SEARCH c USING PRIMARY KEY (job=? AND row=? AND repeat=?)" in plan for plan in stages)
+    cut = [plan for sql, plan in found.items() if "WHERE stop = 'length'" in sql or "WHERE c.stop = 'length'" in sql]
+    assert len(cut) >= 2
+    assert all("completion_cut" in plan for plan in cut)
 
 
 async def plans(store: Store, asked: dict[str, tuple[Any, ...]]) -> AsyncIterator[tuple[str, list[str]]]:

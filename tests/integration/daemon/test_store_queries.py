@@ -21,6 +21,7 @@ import pytest
 import rwkv_daemon.store as room
 from rwkv_daemon.rundir import SampleRecord, StageRecord
 from rwkv_daemon.store import NewJob, Store, StoreError, open_store
+from rwkv_daemon.store.browsing import Wanted
 from rwkv_daemon.store.engines import add_engine
 from rwkv_daemon.store.interface import Transaction
 from rwkv_daemon.store.jobs import add_attempt, add_job, add_session
@@ -52,7 +53,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "operation.update_attempt": {"values": {"rung": 1, "why": ""}},
     "reaping.add_step": {"act": collections.defaultdict(str, ACT)},
     "samples.ingest": {"records": RECORDS},
-    "samples.page": {"after": -1},
+    "browsing.page": {"wanted": Wanted(True, "wrong", True, "x", (1, 2)), "after": -1},
 }  # fmt: skip
 """Values where the type alone does not say what a column takes."""
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 import uuid as uuids
 from collections.abc import Callable, Iterator
@@ -11,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from rwkv_daemon import cgroups, logfile, processes, stall
+from rwkv_daemon import cgroups, logfile, processes, stall, stopping
 from rwkv_daemon.cgroups import Limits, Scopes
 from rwkv_daemon.logtimes import Times, times_path
 from rwkv_daemon.processes import Launch, Worker
-from rwkv_daemon.stopping import Ladder, Patience, Rung, climb, remains
+from rwkv_daemon.stopping import Ladder, Patience, Rung, climb, remains, sweep
 
 DEADLINE_S = 30.0
 QUICK = Patience(batch_s=0.1, ask_s=0.1, term_s=0.1, sweep_s=20.0)
@@ -284,3 +286,28 @@ def test_the_times_of_a_log_say_when_each_line_was_written(start: Start) -> None
     assert len(parts) > 1
     assert times.offset_at(before - 10) == 0
     assert times.offset_at(time.time() + 10) == len(piece.data)
+
+
+@pytest.mark.parametrize(("name", "written"), [("", "1"), ("somebody-else", "")])
+def test_only_the_attempts_own_cgroup_is_killed(start: Start, tmp_path: Path, name: str, written: str) -> None:
+    """A record is a file: what it names must be what was made for this attempt."""
+    worker = start("import time; print('ready', flush=True); time.sleep(600)")
+    folder = tmp_path / (name or worker.uuid)
+    folder.mkdir()
+    (folder / "cgroup.kill").touch()
+    worker.record = msgspec.structs.replace(worker.record, cgroup=str(folder))
+    sweep(Ladder(Rung.SWEEP), worker)
+    assert (folder / "cgroup.kill").read_text() == written
+
+
+async def test_a_look_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopping, "LOOK_S", 0.05)
+    ladder, freed = Ladder(), threading.Event()
+    try:
+        assert await stopping.in_time(ladder, freed.wait) is None
+        assert await stopping.in_time(ladder, lambda: "a second look") is None
+    finally:
+        freed.set()
+    assert ladder.looking is not None
+    await ladder.looking
+    assert await stopping.in_time(ladder, lambda: "looked") == "looked"

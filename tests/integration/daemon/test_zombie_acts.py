@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -151,6 +152,8 @@ async def test_whatever_has_changed_forbids_it(node: Node, plant: Any, name: str
 async def test_one_that_has_closed_the_device_is_left_alone(node: Node, plant: Any) -> None:
     """NVML may still list it: its memory is gone with the file, and so is the reason."""
     pid = adopted(plant, does="for file in files: os.close(file)")
+    while node.zombies.machine.devices(pid):  # it says that it is ready before it does that
+        await asyncio.sleep(0.01)
     act = orphaned(node, pid)
     with pytest.raises(NotTouchedError, match="no device file of a GPU open"):
         seize(node, act)
@@ -297,7 +300,7 @@ async def test_the_log_of_acts_reads_as_it_was_written(store: Store, plant: Any)
     (row,) = await unfinished(store)
     again = Act.of(row)
     assert (again.process, again.gpus, again.automatic, again.key) == (process, act.gpus, True, act.key)
-    assert await by_itself_since(store, before) == [(row["at"], (GPU, "GPU-2"))]
+    assert await by_itself_since(store, before) == [("a1", row["at"], (GPU, "GPU-2"))]
     assert await outcome_of(store, "a1") is None
     async with store.write() as db:
         await add_step(db, act.columns(), "outcome", outcome="freed", text="t", memory_bytes=None)
@@ -360,3 +363,74 @@ async def test_a_request_that_is_repeated_is_done_once(node: Node, plant: Any) -
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+async def test_of_two_orphans_that_are_ripe_at_once_the_daemon_begins_with_one(node: Node, plant: Any) -> None:
+    """The rate counts what was decided a moment ago, too: its intent is not stored yet."""
+    settings = replace(node.config.settings, reap="auto", reap_grace_s=0.0, reap_idle_s=0.0)
+    node.config = replace(node.config, settings=settings)
+    pids = adopted(plant), adopted(plant)
+    node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    for _ in range(4):
+        see(node, *pids)
+    await watch.round_of(node)
+    assert len(node.zombies.desk.acting) == 1
+    await watch.round_of(node)
+    assert len(node.zombies.desk.acting) == 1
+    (act,) = node.zombies.desk.acting.values()
+    await reaper.begin(node, act, 0)
+    standing = await watch.standing_of(node, ())
+    assert [gpus for _, gpus in standing.recent] == [(GPU,)], "an act counts once"
+
+
+@pytest.mark.parametrize("stale", ["old", "blind"])
+async def test_an_order_is_not_carried_out_on_what_nobody_sees_any_more(
+    node: Node, plant: Any, monkeypatch: pytest.MonkeyPatch, stale: str
+) -> None:
+    """A daemon that comes back after an hour, or that cannot see the GPUs, sends no signal."""
+    pid = adopted(plant)
+    act = replace(orphaned(node, pid), automatic=False)
+    if stale == "old":
+        monkeypatch.setattr("rwkv_daemon.store.reaping.now", lambda: "2026-01-01T00:00:00.000Z")
+    await reaper.begin(node, act, 0)
+    monkeypatch.setattr(watch, "LOOK_S", 0.3)
+    node.sight.self_test = "NVML lists nonsense" if stale == "blind" else ""
+    async with asyncio.TaskGroup() as tasks:
+        await watch.finish(node, tasks)
+    assert (await outcome_of(node.store, act.id))["outcome"] == "interrupted"
+    assert plant.lives(pid)
+    assert await unfinished(node.store) == []
+
+
+async def test_an_order_goes_on_once_the_process_is_known_again(node: Node, plant: Any) -> None:
+    """The daemon that comes back has to ask the store whose the marker is, first."""
+    pid = adopted(plant)
+    act = replace(orphaned(node, pid), automatic=False)
+    await reaper.begin(node, act, reaper.memory(node, act))
+    node.zombies.attempts.clear()
+    async with asyncio.TaskGroup() as tasks:
+        await watch.finish(node, tasks)
+        await asyncio.sleep(0)
+        node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+        while not (row := await outcome_of(node.store, act.id)):
+            see(node, *([pid] if plant.lives(pid) else []))
+            await asyncio.sleep(0.05)
+    assert row["outcome"] == "freed"
+
+
+async def test_a_process_that_holds_up_its_reader_holds_up_nobody_else(
+    node: Node, plant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop takes the lock, too: it must never wait for a look at /proc."""
+    pid, stuck, begun = adopted(plant), threading.Event(), threading.Event()
+
+    def snapshot(_machine: Machine, _pid: int) -> None:
+        begun.set()
+        stuck.wait(60)
+
+    monkeypatch.setattr(Machine, "snapshot", snapshot)
+    look = asyncio.ensure_future(asyncio.to_thread(holders.look, node, reading(pid)))
+    assert await asyncio.to_thread(begun.wait, 60)
+    assert node.zombies.all() == []
+    stuck.set()
+    await look

@@ -348,6 +348,7 @@ async def test_nothing_is_paid_twice(kit: Any, judge: Any, tmp_path: Path) -> No
     async with kit.judging(kit.endpoint(judge), cache=cache) as running:
         first = await running.judge(10)
         again = await running.judge(10)
+        assert running.service.stats().from_cache == 10
     assert len(judge.asked) == 10
     assert [outcome.cached for outcome in again] == [True] * 10
     assert sum(outcome.usage.tokens for outcome in again) == 0

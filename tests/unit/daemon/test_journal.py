@@ -89,3 +89,21 @@ def test_the_journal_is_known_by_the_stream_it_names() -> None:
     assert not is_journal("8:1", 2)
     assert not is_journal("", 2)
     assert not is_journal("8:1", 9999)
+
+
+FORGED = "There is no /x\n2026-01-01 00:00:00 ERROR forged\x00<0>forged\u2028forged\x1b[2J."
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter(), JournalFormatter()])
+def test_what_a_client_sent_begins_no_line_of_its_own_and_reaches_no_terminal(formatter: logging.Formatter) -> None:
+    """The journal takes NUL for the end of a line, and `<0>` after it for an emergency."""
+    said = formatter.format(record(FORGED, job=FORGED))
+    assert not {"\n", "\0", "\x1b", "\u2028"} & set(said)
+
+
+def test_a_message_has_an_end() -> None:
+    for formatter in (TextFormatter(), JournalFormatter(), JsonFormatter()):
+        assert len(formatter.format(record("x" * 10**6))) < 5000
+    repeats = Repeats()
+    assert repeats.filter(record("x" * 10**6))
+    assert all(len(text) < 5000 for _, text in repeats.seen)

@@ -37,3 +37,10 @@ def test_the_environment_is_checked_too_and_config_show_says_where_the_store_is(
     assert shown["store"] == "/h/store.sqlite"
     given = config.load({"home": "/h"}, {"HOME": "/", "RWKVCTL_STORE": "postgresql://me@db/x"})
     assert {value.name: value.value for value in given.values()}["store"] == "postgresql://me@db/x"
+
+
+@pytest.mark.parametrize("sign", list("/#?"))
+def test_a_password_that_would_be_taken_for_a_host_is_refused_and_not_repeated(sign: str) -> None:
+    with pytest.raises(ConfigError, match="is not a URL") as refused:
+        store_config.checked(f"postgresql://me:hunter2{sign}x@db/x", "config.toml")
+    assert "hunter2" not in str(refused.value)

@@ -13,7 +13,7 @@ from rwkv_weights.hub import choice
 from rwkv_weights.hub.choice import Item
 from rwkv_weights.hub.remote import RemoteFile, backoff, persistently, retry_after
 from rwkv_weights.sums import Sums
-from rwkv_weights.verbs.progress import Rate
+from rwkvctl.meter import Rate
 
 
 class Usage(NamedTuple):

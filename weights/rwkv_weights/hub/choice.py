@@ -13,7 +13,7 @@ from rwkv_weights.files import FileIdentity
 from rwkv_weights.hub.remote import RemoteFile
 from rwkv_weights.shards import CONFIG, INDEX
 from rwkv_weights.sums import Sums
-from rwkv_weights.verbs.output import size
+from rwkvctl.amounts import size
 
 WEIGHTS: Final = (".pth", ".safetensors")
 COMPANIONS: Final = frozenset({CONFIG, INDEX})

@@ -20,7 +20,7 @@ from rwkv_weights.files import CHUNK_BYTES, FileIdentity
 from rwkv_weights.hub.choice import Item, part_of
 from rwkv_weights.hub.remote import FRUITLESS, Hub, RemoteFile, backoff
 from rwkv_weights.sums import Sums
-from rwkv_weights.verbs.output import size
+from rwkvctl.amounts import size
 
 PIECE_BYTES: Final = 1024 * 1024
 _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")

@@ -14,9 +14,10 @@ from rwkv_weights.hub.crew import Crew, Outcome, at_once
 from rwkv_weights.hub.remote import Hub, OfflineError, RemoteFile, persistently
 from rwkv_weights.hub.transfer import kind
 from rwkv_weights.sums import Sums
-from rwkv_weights.verbs.output import Column, Output, billions, duration, size
+from rwkv_weights.verbs.output import Column, Output, billions
 from rwkv_weights.verbs.places import Places
-from rwkv_weights.verbs.progress import Bar
+from rwkvctl.amounts import duration, size
+from rwkvctl.meter import Meter
 from rwkvctl.protocol.errors import Exit
 
 DEFAULT: Final = "BlinkDL/rwkv7-g1"
@@ -161,19 +162,19 @@ def fetch(crew: Crew, items: Sequence[Item], output: Output) -> list[Outcome]:
     if fetched:
         output.note(f"fetching {_files(len(fetched))}, {size(sum(item.left for item in fetched))}")
     outcomes: list[Outcome] = []
-    with Bar("", sum(item.remote.size for item in items), output) as bar:
+    total = sum(item.remote.size for item in items)
+    with Meter(in_bytes=True, quiet=output.as_json) as meter:
 
         def idle() -> None:
-            bar.done, bar.kept = crew.done, crew.kept
-            bar.draw(f"{len(outcomes)} of {_files(len(items))}")
+            meter.show(f"{len(outcomes)} of {_files(len(items))}", crew.done, total, crew.kept)
 
         try:
             for outcome in crew.work(idle):
                 outcomes.append(outcome)
-                bar.clear()
+                meter.clear()
                 output.note(sentence(outcome))
         except KeyboardInterrupt:
-            bar.clear()
+            meter.clear()
             output.note(f"interrupted with {len(outcomes)} of {_files(len(items))} whole; the same command goes on.")
             raise
     return outcomes

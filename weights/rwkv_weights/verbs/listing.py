@@ -10,8 +10,9 @@ from rwkv_weights import shelf
 from rwkv_weights.files import FileIdentity
 from rwkv_weights.shelf import Found
 from rwkv_weights.sums import Sums
-from rwkv_weights.verbs.output import Column, Output, billions, size
+from rwkv_weights.verbs.output import Column, Output, billions
 from rwkv_weights.verbs.places import Places
+from rwkvctl.amounts import size
 
 COLUMNS = (
     Column("MODEL", cut=True), Column("ARCH"), Column("DATA"), Column("PARAMS B", right=True),

@@ -91,23 +91,6 @@ def _cell(text: str, column: Column, width: int) -> str:
     return space + text if column.right else text + space
 
 
-def size(count: float) -> str:
-    """Bytes as people say them."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit in {"B", "KiB"} else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
-
-
-def duration(seconds: float) -> str:
-    """`8s`, `4m24s`, `2h41m`."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    return f"{whole // 60}m{whole % 60:02d}s" if whole < 3600 else f"{whole // 3600}h{whole % 3600 // 60:02d}m"
-
-
 def billions(value: float | None) -> str:
     """`1.5`, `0.001`; a dash where the name does not say."""
     return "–" if value is None else f"{value:g}"

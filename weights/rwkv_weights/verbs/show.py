@@ -8,8 +8,9 @@ from rwkv_weights.index import Index
 from rwkv_weights.schema import HEAD_SIZE
 from rwkv_weights.shelf import Found
 from rwkv_weights.sums import Sums
-from rwkv_weights.verbs.output import Output, size
+from rwkv_weights.verbs.output import Output
 from rwkv_weights.verbs.places import Places
+from rwkvctl.amounts import size
 
 LAYOUTS = {"hf": "Hugging Face's names", "blinkdl": "BlinkDL's names"}
 

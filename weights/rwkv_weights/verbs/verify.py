@@ -16,7 +16,7 @@ from rwkv_weights.shelf import Found
 from rwkv_weights.sums import Sums
 from rwkv_weights.verbs.output import Output
 from rwkv_weights.verbs.places import Places
-from rwkv_weights.verbs.progress import Bar
+from rwkvctl.meter import Meter
 from rwkvctl.protocol.errors import Exit
 
 
@@ -81,8 +81,9 @@ def verify(found: Found, given: str, sums: Sums, output: Output) -> Report:
         read = None
         checks.append(Check("names", ok=False, what=str(error)))
     try:
-        with Bar(found.label, found.size, output) as bar:
-            seen = reading.read_all(read, bar.add) if read else reading.hash_files(found.files, bar.add)
+        with Meter(in_bytes=True, quiet=output.as_json) as meter:
+            add = meter.adding(found.label, found.size)
+            seen = reading.read_all(read, add) if read else reading.hash_files(found.files, add)
     except OSError as error:
         raise WeightsError(f"{found.path} cannot be read to its end: {error.strerror or error}") from error
     if read:

@@ -1,0 +1,53 @@
+"""Which names match the expressions of an operator: found out in a process of its own, for a limited time.
+
+Some expressions take years on a short name, and the interpreter lets nobody else run while it matches: here, one
+request would stop the whole daemon.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from rwkv_daemon.plan import SelectionError, check_expression
+from rwkvctl import config
+
+LIMIT_S: Final = 5.0
+LONGEST: Final = 1000
+"""Characters of all expressions together: long ones take long to compile."""
+
+PROGRAM: Final = """
+import json, os, re, sys
+os.nice(19)
+names, expressions = json.load(sys.stdin)
+print(json.dumps([name for name in names if any(re.search(one, name) for one in expressions)]))
+"""
+
+
+async def matching(expressions: Sequence[str], names: Sequence[str]) -> frozenset[str]:
+    """The names in which one of the expressions is found. Raises SelectionError where one is none, or where that cannot
+    be found out in time."""
+    if not expressions:
+        return frozenset()
+    if sum(map(len, expressions)) > LONGEST:
+        raise SelectionError(f"--model-regex takes {LONGEST} characters in all.")
+    for one in expressions:
+        check_expression(one)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-S", "-c", PROGRAM, env=config.base_environment(),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            found, _ = await process.communicate(msgspec.json.encode((names, expressions)))
+        return frozenset(msgspec.json.decode(found, type=list[str]))
+    except (TimeoutError, msgspec.DecodeError) as error:
+        text = f"--model-regex {' '.join(expressions)} takes too long to match; write it without nested repeats."
+        raise SelectionError(text) from error
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

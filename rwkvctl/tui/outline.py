@@ -1,0 +1,159 @@
+"""What is known of every sample of a job without its texts: the verdict, whether it was cut off or is doubted. Pure.
+
+Arrays and masks (a byte a sample, 1 where something holds), no objects: a hundred thousand samples are three megabytes,
+and a filter over them takes a few milliseconds.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from itertools import compress
+from typing import Final, NamedTuple
+
+from rwkvctl.protocol.messages import OutlineReply
+
+REASONS: Final = ("right", "wrong", "no_answer", "timeout", "unjudged", "error", "dropped")
+OTHER: Final = len(REASONS)
+"""The code of a reason that this console does not know."""
+
+WORDS: Final = (*("right", "wrong", "no answer", "timeout", "unjudged", "error", "dropped"), "other")
+
+CLASSES: Final[dict[str, frozenset[str]]] = {
+    "wrong": frozenset({"wrong", "no_answer", "timeout"}),
+    "no answer": frozenset({"no_answer"}),
+    "no verdict": frozenset({"unjudged", "error"}),
+    "right": frozenset({"right"}),
+}
+FLAGS: Final = ("cut off", "doubted")
+FILTERS: Final = ("wrong", "no answer", "cut off", "no verdict", "doubted", "right")
+"""What a list may be narrowed to by one key, in its order."""
+
+
+class Group(NamedTuple):
+    """Samples of one reason or subject: how many, and how they were graded."""
+
+    name: str
+    samples: int
+    right: int
+    wrong: int
+    no_verdict: int
+
+    @property
+    def share(self) -> float | None:
+        """The share that is right, of those with a verdict."""
+        judged = self.right + self.wrong
+        return self.right / judged if judged else None
+
+
+class Outline:
+    """The samples of a job in order of row and repeat. `next` is the cursor of what is still to come, -1 at the end."""
+
+    def __init__(self) -> None:
+        self.numbers, self.rows, self.repeats = array("q"), array("q"), array("l")
+        self.codes, self.cut, self.doubted = bytearray(), bytearray(), bytearray()
+        self.subjects: list[str] = []
+        self.subject_of = array("l")
+        self.next = -1
+        self.begun = False
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every sample there was is in it."""
+        return self.begun and self.next < 0
+
+    def take(self, reply: OutlineReply) -> None:
+        """Take in the next page."""
+        codes = [REASONS.index(reason) if reason in REASONS else OTHER for reason in reply.reasons]
+        table = bytes(codes[at - 97] if 0 <= at - 97 < len(codes) else OTHER for at in range(256))
+        self.numbers.extend(reply.numbers)
+        self.rows.extend(reply.rows)
+        self.repeats.extend(reply.repeats)
+        self.codes += reply.verdicts.encode("latin-1", "replace").translate(table)
+        self.cut += flags(reply.numbers, reply.cut)
+        self.doubted += flags(reply.numbers, reply.doubted)
+        if reply.subjects:
+            self.subjects = list(reply.subjects)  # all of the job's, in every page
+            self.subject_of.extend(reply.subject_of)
+        self.next, self.begun = reply.next, True
+
+    def place(self, number: int) -> int:
+        """Where a sample stands, -1 if it is not there."""
+        try:
+            return self.numbers.index(number)
+        except ValueError:
+            return -1
+
+    def mask(self, name: str) -> bytes:
+        """Which samples are of a class of `CLASSES`, have a flag, or have a reason."""
+        if name in FLAGS:
+            return bytes(self.cut if name == "cut off" else self.doubted)
+        wanted = CLASSES.get(name, frozenset({name}))
+        known = bytes(code < OTHER and REASONS[code] in wanted for code in range(256))
+        return self.codes.translate(known)
+
+    def of_subject(self, name: str) -> bytes:
+        """Which samples are of a subject."""
+        place = self.subjects.index(name) if name in self.subjects else -1
+        return bytes(map(place.__eq__, self.subject_of))
+
+    def among(self, numbers: frozenset[int] | set[int]) -> bytes:
+        """Which samples have one of these numbers."""
+        return bytes(map(numbers.__contains__, self.numbers))
+
+    def count(self, name: str) -> int:
+        """How many samples are of a class or have a flag."""
+        return self.mask(name).count(1)
+
+    def by_reason(self) -> list[Group]:
+        """The samples by reason, the largest group first."""
+        found = Counter(self.codes)
+        return [group(WORDS[code], Counter({code: count})) for code, count in found.most_common()]
+
+    def by_subject(self) -> list[Group]:
+        """The samples by subject, the worst first."""
+        found: dict[int, Counter[int]] = {}
+        for (subject, code), count in Counter(zip(self.subject_of, self.codes, strict=False)).items():
+            found.setdefault(subject, Counter())[code] += count
+        groups = [group(self.subjects[subject], codes) for subject, codes in found.items()]
+        return sorted(groups, key=lambda one: (one.share is None, one.share or 0.0, one.name))
+
+
+def flags(numbers: Sequence[int], found: Sequence[int]) -> bytes:
+    """A byte for each number: 1 where it is among those found."""
+    there = frozenset(found)
+    return bytes(map(there.__contains__, numbers)) if there else bytes(len(numbers))
+
+
+def group(name: str, codes: Counter[int]) -> Group:
+    """Samples with these verdicts."""
+
+    def of(kind: str) -> int:
+        return sum(count for code, count in codes.items() if code < OTHER and REASONS[code] in CLASSES[kind])
+
+    return Group(name, codes.total(), of("right"), of("wrong"), of("no verdict"))
+
+
+def both(one: bytes, other: bytes) -> bytes:
+    """Where both masks hold."""
+    size = min(len(one), len(other))
+    joint = int.from_bytes(one[:size], "big") & int.from_bytes(other[:size], "big")
+    return joint.to_bytes(size, "big")
+
+
+def mask_all(outline: Outline) -> bytes:
+    """Every sample."""
+    return b"\1" * len(outline)
+
+
+def places(mask: bytes) -> list[int]:
+    """Where a mask holds."""
+    return list(compress(range(len(mask)), mask))
+
+
+def nearest(order: Sequence[int], start: int, by: int, mask: bytes) -> int:
+    """The next place of an order after (or before) `start` whose sample is in the mask; -1 if there is none."""
+    steps = range(start + 1, len(order)) if by > 0 else range(min(start, len(order)) - 1, -1, -1)
+    return next((at for at in steps if mask[order[at]]), -1)

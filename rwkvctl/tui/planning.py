@@ -1,0 +1,64 @@
+"""The planner asked for the console, and its plan carried out: the one that was shown, and no other."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rwkvctl.client import request_id
+from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply, PlanRequest, Selection
+from rwkvctl.tui import flags, jobactions
+from rwkvctl.tui.flags import Words
+from rwkvctl.tui.planrows import FRESH, estimated
+from rwkvctl.tui.strips import Pieces
+
+if TYPE_CHECKING:
+    from rwkvctl.tui.app import Console
+
+PLAN_S: Final = 60.0
+"""A plan over every checkpoint and benchmark may take its time when the daemon has just started."""
+
+
+class Planned(NamedTuple):
+    """A plan with the filters it was made from."""
+
+    words: Words
+    selection: Selection
+    reply: PlanReply
+
+    @property
+    def fresh(self) -> int:
+        """How many jobs a dispatch would queue or let go on."""
+        return sum(row.action in FRESH for row in self.reply.rows)
+
+    @property
+    def command(self) -> Words:
+        """The words of the command that dispatches just this plan."""
+        return ("dispatch", *self.words, "--plan", self.reply.hash)
+
+
+async def plan(console: "Console", words: Words) -> Planned:
+    """Ask the planner. Raises RwkvctlError: for filters that say nothing, and if the daemon refuses or is gone."""
+    selection = flags.selected(words)
+    return Planned(words, selection, await console.link.ask(PlanRequest(selection=selection), PlanReply, PLAN_S))
+
+
+async def dispatch(console: "Console", planned: Planned) -> str:
+    """Carry a plan out; returns a sentence. Raises RwkvctlError, also if the plan would be another one by now."""
+    request = DispatchRequest(selection=planned.selection, plan_hash=planned.reply.hash, request_id=request_id())
+    reply = await console.link.ask(request, DispatchReply, PLAN_S)
+    console.did(*planned.command)
+    console.undo = [jobactions.stop(reply.jobs)] if reply.jobs else ()
+    undone = "" if not reply.jobs else " · U undoes it: stops them"
+    return f"session {reply.session}: {len(reply.jobs):,} jobs queued{undone}"
+
+
+def question(planned: Planned) -> list[Pieces]:
+    """What dispatching a plan means."""
+    rows = [row for row in planned.reply.rows if row.action in FRESH]
+    named: list[Pieces] = [[(f"{row.model} × {row.benchmark} {row.kind}", "")] for row in rows[: jobactions.NAMED]]
+    more: list[Pieces] = [[(f"and {len(rows) - len(named):,} more", "dim")]] if len(rows) > len(named) else []
+    title = "Dispatch this job?" if len(rows) == 1 else f"Dispatch these {len(rows):,} jobs?"
+    return [
+        [(title, "title")], *named, *more, [("", "")],
+        [("takes    ", "dim"), (estimated(planned.reply) or "nothing like it was measured before", "")],
+        [("loses    ", "dim"), ("nothing: scores that are there stay; U stops these jobs again", "")],
+        [("same as  ", "dim"), (flags.line("dispatch", planned.command[1:]), "info")],
+    ]  # fmt: skip

@@ -1,0 +1,108 @@
+"""The scores the console knows: the newest of each model on each kind of a benchmark, in what a matrix shows. Pure.
+
+Tens of thousands of them are held, so each is a few numbers; what else a score says is asked for when it is looked at.
+"""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from rwkvctl.protocol.messages import MetricView, ScoreView
+
+Key = tuple[str, str]
+"""(benchmark, kind): a column of the matrix."""
+
+SEARCHES: Final = "param_search_"
+"""Kinds that look for settings are no measurement, and have no column."""
+
+
+class Value(NamedTuple):
+    """A metric with its 95 % interval; None where it could not be computed."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    unit: str = "share"
+
+
+class Score(NamedTuple):
+    """One cell. `missing` counts samples without a verdict, `notes` are what must be known with the score."""
+
+    job: str
+    finished: str
+    primary: str
+    metrics: dict[str, Value]
+    n: int = 0
+    missing: int = 0
+    partial: bool = False
+    imported: bool = False
+    notes: tuple[str, ...] = ()
+
+    def read(self, metric: str = "") -> Value | None:
+        """A metric by its name, the headline by none."""
+        return self.metrics.get(metric or self.primary)
+
+
+@dataclass(slots=True)
+class Book:
+    """Scores by model and column. A model's cells are replaced, never changed: a row that has the same ones is the
+    same. `complete` is false until all that there are have been read, `revision` counts changes."""
+
+    models: dict[str, dict[Key, Score]] = field(default_factory=dict)
+    complete: bool = False
+    revision: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(map(len, self.models.values()))
+
+    def take(self, views: Iterable[ScoreView]) -> None:
+        """Take in scores, in any order: the newest job's counts, and ours before an imported one."""
+        changed: dict[str, dict[Key, Score]] = {}
+        for view in views:
+            model, key = sys.intern(view.model), (sys.intern(view.benchmark), sys.intern(view.kind))
+            cells = changed.get(model) or self.models.get(model, {})
+            found = score_of(view)
+            if not view.kind.startswith(SEARCHES) and is_newer(found, cells.get(key)):
+                changed[model] = cells if model in changed else dict(cells)
+                changed[model][key] = found
+        self.models |= changed
+        self.revision += bool(changed)
+
+    def forget(self) -> None:
+        """Another store: nothing is known of it."""
+        self.models, self.complete, self.revision = {}, False, self.revision + 1
+
+
+def is_newer(found: Score, known: Score | None) -> bool:
+    """Whether a score takes the place of the one that is known."""
+    if known is None or found.imported != known.imported:
+        return known is None or known.imported
+    return found != known and number(found.job) >= number(known.job)
+
+
+def score_of(view: ScoreView) -> Score:
+    """What the matrix shows of a score."""
+    return Score(
+        job=view.job,
+        finished=view.finished,
+        primary=sys.intern(view.primary),
+        metrics={sys.intern(name): value_of(metric) for name, metric in view.metrics.items()},
+        n=view.n,
+        missing=view.errors + view.unjudged,
+        partial=view.partial,
+        imported="imported" in view.provenance,
+        notes=(*([view.why_null] if view.why_null else []), *view.warnings),
+    )
+
+
+def value_of(metric: MetricView) -> Value:
+    """A metric in short."""
+    return Value(metric.value, metric.ci_low, metric.ci_high, sys.intern(metric.unit))
+
+
+def number(job: str) -> int:
+    """The number in a job's name."""
+    return int(job[1:]) if job[1:].isdecimal() else 0

@@ -1,0 +1,129 @@
+"""Data: every benchmark of the catalogue, whether its rows lie ready, and how it is asked."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from rwkvctl.protocol.messages import BenchmarksReply, BenchmarksRequest, BenchmarkView
+from rwkvctl.tui import benchmarkcolumns
+from rwkvctl.tui.benchmarkcolumns import Set
+from rwkvctl.tui.polling import ASKING, PollingScreen, say_empty
+from rwkvctl.tui.scorelines import KnownScores
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.strips import Pieces
+from rwkvctl.tui.table import VTable
+from rwkvctl.tui.text import Reading
+
+
+class Benchmarks(PollingScreen):
+    """The catalogue, and below it what is known of the benchmark under the cursor."""
+
+    NAME = "benchmarks"
+    KEY = "7"
+    TITLE = "Data"
+    EVERY_S = 5.0
+    DEFAULT_CSS = """
+    Benchmarks #benchmarks { height: 1fr; min-height: 4; }
+    Benchmarks #benchmark { height: 13; }
+    Benchmarks.-dense #benchmark { height: 9; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "kinds", "Prompts…"),
+        Binding("f", "prepare", "Prepare…"),
+        Binding("D", "dispatch", "Dispatch…", key_display="D"),
+    ]
+
+    items: tuple[BenchmarkView, ...] = ()
+
+    def body(self) -> Iterable[Widget]:
+        self.scores = KnownScores()
+        yield VTable[Set](benchmarkcolumns.BENCHMARKS, benchmarkcolumns.name, id="benchmarks",
+                          empty=ASKING)  # fmt: skip
+        yield Reading(id="benchmark", wraps=True)
+
+    async def fetch(self) -> None:
+        link = self.console_app.link
+        self.items = (await link.ask(BenchmarksRequest(), BenchmarksReply)).items
+        await self.scores.fetch(link, self.console_app.state)
+
+    def command(self) -> str:
+        chosen = self.table.chosen
+        return f"rwkvctl benchmarks show {chosen}" if chosen else "rwkvctl benchmarks"
+
+    def headline(self, state: ConsoleState) -> Pieces:
+        return [(" Data › benchmarks", "title"), (f"   {benchmarkcolumns.tally(self.items)}", "")]
+
+    @property
+    def table(self) -> "VTable[Any]":
+        """The list."""
+        return self.query_one("#benchmarks", VTable)
+
+    def draw(self, state: ConsoleState) -> None:
+        table = self.table
+        say_empty(table, "the catalogue is empty" if self.known else ASKING)
+        rows = benchmarkcolumns.sets_of(self.items, self.scores.items)
+        title = f"Benchmarks · {benchmarkcolumns.tally(self.items)}" if self.has_class("-dense") else "Benchmarks"
+        table.show(title, rows, stale=bool(state.problem))
+        self._show_chosen()
+
+    def _show_chosen(self) -> None:
+        table, stale = self.table, bool(self.console_app.state.problem)
+        if not table.chosen:
+            self.query_one(Reading).show([], stale=stale)
+            return
+        row: Set = table.listing.row(table.cursor)
+        title = [(row.item.name, "title"), (f" · {row.item.title}", "")]
+        self.query_one(Reading).show(benchmarkcolumns.about(row), title=title, stale=stale)
+
+    def on_vtable_moved(self, message: VTable.Moved) -> None:
+        """Show what is known of the one under the cursor."""
+        message.stop()
+        self._show_chosen()
+
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """Show its first prompts, exactly as they are sent."""
+        message.stop()
+        self._prompts(message.key)
+
+    def _prompts(self, name: str, kind: str = "") -> None:
+        self.console_app.commander.line(shlex.join(["benchmarks", "show", name, *([kind] if kind else [])]))
+
+    def action_kinds(self) -> None:
+        """Choose the kind whose prompts are shown."""
+        item = next((item for item in self.items if item.name == self.table.chosen), None)
+        if item is not None:
+            self.run_worker(self._choose_kind(item), group="kinds")
+
+    async def _choose_kind(self, item: BenchmarkView) -> None:
+        from rwkvctl.tui.dialogs import Menu  # dialogs are not part of the first frame
+
+        words = [kind if kind in item.usual else f"{kind}  (only where it is named)" for kind in item.kinds]
+        place = await self.console_app.push_screen_wait(Menu(f"Prompts of {item.name}", words))
+        if place is not None:
+            self._prompts(item.name, item.kinds[place])
+
+    def action_dispatch(self) -> None:
+        """Open the dispatch form for the chosen benchmarks."""
+        if names := self.table.targets:
+            self.console_app.action_dispatch("--only-datasets", *names)
+
+    def action_prepare(self) -> None:
+        """Ask whether to prepare the chosen sets."""
+        chosen = set(self.table.targets)
+        items = [item for item in self.items if item.name in chosen]
+        if all(item.builtin for item in items):
+            self.console_app.say("Its rows come with rwkvctl; there is nothing to prepare." if items else "")
+        elif self.console_app.may_write():
+            self.run_worker(self._prepare([item for item in items if not item.builtin]), group="prepare")
+
+    async def _prepare(self, items: Sequence[BenchmarkView]) -> None:
+        from rwkvctl.tui.dialogs import Question
+
+        if await self.console_app.push_screen_wait(Question(benchmarkcolumns.question(items))):
+            self.console_app.commander.line(benchmarkcolumns.prepare(items))
+
+
+SCREEN = Benchmarks

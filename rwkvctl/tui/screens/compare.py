@@ -1,0 +1,235 @@
+"""Compare: two models, versions or runs, benchmark by benchmark, the worst first; and the rows on which they part."""
+
+import asyncio
+import shlex
+from collections.abc import Iterable
+from functools import partial
+from typing import ClassVar, Final
+
+import msgspec
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from rwkvctl.comparison import NAMED, PATIENCE_S
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.messages import CompareReply, CompareRequest, ComparisonView, JobReply, JobRequest, ScoreView
+from rwkvctl.render import joined
+from rwkvctl.tui.base import ConsoleScreen
+from rwkvctl.tui.compareview import (
+    FAMILY,
+    FLIPS,
+    SHOWS,
+    Flip,
+    Sides,
+    facts,
+    flips_of,
+    flips_title,
+    name_of,
+)
+from rwkvctl.tui.lines import Lines
+from rwkvctl.tui.matrix import worst_first
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.table import VTable
+
+MOST_FLIPS: Final = 1000
+REST_S: Final = 0.1
+"""The cursor rests so long on a benchmark before its flips are asked for."""
+
+
+class Compare(ConsoleScreen):
+    """B against A: all benchmarks that both have, and for one of them the facts and the flips."""
+
+    NAME = "compare"
+    KEY = ""
+    TITLE = "Compare"
+    FIRST_PANEL = "family"
+    DEFAULT_CSS = """
+    Compare #family { max-height: 13; }
+    Compare #facts { margin-top: 1; }
+    Compare #flips { height: 1fr; min-height: 4; margin-top: 1; }
+    Compare.-dense #family { max-height: 6; }
+    Compare.-dense #facts, Compare.-dense #flips { margin-top: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "flips", "Lost only"),
+        Binding("g", "group", "By reason", priority=True),
+        Binding("B", "swap", "Swap", key_display="B"),
+        Binding("right_parenthesis", "next(1)", "Next", key_display=")"),
+        Binding("left_parenthesis", "next(-1)", "Before", key_display="(", show=False),
+    ]
+
+    reply: CompareReply | None = None
+    problem = ""
+    shows = SHOWS[0]
+    grouped = False
+
+    def body(self) -> Iterable[Widget]:
+        self.scores: dict[str, ScoreView] = {}
+        self.detailed: dict[str, ComparisonView] = {}
+        yield VTable[ComparisonView](FAMILY, name_of, id="family", empty="nothing is compared yet")
+        yield Lines(id="facts", grows=True)
+        yield VTable[Flip](FLIPS, lambda flip: str(flip.view.row), id="flips", empty="none")
+
+    # -- where we are ----------------------------------------------------------------------------------------------
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """A and B; empty where nothing was chosen."""
+        words = [*shlex.split(self.about), "", ""]
+        return words[0], words[1]
+
+    @property
+    def family(self) -> "VTable[ComparisonView]":
+        """The benchmarks that were compared."""
+        return self.query_one("#family", VTable)
+
+    @property
+    def chosen(self) -> ComparisonView | None:
+        """The benchmark under the cursor, with its flips where they are known."""
+        table = self.family
+        found = table.listing.row(table.cursor) if table.chosen else None
+        return None if found is None else self.detailed.get(name_of(found), found)
+
+    def arrive(self, about: str) -> None:
+        """Compare, unless that was done when the screen was last shown."""
+        before = self.about
+        super().arrive(about or before)
+        if self.about and (self.about != before or self.reply is None):
+            self.reply, self.problem = None, ""
+            self.detailed.clear()
+            self.start("compare", self.compare)
+
+    def path(self) -> list[str]:
+        a, b = self.sides
+        return ["Scores", "Compare", *([f"B = {b} against A = {a}"] if a else [])]
+
+    def command(self) -> str:
+        a, b = self.sides
+        chosen = self.chosen
+        about = ["--benchmark", chosen.benchmark, "--flips"] if chosen else []
+        return shlex.join(["rwkvctl", "compare", a, b, *about])
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    def draw(self, state: ConsoleState) -> None:
+        stale = bool(state.problem)
+        items = worst_first(self.reply.items) if self.reply else []
+        self.family.show(self.summary(), items, stale=stale)
+        self.look()
+
+    def summary(self) -> str:
+        """How many got better and worse, and what only one side has."""
+        if self.reply is None:
+            a, b = self.sides
+            return self.problem or (f"comparing {b} with {a} …" if a else "Nothing chosen: mark two in Scores, then c")
+        counts = joined(f"{number} {verdict}" for verdict, number in self.reply.counts.items())
+        only = [f"only {side}: {listed(names)}" for side, names in (("A", self.reply.only_a), ("B", self.reply.only_b))
+                if names]  # fmt: skip
+        return " · ".join(["Worst first", counts or "nothing in common", *only])
+
+    def look(self) -> None:
+        """Show what is known of the benchmark under the cursor."""
+        stale, view, table = bool(self.console_app.state.problem), self.chosen, self.query_one("#flips", VTable)
+        if view is None:
+            self.query_one("#facts", Lines).show([])
+            table.show("Flips", [])
+            return
+        family = sum(item.p is not None for item in self.reply.items) if self.reply else 0
+        sides = Sides(self.scores.get(view.job_a), self.scores.get(view.job_b))
+        self.query_one("#facts", Lines).show(facts(view, sides, self.app.size.width, family), stale=stale)
+        title = flips_title(view, flips_of(view), self.shows) if view.p is not None else [("Flips", "title")]
+        table.show(title, flips_of(view, self.shows, grouped=self.grouped), stale=stale)
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    async def compare(self) -> None:
+        """Compare the two sides on all that both have: the family over which p is adjusted."""
+        a, b = self.sides
+        self.draw(self.console_app.state)
+        try:
+            self.reply = await self.console_app.link.ask(CompareRequest(a=a, b=b), CompareReply, PATIENCE_S)
+        except RwkvctlError as error:
+            self.problem = str(error)
+        self.draw(self.console_app.state)
+        self.find(shlex.split(self.about)[2:])
+
+    def find(self, wanted: list[str]) -> None:
+        """Put the cursor on the benchmark that was asked for."""
+        rows = self.family.listing.rows
+        place = next((n for n, row in enumerate(rows) if [row.benchmark, row.kind][: len(wanted)] == wanted), -1)
+        if wanted and place >= 0:
+            self.family.move_to(place)
+
+    async def read_details(self, view: ComparisonView) -> None:
+        """Both scores, and the rows on which they part."""
+        await asyncio.sleep(REST_S)
+        for read in (self.read_flips, self.read_scores):
+            try:
+                await read(view)
+            except RwkvctlError as error:
+                self.console_app.say(str(error), "bad")
+            self.look()
+
+    async def read_flips(self, view: ComparisonView) -> None:
+        """The rows on which they part; p stays adjusted over the family."""
+        if view.p is not None and name_of(view) not in self.detailed:
+            request = CompareRequest(a=view.job_a, b=view.job_b, flips=MOST_FLIPS)
+            reply = await self.console_app.link.ask(request, CompareReply, PATIENCE_S)
+            for found in reply.items:
+                self.detailed[name_of(view)] = msgspec.structs.replace(view, flips=found.flips)
+
+    async def read_scores(self, view: ComparisonView) -> None:
+        """What both scores rest on."""
+        for job in sorted({view.job_a, view.job_b} - {"", *self.scores}):
+            score = (await self.console_app.link.ask(JobRequest(job=job), JobReply)).item.score
+            if score is not None:
+                self.scores[job] = score
+
+    # -- what the operator does ------------------------------------------------------------------------------------
+
+    def on_vtable_moved(self, message: VTable.Moved) -> None:
+        """Another benchmark."""
+        message.stop()
+        if message.table is self.family:
+            self.look()
+            if self.chosen is not None:
+                self.start("details", partial(self.read_details, self.chosen))
+
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """To the flips of a benchmark, or to both completions of a flip."""
+        message.stop()
+        view = self.chosen
+        if message.table is self.family:
+            self.query_one("#flips", VTable).focus()
+        elif view is not None:
+            flip = next(flip for flip in view.flips if str(flip.row) == message.key)
+            self.console_app.go("sample", f"{view.job_a}:{flip.sample_a}|{view.job_b}")
+
+    def action_flips(self) -> None:
+        """Show all flips, those that were lost, those that were gained."""
+        self.shows = SHOWS[(SHOWS.index(self.shows) + 1) % len(SHOWS)]
+        self.look()
+
+    def action_group(self) -> None:
+        """Order the flips by why they were lost, or by row again."""
+        self.grouped = not self.grouped
+        self.look()
+
+    def action_swap(self) -> None:
+        """B against A becomes A against B, on the same benchmark."""
+        (a, b), view = self.sides, self.chosen
+        if a:
+            self.console_app.go("compare", shlex.join([b, a, *((view.benchmark, view.kind) if view else ())]))
+
+    def action_next(self, by: int) -> None:
+        """Go to another benchmark."""
+        self.family.move_to(self.family.cursor + by)
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """Some names, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+SCREEN = Compare

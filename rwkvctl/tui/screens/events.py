@@ -1,0 +1,259 @@
+"""Events: what happened on the node, newest first and live, back to the beginning; and who changed what."""
+
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.messages import AuditReply, AuditRequest, AuditView, EventsRequest
+from rwkvctl.tui import auditrows, eventrows
+from rwkvctl.tui.base import ConsoleScreen
+from rwkvctl.tui.columns import RowT
+from rwkvctl.tui.eventrows import SEVERITIES, SUBJECTS, EventBook, EventRow
+from rwkvctl.tui.logfeed import EventFeed
+from rwkvctl.tui.logview import FLUSH_S
+from rwkvctl.tui.moments import moment
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.strips import Pieces
+from rwkvctl.tui.table import VTable
+from rwkvctl.tui.text import Reading
+
+PAGE: Final = 500
+AHEAD: Final = 100
+"""So many rows before the last one the page behind it is fetched."""
+
+
+class Events(ConsoleScreen):
+    """Two lists: what happened, and with `a` the audit trail. The past is fetched as the cursor nears its end."""
+
+    NAME = "events"
+    KEY = "E"
+    TITLE = "Events"
+    FIRST_PANEL = "events"
+    DEFAULT_CSS = """
+    Events #events, Events #audit { height: 1fr; min-height: 3; }
+    Events #whole { height: 5; }
+    Events.-dense #whole { height: 4; }
+    Events #audit { display: none; }
+    Events.-audit #audit { display: block; }
+    Events.-audit #events { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("v", "severity", "Severity"),
+        Binding("f", "subject", "Subject"),
+        Binding("a", "audit", "Audit"),
+    ]
+
+    def body(self) -> Iterable[Widget]:
+        self.book = EventBook()
+        self.feed: EventFeed | None = None
+        self.audits: list[AuditView] = []
+        self.audit_next, self.fetching, self.wanted_at = 0, False, ""
+        yield VTable[EventRow](eventrows.COLUMNS, eventrows.key, id="events", empty="nothing that passes is known")
+        yield VTable[AuditView](auditrows.COLUMNS, lambda row: str(row.id), id="audit", empty="asking the daemon")
+        yield Reading(id="whole", wraps=True)
+
+    def on_mount(self) -> None:
+        """What has come is shown by the clock."""
+        self.set_interval(FLUSH_S, self._settle)
+
+    def arrive(self, about: str) -> None:
+        """Follow from where we were; about a job, only its events."""
+        if about != self.about:
+            self.events.filter(f"job:={about}" if about else "")
+        super().arrive(about)
+        if self.feed is None:
+            self.feed = EventFeed(self.console_app.link, self.book.take, lambda _: None, PAGE)
+        self.run_worker(self.feed.follow(), group="events", exclusive=True)
+        if self.audited:
+            self._ask_audit()
+
+    def leave(self) -> None:
+        """Nobody looks."""
+        self.workers.cancel_group(self, "events")
+
+    def path(self) -> list[str]:
+        return ["Events", "audit" if self.audited else self.about] if self.audited or self.about else ["Events"]
+
+    def command(self) -> str:
+        if self.audited:
+            return "rwkvctl audit"
+        return "rwkvctl events" + (f" --kind {' '.join(SUBJECTS[self.book.subject])}" if self.book.subject else "")
+
+    @property
+    def events(self) -> VTable[EventRow]:
+        """The list of what happened."""
+        return self.query_one("#events", VTable)
+
+    @property
+    def audited(self) -> bool:
+        """Whether the audit trail is shown."""
+        return self.has_class("-audit")
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    def draw(self, state: ConsoleState) -> None:
+        stale = bool(state.problem)
+        show(self.events, self._title(), self.book.shown, stale=stale)
+        show(self.query_one("#audit", VTable), [("Audit, newest first", "title")], self.audits, stale=stale)
+        self._show_whole()
+
+    def _title(self) -> Pieces:
+        book = self.book
+        said = [("Events, newest first", "title")]
+        said += [(f"  {words}", "accent") for words in (book.subject, SEVERITIES[book.severity]) if words]
+        if book.severity or book.subject:
+            said.append((f"  {len(book.shown):,} of {len(book.rows):,}", ""))
+        if book.rows:
+            oldest = book.rows[-1].at
+            back = "all there are" if book.began else f"back to {oldest[5:10]} {oldest[11:19]}"
+            said.append((f"  {back}{'…' if self.fetching else ''}", "dim"))
+        return said
+
+    def _settle(self) -> None:
+        """Show what has come. At the top the newest stays under the cursor; else nothing moves under the eye."""
+        table, top = self.events, self.events.scroll_offset.y
+        new = self.book.settle()
+        if new or (self.book.rows and not table.listing.rows):
+            show(table, self._title(), self.book.shown, stale=table.stale)
+            if top and table.cursor and not table.listing.sorts and not table.filter_text:
+                table.scroll_to(y=top + new, animate=False, force=True)
+        if self.audited:
+            self._look_back_in_audit(fresh=bool(new))
+        else:
+            self._look_back()
+
+    def _look_back_in_audit(self, *, fresh: bool) -> None:
+        """Fetch older entries as the cursor nears the last, and the newest where something has just been changed."""
+        table: VTable[AuditView] = self.query_one("#audit", VTable)
+        if fresh and table.cursor == 0:
+            self._ask_audit()
+        elif self.audit_next and table.cursor + AHEAD >= table.count:
+            self._ask_audit(self.audit_next)
+
+    def on_vtable_moved(self, message: VTable.Moved) -> None:
+        """Another row: all of it is shown below."""
+        message.stop()
+        self._show_whole()
+
+    def _show_whole(self) -> None:
+        panel = self.query_one("#audit" if self.audited else "#events", VTable)
+        whole = self.query_one("#whole", Reading)
+        row = panel.listing.row(panel.cursor) if panel.chosen else None
+        stale = panel.stale
+        if isinstance(row, EventRow):
+            about = " ".join(word for word in (row.job, row.engine, row.session) if word)
+            whole.show([[(f" {row.text or row.kind}", row.role)], [(f" {about}", "dim")]], stale=stale,
+                       title=[(f"{row.seq} · {row.at} · {row.kind}", "title")])  # fmt: skip
+        elif isinstance(row, AuditView):
+            lines: list[Pieces] = [[(f" {row.verb} {row.target}: ", "bold"), (row.outcome, "")],
+                                   [(f" {auditrows.asked(row)}", "dim")]]  # fmt: skip
+            whole.show(lines, title=[(f"{row.id} · {row.at} · {row.user}", "title")], stale=stale)
+        else:
+            whole.show([], title=[("nothing chosen", "title")], stale=stale)
+
+    # -- the past --------------------------------------------------------------------------------------------------
+
+    def _look_back(self) -> None:
+        """Fetch the page before the oldest event that is known, where it is wanted: the cursor nears it, few rows pass,
+        or a time was asked for."""
+        if self.wanted_at:
+            self._arrive_at(self.book.place_at(self.wanted_at))
+        near = self.events.cursor + max(AHEAD, self.events.page_rows) >= self.events.count
+        if (near or self.wanted_at) and self.book.may_go_back and not self.fetching and self.feed is not None:
+            self.fetching = True
+            self.run_worker(self._go_back(), group="back", exclusive=True)
+
+    async def _go_back(self) -> None:
+        request = EventsRequest(limit=PAGE, before=self.book.oldest)
+        try:
+            page = [event async for event in self.console_app.link.events(request)]
+            self.book.extend(page, wanted=PAGE)
+        except RwkvctlError:
+            return  # the top line says what is wrong; asked again by the clock
+        finally:
+            self.fetching = False
+        self.events.show(self._title(), self.book.shown, stale=self.events.stale)
+
+    def _arrive_at(self, place: int | None) -> None:
+        """Stand where a time was asked for, or at the end of what there is."""
+        if place is None and self.book.may_go_back:
+            return
+        self.wanted_at = ""
+        self.events.move_to(self.events.count if place is None else place)
+        if place is None:
+            self.console_app.say("nothing that is known happened before that", "warn")
+
+    def action_time(self) -> None:
+        """Ask for a time and go to what happened then."""
+        self.console_app.frame.ask("@", "", done=self._go_to)
+
+    def _go_to(self, text: str) -> None:
+        if text:
+            self.wanted_at = moment(text)
+            self._look_back()
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """Go to the job, or to the engine's log."""
+        message.stop()
+        row = message.table.listing.row(message.table.cursor)
+        if isinstance(row, EventRow) and (row.job or row.engine):
+            self.console_app.go(*(("job", row.job) if row.job else ("logs", row.engine)))
+
+    def action_severity(self) -> None:
+        """Show all, or only what is bad."""
+        kinds = list(SEVERITIES)
+        self._narrow(kinds[(kinds.index(self.book.severity) + 1) % len(kinds)], self.book.subject)
+
+    def action_subject(self) -> None:
+        """Show what is about one kind of thing, or all."""
+        kinds = list(SUBJECTS)
+        self._narrow(self.book.severity, kinds[(kinds.index(self.book.subject) + 1) % len(kinds)])
+
+    def _narrow(self, severity: eventrows.Severity, subject: str) -> None:
+        self.book.narrow(severity, subject)
+        self.draw(self.console_app.state)
+
+    def action_audit(self) -> None:
+        """The audit trail, or what happened."""
+        self.toggle_class("-audit")
+        panel = self.query_one("#audit" if self.audited else "#events", VTable)
+        self.screen.set_focus(panel, scroll_visible=False)
+        if self.audited:
+            self._ask_audit()
+        self.console_app.draw()
+
+    def _ask_audit(self, before: int = 0) -> None:
+        if not self.fetching:
+            self.fetching = True
+            self.run_worker(self._fetch_audit(before), group="back", exclusive=True)
+
+    async def _fetch_audit(self, before: int) -> None:
+        """Fetch the newest entries, or a page of older ones."""
+        table: VTable[AuditView] = self.query_one("#audit", VTable)
+        try:
+            reply = await self.console_app.link.ask(AuditRequest(limit=PAGE, before=before), AuditReply)
+        except RwkvctlError as error:
+            table.empty = str(error)
+        else:
+            table.empty = "nobody has changed anything"
+            self.audits = [*(self.audits if before else ()), *reply.items]
+            self.audit_next = reply.next
+        finally:
+            self.fetching = False
+        self.console_app.draw()
+
+
+def show(table: VTable[RowT], title: Pieces, rows: list[RowT], *, stale: bool) -> None:
+    """Show rows; whoever stands at the top stays there, and sees the newest."""
+    follows = table.cursor == 0
+    table.show(title, rows, stale=stale)
+    if follows and table.cursor:
+        table.move_to(0)
+
+
+SCREEN = Events

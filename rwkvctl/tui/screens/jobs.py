@@ -1,0 +1,142 @@
+"""Jobs: every job there ever was, newest first, by group and by words."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.messages import JobsReply
+from rwkvctl.render import MARKS
+from rwkvctl.tui import jobcolumns
+from rwkvctl.tui.jobcolumns import JobRow, rows_of
+from rwkvctl.tui.jobpages import GROUPS, JobPages, is_plain
+from rwkvctl.tui.jobverbs import VERBS, JobScreen
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.strips import Pieces
+from rwkvctl.tui.table import VTable
+
+
+class Jobs(JobScreen):
+    """The list. `about` is a group and words: `failed gsm8k`. The next page comes as the cursor nears the end."""
+
+    NAME = "jobs"
+    KEY = "3"
+    TITLE = "Jobs"
+    DEFAULT_CSS = "Jobs #jobs { height: 1fr; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "group(1)", "Next group"),
+        Binding("F", "group(-1)", "Group before", key_display="F", show=False),
+        *VERBS,
+        Binding("a", "samples", "Samples"),
+        Binding("D", "app.dispatch", "Dispatch…", key_display="D"),
+    ]
+
+    def body(self) -> Iterable[Widget]:
+        yield VTable[JobRow](jobcolumns.EVERY, lambda row: row.job.id, id="jobs", empty="the daemon is being asked")
+
+    def on_mount(self) -> None:
+        """Nothing is known yet."""
+        self.pages = JobPages()
+
+    def arrive(self, about: str) -> None:
+        """Look at this group; one that was looked at last is as it was left, and events have kept it up to date."""
+        super().arrive(about)
+        if JobPages.about(about).text != self.pages.text or not self.pages.known:
+            self.pages = JobPages.about(about)
+            self.fetch()
+
+    def path(self) -> list[str]:
+        return ["Jobs", self.about] if self.about else ["Jobs"]
+
+    def command(self) -> str:
+        states = GROUPS[self.pages.group]
+        return "rwkvctl jobs" + (f" --state {states[0]}" if states else "")
+
+    def headline(self, state: ConsoleState) -> Pieces:
+        pieces: list[tuple[str, str]] = [(" Jobs › ", "title")]
+        for name, states in GROUPS.items():
+            count = sum(state.counts.get(one, 0) for one in states or state.counts)
+            mark = f"{MARKS[states[0]][0]} " if states else ""
+            pieces.append((f" {mark}{name} {count:,} ", "accent" if name == self.pages.group else "dim"))
+        return [*pieces, (f"  with {self.pages.words}" if self.pages.words else "", "accent")]
+
+    def fetch(self) -> None:
+        """Ask for the next page, unless that is under way."""
+        self.run_worker(self._fetch(self.pages), group="page", exclusive=True)
+
+    async def _fetch(self, pages: JobPages) -> None:
+        try:
+            reply = await self.console_app.link.ask(pages.request, JobsReply)
+        except RwkvctlError as error:
+            self.console_app.say(str(error), "bad")
+            return
+        if pages is self.pages:
+            pages.take(reply)
+            self.draw(self.console_app.state)
+
+    def draw(self, state: ConsoleState) -> None:
+        table, pages = self.query_one("#jobs", VTable), self.pages
+        rows = pages.update(state.jobs)
+        if pages.known:
+            table.empty = "no job is among these"
+        more = f" · {len(rows):,} read, more below" if pages.more else ""
+        table.show(f"{pages.group} {len(rows):,}{more}", rows_of(rows, state), stale=bool(state.problem))
+        if not pages.known and not state.problem and not self.workers_of("page"):
+            self.fetch()
+
+    def workers_of(self, group: str) -> bool:
+        """Whether something of this group is under way."""
+        return any(worker.group == group and worker.node is self and not worker.is_finished for worker in self.workers)
+
+    def on_vtable_moved(self, message: VTable.Moved) -> None:
+        """The next page is wanted before its first row is seen."""
+        table = message.table
+        if self.pages.more and table.cursor + 2 * table.page_rows >= table.count and not self.workers_of("page"):
+            self.fetch()
+
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """One job."""
+        message.stop()
+        self.console_app.go("job", message.key)
+
+    @property
+    def chosen_jobs(self) -> list[str]:
+        """The marked ones, else the one under the cursor."""
+        return self.query_one("#jobs", VTable).targets
+
+    def action_group(self, by: int) -> None:
+        """Look at another group."""
+        names = list(GROUPS)
+        name = names[(names.index(self.pages.group) + by) % len(names)]
+        self.console_app.go("jobs", JobPages(name, self.pages.words).text)
+
+    def action_samples(self) -> None:
+        """All samples of the chosen job."""
+        if self.chosen_jobs:
+            self.console_app.go("samples", self.chosen_jobs[0])
+
+    def action_filter(self) -> None:
+        """Narrow what is there with every letter; on enter the daemon looks through all of it."""
+        table = self.query_one("#jobs", VTable)
+        self.console_app.frame.ask(
+            "/", table.filter_text or self.pages.words, changed=table.filter, done=self._filtered
+        )
+
+    def _filtered(self, text: str) -> None:
+        table = self.query_one("#jobs", VTable)
+        table.filter(text)
+        if is_plain(text) and (self.pages.more or self.pages.words):
+            table.filter("")
+            self.console_app.go("jobs", JobPages(self.pages.group, text.strip()).text)
+
+    def action_back(self) -> None:
+        """Back: out of the words that are looked for, too."""
+        if self.pages.words and not self.query_one("#jobs", VTable).filter_text:
+            self.console_app.go("jobs", JobPages(self.pages.group).text)
+        else:
+            super().action_back()
+
+
+SCREEN = Jobs

@@ -1,0 +1,130 @@
+"""Judge: its endpoints, what waits for it, what it costs, and how far it can be trusted."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from rwkvctl.client import request_id
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.messages import ChangedReply, JudgeReply, JudgeRequest, JudgeRetry, RegradeRequest
+from rwkvctl.tui import jobactions, judgecolumns
+from rwkvctl.tui.judgecolumns import Endpoint, Judged
+from rwkvctl.tui.polling import ASKING, PollingScreen, say_empty
+from rwkvctl.tui.scorelines import KnownScores
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.strips import Pieces
+from rwkvctl.tui.table import VTable
+from rwkvctl.tui.text import Reading
+
+UNSET: Final = (
+    "No judge is configured: set [judge] in config.toml, or JUDGE_MODEL in the daemon's environment. Answers that only "
+    "a judge can grade wait until then; `:help judge` says more."
+)
+
+
+class Judge(PollingScreen):
+    """Endpoints on top, then facts in lines, then the jobs that wait or lack a verdict."""
+
+    NAME = "judge"
+    KEY = "9"
+    TITLE = "Judge"
+    DEFAULT_CSS = """
+    Judge #endpoints { max-height: 10; min-height: 3; }
+    Judge #judged { height: 1fr; min-height: 4; }
+    Judge #facts { height: 12; }
+    Judge.-dense #endpoints { max-height: 6; }
+    Judge.-dense #facts { height: 8; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("e", "regrade", "Ask again…"),
+        Binding("R", "retry", "Retry keys", key_display="R"),
+    ]
+
+    said = JudgeReply(judges=())
+
+    def body(self) -> Iterable[Widget]:
+        self.scores = KnownScores()
+        yield VTable[Endpoint](judgecolumns.ENDPOINTS, judgecolumns.key_of, id="endpoints", empty=ASKING)
+        yield Reading(id="facts", wraps=True)
+        yield VTable[Judged](judgecolumns.JOBS, lambda row: row.job, id="judged",
+                             empty="no job waits for the judge, and none lacks a verdict")  # fmt: skip
+
+    async def fetch(self) -> None:
+        link = self.console_app.link
+        self.said = await link.ask(JudgeRequest(), JudgeReply)
+        await self.scores.fetch(link, self.console_app.state)
+
+    def command(self) -> str:
+        return "rwkvctl judge"
+
+    def headline(self, state: ConsoleState) -> Pieces:
+        parked = next((judge.parked for judge in self.said.judges if judge.parked), "")
+        names = " · ".join(f"{judge.role} {judge.model}" for judge in self.said.judges)
+        return [(" Judge", "title"), (f"   {names}", ""), *([(f"   ! {parked}", "warn")] if parked else [])]
+
+    def table(self, name: str) -> "VTable[Any]":
+        """A panel by its name."""
+        return self.query_one(f"#{name}", VTable)
+
+    def draw(self, state: ConsoleState) -> None:
+        stale, endpoints = bool(state.problem), self.table("endpoints")
+        say_empty(endpoints, "no judge is configured" if self.known else ASKING)
+        endpoints.show("Endpoints", judgecolumns.endpoints_of(self.said), stale=stale)
+        facts = self.query_one("#facts", Reading)
+        lines = judgecolumns.about(self.said) or [[(f" {UNSET}" if self.known else "", "dim")]]
+        facts.show(lines, title=[("How it goes, and what it costs", "title")], stale=stale)
+        rows = judgecolumns.jobs_of(self.said, self.scores.items, state)
+        self.table("judged").show("Jobs at the judge, and finished ones that lack a verdict", rows, stale=stale)
+
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """Open the job."""
+        message.stop()
+        if message.table.id == "judged":
+            self.console_app.go("job", message.key.removeprefix("check-"))
+
+    # -- acting ----------------------------------------------------------------------------------------------------
+
+    def action_retry(self) -> None:
+        """Try refused keys again: somebody has put right what was wrong."""
+        if self.console_app.may_write():
+            self.run_worker(self._retry(), group="retry")
+
+    async def _retry(self) -> None:
+        console = self.console_app
+        console.did("judge", "retry")
+        try:
+            self.said = await console.link.ask(JudgeRetry(request_id=request_id()), JudgeReply)
+        except RwkvctlError as error:
+            console.say(str(error), "bad")
+            return
+        self.draw(console.state)
+        console.say("every key is tried again" if self.said.judges else UNSET, "ok" if self.said.judges else "warn")
+
+    def action_regrade(self) -> None:
+        """Ask whether to send samples without a verdict to the judge again."""
+        chosen = set(self.table("judged").targets)
+        rows = judgecolumns.jobs_of(self.said, self.scores.items, self.console_app.state)
+        wanted = [row for row in rows if row.job in chosen and row.unjudged and row.state == "done"]
+        if not wanted:
+            self.console_app.say("No finished job with samples that have no verdict is chosen.", "warn")
+        elif self.console_app.may_write():
+            self.run_worker(self._regrade(wanted), group="regrade")
+
+    async def _regrade(self, rows: list[Judged]) -> None:
+        from rwkvctl.tui.dialogs import Question  # dialogs are not part of the first frame
+
+        console, names = self.console_app, tuple(row.job for row in rows)
+        if not await console.push_screen_wait(Question(judgecolumns.regrade_question(rows))) or not console.may_write():
+            return
+        console.did("regrade", *names)
+        try:
+            reply = await console.link.ask(RegradeRequest(jobs=names, request_id=request_id()), ChangedReply)
+        except RwkvctlError as error:
+            console.say(str(error), "bad")
+            return
+        jobactions.tell(console, reply.items)
+
+
+SCREEN = Judge

@@ -1,0 +1,185 @@
+"""Queue: what waits, in order and why; what a dispatch with these filters would add; what would not run, and why."""
+
+import shlex
+import time
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.tui import flags, planning
+from rwkvctl.tui.flags import Words
+from rwkvctl.tui.health import drained
+from rwkvctl.tui.jobverbs import VERBS, JobScreen
+from rwkvctl.tui.lines import Lines
+from rwkvctl.tui.planning import Planned
+from rwkvctl.tui.planrows import GROUPS, ORDER, Line, Turn, estimated, lines, told, turns
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.strips import Pieces
+from rwkvctl.tui.table import VTable
+
+AGAIN_S: Final = 10.0
+"""The planner is not asked more often than this, however fast jobs come and go."""
+
+OVERWRITE: Final = "--overwrite"
+
+
+class Queue(JobScreen):
+    """The dry run, live. `about` are the flags of its filters, as `rwkvctl queue` takes them."""
+
+    NAME = "queue"
+    KEY = "2"
+    TITLE = "Queue"
+    FIRST_PANEL = "order"
+    DEFAULT_CSS = """
+    Queue #order { height: 1fr; min-height: 4; }
+    Queue #groups { max-height: 12; min-height: 2; }
+    Queue.-dense #groups { max-height: 8; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("D", "dispatch_plan", "Dispatch these…", key_display="D"),
+        Binding("f", "edit_filter", "Filters…"),
+        *VERBS,
+        Binding("O", "overwrite", "Measure again what is done", key_display="O", show=False),
+    ]
+
+    planned: Planned | None = None
+    problem = ""
+    _asked_at = 0.0
+    _asked_for: object = None
+
+    def body(self) -> Iterable[Widget]:
+        yield VTable[Turn](ORDER, lambda turn: turn.key, id="order", empty="nothing waits; D dispatches")
+        yield VTable[Line](GROUPS, lambda line: line.key, id="groups", headed=False, empty="the planner is being asked")
+        yield Lines(id="same")
+
+    def on_mount(self) -> None:
+        """No group is open."""
+        self.opened: set[str] = set()
+
+    def arrive(self, about: str) -> None:
+        """Plan with these filters."""
+        super().arrive(about)
+        self.ask()
+
+    @property
+    def words(self) -> Words:
+        """The filters in force."""
+        return tuple(shlex.split(self.about))
+
+    def path(self) -> list[str]:
+        return ["Queue", self.about] if self.about else ["Queue"]
+
+    def headline(self, state: ConsoleState) -> Pieces:
+        if self.planned is None:
+            return [
+                (" Queue › ", "title"),
+                (self.problem or "the planner is being asked", "bad" if self.problem else "dim"),
+            ]
+        reply = self.planned.reply
+        return [
+            (" Queue › preview of ", "title"), (self.about or "everything", "accent"),
+            (f"   {reply.models:,} models × {reply.benchmarks:,} benchmarks: {len(reply.rows):,} rows", ""),
+            (f"   in {reply.computed_ms:.0f} ms", "dim"),
+        ]  # fmt: skip
+
+    def command(self) -> str:
+        return flags.line("queue", self.words)
+
+    def ask(self) -> None:
+        """Ask the planner; an earlier question is forgotten."""
+        self._asked_at = time.monotonic()
+        self._asked_for = signature(self.console_app.state)
+        self.run_worker(self._ask(), group="plan", exclusive=True)
+
+    async def _ask(self) -> None:
+        if self.planned is not None and self.planned.words != self.words:
+            self.planned = None
+        try:
+            self.planned = await planning.plan(self.console_app, self.words)
+            self.problem = ""
+        except (RwkvctlError, ValueError) as error:
+            self.problem = str(error)
+            if not self.console_app.state.problem:
+                self.console_app.say(self.problem, "bad")
+        self.console_app.draw()
+
+    def draw(self, state: ConsoleState) -> None:
+        if not state.problem and signature(state) != self._asked_for and time.monotonic() > self._asked_at + AGAIN_S:
+            self.ask()
+        stale, reply = bool(state.problem), self.planned.reply if self.planned else None
+        self.query_one("#order", VTable).show(self._title(state), turns(state.waiting, reply), stale=stale)
+        groups = self.query_one("#groups", VTable)
+        groups.empty = self.problem or ("nothing is left out" if reply else "the planner is being asked")
+        groups.show(
+            f"Would not run · {told(reply)}" if reply else "Would not run", lines(reply, self.opened), stale=stale
+        )
+        self.query_one("#same", Lines).show([[(" same as  ", "dim"), (self.command(), "info")]], stale=stale)
+
+    def _title(self, state: ConsoleState) -> str:
+        """How many wait, how many more would, and until when."""
+        fresh = self.planned.fresh if self.planned else 0
+        parts = [f"Waits {len(state.waiting):,}", drained(state)]
+        parts += [f"would run {fresh:,} more" if fresh else "", estimated(self.planned.reply) if self.planned else ""]
+        return " · ".join(filter(None, parts))
+
+    @property
+    def chosen_jobs(self) -> list[str]:
+        """The jobs among what is chosen; what is no job yet cannot be acted on."""
+        return [key for key in self.query_one("#order", VTable).targets if not key.startswith("+")]
+
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """A job is opened, a group opened or closed; of a row of the plan the whole sentence is said."""
+        message.stop()
+        listing, place = message.table.listing, message.table.cursor
+        row = listing.row(place)
+        if isinstance(row, Turn) and row.job:
+            self.console_app.go("job", row.job.id)
+        elif isinstance(row, Line) and row.row is None:
+            self.opened ^= {row.reason}
+            self.draw(self.console_app.state)
+        elif isinstance(row, Line) and row.row and row.row.job:
+            self.console_app.go("job", row.row.job)
+        elif row.row is not None:
+            said = row.row.detail or f"{row.row.model} × {row.row.benchmark} {row.row.kind}: {row.row.reason}"
+            self.console_app.say(said, for_s=15.0)
+
+    def action_edit_filter(self) -> None:
+        """Open the form with these filters."""
+        self.console_app.plan_with(self.words)
+
+    def action_overwrite(self) -> None:
+        """Plan to measure again what has a score, or not; nothing is queued by that."""
+        words = [word for word in self.words if word != OVERWRITE]
+        again = words if OVERWRITE in self.words else [*words, OVERWRITE]
+        self.console_app.go("queue", shlex.join(again))
+
+    def action_dispatch_plan(self) -> None:
+        """Ask whether to dispatch just what is shown."""
+        if self.console_app.may_write():
+            self.run_worker(self._dispatch(), group="ask")
+
+    async def _dispatch(self) -> None:
+        from rwkvctl.tui.dialogs import Question
+
+        planned = self.planned
+        if planned is None:
+            self.console_app.say(self.problem or "the planner is still being asked")
+        elif not planned.fresh:
+            self.console_app.plan_with(self.words)
+        elif await self.console_app.push_screen_wait(Question(planning.question(planned))):
+            try:
+                self.console_app.say(await planning.dispatch(self.console_app, planned), "ok", for_s=15.0)
+            except RwkvctlError as error:
+                self.console_app.say(str(error), "bad")
+            self.ask()
+
+
+def signature(state: ConsoleState) -> object:
+    """What changes when a plan may be another one: which jobs there are, and how many are in each state."""
+    return tuple(sorted((name, number) for name, number in state.counts.items() if number))
+
+
+SCREEN = Queue

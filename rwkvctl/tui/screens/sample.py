@@ -1,0 +1,371 @@
+"""Sample: one answer of a model, how it came about and how it was graded; or two, side by side."""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar, Final
+
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.events import DescendantFocus, Resize
+from textual.widget import Widget
+
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.messages import (
+    ExchangeReply,
+    ExchangeRequest,
+    JobReply,
+    JobRequest,
+    RegradeRequest,
+    ReviewReply,
+    ReviewRequest,
+    SameReply,
+    SameRequest,
+    SamplesReply,
+    SamplesRequest,
+)
+from rwkvctl.tui import jobactions
+from rwkvctl.tui.base import NARROW, ConsoleScreen
+from rwkvctl.tui.joblines import flat
+from rwkvctl.tui.lines import Lines
+from rwkvctl.tui.samplebook import Book
+from rwkvctl.tui.samplelines import place_line, regrade_question
+from rwkvctl.tui.sampletext import Told, parts_of, same_line, summary
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.strips import Pieces
+from rwkvctl.tui.textview import TextView
+
+NEIGHBOURS: Final = 3
+"""Samples that are kept beside the one that is read: going back is at once."""
+
+
+class Sample(ConsoleScreen):
+    """`about` is the job and the sample's own number, `j12:4711`; of two side by side `j12:4711|j15:5022`."""
+
+    NAME = "sample"
+    KEY = ""
+    TITLE = "Sample"
+    FIRST_PANEL = "one"
+    DEFAULT_CSS = """
+    Sample #facts { height: 2; }
+    Sample #texts { height: 1fr; }
+    Sample #texts TextView { width: 1fr; }
+    Sample #other { display: none; }
+    Sample.-two.-wide #other { display: block; border-left: vkey $panel; }
+    Sample.-two.-turned #other { display: block; }
+    Sample.-two.-turned #one { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right_curly_bracket", "step(1, True)", "Next wrong", key_display="}"),
+        Binding("left_curly_bracket", "step(-1, True)", "Wrong one before", key_display="{", show=False),
+        Binding("right_parenthesis", "step(1, False)", "Next", key_display=")"),
+        Binding("left_parenthesis", "step(-1, False)", "Before", key_display="(", show=False),
+        Binding("d", "beside", "Side by side"),
+        Binding("r", "exchange", "Judge"),
+        Binding("p", "prompts", "Whole prompts", show=False),
+        Binding("e", "regrade", "Regrade…", show=False),
+        Binding("tab", "turn", "Other one", show=False),
+    ]
+
+    def body(self) -> Iterable[Widget]:
+        self.told: list[Told] = []
+        self.cached: dict[tuple[str, int], Told] = {}
+        yield Lines(id="facts")
+        with Horizontal(id="texts"):
+            yield TextView(id="one")
+            yield TextView(id="other")
+
+    # -- what is shown ---------------------------------------------------------------------------------------------
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """The samples that are meant: job and number."""
+        found = (word.partition(":") for word in self.about.split("|") if word)
+        return [(job, int(number)) for job, _, number in found if number.isdecimal()][:2]
+
+    @property
+    def book(self) -> Book:
+        """The samples among which this one is."""
+        return self.console_app.shelf.of(self.places[0][0] if self.places else "")
+
+    @property
+    def views(self) -> tuple[TextView, TextView]:
+        """The texts."""
+        return self.query_one("#one", TextView), self.query_one("#other", TextView)
+
+    @property
+    def view(self) -> TextView:
+        """The text that keys act on."""
+        one, other = self.views
+        if self.has_class("-two") and not self.has_class("-wide"):
+            return other if self.has_class("-turned") else one
+        return other if other.has_focus else one
+
+    def arrive(self, about: str) -> None:
+        """Show a sample, or two."""
+        other = bool(about) and about != self.about
+        super().arrive(about or self.about)
+        self.set_class(len(self.places) > 1, "-two")
+        if other:
+            self.remove_class("-turned")
+            self.told = []
+        self._widen()
+        if self.places:
+            self.run_worker(self._read(self.about, anew=other), group="sample", exclusive=True)
+
+    def leave(self) -> None:
+        """Nobody reads."""
+        self.workers.cancel_group(self, "sample")
+
+    def on_resize(self, event: Resize) -> None:
+        """Two may fit side by side now."""
+        self._widen()
+
+    def _widen(self) -> None:
+        self.set_class(self.size.width >= NARROW, "-wide")
+        if self.size.width >= NARROW:
+            self.remove_class("-turned")
+
+    def path(self) -> list[str]:
+        steps = [f"{job} sample {number}" for job, number in self.places]
+        return ["Samples", " beside ".join(steps)] if steps else ["Sample"]
+
+    def headline(self, state: ConsoleState) -> Pieces:
+        names = [f"{item.model} × {item.benchmark} {item.kind}" for told in self.told if (item := told.item)]
+        return [(" " + " › ".join(self.path()), "title"), ("  " + "  |  ".join(dict.fromkeys(names)), "dim")]
+
+    def command(self) -> str:
+        if not self.told:
+            return "rwkvctl samples"
+        one = self.told[0]
+        if len(self.told) > 1:
+            return f"rwkvctl samples diff {one.job} {self.told[1].job} --row {one.view.row} --repeat {one.view.repeat}"
+        after = one.view.row * 1048576 + one.view.repeat - 1
+        return f"rwkvctl samples {one.job} --after {after} --limit 1 --full"
+
+    def draw(self, state: ConsoleState) -> None:
+        stale = bool(state.problem)
+        if not self.told:
+            said = " no sample chosen: open one from a job's samples" if not self.places else " …"
+            self.query_one("#facts", Lines).show([[(said, "dim")]], stale=stale)
+            return
+        lines: list[Pieces] = [summary(self.told[0]), place_line(self.book, self.told[0].view)]
+        if len(self.told) > 1:
+            read = self.views.index(self.view)
+            lines = [
+                [(" ▸ " if place == read else "   ", "accent"), (told.job, "bold"), *summary(told)]
+                for place, told in enumerate(self.told)
+            ]
+        self.query_one("#facts", Lines).show(lines, stale=stale)
+        for view in self.views:
+            if view.stale != stale:
+                view.stale = stale
+                view.refresh()
+
+    def show(self, *, anew: bool = False) -> None:
+        """Show what is known."""
+        stale = bool(self.console_app.state.problem)
+        for view, told in zip(self.views, self.told, strict=False):
+            view.show(parts_of(told), stale=stale, anew=anew)
+        self.draw(self.console_app.state)
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    async def _read(self, about: str, *, anew: bool) -> None:
+        """Fetch what is meant: the samples first, then what else is known of them."""
+        try:
+            told = [await self._told(job, number) for job, number in self.places]
+            if len(told) > 1:
+                await asyncio.to_thread(mark, told[0], told[1])
+            if about != self.about:
+                return
+            self.told = told
+            self.show(anew=anew)
+            for one in told:
+                await self._read_more(one)
+                self.show()
+            self.console_app.draw()
+            if not self.book.outline.whole:
+                await self.book.read(self.console_app.link, lambda: self.draw(self.console_app.state))
+        except RwkvctlError as error:
+            self.console_app.say(str(error), "bad")
+
+    async def _told(self, job: str, number: int) -> Told:
+        """A sample whole. Raises RwkvctlError."""
+        known = self.cached.get((job, number))
+        if known is None:
+            reply = await self.console_app.link.ask(SamplesRequest(job=job, numbers=(number,), limit=1), SamplesReply)
+            if not reply.items:
+                raise RwkvctlError(f"{job} has no sample {number}: it may have been graded anew")
+            known = Told(job, reply.items[0])
+            self.cached[job, number] = known
+            for old in list(self.cached)[:-NEIGHBOURS]:
+                del self.cached[old]
+        known.places = ()
+        return known
+
+    async def _read_more(self, told: Told) -> None:
+        """The job, the same sample elsewhere, and what the checker says. Raises RwkvctlError."""
+        link, view = self.console_app.link, told.view
+        if told.item is None:
+            reply = await link.ask(JobRequest(job=told.job), JobReply)
+            told.item, told.configuration = reply.item, list(flat(reply.configuration))
+            request = SameRequest(job=told.job, row=view.row, repeat=view.repeat)
+            told.same = (await link.ask(request, SameReply)).items
+            review = ReviewRequest(job=told.job, every=True, after=view.number - 1, limit=1)
+            items = (await link.ask(review, ReviewReply)).items
+            told.finding = next((item for item in items if item.sample == view.number), None)
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def action_step(self, by: int, wrong: bool) -> None:
+        """Go to the next or previous sample of the list one came from, or the next wrong one."""
+        if not self.places:
+            return
+        number = self.book.beside(self.places[0][1], by, wrong=wrong)
+        if not number:
+            self.console_app.say(f"no further {'wrong ' if wrong else ''}sample in this direction", "warn")
+            return
+        self.book.at = number
+        self.console_app.places.amend(f"{self.places[0][0]}:{number}")
+        self.arrive(self.console_app.places.here.about)
+
+    def action_turn(self) -> None:
+        """The other one of two: there may be room for only one."""
+        one, other = self.views
+        if self.has_class("-two"):
+            if not self.has_class("-wide"):
+                self.toggle_class("-turned")
+            (one if other.has_focus else other).focus(scroll_visible=False)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Another text is read now."""
+        self.draw(self.console_app.state)
+
+    def action_beside(self) -> None:
+        """Lay the same sample of another job beside this one, or take it away again."""
+        if not self.told:
+            return
+        job, number = self.places[0]
+        if len(self.places) > 1:
+            self.console_app.places.amend(f"{job}:{number}")
+            self.arrive(f"{job}:{number}")
+        elif self.told[0].same:
+            self._choose(self.told[0])
+        else:
+            self.console_app.say("no other job has this sample", "warn")
+
+    def _choose(self, told: Told) -> None:
+        """Ask which one."""
+        from rwkvctl.tui.dialogs import Menu  # forms are not part of the first frame
+
+        def chosen(place: int | None) -> None:
+            if place is not None:
+                one = told.same[place]
+                self.console_app.go("sample", f"{told.job}:{told.view.number}|{one.job}:{one.number}")
+
+        names = ["".join(text for text, _ in same_line(one)) for one in told.same]
+        if len(names) == 1:
+            chosen(0)
+        else:
+            self.console_app.push_screen(Menu("Beside it", names), chosen)
+
+    def action_exchange(self) -> None:
+        """Read what the judge was asked and said; again: leave it out."""
+        if self.told and self.told[0].exchange is not None:
+            self.told[0].exchange = None
+            self.show()
+        elif self.told:
+            self.run_worker(self._read_exchange(self.told[0]), group="exchange", exclusive=True)
+
+    async def _read_exchange(self, told: Told) -> None:
+        try:
+            request = ExchangeRequest(job=told.job, number=told.view.number)
+            told.exchange = await self.console_app.link.ask(request, ExchangeReply)
+        except RwkvctlError as error:
+            self.console_app.say(str(error), "bad")
+            return
+        if told in self.told:
+            self.show()
+            self.views[0].stand_at("judge")
+
+    def action_prompts(self) -> None:
+        """Whole prompts, or their ends."""
+        for told in self.told:
+            told.whole_prompts = not told.whole_prompts
+        self.show()
+
+    def action_regrade(self) -> None:
+        """Ask whether to grade the job again."""
+        if self.told and self.console_app.may_write():
+            self.run_worker(self._regrade(self.told[0].job), group="regrade")
+
+    async def _regrade(self, job: str) -> None:
+        from rwkvctl.tui.dialogs import Question  # forms are not part of the first frame
+
+        if await self.console_app.push_screen_wait(Question(regrade_question(job))) and self.console_app.may_write():
+            act = jobactions.Act(("regrade", job), RegradeRequest(jobs=(job,)))
+            await jobactions.do(self.console_app, [act])
+
+    def action_filter(self) -> None:
+        """In one text, to filter is to look for something."""
+        self.action_search()
+
+    def action_search(self) -> None:
+        """Ask what to look for; `n` and `N` go on."""
+        self.console_app.frame.ask("&", self.view.text, done=self._find)
+
+    def _find(self, text: str) -> None:
+        if not self.view.find(text):
+            self.console_app.say(f"nowhere: {text}", "warn")
+
+    def action_column(self, by: int) -> None:
+        """Move sideways where lines are not folded."""
+        self.view.action_sideways(by)
+
+    def action_copy(self) -> None:
+        """Choose what to copy: the part that is read, or another one."""
+        from rwkvctl.tui.dialogs import Menu  # forms are not part of the first frame
+
+        parts = [part for part in self.view.parts if part.raw]
+        now = next((place for place, part in enumerate(parts) if part is self.view.reading), 0)
+
+        def chosen(place: int | None) -> None:
+            if place is not None:
+                self.console_app.copy(parts[place].raw)
+
+        names = [f"{part.name}, {len(part.raw):,} characters" for part in parts]
+        self.console_app.push_screen(Menu("Copy", names, now), chosen)
+
+    def action_export(self) -> None:
+        """Ask for a file's name and write the page there."""
+        if self.told:
+            told = self.told[0]
+            self.console_app.frame.ask("x", f"rwkvctl-sample-{told.job}-{told.view.number}.txt", done=self._write)
+
+    def _write(self, name: str) -> None:
+        from rwkvctl.tui.export import page_written  # not part of the first frame
+
+        path = Path(name).expanduser().absolute()
+        page_written(path, self.view.parts)
+        self.console_app.say(f"written to {path}", for_s=15.0)
+
+    def action_back(self) -> None:
+        """Back: out of a search, the other sample, then to where one came from."""
+        if self.view.text:
+            self.view.find("")
+        else:
+            self.console_app.action_history(-1)
+
+
+def mark(one: Told, other: Told) -> None:
+    """Note in two samples which words of their completions differ."""
+    from rwkvctl.tui.worddiff import differing  # not part of the first frame
+
+    texts = [[stage.completion for stage in told.view.stages] for told in (one, other)]
+    found = [differing(a, b) for a, b in zip(*texts, strict=False)]
+    one.places = [places.one for places in found]
+    other.places = [places.other for places in found]
+
+
+SCREEN = Sample

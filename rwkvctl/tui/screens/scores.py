@@ -1,0 +1,380 @@
+"""Scores: models x benchmarks, what each model lost against the one before it, and the runs behind a cell."""
+
+import asyncio
+import shlex
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
+from rwkvctl.tui import curves, rerun, runs, subjects
+from rwkvctl.tui.base import ConsoleScreen
+from rwkvctl.tui.chart import Chart
+from rwkvctl.tui.lines import Lines
+from rwkvctl.tui.matrix import Choice, Row, groups, keys_of, metrics_of, pair_of, rows_of, running_of, shared
+from rwkvctl.tui.matrixcolumns import FIXED, Shown, columns, in_words
+from rwkvctl.tui.matrixtable import MatrixTable
+from rwkvctl.tui.runs import Run, pair_of_runs
+from rwkvctl.tui.scorebook import Key
+from rwkvctl.tui.scoresource import ScoreSource
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.subjects import EVERY, Subject, subjects_of
+from rwkvctl.tui.table import VTable
+
+REST_S: Final = 0.1
+"""The cursor rests so long on a cell before its runs are asked for."""
+
+COMPARED: Final = 6
+"""Runs of a cell that are compared with the one before, as many as are seen at once."""
+
+LEGEND: Final = (
+    (" ▲", "ok"), (" better  ", "dim"), ("▼", "bad"), (" worse than the base (p<.05, Holm)  ", "dim"),
+    ("~", ""), (" not comparable  ", "dim"), ("▸", "info"), (" running  ", "dim"), ("!", "warn"),
+    (" no verdict, or cut off  ", "dim"), ("·", ""), (" never run", "dim"),
+)  # fmt: skip
+
+
+class Scores(ConsoleScreen):
+    """The matrix, and what lies behind the cell under the cursor."""
+
+    NAME = "scores"
+    KEY = "4"
+    TITLE = "Scores"
+    FIRST_PANEL = "matrix"
+    DEFAULT_CSS = """
+    Scores #matrix { height: 1fr; min-height: 4; }
+    Scores #runs, Scores #subjects { height: 7; }
+    Scores #trend { height: 8; }
+    Scores.-dense #legend { display: none; }
+    Scores.-dense #trend { height: 7; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "compare", "Compare"),
+        Binding("b", "baseline", "Baseline"),
+        Binding("g", "group", "Group…", priority=True),
+        Binding("t", "trend", "Trend"),
+        Binding("R", "rerun", "Rerun…", key_display="R"),
+        Binding("m", "metric", "Metric…", show=False),
+    ]
+
+    choice = Choice()
+    said = ""
+    drawn: object = None
+    asked: object = None
+    counted: object = None
+    over_runs = charted = by_subject = False
+    """Whether the curve is over runs; on a small terminal, whether it is shown; whether subjects are, for runs."""
+
+    def body(self) -> Iterable[Widget]:
+        self.source = ScoreSource(self.console_app.link, self.console_app.state.scores)
+        self.shown = Shown()
+        matrix = MatrixTable[Row](columns(self.shown), lambda row: row.name, id="matrix")
+        matrix.fixed = FIXED
+        yield matrix
+        yield Lines(id="cell")
+        yield Lines(id="legend")
+        yield VTable[Run](runs.COLUMNS, lambda run: run.view.job, id="runs", empty="never run; R runs it")
+        yield VTable[Subject](subjects.COLUMNS, lambda subject: subject.name, id="subjects")
+        yield Chart(id="trend")
+
+    # -- where we are ----------------------------------------------------------------------------------------------
+
+    @property
+    def matrix(self) -> MatrixTable[Row]:
+        """The matrix."""
+        return self.query_one("#matrix", MatrixTable)
+
+    @property
+    def row(self) -> Row | None:
+        """The row under the cursor."""
+        table = self.matrix
+        return table.listing.row(table.cursor) if table.chosen else None
+
+    @property
+    def key(self) -> Key | None:
+        """The column under the cursor."""
+        place = self.matrix.at_column - FIXED
+        return self.shown.keys[place] if 0 <= place < len(self.shown.keys) else None
+
+    def path(self) -> list[str]:
+        choice = self.choice
+        size = "" if choice.size is None else f"models of {choice.size:g}b"
+        said = [f"base: {choice.baseline or 'the model before'}", choice.domain, size, choice.metric]
+        return ["Scores", " · ".join(filter(None, said))]
+
+    def command(self) -> str:
+        row, key = self.row, self.key
+        about = ["--model", row.name, "--benchmark", key[0], "--all-versions"] if row and key else []
+        return shlex.join(["rwkvctl", "scores", *about])
+
+    def leave(self) -> None:
+        """Nobody looks: nothing more is compared."""
+        self.asked = None
+        for group in ("compare", "cell"):
+            self.workers.cancel_group(self, group)
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    def draw(self, state: ConsoleState) -> None:
+        stale = bool(state.problem)
+        if not state.scores.complete and not stale and not self.busy("read"):
+            self.start("read", self.read)
+        running, compared = running_of(state.jobs.values()), self.source.verdicts
+        room = self.app.size.width - 1
+        source, revision = self.source, state.scores.revision
+        now = (source.ready, source.models, revision, running, len(compared), self.choice, stale, room)
+        if now != self.drawn:
+            self.drawn = now
+            ready = self.source.ready
+            scores = state.scores.models if ready else {}
+            rows = rows_of(self.source.models, scores, running if ready else {}, compared, self.choice)
+            keys = keys_of(rows, self.source.domains, self.choice.domain)
+            if (keys, self.choice, room) != (self.shown.keys, self.shown.choice, self.shown.room):
+                self.shown = Shown(keys, self.choice, room=room)
+                self.matrix.set_columns(columns(self.shown))
+            self.matrix.show(self.matrix.title or "Scores", rows, stale=stale)
+            self.count_in()
+        self.look()
+        if not stale and not self.busy("compare") and self.next_pair():
+            self.start("compare", self.compare_rows)
+
+    def busy(self, group: str) -> bool:
+        """Whether a worker of a group is at work."""
+        return any(worker.group == group and worker.node is self and worker.is_running for worker in self.workers)
+
+    def count_in(self) -> None:
+        """The mean is over what all rows have that are shown now."""
+        listing, shown, book = self.matrix.listing, self.shown, self.console_app.state.scores
+        counted = (book.revision, shown.keys, shown.choice, tuple(listing.shown))
+        if counted != self.counted:
+            self.counted = counted
+            rows = [listing.row(place) for place in range(len(listing))]
+            common = shared(rows, shown.keys, shown.choice.metric)
+            if common != shown.common:
+                shown.common = common
+                listing.arrange()
+                self.matrix.repaint()
+        over = f"mean over {len(shown.common)} that all have" if shown.common else "no mean: none that all have"
+        said = f"{len(listing.rows)} models × {len(shown.keys)} · newest first · {over}"
+        if not listing.rows:
+            self.matrix.empty = "no scores yet: 1, then D dispatches" if self.source.ready else ""
+            self.matrix.repaint()
+        self.matrix.called(said if self.source.ready else self.said or f"reading the scores … {book.count:,}")
+
+    def look(self) -> None:
+        """Show what is known of the cell under the cursor."""
+        row, key, stale = self.row, self.key, bool(self.console_app.state.problem)
+        dense = self.has_class("-dense")
+        self.query_one("#legend", Lines).show([LEGEND], stale=stale)
+        self.query_one("#cell", Lines).show([in_words(row, key, self.shown) if row and key else []], stale=stale)
+        runs_table, chart = self.query_one("#runs", VTable), self.query_one("#trend", Chart)
+        self.query_one("#subjects").display = self.by_subject
+        runs_table.display = not self.by_subject and not (dense and self.charted)
+        chart.display = not self.by_subject and self.charted if dense else True
+        if row is not None and key is not None:
+            self.look_behind(row, key, stale=stale)
+
+    def look_behind(self, row: Row, key: Key, *, stale: bool) -> None:
+        """Show the runs of a cell and the curve through it; ask for the runs if they are not known."""
+        found, runs_table, chart = (
+            self.source.known_runs(row.name, key), self.query_one("#runs", VTable), self.query_one("#trend", Chart)
+        )  # fmt: skip
+        known = found or []
+        cell = (row.name, key, row.cells.get(key))
+        if cell != self.asked and not stale:
+            self.asked = cell
+            self.start("cell", partial(self.read_cell, row.name, key))
+        runs_table.empty = "asking …" if found is None and cell[2] else "never run; R runs it"
+        title = f"{row.name} × {self.shown.title(key)}"
+        count = "1 run" if len(known) == 1 else f"{len(known)} runs, newest first"
+        runs_table.show(f"{title} · {count}", known, stale=stale)
+        curve = curves.pick(self.matrix.listing.rows, row, key, known, self.choice.metric, over_runs=self.over_runs)
+        chart.show([(f"{self.shown.title(key)} {curve.title}", "title"), ("  t", "accent"), (" turns", "dim")],
+                   curve.points, curve.scale, stale=stale)  # fmt: skip
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    async def read(self) -> None:
+        """Read all scores; what cannot be read is said once."""
+        try:
+            await self.source.read()
+            self.said = ""
+        except RwkvctlError as error:
+            if str(error) != self.said:
+                self.said = str(error)
+                self.console_app.say(self.said, "bad")
+        self.draw(self.console_app.state)
+
+    def next_pair(self) -> tuple[str, str] | None:
+        """The next row in view that was not compared yet: the one under the cursor first."""
+        table = self.matrix
+        top = table.scroll_offset.y
+        places = [table.cursor, *range(top, top + table.page_rows)]
+        rows = (table.listing.row(place) for place in places if place < table.count)
+        return next(((row.base, row.name) for row in rows if row.base and row.verdicts is None), None)
+
+    async def compare_rows(self) -> None:
+        """Compare what is in view, row by row."""
+        while pair := self.next_pair():
+            try:
+                await self.source.compare(*pair)
+            except UnreachableError:
+                return  # the top line says it; asked again when the daemon is back
+            self.draw(self.console_app.state)
+
+    async def read_cell(self, model: str, key: Key) -> None:
+        """The runs of the cell that the cursor rests on, then what differs from one to the next."""
+        await asyncio.sleep(REST_S)
+        try:
+            if self.source.known_runs(model, key) is None and self.job:
+                await self.source.read_runs(model, key)
+                self.look()
+            for run in (self.source.known_runs(model, key) or [])[:COMPARED]:
+                if run.before and run.against is None:
+                    await self.source.compare_runs(run.before, run.view.job)
+                    self.look()
+        except UnreachableError:
+            pass  # the top line says it
+        except RwkvctlError as error:
+            self.console_app.say(str(error), "bad")
+
+    # -- what the operator does ------------------------------------------------------------------------------------
+
+    def on_vtable_moved(self, message: VTable.Moved) -> None:
+        """Another cell: what lies behind it."""
+        message.stop()
+        if message.table is self.matrix:
+            self.look()
+
+    def on_matrix_table_filtered(self, message: MatrixTable.Filtered) -> None:
+        """Other rows: the mean may be over others."""
+        message.stop()
+        self.count_in()
+
+    def on_matrix_table_intervals(self, message: MatrixTable.Intervals) -> None:
+        """With intervals, or without."""
+        message.stop()
+        self.choose(self.choice._replace(intervals=not self.choice.intervals))
+
+    def choose(self, choice: Choice) -> None:
+        """Show something else."""
+        self.choice = choice
+        self.console_app.draw()
+
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """A cell's subjects if it has some, else its samples; a run's samples; a subject's."""
+        message.stop()
+        if message.table is self.matrix:
+            self.open_cell()
+        elif message.table.id == "runs":
+            self.console_app.go("samples", message.key)
+        elif (job := self.job) is not None:
+            about = [job] if message.key == EVERY else [job, f"subject={message.key}"]
+            self.console_app.go("samples", shlex.join(about))
+
+    @property
+    def job(self) -> str | None:
+        """The job of the score under the cursor."""
+        score = self.row.cells.get(self.key) if self.row and self.key else None
+        return score.job if score else None
+
+    def open_cell(self) -> None:
+        """Subjects, samples, or the job that runs."""
+        row, key, job = self.row, self.key, self.job
+        if row is None or key is None:
+            return
+        if job is None:
+            self.open_running(row.name, key)
+            return
+        newest = next((run for run in self.source.known_runs(row.name, key) or [] if run.view.job == job), None)
+        found = subjects_of(newest.view) if newest else []
+        if not found:
+            self.console_app.go("samples", job)
+            return
+        table = self.query_one("#subjects", VTable)
+        table.show(f"{row.name} × {self.shown.title(key)} · {len(found) - 1} subjects, the worst first", found)
+        self.by_subject = True
+        self.look()
+        table.focus()
+
+    def open_running(self, model: str, key: Key) -> None:
+        """The job that measures a cell for the first time."""
+        running = self.console_app.state.running
+        active = next((job.id for job in running if (job.model, job.benchmark, job.kind) == (model, *key)), "")
+        if active:
+            self.console_app.go("job", active)
+        else:
+            self.console_app.say(f"{model} was never measured on {self.shown.title(key)}; R measures it")
+
+    def action_back(self) -> None:
+        """Out of the subjects, then as everywhere."""
+        if self.by_subject:
+            self.by_subject = False
+            self.look()
+            self.matrix.focus()
+        else:
+            super().action_back()
+
+    def action_compare(self) -> None:
+        """Compare the two that are marked; else what is under the cursor with its base."""
+        table = self.panel
+        if isinstance(table, VTable) and table.id == "runs":
+            pair = pair_of_runs(table.listing.rows, table.targets)
+        else:
+            pair = pair_of(self.matrix.listing.rows, self.matrix.chosen, self.matrix.listing.marks)
+        if pair:
+            self.console_app.go("compare", shlex.join(pair))
+        else:
+            self.console_app.say("space marks two to compare; b makes the model under the cursor the base", "warn")
+
+    def action_baseline(self) -> None:
+        """Compare all with the model under the cursor; again: each with the one before it."""
+        name = self.matrix.chosen
+        base = "" if name == self.choice.baseline else name
+        self.choose(self.choice._replace(baseline=base))
+        self.console_app.say(f"base: {base or 'the model before each, of its size'}")
+
+    def action_trend(self) -> None:
+        """Turn from the curve over checkpoints to the one over runs; on a small terminal show it first."""
+        if self.has_class("-dense") and not self.charted:
+            self.charted = True
+        elif not self.over_runs:
+            self.over_runs = True
+        else:
+            self.over_runs = self.charted = False
+        self.look()
+
+    def action_group(self) -> None:
+        """Choose a domain of benchmarks, or a size of models."""
+        scores = self.console_app.state.scores.models
+        found = groups(self.source.models, scores, self.source.domains)
+        self.ask("Show", [(group.words, group.changes) for group in found])
+
+    def action_metric(self) -> None:
+        """Choose the metric that cells show."""
+        names = metrics_of(self.matrix.listing.rows)
+        self.ask("Metric", [("the headline of each", {"metric": ""}), *((name, {"metric": name}) for name in names)])
+
+    def ask(self, title: str, choices: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """Ask for one of these changes of what is shown."""
+        from rwkvctl.tui.dialogs import Menu  # forms are not part of the first frame
+
+        def chosen(place: int | None) -> None:
+            if place is not None:
+                self.choose(self.choice._replace(**choices[place][1]))
+
+        self.app.push_screen(Menu(title, [words for words, _ in choices]), chosen)
+
+    def action_rerun(self) -> None:
+        """Plan to measure what is chosen again, and ask."""
+        row, key = self.row, self.key
+        if row is not None and key is not None and self.console_app.may_write():
+            models = self.matrix.targets
+            job = (self.job or "") if models == [row.name] else ""
+            self.start("rerun", partial(rerun.ask, self.console_app, models, key, job))
+
+
+SCREEN = Scores

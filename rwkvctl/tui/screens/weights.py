@@ -1,0 +1,161 @@
+"""Weights: the checkpoints of this node, where they fit, what is loaded, and what they were measured on."""
+
+import asyncio
+import json
+import shlex
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from rwkvctl.protocol.messages import ModelsReply, ModelsRequest, ModelView
+from rwkvctl.tui import running, weightcolumns
+from rwkvctl.tui.commandline import Run, understand
+from rwkvctl.tui.polling import ASKING, PollingScreen, say_empty
+from rwkvctl.tui.scorelines import KnownScores
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.strips import Pieces
+from rwkvctl.tui.table import VTable
+from rwkvctl.tui.text import Reading
+from rwkvctl.tui.weightcolumns import Weights as Row
+
+SETTLE_S: Final = 0.3
+"""For so long the cursor must rest on a checkpoint before its file is looked into."""
+
+
+class Weights(PollingScreen):
+    """Checkpoints, and below them what is known of the one under the cursor."""
+
+    NAME = "weights"
+    KEY = "8"
+    TITLE = "Weights"
+    EVERY_S = 5.0
+    DEFAULT_CSS = """
+    Weights #weights { height: 1fr; min-height: 4; }
+    Weights #checkpoint { height: 14; }
+    Weights.-dense #checkpoint { height: 10; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("D", "dispatch", "Dispatch…", key_display="D"),
+        Binding("v", "verify", "Verify"),
+        Binding("f", "download", "Download…"),
+    ]
+
+    items: tuple[ModelView, ...] = ()
+
+    def body(self) -> Iterable[Widget]:
+        self.scores = KnownScores()
+        self.shown: dict[tuple[str, int], dict[str, Any]] = {}
+        yield VTable[Row](weightcolumns.WEIGHTS, weightcolumns.path, id="weights", empty=ASKING)
+        yield Reading(id="checkpoint", wraps=True)
+
+    async def fetch(self) -> None:
+        link = self.console_app.link
+        self.items = (await link.ask(ModelsRequest(), ModelsReply)).items
+        await self.scores.fetch(link, self.console_app.state)
+
+    def command(self) -> str:
+        row = self.row
+        return shlex.join(["rwkvctl", "weights", "show", self.word(row.item)]) if row else "rwkvctl models"
+
+    def word(self, item: ModelView) -> str:
+        """What a command calls a checkpoint: its name, or where it lies if others are called so, too."""
+        return item.name if sum(other.name == item.name for other in self.items) == 1 else item.path
+
+    def headline(self, state: ConsoleState) -> Pieces:
+        rows = weightcolumns.rows_of(self.items, (), state)
+        return [(" Weights", "title"), (f"   {weightcolumns.tally(rows)}", "")]
+
+    @property
+    def table(self) -> "VTable[Any]":
+        """The list."""
+        return self.query_one("#weights", VTable)
+
+    @property
+    def row(self) -> Row | None:
+        """The checkpoint under the cursor."""
+        table = self.table
+        return table.listing.row(table.cursor) if table.chosen else None
+
+    def draw(self, state: ConsoleState) -> None:
+        table = self.table
+        say_empty(table, "no checkpoint is found; f downloads one" if self.known else ASKING)
+        rows = weightcolumns.rows_of(self.items, self.scores.items, state)
+        title = weightcolumns.tally(rows) if self.has_class("-dense") else "Checkpoints"
+        table.show(title, rows, stale=bool(state.problem))
+        self._show_chosen()
+
+    def _show_chosen(self) -> None:
+        row, panel, stale = self.row, self.query_one(Reading), bool(self.console_app.state.problem)
+        if row is None:
+            panel.show([], stale=stale)
+        else:
+            lines = weightcolumns.about(row, self.shown.get(identity(row.item), {}))
+            panel.show(lines, title=[(row.item.name, "title")], stale=stale)
+
+    def on_vtable_moved(self, message: VTable.Moved) -> None:
+        """Show what is known of the one under the cursor, and look into its file."""
+        message.stop()
+        self._show_chosen()
+        row = self.row
+        if row is not None and identity(row.item) not in self.shown and self.console_app.link.remote is None:
+            look: Any = partial(self._look_into, row.item)  # not begun before it runs: the cursor may move on at once
+            self.run_worker(look, group="look", exclusive=True)
+
+    async def _look_into(self, item: ModelView) -> None:
+        """What `weights show` says, in a process of its own: a file from anywhere is not opened in this one."""
+        await asyncio.sleep(SETTLE_S)
+        run = understand(shlex.join(["weights", "show", "--json", item.path]), set())
+        said: list[str] = []
+        if isinstance(run, Run):
+            options = self.console_app.options
+            environ = running.environment(options.environ, 80, 24, colour=False)
+            await running.follow(running.command(run, options.flags), environ, said.append)
+        self.shown[identity(item)] = read("".join(said))
+        self._show_chosen()
+
+    def on_vtable_opened(self, message: VTable.Opened) -> None:
+        """Show everything about its tensors, as the command does."""
+        message.stop()
+        self._run("show")
+
+    def action_verify(self) -> None:
+        """Read it whole and compare its hash."""
+        self._run("verify")
+
+    def _run(self, verb: str) -> None:
+        if self.row is not None:
+            self.console_app.commander.line(shlex.join(["weights", verb, self.word(self.row.item)]))
+
+    def action_download(self) -> None:
+        """Begin the command that fetches checkpoints; tab completes, `--list` shows what there is."""
+        if self.console_app.may_write():
+            self.console_app.action_command("weights download --match ")
+
+    def action_dispatch(self) -> None:
+        """Open the dispatch form for the chosen models."""
+        names = [item.name for item in self.items if item.path in set(self.table.targets)]
+        if names:
+            self.console_app.action_dispatch("--models", *names)
+
+
+def identity(item: ModelView) -> tuple[str, int]:
+    """What changes with the file; not its hash, which comes later."""
+    return item.path, item.size_bytes
+
+
+def read(text: str) -> dict[str, Any]:
+    """The JSON among what a command said: an object with facts, or with the `detail` of why there are none."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{"):
+            try:
+                found = json.loads(line)
+            except ValueError:
+                continue
+            return found if isinstance(found, dict) else {}
+    return {"detail": text.strip()}
+
+
+SCREEN = Weights

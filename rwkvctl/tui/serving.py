@@ -1,0 +1,144 @@
+"""The console in a browser: textual-serve on this machine's loopback, behind a secret that only its terminal shows.
+
+Every user of a machine reaches its loopback, and so does any page in a browser by a trick with names (DNS rebinding).
+So nothing is answered without the secret of the address, under another name than the loopback's, or to the socket of
+another page. Each browser window has a console of its own, as a process; all end with this one.
+"""
+
+import asyncio
+import hmac
+import secrets
+import shlex
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp_jinja2
+from aiohttp import web
+from textual_serve.server import Server
+
+from rwkvctl.protocol.errors import RwkvctlError
+
+LOOPBACK: Final = "127.0.0.1"
+NAMES: Final = frozenset({LOOPBACK, "localhost", "::1"})
+MOST_CONSOLES: Final = 8
+SHUTDOWN_S: Final = 3.0
+REMOTE_FONT: Final = "https://fonts.googleapis.com/css?family=Roboto%20Mono"
+POLICY: Final = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
+    "img-src 'self' data:; connect-src 'self' ws://{host}; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+HEADERS: Final = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ServeError(RwkvctlError):
+    """The console cannot be served."""
+
+
+def host_is_ours(host: str) -> bool:
+    """Whether a request names the loopback; the port may be another one at the far end of a tunnel."""
+    try:
+        return urlsplit(f"//{host}").hostname in NAMES
+    except ValueError:
+        return False
+
+
+def origin_is_ours(origin: str, host: str) -> bool:
+    """Whether a socket is opened by a page of ours."""
+    return origin == f"http://{host}"
+
+
+class ConsoleServer(Server):
+    """textual-serve's server with a guard before it and without anything from other hosts in its page."""
+
+    def __init__(self, command: str, port: int) -> None:
+        super().__init__(command, host=LOOPBACK, port=port, title="rwkvctl")
+        self.secret = secrets.token_urlsafe(24)
+        self.open: set[web.WebSocketResponse] = set()
+
+    @property
+    def cookie(self) -> str:
+        """Browsers do not tell ports apart."""
+        return f"rwkvctl-{self.port}"
+
+    async def _make_app(self) -> web.Application:
+        app = await super()._make_app()
+        app.middlewares.append(self.guard)
+        return app
+
+    async def on_startup(self, app: web.Application) -> None:
+        """Says nothing: the verb does."""
+
+    async def on_shutdown(self, app: web.Application) -> None:
+        """Every console ends."""
+        for socket in list(self.open):
+            await socket.close()
+
+    @web.middleware
+    async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer nobody but who knows the secret, under our own name."""
+        if not host_is_ours(request.host):
+            raise web.HTTPForbidden(text="This console is served to this machine alone.")
+        if hmac.compare_digest(request.query.get("token", "").encode(), self.secret.encode()):
+            answer = web.Response(status=303, headers={"Location": "/"} | HEADERS)
+            answer.set_cookie(self.cookie, self.secret, httponly=True, samesite="Strict", path="/")
+            return answer
+        if not hmac.compare_digest(request.cookies.get(self.cookie, "").encode(), self.secret.encode()):
+            raise web.HTTPForbidden(text="Open the address that `rwkvctl tui --serve` printed; it holds a secret.")
+        if request.path == "/ws" and not origin_is_ours(request.headers.get("Origin", ""), request.host):
+            raise web.HTTPForbidden(text="Another page may not open this console.")
+        return await handler(request)
+
+    async def handle_index(self, request: web.Request) -> web.Response:
+        """The page, whatever port it is seen under."""
+        context = {
+            "font_size": 16, "app_websocket_url": f"ws://{request.host}/ws",
+            "config": {"static": {"url": "/static/"}}, "application": {"name": self.title},
+        }  # fmt: skip
+        page = aiohttp_jinja2.render_string("app_index.html", request, context).replace(REMOTE_FONT, "")
+        headers = HEADERS | {"Content-Security-Policy": POLICY.format(host=request.host)}
+        return web.Response(text=page, content_type="text/html", headers=headers)
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """A console for this window."""
+        if len(self.open) >= MOST_CONSOLES:
+            raise web.HTTPServiceUnavailable(text=f"{MOST_CONSOLES} consoles are open already; close one.")
+        return await super().handle_websocket(request)
+
+    async def _process_messages(self, websocket: web.WebSocketResponse, app_service: Any) -> None:
+        self.open.add(websocket)
+        try:
+            await super()._process_messages(websocket, app_service)
+        finally:
+            self.open.discard(websocket)
+
+    async def run(self, say: Callable[[str], None]) -> None:
+        """Serve until a signal comes, or the terminal goes. `say` is told the address. Raises ServeError."""
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        runner = web.AppRunner(await self._make_app(), access_log=None, shutdown_timeout=SHUTDOWN_S)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, LOOPBACK, self.port).start()
+            self.port = runner.addresses[0][1]
+            say(f"http://{LOOPBACK}:{self.port}/?token={self.secret}")
+            await stop.wait()
+        except OSError as error:
+            raise ServeError(f"port {self.port} cannot be used: {error.strerror}; name another with --port.") from error
+        finally:
+            await runner.cleanup()
+
+
+def console_command(flags: Sequence[str]) -> str:
+    """The command line of one console: a terminal of its own kind, whatever this one is."""
+    words = ["env", "-u", "TMUX", "-u", "NO_COLOR", "TERM=xterm-256color", "COLORTERM=truecolor"]
+    return "exec " + shlex.join([*words, sys.executable, "-m", "rwkvctl.cli", "tui", *flags])
+
+
+def serve(port: int, flags: Sequence[str], say: Callable[[str], None]) -> None:
+    """Serve the console with these flags until this process is told to end."""
+    asyncio.run(ConsoleServer(console_command(flags), port).run(say))

@@ -1,0 +1,107 @@
+"""Logs, driven by its keys against a real daemon."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rwkvctl.tui.logview import LogView
+
+
+def view(hands: Any) -> LogView:
+    found = hands.app.query_one("#view-logs LogView", LogView)
+    assert isinstance(found, LogView)
+    return found
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+async def test_what_is_followed_is_chosen_and_told_with_times_and_sources(
+    measured: Any, pressing: Any, size: tuple[int, int]
+) -> None:
+    async with pressing(measured, size=size) as hands:
+        text = await hands.press("5", see=("daemon · following", "daemon j1 builtin", "W daemon j7 builtin"))
+        assert all(len(line) <= size[0] for line in text.splitlines())
+        await hands.press("g", see=("UTC", "daemon", "lines below"))
+        await hands.press("s", see=("Follow", "the newest running job", "j2  builtin × demo_arith free_response, done"))
+        await hands.press("escape")
+        hands.app.go("logs", "j2")
+        await hands.see("j2 · following", "j2     demo_arith free_response: 40 of 40 samples to do", "daemon builtin")
+        hands.app.go("logs", "j1+j2")
+        await hands.see("j1 + j2 + daemon · following", "daemon j7")
+        await hands.press("slash", *"samples to do", "enter", see=("j1     own_quiz", "j2     demo_arith"))
+
+
+async def test_the_menu_goes_to_another_log(measured: Any, pressing: Any) -> None:
+    async with pressing(measured) as hands:
+        await hands.press("5", see="daemon · following")
+        await hands.press("s", see="Follow")
+        await hands.press("down", "down", "enter", see=("Logs › j6", "j6 · following", "j6     "))
+        assert hands.app.frame.view.command() == "rwkvctl logs j6 -f"
+        await hands.press("left_square_bracket", see="daemon · following")
+
+
+async def test_every_key_of_the_log_does_what_it_says(measured: Any, pressing: Any, tmp_path: Path) -> None:
+    async with pressing(measured) as hands:
+        await hands.press("5", see=("daemon · following", "accuracy"))
+        await hands.press("slash", *"accuracy", "enter", see=("/accuracy", " of "))
+        await hands.press("escape")
+        await hands.gone("/accuracy")
+        await hands.press("ampersand", *"starting", "enter", see="&starting")
+        assert not view(hands).follow
+        first = view(hands).top
+        await hands.press("n")
+        assert view(hands).top > first
+        await hands.press("N")
+        assert view(hands).top == first
+        await hands.press("w", see="wrapped")
+        await hands.press("w")
+        await hands.press("t", see="times relative")
+        await hands.press("t", see="times off")
+        await hands.press("t")
+        await hands.press("v", see=("warnings and errors", "held"))
+        await hands.press("v", see="errors only")
+        await hands.press("v")
+        await hands.gone("errors only")
+        await hands.press("z", see=("folded", "lines folded that differ in figures alone"))
+        await hands.press("z")
+        await hands.gone("folded")
+        await hands.press("g", see="lines below")
+        await hands.press("m", "F", see=("mark 1", "following"))
+        await hands.press("at", *"00:00", "enter")
+        await hands.press("less_than_sign", "greater_than_sign", see="no further line has an error")
+        file = tmp_path / "shown.log"
+        await hands.press("slash", *"accuracy", "enter", "S")
+        hands.app.frame.prompt.fill(str(file))
+        await hands.press("enter", see="lines written to")
+        written = file.read_text(encoding="utf-8").splitlines()
+        assert len([line for line in written if "accuracy" in line]) == 6
+        assert len(written) == len(view(hands).places.scan.hits)
+        await hands.press("x")
+        hands.app.frame.prompt.fill(str(file))
+        await hands.press("enter", see="exists and is left as it is")
+
+
+async def test_the_newest_running_job_joins_in_by_itself(fresh: Any, pressing: Any) -> None:
+    async with pressing(fresh) as hands:
+        await hands.press("5", see="daemon · following")
+        (job,) = fresh.dispatch(settings={"k": "30"})
+        await hands.see(f"{job} + daemon · following", f"{job}     demo_arith", "samples to do")
+        fresh.cli("stop", job)
+        await hands.see(f"daemon {job} builtin demo_arith free_response: stopped")
+
+
+async def test_after_a_restart_it_goes_on_where_it_was(fresh: Any, pressing: Any) -> None:
+    async with pressing(fresh) as hands:
+        await hands.press("5", see="daemon · following")
+        store = view(hands).store
+        fresh.kill()
+        await hands.see("daemon gone")
+        before = store.end
+        fresh.start()
+        fresh.api.post("/v1/pause", {"queue": True, "why": "a look at the log"})
+        await hands.see("lines fetched", "● daemon up", "a look at the log")
+        lines = [store.line(number).decode() for number in range(store.first, store.end)]
+        told = [line for line in lines if " daemon " in line]
+        stored = fresh.cli("events", "--since", "0", "-o", "tsv").stdout.splitlines()
+        assert len(told) == len([line for line in stored if line[:1].isdigit()]), "nothing twice, nothing left out"
+        assert store.end > before

@@ -1,0 +1,34 @@
+"""Expressions that run away: they end, and whoever sent them waits alone."""
+
+import asyncio
+
+import pytest
+
+from rwkv_daemon import expressions
+from rwkv_daemon.plan import SelectionError
+
+NAMES = ["rwkv7-g1d-0.1b-20260129-ctx8192", "other"]
+RUNAWAY = r"^((\w|-|\.)+)+!$"
+
+
+async def test_names_are_found() -> None:
+    assert await expressions.matching(["^rwkv", "nothing"], NAMES) == {NAMES[0]}
+    assert await expressions.matching([], NAMES) == frozenset()
+
+
+async def test_one_that_runs_away_is_ended_and_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expressions, "LIMIT_S", 2.0)
+    asked = asyncio.ensure_future(expressions.matching([RUNAWAY], NAMES))
+    turns = 0
+    while not asked.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+    assert turns > 10
+    with pytest.raises(SelectionError, match="takes too long"):
+        await asked
+
+
+@pytest.mark.parametrize(("expression", "says"), [("[", "no.* valid expression"), ("x" * 1001, "characters in all")])
+async def test_what_is_none_or_too_long_is_said(expression: str, says: str) -> None:
+    with pytest.raises(SelectionError, match=says):
+        await expressions.matching([expression], NAMES)

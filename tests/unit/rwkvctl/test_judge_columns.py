@@ -1,0 +1,89 @@
+"""What the screen Judge shows of the judge: endpoints, keys, cost, requests in flight, and jobs that lack verdicts."""
+
+from typing import Any
+
+import pytest
+
+from rwkvctl.protocol.messages import JobView, JudgeReply, JudgeView, MetricView, ScoreView
+from rwkvctl.protocol.views import JudgeEndpointView, JudgeFlightView, JudgeJobView
+from rwkvctl.tui import judgecolumns
+from rwkvctl.tui.columns import text_of
+from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.strips import Pieces
+
+OUT = {"name": "sk-…99b0", "state": "out: the key is not accepted", "in_flight": 0, "allowed": 16}
+OK = {"name": "sk-…1f2a", "state": "ok", "in_flight": 8, "allowed": 16}
+
+
+def endpoint(*keys: dict[str, object], **more: Any) -> JudgeEndpointView:
+    return JudgeEndpointView(name="judge.example", keys=keys, **more)
+
+
+def judge(**more: Any) -> JudgeView:
+    given = {"usage": {"prompt_tokens": 1200, "completion_tokens": 34, "cost": 1.93}} | more
+    return JudgeView(role="judge", model="judge-x", **given)
+
+
+def text(lines: list[Pieces]) -> str:
+    return "\n".join("".join(piece for piece, _ in line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("one", "at", "said"),
+    [
+        (judge(), endpoint(OK), "✓ ready"),
+        (judge(), endpoint(OK, in_flight=3), "▸ asks"),
+        (judge(), endpoint(OK, OUT), "! 1/2 keys"),
+        (judge(), endpoint(OUT), "✗ keys out"),
+        (judge(parked="the budget is spent"), endpoint(OK), "! waits"),
+        (judge(), endpoint(), "✓ ready"),
+    ],
+)
+def test_whether_an_endpoint_answers(one: JudgeView, at: JudgeEndpointView, said: str) -> None:
+    assert text_of(judgecolumns.state_cell(judgecolumns.Endpoint(one, at))) == said
+
+
+def test_what_went_wrong_at_an_endpoint_is_counted() -> None:
+    row = judgecolumns.Endpoint(judge(), endpoint(OK, p50_s=0.44, counts={"ok": 3310, "429": 12, "retries": 15}))
+    cells = {column.title: text_of(column.cell(row)) for column in judgecolumns.ENDPOINTS}
+    assert (cells["OK"], cells["429"], cells["LATE"], cells["AGAIN"]) == ("3,310", "12", "0", "15")
+    assert (cells["P50 S"], cells["P95 S"]) == ("0.4", "–")
+
+
+def test_facts_say_cost_budget_cache_the_oldest_requests_and_masked_keys() -> None:
+    flights = tuple(JudgeFlightView(job="j1", label=str(n), seconds=90 - n, attempt=1 + n) for n in range(5))
+    said = text(
+        judgecolumns.about(
+            JudgeReply(
+                judges=(
+                    judge(budget=20.0, budget_tokens=5000, budget_resets="daily", from_cache=1204, flights=flights,
+                          outages=2, outage_s=73, parked="outage", endpoints=(endpoint(OUT),)),
+                ),
+                calibrations=("rule v1: right on 98 % of 50 rows",),
+            )
+        )
+    )  # fmt: skip
+    for words in ("1.93 for 1,234 tokens", "at most 20 and 5,000 tokens a day", "1,204 replies were known", "1m30s",
+                  "attempt 3", "outages: 2, 1m13s", "waits      outage", "sk-…99b0  out: the key", "98 %"):  # fmt: skip
+        assert words in said
+    assert said.count("in flight  j1") == judgecolumns.FLIGHTS
+    assert "no budget is set" in judgecolumns.budget(judge())
+
+
+def test_jobs_at_the_judge_come_first_then_those_it_has_not_begun_then_scores_that_lack_verdicts() -> None:
+    def job(name: str, **more: Any) -> JobView:
+        return JobView(id=name, model="m", benchmark="b", kind="k", state="judging", session="s1", **more)
+
+    state = ConsoleState(jobs={"j1": job("j1"), "j2": job("j2", reason="judge-not-configured")})
+    score = ScoreView(job="j9", model="m", benchmark="b", kind="k", version=1, primary="accuracy", n=9, rows=9,
+                      metrics={"accuracy": MetricView(value=None)}, repeats=1, unjudged=4, scored=5)  # fmt: skip
+    at_work = JudgeJobView(job="j1", waiting=3, judged=5, unjudged=1, usage={"cost": 0.4})
+    checked = JudgeJobView(job="check-j7")
+    rows = judgecolumns.jobs_of(JudgeReply(judges=(judge(jobs=(at_work, checked)),)), [score], state)
+    assert [(row.job, row.state, row.unjudged) for row in rows] == [
+        ("j1", "judging", 1), ("check-j7", "judge", 0), ("j2", "judging", 0), ("j9", "done", 4),
+    ]  # fmt: skip
+    assert rows[2].why == "judge-not-configured"
+    said = text(judgecolumns.regrade_question([rows[3]]))
+    assert "about 4 samples of j9" in said
+    assert "rwkvctl regrade j9" in said
