@@ -107,7 +107,7 @@ def keys(folder: Path) -> None:
         ours = [until_painted(terminal, "jk"[number % 2]) for number in range(30)]
         switches = list[float]()
         for _ in range(15):
-            for key, mark in (("2", "samples"), ("1", "Running")):
+            for key, mark in (("2", "Would not run"), ("1", "Running")):
                 quiet(terminal)
                 terminal.keys(key)
                 switches.append(1000 * terminal.until(mark, fresh=True))

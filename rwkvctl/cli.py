@@ -72,7 +72,8 @@ def unknown_words(words: list[str]) -> UsageError:
 
 def report(terminal: Terminal, error: RwkvctlError, words: list[str]) -> int:
     """Say what is wrong on standard error; with --json also as an envelope on standard output."""
-    terminal.note(f"rwkvctl: {safe_line(str(error))}", "bad")
+    said = safe_line(str(error))
+    terminal.note(said if said.startswith("rwkvctl ") else f"rwkvctl: {said}", "bad")
     if wants_json(words):
         code, detail, hint = CODES.get(error.exit_code, "failed"), str(error), ""
         if isinstance(error, RefusedError):

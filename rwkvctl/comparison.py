@@ -11,7 +11,11 @@ from rwkvctl.render import Cell, Column, Role, Table, count, joined
 PATIENCE_S: Final = 600.0
 """How long a comparison of everything may take."""
 
-ROLES: Final[dict[str, Role]] = {"better": "ok", "worse": "bad", "not comparable": "warn"}
+SIGNS: Final[dict[str, tuple[str, Role]]] = {
+    "better": ("▲", "ok"), "worse": ("▼", "worse"), "not comparable": ("~", "dim"), "no difference shown": ("=", ""),
+}  # fmt: skip
+"""The mark of a verdict."""
+
 NAMED: Final = 8
 """Benchmarks that a note names before it only counts them."""
 
@@ -36,7 +40,8 @@ def table(items: Iterable[Record]) -> Table:
     columns = [
         Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"), Column("VERDICT"),
         Column("METRIC", wide=True), Column("A", right=True), Column("B", right=True), Column("B-A", right=True),
-        Column("95 % CI", right=True), Column("ONLY A", right=True), Column("ONLY B", right=True),
+        Column("95 % CI", right=True), Column("ONLY A", right=True, wide=True),
+        Column("ONLY B", right=True, wide=True),
         Column("N", right=True), Column("P", right=True, wide=True), Column("P HOLM", right=True),
         Column("TEST", wide=True), Column("JOBS", wide=True), Column("WHY", cut="end"),
     ]  # fmt: skip
@@ -48,10 +53,12 @@ def line(item: Record) -> list[str | Cell]:
     verdict, unit = item["verdict"], item.get("unit", "share")
     difference = item.get("difference") or {}
     compared = item.get("p") is not None
+    mark, role = SIGNS[verdict]
+    said = verdict + " (forced)" * bool(item.get("forced"))
     return [
         item["benchmark"],
         item["kind"],
-        Cell(verdict + (" (forced)" if item.get("forced") else ""), ROLES.get(verdict, "dim")),
+        Cell(f"{mark} {said}", role, said),
         item.get("metric", ""),
         number(item.get("a"), unit),
         number(item.get("b"), unit),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from rwkvctl.client import Record
-from rwkvctl.render import Cell, Column, Role, Table, clock, count, duration, joined, percent
+from rwkvctl.render import Cell, Column, Role, Table, clock, count, duration, joined, percent, spark
 from rwkvctl.views import memory
 
 ROLES: Final[dict[str, Role]] = {
@@ -13,19 +13,31 @@ ROLES: Final[dict[str, Role]] = {
 LIVELY: Final = frozenset({"ours", "container", "other-user", "foreign", "protected", "stuck"})
 
 
-def gpus(items: Iterable[Record]) -> Table:
-    """One line a GPU: whose it is and why it takes no work; with all columns, everything that is known."""
+SPARK: Final = 10
+
+
+def gpus(items: Iterable[Record], recent: Record | None = None) -> Table:
+    """One line a GPU: whose it is and why it takes no work; with all columns, everything that is known. `recent` is
+    what was recorded of the last minutes: how busy each was then is drawn beside it."""
+    past = {item["id"]: trend(item) for item in (recent or {}).get("items", ())}
     columns = [
         Column("GPU"), Column("DEVICE", cut="end", wide=True), Column("USE"), Column("CONDITION"), Column("ENGINE"),
-        Column("MEMORY", right=True), Column("UTIL %", right=True), Column("W", right=True), Column("°C", right=True),
-        Column("WHOSE", cut="end"), Column("WHY", cut="end"), Column("SINCE", wide=True),
+        Column("MEMORY", right=True), Column("UTIL %", right=True), Column("10 MIN", drawn=True, wide=True),
+        Column("W", right=True), Column("°C", right=True), Column("WHOSE", cut="end"), Column("WHY", cut="end"),
+        Column("SINCE", wide=True),
         Column("IDLE", right=True, wide=True), Column("MHZ", right=True, wide=True), Column("THROTTLE", wide=True),
         Column("ECC", right=True, wide=True), Column("APP XIDS", right=True, wide=True), Column("UUID", wide=True),
     ]  # fmt: skip
-    return Table(columns, [gpu_row(item) for item in items], "this node has no GPU; work runs on its CPU")
+    rows = [gpu_row(item, past.get(item["id"], "")) for item in items]
+    return Table(columns, rows, "this node has no GPU; work runs on its CPU")
 
 
-def gpu_row(item: Record) -> list[str | Cell]:
+def trend(item: Record) -> str:
+    """How busy a GPU was, the newest to the right."""
+    return spark([value or 0.0 for value in item["utilisation"]], SPARK)
+
+
+def gpu_row(item: Record, past: str) -> list[str | Cell]:
     """One line."""
     condition = item.get("condition", "ok")
     return [
@@ -36,6 +48,7 @@ def gpu_row(item: Record) -> list[str | Cell]:
         " ".join(item.get("engines", ())) or "–",
         memory(item.get("memory_used_bytes"), item.get("memory_total_bytes")),
         percent(item.get("utilisation"), 0),
+        Cell(past, "info"),
         count(item.get("power_w")),
         count(item.get("temperature_c")),
         whose(item),

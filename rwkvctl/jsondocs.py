@@ -35,6 +35,7 @@ LOCAL: Final = {
     "rwkvctl.weights-download/1": "`weights download`: `items` of `file`, `size_bytes`, `sha256`, and what was done.",
     "rwkvctl.gate/1": "`gate`: `model`, `baseline`, `margin`, `alpha`, `verdict` (passed, regression, undecided), and "
     "`items` (ComparisonView) with `gate`, the same word for each.",
+    "rwkvctl.report/1": "`report`: the `file` that was written, its `bytes`, and how many `runs` and `samples` it has.",
     "rwkvctl.export/1": "`export --to`: `format`, and the `files` that were written.",
     "rwkvctl.completion/1": "`completion`: `shell`, `script`.",
 }

@@ -11,7 +11,7 @@ from rwkvctl.views import interval
 def judges(items: Iterable[Record]) -> Table:
     """The judge and the checker, one line an endpoint."""
     columns = [
-        Column("ROLE"), Column("MODEL", cut="middle"), Column("ENDPOINT", cut="middle"), Column("WAITS FOR", cut="end"),
+        Column("ROLE"), Column("MODEL", cut="model"), Column("ENDPOINT", cut="middle"), Column("WAITS FOR", cut="end"),
         Column("QUEUE", right=True), Column("RUN", right=True), Column("/S", right=True), Column("P50 S", right=True),
         Column("OUTAGES", right=True), Column("TOKENS", right=True), Column("COST", right=True),
     ]  # fmt: skip

@@ -14,7 +14,6 @@ from rwkvctl.safe import fit, safe_line
 REDRAW_S: Final = 0.2
 EVERY_S: Final = 30.0
 SELDOM_S: Final = 5.0
-STEP: Final = 0.1
 """Where nobody looks: a line for each tenth that is done, but none within 5 s of the last, and one in 30 s at least."""
 
 WINDOW_S: Final = 10.0
@@ -39,8 +38,8 @@ class Rate:
 
 
 class Meter:
-    """`with Meter() as meter: meter.show("samples", done, total)`; a total of 0 is not known. What was `kept` from before
-    counts as done, and says nothing of the rate."""
+    """`with Meter() as meter: meter.show("samples", done, total)`; a total of 0 is not known. What was `kept` from
+    before counts as done, and says nothing of the rate."""
 
     def __init__(self, *, in_bytes: bool = False, quiet: bool = False, stream: TextIO | None = None) -> None:
         self.stream, self.in_bytes, self.quiet = stream or sys.stderr, in_bytes, quiet
@@ -86,7 +85,7 @@ class Meter:
     def _is_news(self, now: float, done: int, total: int) -> bool:
         """Whether a plain line is due."""
         then, before = self._told
-        step = int(done / total / STEP) if total else before
+        step = 10 * done // total if total else before
         if now - then < SELDOM_S or (step == before and now - then < EVERY_S):
             return False
         self._told = now, step

@@ -114,6 +114,8 @@ def add(parser: Parser, option: Option) -> None:
         settings |= {"dest": option.name, "required": option.required}
         if option.many:
             settings |= {"nargs": "+", "action": "extend"}
+        if option.alone and option.kind:
+            settings |= {"nargs": "?", "const": option.kind(option.alone)}
         parser.add_argument(*option.flags, **settings)
     else:
         nargs = ("+" if option.required else "*") if option.many else (None if option.required else "?")

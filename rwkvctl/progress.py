@@ -98,10 +98,12 @@ def done_share(job: Record) -> float:
 
 
 def tail_of(job: Record) -> str:
-    """State, bar, counts, and the score so far or the reason."""
+    """State, bar, counts, time left, the score so far and the rate; or the reason."""
     part = done_share(job)
     if job["state"] in {"queued", "held", "failed", "stopped"}:
         return safe_line(f"{job['state']} {why(job)}".rstrip())
-    eta = f" {duration(job['eta_s'])}" if job.get("eta_s") is not None and job["state"] != "done" else ""
+    going = job["state"] != "done"
+    left = f" {duration(job['eta_s'])} left" if job.get("eta_s") is not None and going else ""
+    rate = f" {job['samples_per_s']:.3g}/s" if job.get("samples_per_s") and going else ""
     counts = f"{job.get('done', 0)}/{job.get('total', 0)}"
-    return f"{job['state']:<10} {bar(part, 8)} {100 * part:3.0f}% {counts} {running_score(job)}{eta}"
+    return f"{job['state']:<10} {bar(part, 8)} {100 * part:3.0f}% {counts}{left} {running_score(job)}{rate}"

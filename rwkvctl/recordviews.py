@@ -30,7 +30,7 @@ def event_cells(event: Record) -> list[str | Cell]:
 def job_log(items: Iterable[Record]) -> Table:
     """The job log for people."""
     columns = [
-        Column("JOB"), Column("QUEUED"), Column("WHO"), Column("MODEL", cut="middle"),
+        Column("JOB"), Column("QUEUED"), Column("WHO"), Column("MODEL", cut="model"),
         Column("BENCHMARK", cut="middle"), Column("KIND"), Column("V", right=True, wide=True), Column("STATE"),
         Column("SAMPLES", right=True, wide=True),
         Column("RESULT", cut="end"), Column("SETTINGS", cut="end", wide=True), Column("CONFIG", wide=True),

@@ -3,6 +3,7 @@
 Nothing here knows the daemon. Every cell is made safe before it is drawn, whoever wrote it.
 """
 
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TextIO
@@ -10,11 +11,11 @@ from typing import Final, Literal, NamedTuple, TextIO
 from rwkvctl import amounts
 from rwkvctl.safe import cell_width, fit, safe_json, safe_line
 
-Role = Literal["", "ok", "warn", "bad", "info", "dim", "bold", "title"]
+Role = Literal["", "ok", "warn", "bad", "worse", "info", "dim", "bold", "title"]
 SGR: Final[dict[str, str]] = {
-    "ok": "32", "warn": "33", "bad": "31", "info": "36", "dim": "2", "bold": "1", "title": "1;4",
+    "ok": "32", "warn": "33", "bad": "31", "worse": "31", "info": "36", "dim": "2", "bold": "1", "title": "1;4",
 }  # fmt: skip
-size, duration, bar = amounts.size, amounts.duration, amounts.bar
+size, duration, bar, spark = amounts.size, amounts.duration, amounts.bar, amounts.spark
 
 GAP: Final = "  "
 NARROWEST: Final = 8
@@ -22,6 +23,10 @@ SPARED: Final = 14
 """Cells by which a sentence may stay wider than a name when both must be shortened."""
 
 BLANK: Final = frozenset({"", "–"})
+ZERO: Final = BLANK | {"0"}
+TOLD_LEAST: Final = (re.compile(r"-ctx\d+$"), re.compile(r"^rwkv-?\d+-"))
+"""What a checkpoint's name can do without where there is no room: the context length, then the architecture."""
+
 MARKS: Final[dict[str, tuple[str, Role]]] = {
     "queued": ("◌", "info"), "starting": ("◌", "info"), "generating": ("▸", "ok"), "grading": ("▸", "ok"),
     "judging": ("▸", "ok"), "done": ("✓", "ok"), "held": ("!", "warn"), "paused": ("‖", "dim"),
@@ -39,14 +44,16 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column: `right` aligned; `cut` says how it may be shortened; a `wide` one is dropped where it does not fit,
+    """A column: `right` aligned; `cut` says how it may be shortened (a "model" loses first what tells least in a
+    checkpoint's name); a `wide` one is dropped where it does not fit, a `calm` one where it does not and all is zero;
     and a `drawn` one is for eyes only: a pipe does not get it."""
 
     title: str
     right: bool = False
-    cut: Literal["", "end", "middle"] = ""
+    cut: Literal["", "end", "middle", "model"] = ""
     wide: bool = False
     drawn: bool = False
+    calm: bool = False
 
 
 class Table(NamedTuple):
@@ -143,9 +150,10 @@ def aligned(table: Table, width: int, *, colour: bool) -> list[str]:
     cells = [[Cell(safe_line(text_of(cell)), role_of(cell)) for cell in row] for row in table.rows]
     kept, widths, gap = layout(table.columns, cells, width)
     titles = [Cell(table.columns[i].title, "dim") for i in kept]
-    rows = [titles, *([row[i] for i in kept] for row in cells)]
     columns = [table.columns[i] for i in kept]
-    return [gap.join(one_row(row, columns, widths, colour)).rstrip() for row in rows]
+    lines = [one_row(titles, [column._replace(cut="end") for column in columns], widths, colour)]
+    lines += [one_row([row[i] for i in kept], columns, widths, colour) for row in cells]
+    return [gap.join(line).rstrip() for line in lines]
 
 
 class Layout(NamedTuple):
@@ -166,7 +174,7 @@ def layout(columns: Sequence[Column], cells: list[list[Cell]], width: int) -> La
     kept, gap = list(range(len(columns))), GAP
     if not width or total(natural, kept, gap) <= width:
         return Layout(kept, natural, gap)
-    kept = [i for i in kept if any(row[i].text not in BLANK for row in cells)] or kept
+    kept = [i for i in kept if any(row[i].text not in (ZERO if columns[i].calm else BLANK) for row in cells)] or kept
     if total(natural, kept, gap) > width:
         gap = " "
     while total(natural, kept, gap) > width and (wide := [i for i in kept if columns[i].wide]):
@@ -194,11 +202,18 @@ def one_row(row: list[Cell], columns: list[Column], widths: list[int], colour: b
     """The cells of one line, each as wide as its column."""
     drawn = []
     for cell, column, width in zip(row, columns, widths, strict=True):
-        text = fit(cell.text, width, column.cut or "end")
+        text = short_model(cell.text, width) if column.cut == "model" else fit(cell.text, width, column.cut or "end")
         space = " " * (width - cell_width(text))
         shown = paint(text, cell.role, colour)
         drawn.append(space + shown if column.right else shown + space)
     return drawn
+
+
+def short_model(name: str, width: int) -> str:
+    """A checkpoint's safe name, or as much of it as there is room for."""
+    for part in TOLD_LEAST:
+        name = name if cell_width(name) <= width else part.sub("", name)
+    return fit(name, width, "middle")
 
 
 def text_of(cell: str | Cell) -> str:

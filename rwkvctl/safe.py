@@ -43,6 +43,7 @@ DISPUTED: Final = (
 MARKS_STACKED: Final = 3
 """Combining marks over one letter; more than any script needs would be drawn over the lines above and below."""
 FIRST_DISPUTED: Final = "\u00ad"
+UNDISPUTED: Final = PLAIN | {"\n", "\t"}
 COMBINING: Final = frozenset({"Mn", "Me", "Mc"})
 
 
@@ -60,7 +61,7 @@ def visible_rest(text: str) -> str:
     """The same text with what still has no certain place in a cell shown by its number: lone surrogates (JSON may hold
     them, UTF-8 cannot), unassigned and disputed characters, and marks heaped on one letter. A mark with no letter
     before it stands on a circle, or it would be drawn into the cell to its left."""
-    if not text or max(text) < FIRST_DISPUTED:
+    if not text or max(text) < FIRST_DISPUTED or UNDISPUTED.issuperset(text):
         return text
     from unicodedata import category
 

@@ -31,7 +31,7 @@ def sample_counts(counts: Mapping[tuple[str, str], int]) -> Table:
 
 def same_samples(items: Iterable[Record]) -> Table:
     """The same sample in other jobs."""
-    columns = [Column("JOB"), Column("MODEL", cut="middle"), Column("KIND"), Column("VERSION", right=True),
+    columns = [Column("JOB"), Column("MODEL", cut="model"), Column("KIND"), Column("VERSION", right=True),
                Column("SAMPLE", right=True), Column("VALUE", right=True), Column("REASON"),
                Column("EXTRACTED", cut="end")]  # fmt: skip
     rows: list[list[str | Cell]] = []

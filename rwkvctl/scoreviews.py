@@ -1,10 +1,11 @@
 """One score in full, as tables."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rwkvctl.client import Record
-from rwkvctl.render import Cell, Column, Table, count, percent
+from rwkvctl.render import Cell, Column, Table, count, percent, spark
 from rwkvctl.views import in_unit, interval
 
 COUNTS: Final = ("n", "scored", "truncated", "no_answer", "timeouts", "unjudged", "errors", "rows", "repeats")
@@ -17,6 +18,23 @@ def whole(score: Record) -> list[Table]:
     known = score.get("provenance", {})
     tables = [metrics(score), counts(score), groups(known), curves(known.get("curves", {})), routes(known)]
     return [*tables, provenance(known)]
+
+
+def trend(scores: Iterable[Record], shown: Record) -> str:
+    """The headline over the runs of one kind (given newest first) as a small picture with its scale; empty where there
+    are not two of them, or they are no shares."""
+    runs = [(score["job"], score["metrics"].get(score["primary"]) or {}) for score in scores
+            if score["kind"] == shown["kind"] and score["primary"] == shown["primary"]]  # fmt: skip
+    known = [(job, float(metric["value"])) for job, metric in reversed(runs)
+             if metric.get("value") is not None and metric.get("unit", "share") == "share"]  # fmt: skip
+    if len(known) < 2:
+        return ""
+    low, high = min(value for _, value in known), max(value for _, value in known)
+    low, high = math.floor(10 * low) / 10, max(math.ceil(10 * high) / 10, math.floor(10 * low) / 10 + 0.1)
+    drawn = spark([(value - low) / (high - low) for _, value in known], (len(known) + 1) // 2)
+    (first, begun), (last, now) = known[0], known[-1]
+    ends = f"{percent(begun)} ({first}) to {percent(now)} ({last})"
+    return f"over {len(known)} runs {drawn} {ends}, drawn from {percent(low, 0)} to {percent(high, 0)}"
 
 
 def metrics(score: Record) -> Table:

@@ -64,7 +64,9 @@ class Settings:
     logs_total_bytes: int = setting(4 * 1024**3, "above this, the oldest logs of finished work are removed; 0: never")
     min_free_disk_bytes: int = setting(256 * 1024 * 1024, "below this, no job starts and running ones are paused")
     ballast_bytes: int = setting(0, "a file of this size that is given up when the disk is full, so that work can end")
-    grading_slots: int = setting(0, "programs that graders may run at once on this node; 0: one a core")
+    grading_slots: int = setting(
+        0, "programs that graders may run at once on this node, and jobs graded again side by side; 0: one a core"
+    )
     run_untrusted_code_unsandboxed: bool = setting(
         False, "run what models write without isolation where the sandbox does not work; scores record it"
     )

@@ -6,7 +6,7 @@ function: `data_prepare` is the verb `data prepare`. Parameters before `*` are a
 (`list[str]` takes several values, `bool` is a switch, no default means required), and a dataclass stands for the flags
 that its fields describe. The docstring is the help: its first line the summary, a line `name: text` the help of one
 parameter, a line starting with `$` an example; a help that ends in `(-f)` gives the
-flag other spellings. The returned value is the exit code.
+flag other spellings, one that ends in `[2]` what the flag means without a value. The returned value is the exit code.
 
 The argument parser, the shell completion, `docs/verbs.md` and the console's palette all read this registry.
 """
@@ -23,6 +23,7 @@ from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 COMMANDS: Final = "rwkvctl.commands"
 HELP_LINE: Final = re.compile(r"(\w+): (.+)")
+ALONE: Final = re.compile(r"\[(\w+)\]$")
 OTHERS: Final = re.compile(r"\(((?:--?\w[\w-]*(?:, )?)+)\)$")
 
 
@@ -38,6 +39,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...]
     help: str
     group: type[Any] | None = None
+    alone: str = ""
 
 
 class Verb(NamedTuple):
@@ -145,7 +147,9 @@ def parameter_option(parameter: inspect.Parameter, helps: dict[str, str]) -> Opt
     kind, many = reading(parameter.annotation)
     default = None if bare else parameter.default
     name = parameter.name
-    return Option(name, flags, kind, many, bare, default, choices_of(parameter.annotation), helps.get(name, ""))
+    words = helps.get(name, "")
+    alone = found[1] if (found := ALONE.search(words)) else ""
+    return Option(name, flags, kind, many, bare, default, choices_of(parameter.annotation), words, alone=alone)
 
 
 def flag(name: str) -> str:
@@ -212,5 +216,6 @@ def did_you_mean(word: str, known: list[str]) -> str:
     """` Did you mean 'x'?`, or nothing."""
     from difflib import get_close_matches
 
-    close = get_close_matches(word, known, 1, 0.5)
-    return f" Did you mean '{close[0]}'?" if close else ""
+    names = {name.lstrip("-"): name for name in known if len(name) > 2}  # dashes alone would make any two flags alike
+    close = get_close_matches(word.lstrip("-"), names, 1, 0.5)
+    return f" Did you mean '{names[close[0]]}'?" if close else ""

@@ -28,6 +28,12 @@ ACTIONS: Final[dict[str, tuple[str, Role]]] = {
 }  # fmt: skip
 
 
+NOTHING_MATCHES: Final = (
+    "nothing matches: no model, or no benchmark, passes the filters\n"
+    "`rwkvctl models` and `rwkvctl benchmarks` list what there is; `--models builtin` is always there"
+)
+
+
 def headline(status: Record) -> str:
     """The first line of `status`: who, since when, how many jobs in which state."""
     counts = status["counts"]
@@ -48,7 +54,7 @@ def leases(items: Iterable[Record]) -> Table:
         [
             Cell(item.get("index") or item["id"], "bold"),
             item.get("name", ""),
-            use_cell(item.get("use", "free")),
+            use_cell(item.get("use", "free"), item.get("condition", "ok")),
             condition_cell(item.get("condition", "ok")),
             item.get("engine") or "–",
             memory(item.get("memory_used_bytes"), item.get("memory_total_bytes")),
@@ -63,8 +69,10 @@ def leases(items: Iterable[Record]) -> Table:
     return Table(columns, rows)
 
 
-def use_cell(use: str) -> Cell:
-    """A lease's use; what needs somebody is marked."""
+def use_cell(use: str, condition: str) -> Cell:
+    """A lease's use; what needs somebody is marked. One that is kept from the work is not called free."""
+    if use == "free" and condition != "ok":
+        return Cell(condition, "warn", use)
     roles: dict[str, Role] = {"leased": "ok", "zombie": "bad", "unknown": "warn", "free": "dim"}
     return Cell(use, roles.get(use, ""))
 
@@ -84,7 +92,7 @@ def memory(used: int | None, total: int | None) -> str:
 def engines(items: Iterable[Record]) -> Table:
     """Engine processes."""
     columns = [
-        Column("ENGINE"), Column("STATE"), Column("MODEL", cut="middle"), Column("NUMERICS", wide=True),
+        Column("ENGINE"), Column("STATE"), Column("MODEL", cut="model"), Column("NUMERICS", wide=True),
         Column("LEASE"), Column("RUN/SLOTS", right=True), Column("WAIT", right=True), Column("TOK/S", right=True),
         Column("PREFILL/S", right=True, wide=True), Column("DETAIL", cut="end", wide=True),
     ]  # fmt: skip
@@ -115,7 +123,7 @@ def engine_role(state: str) -> Role:
 def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
     """Jobs in any state: progress for those that run, the reason for those that wait."""
     columns = [
-        Column("JOB"), Column("STATE"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"),
+        Column("JOB"), Column("STATE"), Column("MODEL", cut="model"), Column("BENCHMARK", cut="middle"),
         Column("KIND"), Column("PROGRESS", wide=True, drawn=True), Column("DONE", right=True),
         Column("SCORE ±CI", right=True), Column("ETA", right=True, wide=True), Column("WHY", cut="end"),
     ]  # fmt: skip
@@ -178,8 +186,8 @@ def interval(metric: Record) -> str:
 def plan(rows: Iterable[Record]) -> Table:
     """What a dispatch would do, in its order, one reason a row."""
     columns = [
-        Column("#", right=True), Column("ACTION"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"),
-        Column("KIND"), Column("SAMPLES", right=True), Column("EST", right=True),
+        Column("#", right=True), Column("ACTION"), Column("MODEL", cut="model"), Column("BENCHMARK", cut="middle"),
+        Column("KIND", cut="middle"), Column("SAMPLES", right=True), Column("EST", right=True),
         Column("START", right=True, wide=True), Column("WHERE", wide=True), Column("REASON"),
         Column("NUMERICS", wide=True), Column("JOB", wide=True), Column("DETAIL", cut="end"),
     ]  # fmt: skip
@@ -201,7 +209,7 @@ def plan(rows: Iterable[Record]) -> Table:
         ]
         for place, row in enumerate(rows, 1)
     ]
-    return Table(columns, cells, "nothing matches: no model, or no benchmark, passes the filters")
+    return Table(columns, cells, NOTHING_MATCHES)
 
 
 def start(row: Record) -> str:
@@ -239,10 +247,10 @@ def reasons(rows: Iterable[Record], meanings: Mapping[Any, str]) -> Table:
 def scores(items: Iterable[Record]) -> Table:
     """Scores with what qualifies them; a missing one shows its reason in place of a number."""
     columns = [
-        Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"),
+        Column("MODEL", cut="model"), Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"),
         Column("METRIC", wide=True), Column("%", right=True), Column("±CI", right=True),
-        Column("95 % CI", right=True, wide=True), Column("N", right=True), Column("TRUNC", right=True),
-        Column("NO ANS", right=True), Column("ERR", right=True), Column("CHANCE", right=True),
+        Column("95 % CI", right=True, wide=True), Column("N", right=True), Column("TRUNC", right=True, calm=True),
+        Column("NO ANS", right=True, calm=True), Column("ERR", right=True, calm=True), Column("CHANCE", right=True),
         Column("V", right=True, wide=True), Column("JOB", wide=True), Column("NOTE", cut="end"),
     ]  # fmt: skip
     return Table(columns, [score_row(item) for item in items], "no scores yet")
@@ -286,7 +294,7 @@ def score_note(item: Record, value: float | None) -> str:
 def models(items: Iterable[Record]) -> Table:
     """Checkpoints."""
     columns = [
-        Column("MODEL", cut="middle"), Column("ARCH"), Column("DATA"), Column("PARAMS B", right=True),
+        Column("MODEL", cut="model"), Column("ARCH"), Column("DATA"), Column("PARAMS B", right=True),
         Column("CONTEXT", right=True), Column("DATE", wide=True), Column("SIZE", right=True), Column("SHA-256"),
         Column("PATH", cut="middle", wide=True),
     ]  # fmt: skip

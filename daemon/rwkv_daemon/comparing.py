@@ -28,6 +28,9 @@ Key = tuple[str, str]
 CANDIDATES = 12
 """Newest scores of a side that are looked through for one that may be compared."""
 
+REMEMBERED = 5000
+"""Comparisons of two scores that are kept, of about a kilobyte each."""
+
 decoder = msgspec.json.Decoder(ScoreView)
 
 
@@ -38,6 +41,11 @@ class Candidate:
     job: int
     grade_key: str
     view: ScoreView
+
+    @property
+    def identity(self) -> tuple[int, str, str]:
+        """What tells it from any other score, and from itself graded once more."""
+        return self.job, self.grade_key, self.view.finished
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
@@ -69,7 +77,7 @@ async def compare(node: Node, request: CompareRequest) -> CompareReply:
     match_jobs(a, b)
     wanted = keys_wanted(request, node.benchmarks.all(), a, b)
     common = [key for key in wanted if key in a.scores and key in b.scores]
-    items = [await compare_one(node.store, request, a.scores[key], b.scores[key]) for key in common]
+    items = [await compare_one(node, request, a.scores[key], b.scores[key]) for key in common]
     items = [await with_cuts(node, item) if item.flips else item for item in items]
     asked = [missing(key, a, b) for key in wanted if key not in common] if request.benchmarks else []
     items = with_verdicts(items, request.alpha) + asked
@@ -146,10 +154,14 @@ def missing(key: Key, a: Named, b: Named) -> ComparisonView:
 
 
 async def compare_one(
-    store: Store, request: CompareRequest, a: Sequence[Candidate], b: Sequence[Candidate]
+    node: Node, request: CompareRequest, a: Sequence[Candidate], b: Sequence[Candidate]
 ) -> ComparisonView:
-    """One benchmark: the newest two scores that may be compared, or else the newest two."""
+    """One benchmark: the newest two scores that may be compared, or else the newest two. Of two scores that is always
+    the same, so it is remembered, without flips."""
     one, other = choose(a, b)
+    place = (*one.identity, *other.identity, request.force)
+    if place in node.compared and not request.flips:
+        return node.compared[place]
     differs = decisive_differences(one.view, other.view)
     view = ComparisonView(
         benchmark=one.view.benchmark,
@@ -168,9 +180,13 @@ async def compare_one(
     )
     if why := refusal(one.view, other.view, differs, force=request.force):
         return msgspec.structs.replace(view, why=why)
-    sides = [Side.of(each.view, await verdicts(store, each.job, each.grade_key)) for each in (one, other)]
+    sides = [Side.of(each.view, await verdicts(node.store, each.job, each.grade_key)) for each in (one, other)]
     # Resampling takes a second or two where there are many distinct values: not on the event loop's time.
-    return await asyncio.to_thread(pair_up, view, sides[0], sides[1], force=request.force, flips=request.flips)
+    found = await asyncio.to_thread(pair_up, view, sides[0], sides[1], force=request.force, flips=request.flips)
+    while len(node.compared) >= REMEMBERED:
+        del node.compared[next(iter(node.compared))]
+    node.compared[place] = msgspec.structs.replace(found, flips=())
+    return found
 
 
 def choose(a: Sequence[Candidate], b: Sequence[Candidate]) -> tuple[Candidate, Candidate]:

@@ -15,12 +15,19 @@ from rwkv_daemon.engine_client import NoAnswerError
 from rwkv_daemon.gpus import keeping
 from rwkv_daemon.leases import device_name, is_gpu, label
 from rwkv_daemon.node import BackOff, Change, EngineHandle, Node, log
-from rwkv_daemon.pausing import put_aside
+from rwkv_daemon.pausing import apply, put_aside_in
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.stopping import Patience, Rung, climb, told_of
-from rwkv_daemon.store import EngineRow
+from rwkv_daemon.stopping import Patience, Rung, climb, remains, told_of
+from rwkv_daemon.store import EngineRow, StoreError
 from rwkv_daemon.store.engines import get_engine, live_engines, update_engine
-from rwkv_daemon.store.jobs import ACTIVE, count_load_failure, forget_load_failures, jobs_in, sha256_of
+from rwkv_daemon.store.jobs import (
+    ACTIVE,
+    count_load_failure,
+    forget_load_failures,
+    jobs_by_id,
+    jobs_in,
+    sha256_of,
+)
 from rwkv_daemon.store.leases import FitRow, free_lease, save_fit
 from rwkvctl import config
 from rwkvctl.protocol.messages import EngineView
@@ -48,16 +55,29 @@ async def adopt_engines(node: Node) -> None:
 
 
 async def watch_engines(node: Node) -> None:
-    """One look at every engine: has it ended, is it ready, what are its rates."""
+    """One look at every engine. One that cannot be looked after keeps nobody from the others."""
     for handle in list(node.engines.values()):
-        if handle.exit is not None or processes.has_ended(handle.worker):
-            await engine_ended(node, handle)
-        elif handle.row.state in {"starting", "loading"}:
-            await look_for_ready(node, handle)
-        elif handle.row.state == "ready" and not handle.doomed:
-            await watch_ready(node, handle)
-        else:
-            await press(node, handle)
+        try:
+            await watch_engine(node, handle)
+            handle.trouble = ""
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - logged, once
+            if handle.trouble != str(error):
+                log.exception("%s cannot be looked after; what runs on it goes on", handle.row.name)
+            handle.trouble = str(error)
+
+
+async def watch_engine(node: Node, handle: EngineHandle) -> None:
+    """Has it ended, is it ready, what are its rates."""
+    if handle.exit is not None or processes.has_ended(handle.worker):
+        await engine_ended(node, handle)
+    elif handle.row.state in {"starting", "loading"}:
+        await look_for_ready(node, handle)
+    elif handle.row.state == "ready" and not handle.doomed:
+        await watch_ready(node, handle)
+    else:
+        await press(node, handle)
 
 
 async def press(node: Node, handle: EngineHandle) -> None:
@@ -211,8 +231,11 @@ async def unload(node: Node, handle: EngineHandle, why: str) -> None:
 async def engine_ended(node: Node, handle: EngineHandle) -> None:
     """An engine's processes are gone: wanted, refused its checkpoint, or crashed. Stored first, then forgotten."""
     if handle.exit is None:
-        handle.exit = (await asyncio.to_thread(handle.worker.close),)
         await asyncio.to_thread(processes.sweep, handle.row.uuid)
+        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone alone: the lease is not free yet
+            await press(node, handle)
+            return
+        handle.exit = (await asyncio.to_thread(handle.worker.close),)
         cgroups.remove_for(handle.worker.record.cgroup)
         Path(handle.row.socket).unlink(missing_ok=True)
     record = handle.exit[0]
@@ -248,13 +271,12 @@ async def did_not_fit(node: Node, handle: EngineHandle) -> None:
     why = last_line(node.engine_folder(row.id) / "log.txt") or "the engine ran out of memory"
     smaller = fitting.next_smaller(fit.slots)
     size = next((lease.memory_total_bytes or 0 for lease in node.leases or () if lease.id == row.lease), 0)
+    if not smaller and not size:  # nothing could be learned that would keep the next one from trying the same
+        push_back(node, handle.serves)
+        await refused(node, row)
+        return
     await engine_gone(node, row, why, failed=True)
-    if smaller:
-        await learn(node, replace(fit, slots=smaller), why)
-    elif size:
-        await learn(node, replace(fit, bytes=size + 1), why)
-    else:
-        await hold_all(node, row.weights_sha256, "no-fit", why)
+    await learn(node, replace(fit, slots=smaller) if smaller else replace(fit, bytes=size + 1), why)
 
 
 def push_back(node: Node, serves: EngineKind) -> None:
@@ -276,12 +298,13 @@ async def refused(node: Node, row: EngineRow) -> None:
 
 
 async def hold_all(node: Node, sha256: str, reason: Reason, why: str) -> None:
-    """Hold every job of weights that do not load, or fit nowhere; running ones are stopped first."""
-    for job in await jobs_in(node.store, ("queued", *ACTIVE), limit=1_000_000):
-        if job.weights_sha256 != sha256:
-            continue
-        if job.id in node.runners or job.state == "queued":
-            await put_aside(node, job, "hold", reason, why)
+    """Hold every job of weights that do not load; running ones are stopped first. Thousands in one transaction."""
+    found = [*await jobs_in(node.store, ("queued",), limit=1_000_000), *await jobs_by_id(node.store, node.runners)]
+    async with node.change() as change:
+        for job in found:
+            if job.weights_sha256 == sha256 and (job.state == "queued" or job.state in ACTIVE):
+                await put_aside_in(node, change, job, "hold", reason, why)
+    await apply(node)
 
 
 async def engine_gone(node: Node, row: EngineRow, why: str, *, failed: bool, fault: str = "") -> None:

@@ -102,3 +102,8 @@ class Meter:
     def sample_s(self) -> float | None:
         """Seconds of an engine a sample; None until there are enough to say."""
         return self.engine_s / self.samples if self.samples >= SETTLED and self.engine_s > 0 else None
+
+    def disproves(self, expected_s: float) -> bool:
+        """Whether it worked longer than all of it should take and still has no pace of its own: what other runs needed
+        says nothing of this one."""
+        return self.sample_s is None and self.engine_s > expected_s

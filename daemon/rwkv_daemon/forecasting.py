@@ -62,8 +62,10 @@ def running_loads(node: Node, work: situation.Clock) -> list[Load]:
     for number, job in node.queue.running.items():
         handle = node.runners.get(number)
         engine = node.engines.get(handle.engine or 0) if handle is not None else None
-        if engine is not None and situation.feeds(job):
-            loads.append(Load(number, situation.kind_of(job), work.work_s(job, handle), engine.row.lease))
+        if handle is not None and engine is not None and situation.feeds(job):
+            left_s = work.work_s(job, handle)
+            known_s = None if left_s is None or handle.meter.disproves(left_s) else left_s
+            loads.append(Load(number, situation.kind_of(job), known_s, engine.row.lease))
     return loads
 
 

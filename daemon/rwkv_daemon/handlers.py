@@ -198,6 +198,7 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
         eta_s=node.forecast.ends_s,
         not_estimated=node.forecast.unknown,
         pauses=operating.pause_views(node),
+        home=str(node.config.home),
     )
 
 

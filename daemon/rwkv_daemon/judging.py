@@ -10,6 +10,7 @@ import contextlib
 import json
 from collections.abc import Coroutine, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from typing import Final
 
 from rwkv_daemon import kept, keys
 from rwkv_daemon.judge.calibrate import calibrate
@@ -17,7 +18,15 @@ from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.node import Change, Node, log
 from rwkv_daemon.scores import asked_rows, effective_kind, store_score
 from rwkv_daemon.store import JobRow, StoreError
-from rwkv_daemon.store.jobs import as_json, get_job, jobs_in, jobs_to_check, update_job
+from rwkv_daemon.store.jobs import (
+    MovedMeanwhileError,
+    as_json,
+    get_job,
+    jobs_by_id,
+    jobs_in,
+    jobs_to_check,
+    update_job,
+)
 from rwkv_daemon.store.judging import (
     Judged,
     StoredReplies,
@@ -30,7 +39,7 @@ from rwkv_daemon.store.judging import (
     unchecked,
     unjudged,
 )
-from rwkv_daemon.store.samples import refresh_counts
+from rwkv_daemon.store.samples import count_unjudged, refresh_counts
 from rwkv_data.answer import Answer
 from rwkv_data.judges.checker import Check, rule_for
 from rwkv_data.judging import JudgeRule, Verdict
@@ -41,6 +50,10 @@ from rwkvctl.protocol.states import REASONS
 LOOK_S = 1.0
 AGAIN_S = 10.0
 STORE_EVERY = 32
+JOBS_AT_ONCE: Final = 64
+"""Jobs whose answers are in memory, waiting for the judge; after an outage of a night there are thousands."""
+NOBODY_ASKED: Final = 1000
+"""Jobs that are told in a look that there is no judge."""
 TOLD = frozenset({"outage", "recovered", "budget", "key-out"})
 """What the judge says that becomes an event; the rest is for the log."""
 
@@ -67,7 +80,7 @@ class Judging:
         except Exception as error:  # noqa: BLE001 - logged and said; the job stays where it is, or fails alone
             log.exception("%s: judging failed", job.name)
             with contextlib.suppress(StoreError):
-                await self._failed(what, job, error)
+                await self._failed(what, job, cause_of(error))
             await asyncio.sleep(AGAIN_S)
         else:
             self.failures.pop(job.id, None)
@@ -77,8 +90,13 @@ class Judging:
     async def _failed(self, what: str, job: JobRow, error: Exception) -> None:
         """Try it again later; but what fails every time is no outage, and the job fails with it."""
         count = self.failures[job.id] = self.failures.get(job.id, 0) + (not isinstance(error, StoreError))
-        if what != "judge" or count <= self.node.config.settings.max_restarts:
+        if count <= self.node.config.settings.max_restarts:
             await say(self.node, job, f"judging failed and is tried again: {error}")
+            return
+        if what == "check":  # its score stands; what cannot be checked must not keep the checker from the others
+            self.failures.pop(job.id)
+            async with self.node.store.write() as db:
+                await update_job(db, job.id, checking="done")
             return
         job_now = await get_job(self.node.store, job.id)
         if job_now is not None and job_now.state == "judging":
@@ -99,6 +117,13 @@ class Judging:
         known = self.node.calibrations.get(rule.name)
         said: dict[str, object] = {"model": service.model, "rule": f"{rule.name}/{rule.version}"}
         return said | ({"calibration": known} if known else {})
+
+
+def cause_of(error: Exception) -> Exception:
+    """What went wrong: of a group of tasks the store's trouble, which is nobody's failure, else the first."""
+    while isinstance(error, ExceptionGroup):
+        error = next((one for one in error.exceptions if isinstance(one, StoreError)), error.exceptions[0])
+    return error
 
 
 async def open_services(node: Node) -> None:
@@ -134,6 +159,9 @@ async def judge_forever(node: Node) -> None:
     """Give every job in `judging` to the judge, and wrong answers to the checker, until cancelled."""
     judging = Judging(node)
     running: set[JudgeService] = set()
+    if any(found is not None and found.exchange.stopping for found in (node.judge, node.checker)):
+        node.judge = node.checker = None  # they ended with an earlier try of this
+        await open_services(node)
     async with asyncio.TaskGroup() as tasks:
         while True:
             wanted = {found for found in (node.judge, node.checker) if found is not None}
@@ -158,10 +186,16 @@ async def tell(node: Node) -> None:
 
 
 async def look(judging: Judging, tasks: asyncio.TaskGroup) -> None:
-    """Begin with every job that waits."""
-    store = judging.node.store
-    for job in await jobs_in(store, ("judging",)):
-        judging.begin(tasks, "judge", job)
+    """Begin with the most urgent jobs that wait, and see that nothing more is asked for one that does not any more."""
+    store, at_work = judging.node.store, {number for what, number in judging.at_work if what == "judge"}
+    for job in await jobs_by_id(store, at_work):
+        if job.state != "judging" and judging.node.judge is not None:
+            judging.node.judge.cancel_job(job.name)
+    room = JOBS_AT_ONCE - len(at_work) if judging.node.judge else NOBODY_ASKED
+    for job in await jobs_in(store, ("judging",), limit=room + len(at_work)) if room > 0 else []:
+        if room > 0 and job.id not in at_work:
+            judging.begin(tasks, "judge", job)
+            room -= 1
     for job in await jobs_to_check(store) if judging.node.checker else []:
         judging.begin(tasks, "check", job)
 
@@ -171,18 +205,21 @@ async def judge_job(judging: Judging, job: JobRow) -> None:
     node, service = judging.node, judging.node.judge
     rule = effective_kind(node, job).grader.judge
     stopped = False
-    if rule is not None and await unjudged(node.store, job.id, job.grade_key):
+    if rule is not None and await count_unjudged(node.store, job.id, job.grade_key):
         if service is None:
             await say(node, job, REASONS["judge-not-configured"], "judge-not-configured")
             return
         service.open_job(job.name, priority=job.priority, spent=await spent_on(node.store, job.id, job.grade_key))
-        await judging.calibrate(service, rule)
-        job = await under_present_judge(node, job, service.model)
-        stopped = await _ask_all(node, service, job, rule)
-        service.close_job(job.name)
+        try:
+            await judging.calibrate(service, rule)
+            job = await under_present_judge(node, job, service.model)
+            stopped = await _ask_all(node, service, job, rule)
+        finally:
+            service.close_job(job.name)
     job_now = await get_job(node.store, job.id)
     if not stopped and job_now is not None and job_now.state == "judging":
-        await store_score(node, job_now, _no_attempt_ends, judge=judging.provenance(rule, service))
+        with contextlib.suppress(MovedMeanwhileError):  # somebody stopped it while its score was computed
+            await store_score(node, job_now, _no_attempt_ends, judge=judging.provenance(rule, service))
 
 
 async def under_present_judge(node: Node, job: JobRow, model: str) -> JobRow:
@@ -213,11 +250,10 @@ async def say(node: Node, job: JobRow, detail: str, reason: str = "") -> None:
 
 async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRule) -> bool:
     """Every sample, its verdict stored soon after it is known; whether the job was stopped on the way."""
-    waiting = await unjudged(node.store, job.id, job.grade_key)
     rows, problem = asked_rows(node, job)
     if rows is None:
         raise ValueError(f"its rows cannot be read: {problem}")
-    places = {sample.number: (sample.row, sample.repeat) for sample in waiting}
+    places: dict[int, tuple[int, int]] = {}
     found: list[Judged] = []
     stopped = False
 
@@ -238,8 +274,11 @@ async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRu
         if len(found) >= STORE_EVERY:
             await flush()
 
-    await service.judge_all(_tasks(job, rule, rows, waiting), deliver)
-    await flush()
+    after = 0
+    while not stopped and (waiting := await unjudged(node.store, job.id, job.grade_key, after)):
+        after, places = waiting[-1].number, {sample.number: (sample.row, sample.repeat) for sample in waiting}
+        await service.judge_all(_tasks(job, rule, rows, waiting), deliver)
+        await flush()
     return stopped
 
 
@@ -293,7 +332,6 @@ async def check_job(node: Node, job: JobRow) -> None:
 async def _check_all(node: Node, service: JudgeService, job: JobRow, rows: list[Row]) -> bool:
     """Every wrong answer, its findings stored as they come; whether the checker was stopped on the way."""
     rule, name = rule_for(service.config.max_prompt_chars), f"check-{job.name}"
-    wrong = await unchecked(node.store, job.id, job.grade_key)
     stopped = False
 
     async def deliver(task: JudgeTask[Check], outcome: JudgeOutcome[Check]) -> None:
@@ -306,14 +344,16 @@ async def _check_all(node: Node, service: JudgeService, job: JobRow, rows: list[
         async with node.store.write() as db:
             await add_finding(db, job.id, job.grade_key, int(task.label), needs_review=review, finding=said)
 
-    await service.judge_all(
-        (
-            JudgeTask(
-                job=name, row=rows[s.row], rule=rule, extracted=s.extracted, answer=answer_of(s), label=str(s.number)
-            )
-            for s in wrong
-        ),
-        deliver,
-    )
+    after = 0
+    while not stopped and (wrong := await unchecked(node.store, job.id, job.grade_key, after)):
+        after = wrong[-1].number
+        await service.judge_all(
+            [
+                JudgeTask(job=name, row=rows[s.row], rule=rule, extracted=s.extracted, answer=answer_of(s),
+                          label=str(s.number))
+                for s in wrong
+            ],
+            deliver,
+        )  # fmt: skip
     service.close_job(name)
     return stopped

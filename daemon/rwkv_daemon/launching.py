@@ -73,11 +73,11 @@ def why_not(node: Node, launching: Launching) -> str | None:
 async def launch(node: Node, launching: Launching) -> None:
     """Start the process behind its shim, which takes the lock; somebody else may hold that."""
     row = launching.row
-    wanted = launch_of(node, launching)
     try:
-        worker = await asyncio.to_thread(processes.start, wanted)
+        worker = await asyncio.to_thread(processes.start, launch_of(node, launching))
     except LockHeldError:
-        who = holder(leases.lock_holder((*wanted.locks, *([wanted.share] if wanted.share else []))))
+        locks, share = locks_of(node, launching)
+        who = holder(leases.lock_holder((*locks, *([share] if share else []))))
         node.leasing.lock_out(row.lease, who)
         await engine_gone(node, row, f"{leases.label(node.leases, row.lease)} is leased by {who}", failed=False)
         return

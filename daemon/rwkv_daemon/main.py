@@ -10,8 +10,9 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 from rwkv_daemon import (
     activation,
@@ -45,6 +46,8 @@ from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.sockets import SocketInUseError
 
 log = logging.getLogger("rwkvctl")
+Chore = Callable[[], Coroutine[Any, Any, None]]
+AGAIN_S: Final = 5.0
 
 
 class AlreadyRunningError(RwkvctlError):
@@ -153,24 +156,40 @@ async def until_signalled(node: Node) -> None:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, hangup.set)
     async with asyncio.TaskGroup() as tasks:
-        chores = [
-            tasks.create_task(watch.watch(node), name="gpus"),
-            tasks.create_task(upkeep.keep_up(node), name="upkeep"),
-            tasks.create_task(node.tails.keep_up(node.bus), name="logs"),
-            tasks.create_task(supervisor.supervise(node), name="supervise"),
-            tasks.create_task(forecasting.keep_current(node), name="forecast"),
-            tasks.create_task(zombies.watch(node), name="zombies"),
-            tasks.create_task(hashing.hash_forever(node), name="hash"),
-            tasks.create_task(judging.judge_forever(node), name="judge"),
-            tasks.create_task(housekeeping.keep_house(node), name="housekeeping"),
-            tasks.create_task(pulse.beat(node.pulse, node.notifier), name="pulse"),
-            tasks.create_task(reporting.report(node), name="report"),
-            tasks.create_task(reloading.on_signal(node, hangup), name="reload"),
-            tasks.create_task(notify_forever(node), name="notify"),
-        ]
+        chores = [tasks.create_task(kept_going(name, chore), name=name) for name, chore in chores_of(node, hangup)]
         await stop.wait()
         node.stopping = True
         node.notifier.stopping()
         async with node.owner:
             for chore in chores:
                 chore.cancel()
+
+
+def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
+    """What goes on for as long as the daemon lives, each in a task of its own."""
+    yield "gpus", lambda: watch.watch(node)
+    yield "upkeep", lambda: upkeep.keep_up(node)
+    yield "logs", lambda: node.tails.keep_up(node.bus)
+    yield "supervise", lambda: supervisor.supervise(node)
+    yield "forecast", lambda: forecasting.keep_current(node)
+    yield "zombies", lambda: zombies.watch(node)
+    yield "hash", lambda: hashing.hash_forever(node)
+    yield "judge", lambda: judging.judge_forever(node)
+    yield "housekeeping", lambda: housekeeping.keep_house(node)
+    yield "pulse", lambda: pulse.beat(node.pulse, node.notifier)
+    yield "report", lambda: reporting.report(node)
+    yield "reload", lambda: reloading.on_signal(node, hangup)
+    yield "notify", lambda: notify_forever(node)
+
+
+async def kept_going(name: str, chore: Chore) -> None:
+    """A mistake of ours in one chore must not end the daemon, and with it all others: it is logged, and the chore
+    begins anew."""
+    while True:
+        try:
+            await chore()
+        except Exception:
+            log.exception("the chore '%s' failed; it begins anew in %.0f s", name, AGAIN_S)
+            await asyncio.sleep(AGAIN_S)
+        else:
+            return

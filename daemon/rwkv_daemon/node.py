@@ -46,7 +46,7 @@ from rwkv_daemon.store.jobs import update_job
 from rwkv_daemon.zombies.census import Census
 from rwkvctl.config import Config
 from rwkvctl.protocol.engine import EngineStats
-from rwkvctl.protocol.messages import Event, LeaseView
+from rwkvctl.protocol.messages import ComparisonView, Event, LeaseView
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 log = logging.getLogger("rwkvctl")
@@ -71,6 +71,7 @@ class EngineHandle:
     ladder: Ladder = field(default_factory=Ladder)
     withdrawn_at: float = float("-inf")
     shrunk_to: int = 0
+    trouble: str = ""
 
     @property
     def serves(self) -> EngineKind:
@@ -147,6 +148,8 @@ class Node:
     subjects: dict[int, Sequence[str]] = field(default_factory=dict)
     """Of jobs whose samples were looked through: the subject of each row."""
     reload_problem: str = ""
+    compared: dict[tuple[object, ...], ComparisonView] = field(default_factory=dict)
+    """What comparing two scores showed, by what tells them apart."""
     judge_says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     owner: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -214,7 +217,7 @@ class Change:
             columns |= {"wanted": "", "wanted_reason": "", "wanted_why": ""}
         if state != "failed":
             columns |= {"failure": ""}
-        await update_job(self.db, job.id, state=state, **columns)
+        await update_job(self.db, job.id, state=state, **columns, was=job.state)
         text = f"{job.model} {job.benchmark} {job.kind}: {state}"
         text += f" ({columns['detail'] or columns['reason']})" if columns["detail"] or columns["reason"] else ""
         moved = replace(job, state=state, **columns)

@@ -2,6 +2,7 @@
 thousand take seconds, and nobody else waits for all of them."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +18,16 @@ from rwkv_daemon.node import Change, Node
 from rwkv_daemon.pauses import Scope
 from rwkv_daemon.pressing import still_running
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.jobs import ACTIVE, OPEN, get_job, jobs_in, remember_reply, remembered_reply, update_job
+from rwkv_daemon.store.jobs import (
+    ACTIVE,
+    OPEN,
+    MovedMeanwhileError,
+    get_job,
+    jobs_in,
+    remember_reply,
+    remembered_reply,
+    update_job,
+)
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.states import TERMINAL
@@ -83,12 +93,20 @@ async def each(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]
     done: list[m.ChangedJob] = []
     for some in pieces(names):
         async with node.owner:
-            found = [await found_or_error(node, name) for name in some]
-            async with node.change() as change:
-                done += [await act(node, change, job) if isinstance(job, JobRow) else job for job in found]
+            done += await all_of(node, some, act)
             crash_point("stop-after-intent")
             await pausing.apply(node)
     return done
+
+
+async def all_of(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]:
+    """The same in one transaction. The judge finishes jobs without asking anybody: then once more, with the job as it
+    is now."""
+    while True:
+        found = [await found_or_error(node, name) for name in names]
+        with contextlib.suppress(MovedMeanwhileError):
+            async with node.change() as change:
+                return [await act(node, change, job) if isinstance(job, JobRow) else job for job in found]
 
 
 def pieces(names: Sequence[str]) -> Iterator[Sequence[str]]:

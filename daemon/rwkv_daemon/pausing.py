@@ -103,7 +103,6 @@ async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
     if job.total and job.done >= job.total and lifecycle.allows(job.state, "rejudge"):
         return await change.move(job, "rejudge", **fresh)
     if job.total and job.stages_done >= job.stages_total and lifecycle.allows(job.state, "regrade"):
-        node.look_at_held = True
         return await change.move(job, "regrade", **fresh)
     moved = await change.move(job, "resume", **fresh)
     if moved.generation_key:

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -51,13 +51,17 @@ async def plan(node: Node, selection: Selection) -> Plan:
 
     open_ones_last = sorted(unfinished, key=lambda job: job.state in OPEN)
     by_key = {job.grade_key: job for job in open_ones_last if job.grade_key}
+    keyless: dict[tuple[str, str, str], list[JobRow]] = {}
+    for job in unfinished:
+        if not job.grade_key:
+            keyless.setdefault((job.weights_path, job.benchmark, job.kind), []).append(job)
 
     kinds = catalogue.kind_facts(selection, node.benchmarks)
     rows = {(kind.benchmark, kind.kind): kind.rows for kind in kinds}
 
     def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:
         identity, limit = (model, benchmark, kind), limit_for(selection, rows.get((benchmark, kind)))
-        job = by_key.get(key) or same_before_keys(node, selection, unfinished, identity, limit)
+        job = by_key.get(key) or same_before_keys(node, selection, keyless.get(identity, ()), limit)
         if job is None:
             return None
         if job.state in OPEN:
@@ -97,14 +101,10 @@ async def know_the_device(node: Node, wanted: str) -> None:
         await asyncio.sleep(0.05)
 
 
-def same_before_keys(
-    node: Node, selection: Selection, unfinished: list[JobRow], identity: tuple[str, str, str], limit: int | None
-) -> JobRow | None:
-    """A job that has no key yet (its weights are being hashed) and was asked for with the same flags; `limit` is the
-    selection's as it means for the kind's rows."""
-    for job in unfinished:
-        if job.grade_key or (job.weights_path, job.benchmark, job.kind) != identity:
-            continue
+def same_before_keys(node: Node, selection: Selection, keyless: Iterable[JobRow], limit: int | None) -> JobRow | None:
+    """Of the jobs for a pair that have no key yet (its weights are being hashed) the one that was asked for with the
+    same flags; `limit` is the selection's as it means for the kind's rows."""
+    for job in keyless:
         asked = (limit, node.numerics(selection.numerics), as_json(settings_of(node, selection, job)))
         if (job.row_limit, job.numerics, job.settings) == asked:
             return job

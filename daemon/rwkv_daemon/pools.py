@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rwkv_daemon.leases import device_name
-from rwkv_daemon.node import EngineHandle, Node, RunnerHandle
+from rwkv_daemon.node import EngineHandle, Node, RunnerHandle, log
 from rwkv_daemon.rundir import Endpoint, Engines
 from rwkv_daemon.store import EngineRow, JobRow
 from rwkv_daemon.store.jobs import get_job, update_job
@@ -53,7 +53,11 @@ def refresh(node: Node) -> None:
         exact = bool(found) and is_exact(found[0].row.numerics)
         engines = chosen(handle.engine, members, exact=exact)
         if engines and engines != handle.endpoints:
-            assign(node, handle.job, [e.row for e in found if e.row.id in engines])
+            try:
+                assign(node, handle.job, [e.row for e in found if e.row.id in engines])
+            except OSError as error:  # it goes on with those it has, and is told the next time
+                log.warning("j%d: its runner cannot be told of its engines: %s", handle.job, error)
+                continue
             withdrawn(node, set(handle.endpoints) - set(engines))
             handle.endpoints = engines
 

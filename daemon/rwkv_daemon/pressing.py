@@ -12,7 +12,7 @@ from rwkv_daemon.pauses import Pauses
 from rwkv_daemon.rundir import Desired
 from rwkv_daemon.stopping import Ladder, Patience, Rung, climb, told_of
 from rwkv_daemon.store import JobRow, StoreError
-from rwkv_daemon.store.jobs import ACTIVE, get_job, jobs_in, update_job
+from rwkv_daemon.store.jobs import ACTIVE, get_job, jobs_by_id, update_job
 from rwkv_daemon.store.operation import update_attempt
 
 FIRST = {"stop": Rung.ASK, "pause": Rung.BATCH, "yield": Rung.BATCH, "stalled": Rung.KILL}
@@ -31,9 +31,10 @@ def intent_of(job: JobRow, pauses: Pauses) -> str:
 
 async def apply(node: Node) -> None:
     """Let every runner have the intent that follows from what is stored now; those that go on again are told so."""
-    for job in await jobs_in(node.store, ACTIVE, limit=1_000_000):
-        if handle := node.runners.get(job.id):
-            await intend(node, handle, intent_of(job, node.pauses))
+    for job in await jobs_by_id(node.store, node.runners):
+        handle = node.runners.get(job.id)
+        if handle is not None and job.state in ACTIVE:
+            await intend(node, handle, intent_of(job, node.pauses) or ("stalled" if handle.stall else ""))
 
 
 async def intend(node: Node, handle: RunnerHandle, intent: str) -> None:

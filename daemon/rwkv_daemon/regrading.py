@@ -62,7 +62,6 @@ async def begin(node: Node, change: Change, job: JobRow, **columns: str) -> JobR
     """In one transaction: the new key, what is graded under it, and that it is to be graded."""
     key = columns.get("grade_key", job.grade_key)
     counts = await refresh_counts(change.db, job.id, key)
-    node.look_at_held = True
     return await change.move(
         replace(job, done=counts.done, right_sum=counts.right_sum),
         "regrade", restarts=0, finished="", engine=None, **columns,

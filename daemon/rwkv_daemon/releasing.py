@@ -8,9 +8,9 @@ import msgspec
 
 from rwkv_daemon import catalogue, situation
 from rwkv_daemon.held_look import HeldLook, Look
-from rwkv_daemon.node import Node
+from rwkv_daemon.node import Node, log
 from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
-from rwkv_daemon.store import JobRow
+from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.jobs import (
     as_json,
     get_job,
@@ -46,7 +46,12 @@ async def release_held(node: Node) -> None:
     held = await held_page(node.store, look.after, PAGE)
     for job in held:
         if job.reason in LOOKED_AT and node.retry_at.get(job.id, 0) <= look.begun:
-            await look_at(node, look, job)
+            try:
+                await look_at(node, look, job)
+            except StoreError:
+                raise
+            except Exception:  # noqa: BLE001 - one that cannot be looked at keeps none of the others
+                log.exception("j%d is held, and cannot be looked at", job.id)
     if len(held) == PAGE:
         look.after = held[-1].id
         node.look_at_held = True

@@ -9,7 +9,20 @@ import uuid as uuids
 from dataclasses import replace
 from pathlib import Path
 
-from rwkv_daemon import cgroups, endings, events, kept, lifecycle, pausing, pools, pressing, processes, stall, upkeep
+from rwkv_daemon import (
+    cgroups,
+    endings,
+    events,
+    kept,
+    lifecycle,
+    pausing,
+    pools,
+    pressing,
+    processes,
+    regrading,
+    stall,
+    upkeep,
+)
 from rwkv_daemon.cgroups import Limits
 from rwkv_daemon.clock import now
 from rwkv_daemon.endings import Ending
@@ -19,7 +32,7 @@ from rwkv_daemon.node import Node, RunnerHandle, log
 from rwkv_daemon.processes import NotStartedError
 from rwkv_daemon.rundir import JobSpec, Record, decode_record, whole_lines
 from rwkv_daemon.stopping import Ladder, remains
-from rwkv_daemon.store import AttemptRow, EngineRow, JobRow, StoreError
+from rwkv_daemon.store import AttemptRow, ConflictError, EngineRow, JobRow, StoreError
 from rwkv_daemon.store.jobs import (
     add_attempt,
     attempts_of,
@@ -31,6 +44,8 @@ from rwkvctl import config
 from rwkvctl.protocol.engine import EngineStats
 
 SLICE_BYTES = 1024 * 1024
+SLICES = 8
+"""Of one runner in a round: one that writes faster than the store takes it must not hold up the others."""
 
 
 async def start_runner(node: Node, job: JobRow, engine: EngineRow | None) -> None:
@@ -44,16 +59,16 @@ async def start_runner(node: Node, job: JobRow, engine: EngineRow | None) -> Non
         await change.move(job, happening, attempt=number, engine=number_of_engine, started=job.started or now())
     crash_point("after-attempt-stored")
     folder = node.folder(job.id)
-    launch = processes.Launch(
-        uuid=uuid,
-        argv=(sys.executable, "-m", "rwkv_daemon.runner", str(folder.path)),
-        record=folder.record(number),
-        log=folder.log(number),
-        environment=runner_environment(),
-        cgroup=node.scopes.make(uuid, Limits(settings.runner_memory_max_bytes, settings.worker_pids_max)),
-        log_cap_bytes=settings.log_cap_bytes,
-    )
     try:
+        launch = processes.Launch(
+            uuid=uuid,
+            argv=(sys.executable, "-m", "rwkv_daemon.runner", str(folder.path)),
+            record=folder.record(number),
+            log=folder.log(number),
+            environment=runner_environment(),
+            cgroup=node.scopes.make(uuid, Limits(settings.runner_memory_max_bytes, settings.worker_pids_max)),
+            log_cap_bytes=settings.log_cap_bytes,
+        )
         write_run_directory(node, job, number, earlier, engine)
         await kept.keep_attempt(node, job.id, number)
         worker = await asyncio.to_thread(processes.start, launch)
@@ -153,6 +168,8 @@ async def adopt_runners(node: Node) -> None:
         record = processes.read_record(folder.record(attempt.number))
         same_boot = record is not None and record.boot_id == processes.boot_id()
         exited = record if record is not None and record.done and same_boot else None
+        if exited is not None and exited.code == 0:
+            await ingest_missed(node, attempt.job)
         await endings.handled(node, Ending(attempt.job, attempt.number, exited))
     await pressing.apply(node)
 
@@ -162,30 +179,42 @@ async def watch_runners(node: Node) -> None:
     for handle in list(node.runners.values()):
         try:
             await watch_runner(node, handle)
-        except StoreError:
-            raise
-        except Exception as error:  # noqa: BLE001 - one job fails with it instead of all
+        except Exception as error:  # one job fails with it instead of all
+            if isinstance(error, StoreError) and not isinstance(error, ConflictError):
+                raise
             log.exception("j%d: what its runner did cannot be handled", handle.job)
-            await endings.give_up(node, handle.job, handle.attempt, f"{type(error).__name__}: {error}")
-            node.runners.pop(handle.job, None)
+            await abandon(node, handle, f"{type(error).__name__}: {error}")
+
+
+async def abandon(node: Node, handle: RunnerHandle, why: str) -> None:
+    """Fail a job that cannot be handled. Its runner ends first: nobody would read what it writes, and the next attempt
+    would do the same work beside it."""
+    await asyncio.to_thread(processes.sweep, handle.worker.uuid)
+    if handle.exit is None:
+        handle.exit = (await asyncio.to_thread(handle.worker.close),)
+    await endings.give_up(node, handle.job, handle.attempt, why)
+    node.runners.pop(handle.job, None)
 
 
 async def watch_runner(node: Node, handle: RunnerHandle) -> None:
-    """A handle goes only when what follows from its end is stored: until then every round tries again."""
-    ended = handle.exit is not None or processes.has_ended(handle.worker)
-    while await ingest_slice(node, handle):
-        await asyncio.sleep(0)
-    if not ended:
+    """A handle goes only when what follows from its end is stored: until then every round tries again. What it wrote is
+    read to the end once nothing of it can write any more."""
+    if handle.exit is None and processes.has_ended(handle.worker):
+        await asyncio.to_thread(processes.sweep, handle.worker.uuid)
+        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone, and something of it is not
+            await pressing.intend(node, handle, handle.intent or "stalled")
+        else:
+            handle.exit = (await asyncio.to_thread(handle.worker.close),)
+    more = await ingest_some(node, handle)
+    if handle.exit is None:
         await asyncio.to_thread(processes.end_orphans, handle.worker)
         await look_for_stall(node, handle)
         await pressing.press(node, handle)
         return
-    if handle.exit is None:
-        await asyncio.to_thread(processes.sweep, handle.worker.uuid)
-        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone, and something of it is not
-            await pressing.intend(node, handle, handle.intent or "stalled")
-            return
-        handle.exit = (await asyncio.to_thread(handle.worker.close),)
+    if more:
+        return
+    if handle.exit[0] is not None and handle.exit[0].code == 0:
+        await ingest_missed(node, handle.job)
     ending = Ending(
         handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before, stalled=handle.stall
     )
@@ -227,6 +256,25 @@ async def ingest_all(node: Node, attempt: AttemptRow) -> None:
     handle = RunnerHandle(attempt.job, attempt.number, worker=None, ingested=attempt.ingested)  # type: ignore[arg-type]
     while await ingest_slice(node, handle):
         pass
+
+
+async def ingest_some(node: Node, handle: RunnerHandle) -> bool:
+    """Store what a runner wrote, as far as its turn goes; whether there is more."""
+    for _ in range(SLICES):
+        if not await ingest_slice(node, handle):
+            return False
+        await asyncio.sleep(0)
+    return True
+
+
+async def ingest_missed(node: Node, number: int) -> None:
+    """A runner says that all is done. What the store lacks all the same (an earlier attempt wrote it with its last
+    breath, or the store was restored from a backup) no runner would ever do again: it is in files that are read."""
+    job = await get_job(node.store, number)
+    if job is None or job.done >= job.total or regrading.is_regrade(job):
+        return
+    for attempt in await attempts_of(node.store, number):
+        await ingest_all(node, replace(attempt, ingested=0))
 
 
 async def ingest_slice(node: Node, handle: RunnerHandle) -> bool:

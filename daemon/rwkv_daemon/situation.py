@@ -14,7 +14,7 @@ from rwkv_daemon.node import EngineHandle, Node, RunnerHandle
 from rwkv_daemon.placement import EXPLAINED, EngineFact, EngineKind, Wait, WaitingJob
 from rwkv_daemon.spreading import LOAD_S, Outlook
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.jobs import ACTIVE, jobs_in
+from rwkv_daemon.store.jobs import ACTIVE, jobs_by_id
 from rwkv_daemon.store.leases import held_leases
 from rwkv_daemon.store.rates import QueuedJob
 from rwkvctl.protocol.messages import LeaseView
@@ -83,8 +83,7 @@ class Clock:
 async def look(node: Node) -> Scene:
     """The situation now."""
     clock = time.monotonic()
-    active = await jobs_in(node.store, ACTIVE, limit=1_000_000) if node.runners else []
-    running = {job.id: job for job in active if job.id in node.runners}
+    running = {job.id: job for job in await jobs_by_id(node.store, node.runners) if job.state in ACTIVE}
     held = await held_leases(node.store)
     work = Clock(node, main_device(node))
     ready, aside = sifted(node, clock)

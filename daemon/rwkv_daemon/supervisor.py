@@ -5,9 +5,10 @@ take too when they change what the loop works on.
 """
 
 import asyncio
+import os
 import time
 
-from rwkv_daemon import endings, engines, measuring, pools, releasing, runners, situation
+from rwkv_daemon import endings, engines, measuring, pools, pressing, releasing, runners, situation
 from rwkv_daemon.launching import launch_reserved, reserve
 from rwkv_daemon.node import BackOff, Node, log
 from rwkv_daemon.pausing import put_aside
@@ -23,13 +24,14 @@ from rwkv_daemon.placement import (
 )
 from rwkv_daemon.pools import set_engine
 from rwkv_daemon.runners import start_runner
-from rwkv_daemon.store import JobRow, StoreError
+from rwkv_daemon.store import ConflictError, JobRow, StoreError
 from rwkv_daemon.store.engines import live_engines
-from rwkv_daemon.store.jobs import ACTIVE, get_job, jobs_in
+from rwkv_daemon.store.jobs import get_job, to_grade_again, worked_on
 from rwkv_daemon.store.rates import explain_jobs, file_sizes, queued_jobs
 
 BUSY_S, IDLE_S = 0.1, 1.0
 SLOW_EVERY_S = 5.0
+MOST_LOOKED_AT = 1000
 PLACE_EVERY_S = 0.5
 """Placement decides when something has happened, and so often without: engines fill up and fall idle by themselves."""
 
@@ -44,13 +46,8 @@ async def adopt(node: Node) -> None:
 
 async def settle_strays(node: Node) -> None:
     """Jobs and engines that the store says run, and that have no process here: take the step that was missed."""
-    for job in await jobs_in(node.store, ACTIVE):
-        if job.id in node.runners or job.state == "judging":
-            continue
-        if job.state == "grading" and job.engine is None and not job.wanted:
-            if not node.pauses.ends(job):
-                await start_runner(node, job, None)
-        else:
+    for job in await worked_on(node.store):
+        if job.id not in node.runners:
             await endings.settle(node, job)
     for row in await live_engines(node.store):
         if row.id not in node.engines and row.id not in node.leasing.launching:
@@ -68,6 +65,7 @@ async def supervise(node: Node) -> None:
                 if node.look_at_held or time.monotonic() - slow > SLOW_EVERY_S:
                     slow, node.look_at_held = time.monotonic(), False
                     await settle_strays(node)
+                    await pressing.apply(node)  # of whoever stored an intent and was cut off before acting on it
                     await releasing.release_held(node)
             node.trouble = ""
         except StoreError as error:
@@ -102,6 +100,7 @@ async def round_of(node: Node) -> None:
     if node.queue.stale:
         node.queue.read(await queued_jobs(node.store), await file_sizes(node.store))
     await decide(node)
+    await grade_again(node)
     await pools.leave_closed(node)
     pools.refresh(node)
     await launch_reserved(node)
@@ -126,7 +125,12 @@ async def decide(node: Node) -> None:
     commands = await asyncio.to_thread(place, scene.waiting, scene.node) if many else place(scene.waiting, scene.node)
     node.queue.cost_s = time.monotonic() - began if many else 0.0
     for command in commands:
-        await perform(node, command)
+        try:
+            await perform(node, command)
+        except Exception as error:  # what cannot be done for one job is done for the others
+            if isinstance(error, StoreError) and not isinstance(error, ConflictError):
+                raise
+            log.exception("%s cannot be done now", command)
     await explain(node, [*(command for command in commands if isinstance(command, Wait)), *scene.aside])
 
 
@@ -146,6 +150,16 @@ async def perform(node: Node, command: Command) -> None:
             await engines.unload(node, node.engines[engine], why)
         case Wait():
             return
+
+
+async def grade_again(node: Node) -> None:
+    """Give runners to jobs that are to be graded again, which needs no engine: as many side by side as the node has
+    places for grading, however many wait."""
+    room = (node.config.settings.grading_slots or os.cpu_count() or 1) - sum(h.regrades for h in node.runners.values())
+    for job in await to_grade_again(node.store, MOST_LOOKED_AT) if room > 0 else ():
+        if room > 0 and job.id not in node.runners and not node.pauses.covers(job):
+            await start_runner(node, job, None)
+            room -= 1
 
 
 async def start_engine(node: Node, command: StartEngine) -> None:

@@ -10,6 +10,9 @@ from rwkvctl.parsing import UsageError
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
 
+PAST_S, STEP_S = 600, 30
+"""What the table draws of the past: ten minutes in as many steps as it has room for."""
+
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -26,7 +29,10 @@ def gpus(context: Context) -> int:
     $ rwkvctl gpus reserve 0-5 --for training --probe "tail -1 /runs/a/step.txt"
     """
     answer = context.client.get("/v1/gpus")
-    context.show(answer, gpuviews.gpus(answer.value["items"]))
+    recent = None
+    if answer.value["items"] and not context.as_json and not context.as_tabs:
+        recent = context.client.get("/v1/gpus/history", since=time.time() - PAST_S, step_s=STEP_S).value
+    context.show(answer, gpuviews.gpus(answer.value["items"], recent))
     for name, meaning in (("trouble", "GPUs are unknown"), ("self_test", "nothing is reaped")):
         if answer.value.get(name):
             context.say(f"{answer.value[name]}: {meaning}")

@@ -1,10 +1,15 @@
 """`rwkvctl scores` and `rwkvctl scores show`."""
 
+from typing import Final
+
 from rwkvctl import scoreviews, views
 from rwkvctl.client import segment
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.verbs import verb
+
+RUNS: Final = 40
+"""Runs of the same kind that a score's trend is drawn of, the newest."""
 
 
 class NoScoreError(RwkvctlError):
@@ -58,5 +63,9 @@ def scores_show(context: Context, job: str) -> int:
     if score is None:
         raise NoScoreError(f"{item['id']} is {item['state']} and has no score yet; see `rwkvctl jobs`.")
     headline = f"{score['model']} {score['benchmark']} {score['kind']} ({score['job']}, version {score['version']})"
+    if not context.as_json and not context.as_tabs:
+        query = {"model": score["model"], "benchmark": score["benchmark"], "all_versions": True, "limit": RUNS}
+        runs = context.client.get("/v1/scores", **query).value["items"]
+        headline = "\n".join(filter(None, (headline, scoreviews.trend(runs, score))))
     context.show(answer, *scoreviews.whole(score), headline=headline)
     return Exit.OK

@@ -71,6 +71,7 @@ class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
     notes: tuple[str, ...] = ()
     eta_s: float | None = None
     not_estimated: int = 0
+    home: str = ""
     pauses: tuple[PauseView, ...] = ()
 
 

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 from textual.strip import Strip
 from textual.widget import Widget
 
+from rwkvctl import amounts
 from rwkvctl.render import bar
 from rwkvctl.tui.strips import Pieces, look_of, ruled, strip
 
-LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
-RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
+spark = amounts.spark
 DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a Braille cell by row and column of its dots."""
 
@@ -25,13 +25,6 @@ class Point(NamedTuple):
     low: float | None = None
     high: float | None = None
     label: str = ""
-
-
-def spark(values: Sequence[float], width: int) -> str:
-    """The newest values, two to a cell, each between 0 and 1."""
-    newest = [0.0] * (2 * width) + list(values[-2 * width :])
-    levels = [min(4, max(0, int(value * 4 + 0.5))) for value in newest[-2 * width :]]
-    return "".join(chr(0x2800 | LEFT[a] | RIGHT[b]) for a, b in zip(levels[::2], levels[1::2], strict=True))
 
 
 def gauge(share: float, width: int, warn_above: float = 2.0) -> tuple[str, str]:

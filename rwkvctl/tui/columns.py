@@ -17,7 +17,7 @@ class Column(NamedTuple, Generic[RowT]):
 
     `width` is what it wants, `least` what it can do with (default: all of it), `grow` its share of what is left over.
     Where the columns do not fit, those of the highest `rank` go first; 0 never goes. `live` ones change all the time:
-    a change there is not news.
+    a change there is not news. `cut`: what goes where a text is too long; of a "model" first what tells least.
     """
 
     title: str
@@ -28,7 +28,7 @@ class Column(NamedTuple, Generic[RowT]):
     grow: int = 0
     rank: int = 0
     right: bool = False
-    cut: Literal["end", "middle"] = "end"
+    cut: Literal["end", "middle", "model"] = "end"
     live: bool = False
     name: str = ""
 

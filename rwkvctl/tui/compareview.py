@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from rwkvctl.comparison import interval, mark, probability
 from rwkvctl.comparison import number as in_unit
 from rwkvctl.protocol.messages import ComparisonView, FlipView, ScoreView
-from rwkvctl.render import Cell, share
+from rwkvctl.render import Cell, share, short_model
 from rwkvctl.safe import cell_width, fit, safe_line
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.matrix import gain
@@ -24,6 +24,8 @@ SHOWS: Final = ("all", "lost", "gained")
 """Which flips are shown: all, those that only A gets right, those that only B does."""
 
 LABEL: Final = 13
+WIDE: Final = 30
+"""From this width on a column of the facts has room for more than the figures."""
 
 
 def name_of(view: ComparisonView) -> str:
@@ -79,7 +81,7 @@ class Sides(NamedTuple):
 def facts(view: ComparisonView, sides: Sides, width: int, family: int) -> list[Pieces]:
     """One benchmark: both sides beside each other, what the test says, and what differs in the settings."""
     column = (width - LABEL) // 3
-    a, b = (f"{name}  {of_run(view, name, score)}" for name, score in zip("AB", sides, strict=True))
+    a, b = (of_run(view, name, score, column - 1) for name, score in zip("AB", sides, strict=True))
     lines = [
         side_by_side("", (a, b), "B - A", column, role="title"),
         estimate(view, sides, column),
@@ -94,10 +96,13 @@ def facts(view: ComparisonView, sides: Sides, width: int, family: int) -> list[P
     return lines
 
 
-def of_run(view: ComparisonView, side: str, score: ScoreView | None) -> str:
-    """Which run a side is."""
-    job = view.job_a if side == "A" else view.job_b
-    return job if score is None else f"{job} {score.model} {score.finished[5:10]}"
+def of_run(view: ComparisonView, side: str, score: ScoreView | None, room: int) -> str:
+    """Which run a side is, and of when if there is room for that."""
+    shown = f"{side} {view.job_a if side == 'A' else view.job_b} "
+    if score is None:
+        return shown
+    day = f" {score.finished[5:10]}" if room >= WIDE else ""
+    return shown + short_model(safe_line(score.model), room - cell_width(shown + day)) + day
 
 
 def side_by_side(label: str, texts: tuple[str, str], change: str, column: int, role: str = "") -> Pieces:
@@ -120,7 +125,7 @@ def estimate(view: ComparisonView, sides: Sides, column: int) -> Pieces:
     ]  # fmt: skip
     glyph, role = sign(view)
     shown = f"{glyph} {difference(view)}  {bounds(view)}" if view.difference else f"{glyph} {view.verdict}"
-    rest = f"  {view.rows:,} rows{', forced' * view.forced}" if view.difference else ""
+    rest = f"  {view.rows:,} rows{', forced' * view.forced}" if view.difference and column >= WIDE else ""
     label = f" {view.metric or 'score'}"
     return [
         (fit(label, LABEL - 1, "middle").ljust(LABEL), "dim"), (padded(texts[0], column), "bold"),
@@ -155,13 +160,14 @@ def counted(name: str, a: ScoreView, b: ScoreView, column: int) -> Pieces:
 def lengths(a: ScoreView, b: ScoreView, column: int) -> Pieces:
     """Mean length, speed and prompts of both sides."""
     change = f"{b.completion_tokens - a.completion_tokens:+,.0f} tok"
-    return side_by_side("mean length", (length(a), length(b)), change, column)
+    return side_by_side("mean length", (length(a, column), length(b, column)), change, column)
 
 
-def length(score: ScoreView) -> str:
-    """`311 tok  546 tok/s  demo-v1/1`."""
+def length(score: ScoreView, column: int) -> str:
+    """`311 tok  546 tok/s  demo-v1/1`, the last where there is room."""
     speed = rate(score)
-    said = [f"{score.completion_tokens:,.0f} tok", f"{speed:,.0f} tok/s" if speed else "", prompt(score)]
+    asked = prompt(score) if column >= WIDE else ""
+    said = [f"{score.completion_tokens:,.0f} tok", f"{speed:,.0f} tok/s" if speed else "", asked]
     return "  ".join(filter(None, said))
 
 
@@ -175,7 +181,7 @@ class Flip(NamedTuple):
     def reason(self) -> str:
         """Why the side that did worse did."""
         cut, reason = (self.view.cut_b, self.view.reason_b) if self.lost else (self.view.cut_a, self.view.reason_a)
-        return "cut off at the limit" if cut else reason.replace("_", " ") or "–"
+        return "cut off" if cut else reason.replace("_", " ") or "–"
 
 
 def flips_of(view: ComparisonView, shows: str = "all", *, grouped: bool = False) -> list[Flip]:

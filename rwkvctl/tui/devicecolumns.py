@@ -3,7 +3,8 @@
 from typing import Final, NamedTuple
 
 from rwkvctl.protocol.messages import EngineView, LeaseView
-from rwkvctl.render import Cell, Role, bar, percent
+from rwkvctl.render import Cell, Role, bar, percent, short_model
+from rwkvctl.safe import safe_line
 from rwkvctl.tui.chart import spark
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.health import needs_somebody, thousands
@@ -11,6 +12,9 @@ from rwkvctl.tui.state import ConsoleState
 
 FULL: Final = 0.95
 """Memory above this share may not be enough for the next batch."""
+
+SHORT: Final = 18
+"""Cells for a model's name between its engine and its jobs: enough for what tells most."""
 
 WORDS: Final[dict[str, tuple[str, Role]]] = {
     "free": ("○ free", "dim"), "leased": ("▸ run", "ok"), "busy": ("▸ busy", "info"), "waiting": ("◌ wait", "info"),
@@ -84,7 +88,7 @@ def worker(row: Device) -> str:
     first = row.engines[0]
     more = f" +{len(row.engines) - 1}" if len(row.engines) > 1 else ""
     jobs = f" {','.join(row.jobs)}" if row.jobs else ""
-    return f"{first.id}{more} {first.model}{jobs}"
+    return f"{first.id}{more} {short_model(safe_line(first.model), SHORT)}{jobs}"
 
 
 def batch(row: Device) -> str:

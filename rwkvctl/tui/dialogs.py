@@ -11,8 +11,9 @@ from textual.widgets import Input
 
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.strips import Pieces, wrapped
+from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
+from rwkvctl.tui.text import folded
 
 CSS = """
 Question, Menu { align: center middle; background: $background 60%; }
@@ -52,7 +53,7 @@ class Question(ModalScreen[bool]):
     def on_mount(self) -> None:
         """Sentences may need more than one line."""
         width = min(80, self.app.size.width - 4)
-        self.query_one("#lines", Lines).show([row for line in self.lines for row in wrapped(line, width)])
+        self.query_one("#lines", Lines).show([row for line in self.lines for row in folded(line, width)])
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """The typed word decides."""

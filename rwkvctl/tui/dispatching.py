@@ -33,7 +33,7 @@ Row = tuple[int, PlanRow]
 COLUMNS: Final[list[Column[Row]]] = [
     Column("#", lambda row: str(row[0]), 4, value=lambda row: row[0], right=True),
     Column("ACTION", lambda row: Cell(*ACTIONS[row[1].action], row[1].action), 8),
-    Column("MODEL", lambda row: row[1].model, 18, least=12, cut="middle"),
+    Column("MODEL", lambda row: row[1].model, 18, least=12, cut="model"),
     Column("BENCHMARK", lambda row: row[1].benchmark, 16, least=8, cut="middle"),
     Column("KIND", lambda row: row[1].kind, 8, rank=1),
     Column("SAMPLES", lambda row: count(row[1].samples), 7, value=lambda row: row[1].samples, right=True),
@@ -176,7 +176,10 @@ class DispatchForm(ModalScreen[Words | None]):
 
     async def action_dispatch(self) -> None:
         """Carry out the plan that is shown, and no other."""
-        if self.planned is None or not self.console_app.may_write():
+        if self.planned is None:
+            return
+        if not self.console_app.may_write():
+            self.show("said", [(" nothing can be changed from here now", "warn")])
             return
         try:
             said = await planning.dispatch(self.console_app, self.planned)

@@ -7,6 +7,7 @@ from rwkvctl.protocol.messages import Event
 from rwkvctl.render import MARKS, Cell, Role, clock
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.logmerge import severity
+from rwkvctl.tui.news import news
 
 HELD: Final = 100_000
 """Events that are held; of those beyond, the oldest are let go and fetched again when they are wanted."""
@@ -59,7 +60,8 @@ COLUMNS: Final[tuple[Column[EventRow], ...]] = (
     Column("KIND", lambda row: Cell(row.kind, "dim"), 12, rank=4),
     Column("JOB", lambda row: Cell(row.job, "bold"), 6),
     Column("ENGINE", lambda row: row.engine, 6, rank=5),
-    Column("WHAT", lambda row: Cell(row.text or row.kind, row.role), 40, least=36, grow=1),
+    Column("WHAT", lambda row: Cell(news(row.job, row.text) or row.kind, row.role), 40, least=36, grow=1,
+           value=lambda row: row.text or row.kind),
     Column("#", lambda row: Cell(str(row.seq), "dim"), 7, rank=6, right=True, value=lambda row: row.seq),
 )  # fmt: skip
 

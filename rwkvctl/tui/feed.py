@@ -15,8 +15,12 @@ from rwkvctl.tui.state import ConsoleState
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 10.0
 JOBS: Final = 500
-LOOK_S, LEAST_S = 10.0, 1.0
-"""How old what no event says may become (when all is done, when each job starts), and how often it is asked for."""
+LOOK_S, LEAST_S, SHARE = 10.0, 1.0, 20.0
+"""What no event says (when all is done, when each job starts) is asked for when it is so old, or something foretells a
+change, but not more often than that, and not for twenty times as long as the answer took: a line may be slow."""
+
+AHEAD: Final = 60
+"""Jobs that wait, of which that is asked: those that are seen."""
 
 FORESEEN: Final = frozenset({"pause", "session"})
 """Events after which that is another at once."""
@@ -55,12 +59,14 @@ async def follow(link: Link, state: ConsoleState, draw: Callable[[], None]) -> N
     since = state.seq or max(0, status.last_event - HISTORY)
     state.load(status, time.time())
     draw()
-    looked_at, due = time.monotonic(), False
+    not_before, late, due = 0.0, time.monotonic() + LOOK_S, False
     async for event in link.events(EventsRequest(since=since)):
         state.time(event, time.time())
         state.hear(event)
-        due = due or event.kind in FORESEEN or time.monotonic() > looked_at + LOOK_S
-        if due and time.monotonic() > looked_at + LEAST_S:
-            due = not state.refresh(await link.ask(StatusRequest(limit=JOBS), StatusReply))
-            looked_at = time.monotonic()
+        began = time.monotonic()
+        due = due or event.kind in FORESEEN or began > late
+        if due and began > not_before:
+            due = not state.refresh(await link.ask(StatusRequest(limit=AHEAD), StatusReply))
+            late = time.monotonic() + LOOK_S
+            not_before = time.monotonic() + max(LEAST_S, SHARE * (time.monotonic() - began))
     raise UnreachableError("the daemon went away")

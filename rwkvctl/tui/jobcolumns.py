@@ -88,20 +88,27 @@ def state_cell(row: JobRow) -> Cell:
     return Cell(f"{mark} {row.job.state}", role, row.job.state)
 
 
+def progress(row: JobRow) -> Cell:
+    """How far a job is; where it does not generate, what it does instead."""
+    if row.job.state == "generating":
+        return Cell(bar(done_share(row.job), 10), "ok")
+    return Cell(row.job.state, MARKS.get(row.job.state, ("?", "warn"))[1])
+
+
 JOB: Final[Column[JobRow]] = Column(
     "JOB", lambda row: Cell(row.job.id, "bold"), 7, least=5, value=lambda row: number(row.job), right=True
 )
 STATE: Final[Column[JobRow]] = Column("STATE", state_cell, 12, value=lambda row: row.job.state, rank=4)
 WAITS: Final[Column[JobRow]] = STATE._replace(width=8, rank=0)
 """The state of a job that waits: the words for those are short."""
-MODEL: Final[Column[JobRow]] = Column("MODEL", lambda row: row.job.model, 16, least=14, grow=2, cut="middle")
+MODEL: Final[Column[JobRow]] = Column("MODEL", lambda row: row.job.model, 16, least=16, grow=2, cut="model")
 BENCHMARK: Final[Column[JobRow]] = Column(
-    "BENCHMARK", lambda row: row.job.benchmark, 14, least=10, grow=1, cut="middle"
+    "BENCHMARK", lambda row: row.job.benchmark, 14, least=12, grow=1, cut="middle"
 )
 KIND: Final[Column[JobRow]] = Column("KIND", lambda row: row.job.kind, 10, least=9, rank=5, cut="middle")
 DEVICE: Final[Column[JobRow]] = Column("GPU", lambda row: row.device or "–", 5)
 PROGRESS: Final[Column[JobRow]] = Column(
-    "PROGRESS", lambda row: Cell(bar(done_share(row.job), 12), "ok"), 12, rank=2, live=True,
+    "PROGRESS", progress, 10, rank=2, live=True,
     value=lambda row: done_share(row.job), name="progress",
 )  # fmt: skip
 PERCENT: Final[Column[JobRow]] = Column(
@@ -144,8 +151,8 @@ TOOK: Final[Column[JobRow]] = Column(
 )
 
 RUNNING: Final = (JOB, MODEL, BENCHMARK, KIND, STATE, DEVICE, PROGRESS, PERCENT, DONE, RATE, SCORE, ETA)
-WAITING: Final = (JOB, WAITS, MODEL, BENCHMARK, KIND, PRIORITY, EST, START, WHY)
+WAITING: Final = (JOB, WAITS, MODEL._replace(least=14), BENCHMARK, KIND, PRIORITY, EST, START, WHY)
 EVERY: Final = (
     JOB._replace(least=7), STATE._replace(rank=0), MODEL, BENCHMARK, KIND, PERCENT._replace(rank=3), DONE, SCORE,
-    PRIORITY, QUEUED, TOOK, WHY._replace(least=20),
+    PRIORITY, QUEUED, TOOK, WHY._replace(least=16),
 )  # fmt: skip

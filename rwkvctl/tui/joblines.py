@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from rwkvctl.protocol.messages import EngineView, JobView, NowReply, ReproReply, SoFarReply
+from rwkvctl.protocol.messages import EngineView, JobView, JudgeReply, NowReply, ReproReply, SoFarReply
 from rwkvctl.protocol.states import ACTIVE, REASONS
 from rwkvctl.render import MARKS, bar, count, duration, percent, share
 from rwkvctl.safe import cell_width, safe_line, safe_text, take
@@ -50,12 +50,20 @@ def progress(job: JobView, width: int) -> Pieces:
     return [(" samples  ", "dim"), (bar(done_share(job), long), "ok"), (told, "")]
 
 
-def stages(job: JobView) -> Pieces:
+def stages(job: JobView, judge: JudgeReply | None = None) -> Pieces:
     """How far each step of the work is."""
     part = percent(share(job.stages_done, job.stages_total), 0)
     told = f"completions {job.stages_done:,}/{job.stages_total:,} {part} %   " if job.stages_total else ""
     limit = f"   first {job.limit:,} rows only" if job.limit else ""
-    return [(" stages   ", "dim"), (f"{told}graded {job.done:,}", ""), (limit, "warn")]
+    return [(" stages   ", "dim"), (f"{told}graded {job.done:,}{judged(job, judge)}", ""), (limit, "warn")]
+
+
+def judged(job: JobView, judge: JudgeReply | None) -> str:
+    """What the judge still has of it, and why it waits, if it does."""
+    found = next((one for view in (judge.judges if judge else ()) for one in view.jobs if one.job == job.id), None)
+    if found is None:
+        return ""
+    return f"   judge {found.judged:,} done, {found.waiting:,} waiting{': ' + found.parked if found.parked else ''}"
 
 
 def score(job: JobView, before: SoFarReply | None) -> Pieces:

@@ -117,9 +117,8 @@ class JobScreen(ConsoleScreen):
                 del self.wanted[job]
 
     def action_logs(self) -> None:
-        """The log of the chosen job."""
-        if self.chosen_jobs:
-            self.console_app.go("logs", self.chosen_jobs[0])
+        """The log of the chosen job; where none is chosen, what the daemon says."""
+        self.console_app.go("logs", next(iter(self.chosen_jobs), "daemon"))
 
     def action_pause_jobs(self) -> None:
         """Choose what is to wait, or to go on: jobs, a model, the queue, the node."""

@@ -99,7 +99,7 @@ ENDPOINTS: Final[tuple[Column[Endpoint], ...]] = (
 JOBS: Final[tuple[Column[Judged], ...]] = (
     Column("JOB", lambda row: Cell(row.job, "bold"), 7, right=True),
     Column("STATE", lambda row: row.state, 8, rank=3),
-    Column("MODEL", lambda row: row.model, 18, least=12, grow=2, cut="middle", rank=2),
+    Column("MODEL", lambda row: row.model, 18, least=12, grow=2, cut="model", rank=2),
     Column("BENCHMARK", lambda row: row.benchmark, 16, least=10, grow=1, cut="middle"),
     Column("WAITING", lambda row: count(row.waiting), 7, value=lambda row: row.waiting, right=True),
     Column("JUDGED", lambda row: count(row.judged), 7, value=lambda row: row.judged, right=True),

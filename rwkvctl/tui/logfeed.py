@@ -12,6 +12,7 @@ from rwkvctl.protocol.messages import Event, EventsRequest, LogChunk, LogsReques
 from rwkvctl.tui.health import stamp
 from rwkvctl.tui.logmerge import LogMerge
 from rwkvctl.tui.logstore import LogStore
+from rwkvctl.tui.news import retold
 
 if TYPE_CHECKING:
     from rwkvctl.tui.link import Link
@@ -51,8 +52,9 @@ class LogFeed:
             await (self.link.pause(AGAIN_S) if self._lost_at else asyncio.sleep(pause_s))
 
     def take(self, chunk: LogChunk) -> None:
-        """A piece has come."""
-        self.store.feed(chunk.text)
+        """A piece has come. What the daemon says begins with what is known here: that goes to the end."""
+        said = chunk.source == "daemon" and not chunk.offset
+        self.store.feed(retold(chunk.text) if said else chunk.text)
 
     def note(self, text: str) -> None:
         """A line of our own."""

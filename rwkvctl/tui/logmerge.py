@@ -11,6 +11,7 @@ from rwkvctl.recordviews import ROLES
 from rwkvctl.render import Role
 from rwkvctl.tui.loglines import STAMP, level
 from rwkvctl.tui.logstore import LogStore
+from rwkvctl.tui.news import news
 
 LETTERS: Final[dict[str, str]] = {"bad": "E", "warn": "W"}
 SOURCE_WIDTH: Final = 6
@@ -44,7 +45,7 @@ class LogMerge:
 
     def take_event(self, event: Event) -> None:
         """What happened on the node."""
-        text, about = event.text or event.kind, event.job or event.engine
+        text, about = news(event.job, event.text) or event.kind, event.job or event.engine
         text = text if not about or text.startswith(f"{about} ") else f"{about} {text}"
         letter = LETTERS.get(severity(event), " ")
         self._waiting.append(Told(event.at, composed(event.at[11:19], letter, "daemon", text)))
@@ -89,6 +90,8 @@ def told(source: str, text: str, at: str) -> Told:
         clock = f"{match['h']}:{match['m']}:{match['s']}"
         at = match[0].strip() if match["date"] else at
         text = text[match.end() :]
+    if source == "daemon":
+        text = news(source, text)
     return Told(at, composed(clock, LETTERS.get(level(text), " "), source, text))
 
 

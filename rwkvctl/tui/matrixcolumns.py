@@ -1,15 +1,14 @@
 """How the matrix is drawn: the model, its mean, what it lost most, then a column for each kind of a benchmark. Pure."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from rwkvctl.comparison import SIGNS, probability
 from rwkvctl.comparison import number as in_points
-from rwkvctl.comparison import probability
 from rwkvctl.protocol.messages import ComparisonView
-from rwkvctl.render import Cell, Role
+from rwkvctl.render import Cell, Role, short_model
 from rwkvctl.safe import cell_width, fit, safe_line
 from rwkvctl.tui.base import NARROW
 from rwkvctl.tui.columns import GAP, Column
@@ -27,12 +26,6 @@ LONGEST: Final = (34, 5, 28)
 FIXED: Final = 3
 """Model, mean and worst stay where they are; the others move past them."""
 
-TOLD_LEAST: Final = (re.compile(r"-ctx\d+$"), re.compile(r"^rwkv-?\d+-"))
-"""What a name can do without where there is no room: the context length, then the architecture."""
-
-SIGNS: Final[dict[str, tuple[str, Role]]] = {
-    "better": ("▲", "ok"), "worse": ("▼", "bad"), "not comparable": ("~", "dim"), "no difference shown": ("=", ""),
-}  # fmt: skip
 EVERYTHING: Final = Choice()
 NEVER: Final = Cell("· ", "dim", "")
 
@@ -108,10 +101,7 @@ def column(shown: Shown, key: Key) -> Column[Row]:
 
 def name_cell(width: int, row: Row) -> Cell:
     """A model's name, or as much of it as there is room for."""
-    short = row.name
-    for part in TOLD_LEAST:
-        short = short if cell_width(safe_line(short)) <= width else part.sub("", short)
-    return Cell(short, "bold", row.name)
+    return Cell(short_model(safe_line(row.name), width), "bold", row.name)
 
 
 def mean_of(shown: Shown, row: Row) -> float | None:

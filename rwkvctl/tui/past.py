@@ -36,7 +36,7 @@ class Then(NamedTuple):
 
 JOBS: Final[tuple[Column[JobLogView], ...]] = (
     Column("JOB", lambda row: Cell(row.job, "bold"), 6, right=True),
-    Column("MODEL", lambda row: row.model, 18, least=12, grow=1, cut="middle"),
+    Column("MODEL", lambda row: row.model, 18, least=12, grow=1, cut="model"),
     Column("BENCHMARK", lambda row: row.benchmark, 16, least=10, grow=1, cut="middle"),
     Column("KIND", lambda row: row.kind, 12, least=6, rank=3, cut="middle"),
     Column("STARTED", lambda row: clock(row.started), 8, value=lambda row: row.started),

@@ -156,7 +156,7 @@ ORDER: Final[tuple[Column[Turn], ...]] = (
     Column("#", lambda turn: str(turn.place), 4, value=lambda turn: turn.place, right=True),
     Column("JOB", lambda turn: Cell(turn.job.id if turn.job else "–", "bold"), 5, right=True, name="job"),
     Column("STATE", state_of, 9),
-    Column("MODEL", lambda turn: text(turn, "model"), 16, least=13, grow=2, cut="middle"),
+    Column("MODEL", lambda turn: text(turn, "model"), 16, least=13, grow=2, cut="model"),
     Column("BENCHMARK", lambda turn: text(turn, "benchmark"), 14, least=10, grow=1, cut="middle"),
     Column("KIND", lambda turn: text(turn, "kind"), 9, rank=6, cut="middle"),
     Column("PRIO", lambda turn: str(turn.job.priority) if turn.job else "–", 4, right=True, rank=3,

@@ -1,13 +1,13 @@
 """Lines of a table: the heads of its columns, and a row. Pure."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from rwkvctl.render import BLANK, Cell
+from rwkvctl.render import BLANK, Cell, short_model
 from rwkvctl.safe import cell_width, fit
 from rwkvctl.tui.columns import Column, Placed
 from rwkvctl.tui.strips import Pieces
@@ -78,11 +78,16 @@ def cells(drawn: Drawn, columns: Sequence[Column[Any]], shown: Sequence[Placed],
         column, cell = columns[placed.number], drawn.cells[placed.number]
         if placed.x > x:
             segments.append(Segment(" " * (placed.x - x), ink.base))
-        text = aligned(fit(cell.text, placed.width, column.cut), placed.width, right=column.right)
+        text = aligned(shortened(cell.text, placed.width, column.cut), placed.width, right=column.right)
         segments.append(Segment(ink.look.drawn(text), ink.style(placed.number, cell)))
         x = placed.x + placed.width
     segments.append(Segment(" " * max(0, width - x - GUTTER), ink.base))
     return Strip(segments, max(width, x + GUTTER))
+
+
+def shortened(text: str, width: int, cut: Literal["end", "middle", "model"]) -> str:
+    """A text in at most so many cells."""
+    return short_model(text, width) if cut == "model" else fit(text, width, cut)
 
 
 def aligned(text: str, width: int, *, right: bool) -> str:

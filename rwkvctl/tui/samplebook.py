@@ -26,6 +26,7 @@ TAIL: Final = 400
 
 TEXTS_KEPT: Final = 3_000
 TEXTS_AT_ONCE: Final = 200
+OLD_S: Final = 10.0
 REST: Final = 20.0
 """Of a job that grows, the outline is read again after so many times as long as it took."""
 
@@ -75,6 +76,11 @@ class Book:
         found = nearest(order, order.index(place), by, mask)
         return self.outline.numbers[order[found]] if found >= 0 else 0
 
+    @property
+    def old(self) -> bool:
+        """Whether it was read a while ago: the job may have been graded anew since."""
+        return self.outline.whole and time.monotonic() > self.read_at + OLD_S
+
     def due(self, done: int) -> bool:
         """Whether the job has more samples by now, and it is time to look."""
         known = self.outline.whole and len(self.outline) < done
@@ -93,6 +99,8 @@ class Book:
             )  # fmt: skip
             outline.take(await link.ask(request, OutlineReply))
             if outline.whole or not fresh or not self.outline.begun:
+                if outline.numbers == self.outline.numbers and outline.codes != self.outline.codes:
+                    self.texts.clear()  # graded anew
                 self.outline, self.with_subjects = outline, request.subjects
                 self.arrange()
                 told()

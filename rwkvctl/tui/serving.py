@@ -23,7 +23,7 @@ from rwkvctl.protocol.errors import RwkvctlError
 
 LOOPBACK: Final = "127.0.0.1"
 NAMES: Final = frozenset({LOOPBACK, "localhost", "::1"})
-MOST_CONSOLES: Final = 8
+MOST_CONSOLES: Final = 4
 SHUTDOWN_S: Final = 3.0
 REMOTE_FONT: Final = "https://fonts.googleapis.com/css?family=Roboto%20Mono"
 POLICY: Final = (
@@ -58,6 +58,7 @@ class ConsoleServer(Server):
         super().__init__(command, host=LOOPBACK, port=port, title="rwkvctl")
         self.secret = secrets.token_urlsafe(24)
         self.open: set[web.WebSocketResponse] = set()
+        self.windows = 0
 
     @property
     def cookie(self) -> str:
@@ -104,9 +105,13 @@ class ConsoleServer(Server):
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """A console for this window."""
-        if len(self.open) >= MOST_CONSOLES:
+        if self.windows >= MOST_CONSOLES:
             raise web.HTTPServiceUnavailable(text=f"{MOST_CONSOLES} consoles are open already; close one.")
-        return await super().handle_websocket(request)
+        self.windows += 1
+        try:
+            return await super().handle_websocket(request)
+        finally:
+            self.windows -= 1
 
     async def _process_messages(self, websocket: web.WebSocketResponse, app_service: Any) -> None:
         self.open.add(websocket)

@@ -31,6 +31,7 @@ class ConsoleState:
     problem: str = "connecting"
     node: str = ""
     version: str = ""
+    home: str = ""
     started: float = 0.0
     disk_free_bytes: int = 0
     eta_s: float | None = None
@@ -54,7 +55,7 @@ class ConsoleState:
 
     def load(self, status: StatusReply, now: float) -> None:
         """Start from a whole picture."""
-        self.problem, self.node, self.version = "", status.node, status.version
+        self.problem, self.node, self.version, self.home = "", status.node, status.version, status.home
         self.started = now - status.uptime_s
         self._whole(status)
         self.leases = {lease.id: lease for lease in status.leases}
@@ -106,7 +107,7 @@ class ConsoleState:
             self.events.appendleft(event)
             self.news += 1
         self.revision += event.kind != "heartbeat"
-        if event.kind == "job.score":
+        if event.kind == "job.score" and "job" in event.data:
             self.scores.take([msgspec.convert(event.data, ScoreView)])
         if 0 < event.seq <= self.seq:
             return

@@ -46,6 +46,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self.wrap, self.stale, self.left = True, False, 0
         self.text, self.needle = "", NOTHING
         self.hits: list[int] = []
+        self._at_hit = self._hit_top = -1
         self._page = Page([], 0)
         self._folded = -1
 
@@ -142,12 +143,14 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self.hits = list(found)
 
     def _stand_at_hit(self, row: int) -> None:
-        """A hit stands in the second row, under the title."""
+        """A hit stands in the second row, under the title, or lower where the text ends."""
         self._stand(row - 1)
+        self._at_hit, self._hit_top = row, self.scroll_offset.y
 
     def action_hit(self, by: int) -> None:
         """Go to the next or previous hit."""
-        at = self.scroll_offset.y + 1
+        top = self.scroll_offset.y
+        at = self._at_hit if top == self._hit_top else top + 1
         after = [row for row in self.hits if row > at] if by > 0 else [row for row in reversed(self.hits) if row < at]
         if after:
             self._stand_at_hit(after[0])

@@ -12,28 +12,28 @@ from typing import Final
 from rich.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 
-ROLES: Final = ("", "ok", "warn", "bad", "info", "dim", "bold", "title", "accent", "rule")
+ROLES: Final = ("", "ok", "warn", "bad", "worse", "info", "dim", "bold", "title", "accent", "rule")
 """What a piece of text may be; `rwkvctl.render.Role` and two of the console's own."""
 
 DARK: Final = {
     "": "#d8dee4", "ok": "#2fb98a", "warn": "#e69f00", "bad": "bold #f0814a", "info": "#56b4e9", "dim": "#7f8c98",
     "bold": "bold #ffffff", "title": "bold #9fb3c8", "accent": "#f0e442", "rule": "#3a4650", "stale": "#66727e",
-    "chosen": "#0b0f14 on #56b4e9", "badge": "bold #0b0f14 on #56b4e9",
+    "chosen": "#0b0f14 on #56b4e9", "badge": "bold #0b0f14 on #56b4e9", "worse": "bold #f0814a",
 }  # fmt: skip
 LIGHT: Final = {
     "": "#1d2730", "ok": "#00684a", "warn": "#8a5a00", "bad": "bold #ad3b00", "info": "#005d94", "dim": "#5d6a75",
     "bold": "bold #000000", "title": "bold #34516c", "accent": "bold #8c2a6b", "rule": "#b9c3cb", "stale": "#8b969f",
-    "chosen": "#ffffff on #005d94", "badge": "bold #ffffff on #005d94",
+    "chosen": "#ffffff on #005d94", "badge": "bold #ffffff on #005d94", "worse": "bold #ad3b00",
 }  # fmt: skip
 ANSI: Final = {
     "": "default", "ok": "green", "warn": "yellow", "bad": "bold red", "info": "cyan", "dim": "dim", "bold": "bold",
     "title": "bold cyan", "accent": "bold yellow", "rule": "dim", "stale": "dim", "chosen": "reverse",
-    "badge": "bold reverse",
+    "badge": "bold reverse", "worse": "bold red",
 }  # fmt: skip
 MONO: Final = {
     "": "default", "ok": "default", "warn": "bold", "bad": "bold reverse", "info": "default", "dim": "dim",
     "bold": "bold", "title": "bold", "accent": "bold underline", "rule": "dim", "stale": "dim", "chosen": "reverse",
-    "badge": "bold reverse",
+    "badge": "bold reverse", "worse": "bold",
 }  # fmt: skip
 
 STRAIGHT: Final[dict[int, str]] = dict(

@@ -103,7 +103,7 @@ def hash_cell(row: Weights) -> Cell:
 
 
 WEIGHTS: Final[tuple[Column[Weights], ...]] = (
-    Column("MODEL", lambda row: Cell(row.item.name, "bold"), 34, least=31, grow=2, cut="middle"),
+    Column("MODEL", lambda row: Cell(row.item.name, "bold"), 34, least=31, grow=2, cut="model"),
     Column("STATE", state_cell, 10),
     Column("PARAMS", lambda row: parameters(row.item.parameters_b), 7, value=lambda row: row.item.parameters_b,
            right=True),

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,15 @@ import pytest
 PATIENCE_S = 60.0
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
          "--disable-extensions", "--remote-debugging-pipe", "--window-size=1280,900")  # fmt: skip
+
+LAUNCH = """
+import fcntl, os, sys
+kept = [fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3]]
+for number, one in enumerate(kept, 3):
+    os.dup2(one, number)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""A browser reads commands from descriptor 3 and answers on 4, whatever the numbers of our pipes are."""
 
 
 class Page:
@@ -106,9 +116,8 @@ def browsing(profile: Path) -> Iterator[Page]:
         pytest.skip("needs chromium: not installed")
     theirs, ours = os.pipe()
     back, out = os.pipe()
-    words = [program, *FLAGS, f"--user-data-dir={profile}"]
-    line = f'exec "$@" 3<&{theirs} 4>&{out}'
-    process = subprocess.Popen(["sh", "-c", line, "sh", *words], pass_fds=(theirs, out), stderr=subprocess.DEVNULL)
+    words = [sys.executable, "-c", LAUNCH, str(theirs), str(out), program, *FLAGS, f"--user-data-dir={profile}"]
+    process = subprocess.Popen(words, pass_fds=(theirs, out), stderr=subprocess.DEVNULL)
     os.close(theirs)
     os.close(out)
     try:

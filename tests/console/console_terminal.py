@@ -126,11 +126,11 @@ def group(code: str) -> str:
 
 
 class Shell:
-    """The console as a program on a pty, against the daemon on a socket; `received` is all that it has sent."""
+    """The console, or another verb, as a program on a pty, against the daemon on a socket. It has sent `received`."""
 
     patience_s = 60.0
 
-    def __init__(self, socket: Path, size: tuple[int, int], **environ: str) -> None:
+    def __init__(self, socket: Path, size: tuple[int, int], *words: str, **environ: str) -> None:
         self.received, self.screen = "", Terminal(*size)
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         given = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8",
@@ -138,7 +138,7 @@ class Shell:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-            os.execve(sys.executable, [sys.executable, "-m", "rwkvctl.cli", "tui"], given)
+            os.execve(sys.executable, [sys.executable, "-m", "rwkvctl.cli", *(words or ("tui",))], given)
 
     def read(self, wait_s: float) -> bool:
         """Read what comes within a time."""

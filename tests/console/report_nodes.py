@@ -28,12 +28,14 @@ def load(name: str) -> Any:
 score_node = load("score_node")
 
 
-class ReportNode(score_node.ScoreNode):  # type: ignore[misc]  # loaded by its path
+class ReportNode(score_node.ScoreNode):  # type: ignore[misc, name-defined]  # loaded by its path
     """A matrix whose every run has the same long, wrong samples."""
 
     def __init__(self, models: int, benchmarks: int, samples: int) -> None:
+        self.scores: list[m.ScoreView] = []
+        self.history: list[m.ScoreView] = []
         super().__init__(models, benchmarks)
-        self.said = "<&>\n\u4e2d" * 700
+        self.said = "a line of words, 3 < 4\n" * 200
         self.count = samples
 
     def spoil(self, text: str) -> None:

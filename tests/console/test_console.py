@@ -433,7 +433,7 @@ async def test_every_key_of_the_help_can_be_pressed_anywhere(node: Any, socket_p
     """No key of any screen crashes the console, whatever is in front: with a job, without one, with the daemon gone."""
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")
-        for place in ("overview", "job"):
+        for place in ("overview", "queue", "jobs", "job"):
             app.go(place)
             await driving.settled(app)
             for key in list(app.screen.active_bindings):

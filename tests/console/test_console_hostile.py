@@ -96,7 +96,9 @@ def test_none_reaches_the_terminal_on_any_screen(
             for text in corpus:
                 node.tell("daemon", None, text.replace("\ud800", "?"))
             shell.type("", "right to left")
-            shell.type("2", "following", "COMPLETION", "␛c reset")
+            shell.type("\r", "following", "COMPLETION", "␛c reset")
+            shell.type("3", "─ all ", "␛c reset")
+            shell.type("2", "Would not run", "<202e>esrever")
             shell.type("1", "Queue")
             shell.type("\ts", "Stop ")
             shell.type("n", gone="Stop j")
@@ -109,7 +111,7 @@ def test_none_reaches_the_terminal_on_any_screen(
             shell.type("\x1b[200~pasted\x07\u202e\x1b[201~", "pasted␇<202e>")
             shell.type("\r", "has no verb")
             shell.type("\x03", gone=": pasted")
-            shell.type(":jobs\r", "rwkvctl jobs")
+            shell.type(":jobs --limit 30\r", "rwkvctl jobs --limit")
             shell.settle()
             assert not hostile.wrong(shell.received)
             assert "␛]52;c;RVZJTA==␇" in shell.received or differ == "1"

@@ -263,7 +263,7 @@ def test_keys_are_named_as_they_are_typed() -> None:
 
 def test_screens_are_discovered_with_distinct_names_and_keys() -> None:
     found = discover()
-    assert [screen.NAME for screen in found][:2] == ["overview", "job"]
+    assert [screen.NAME for screen in found][:4] == ["overview", "queue", "jobs", "scores"]
     keys = [screen.KEY for screen in found if screen.KEY]
     assert len({screen.NAME for screen in found}) == len(found)
     assert len(set(keys)) == len(keys)

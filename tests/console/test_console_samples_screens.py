@@ -147,7 +147,7 @@ async def test_a_completion_of_two_hundred_thousand_characters_is_read(
         await pilot.press("ampersand", *"word1999", "enter")
         await driving.until(app, "3 rows", "word1999 ")
         await pilot.press("n", "n", "N")
-        await driving.until(app, "word19990 ")
+        await driving.until(app, "word19990")
         await pilot.press("escape", "G")
         await driving.until(app, "grading", "最后 \\boxed{8}")
         await pilot.press("w")

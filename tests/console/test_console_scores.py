@@ -61,7 +61,7 @@ async def test_the_worst_benchmark_of_the_newest_model_is_one_key_away(
         assert all(len(line) <= size[0] for line in text.splitlines())
         await pilot.press("enter", "enter")
         await driving.settled(app)
-        assert app.places.here == ("sample", "j73:1|j113")
+        assert app.places.here == ("sample", "j113:101|j73:1")
 
 
 async def test_two_marked_models_are_compared_the_older_as_a(scored: Any, socket_path: Path, driving: Any) -> None:
@@ -75,6 +75,23 @@ async def test_two_marked_models_are_compared_the_older_as_a(scored: Any, socket
         await driving.until(app, f"B = {NEWEST} against A = rwkv7-g1a-0.4b-20200110-ctx8192")
         await pilot.press("escape", "backslash", "end", "c")
         await driving.until(app, "space marks two to compare")
+
+
+async def test_the_mouse_finds_cells_orders_and_opens(scored: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "●")
+        await pilot.press("4")
+        text = await driving.until(app, "newest first", "▼-3.0")
+        table = matrix(app)
+        x = next(line for line in text.splitlines() if line.startswith(" MODEL")).index("gsm8k") + 2
+        await pilot.click(table, offset=(x, 4))
+        await driving.settled(app)
+        assert (table.cursor, table.at_field) == (2, "gsm8k")
+        await pilot.click(table, offset=(x, 1))
+        await driving.settled(app)
+        assert table.listing.sorts[0][0] == table.at_column
+        await pilot.click(table, offset=(x, 4), times=2)
+        await driving.until(app, "2 subjects, the worst first")
 
 
 async def test_only_what_is_in_view_is_compared_and_a_new_score_again(

@@ -168,7 +168,7 @@ def test_with_and_without_the_differ_tmux_shows_the_same(tmux: Tmux, tmp_path: P
             run(tmux)
             wait_for(tmux, "Running 1", "daemon up", "? help")
             for key, words in (
-                ("2", "The answer is 8."),
+                ("Enter", "The answer is 8."),
                 ("?", "keys of Job"),
                 ("q", "The answer is 8."),
                 ("1", "Queue 1"),

@@ -120,8 +120,3 @@ class Gpu(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def id(self) -> str:
         return self.reading.id
-
-    @property
-    def takes_engines(self) -> bool:
-        """Whether an engine may be started there. Where GPUs are shared, `leased` is for placement to judge."""
-        return self.use == "free" and self.condition == "ok"

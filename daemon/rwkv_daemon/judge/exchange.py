@@ -1,8 +1,10 @@
 """The one place where questions become replies: the line, the pool, the budget and the cache, kept moving by `run`.
 
-A reply is in the cache before anybody gets it. A question that is already on its way is not sent again: whoever wants
-it too waits for the same reply. Whoever stops waiting leaves the rest untouched: what is in line is taken out when
-nobody waits for it any more, what is in flight is paid for, so it lands in the cache.
+A reply is in the cache before anybody gets it; one that the cache does not take (the disk is full) is held here, and
+nothing more is asked until it is kept: else the same would be paid for again and again. A question that is already on
+its way is not sent again: whoever wants it too waits for the same reply. Whoever stops waiting leaves the rest
+untouched: what is in line is taken out when nobody waits for it any more, what is in flight is paid for, so it lands in
+the cache.
 
 What fails for a while goes back in line; while nothing can be asked at all (no key, no budget) everything stays there.
 """
@@ -29,6 +31,7 @@ log = logging.getLogger("rwkvctl")
 
 EventKind = Literal["key-out", "outage", "recovered", "budget", "manner", "cache"]
 BUDGET_LOOK_S = 30.0
+KEEP_AGAIN_S = 5.0
 MOST_DENIALS = 2
 
 
@@ -63,6 +66,7 @@ class Exchange:
     tell: Callable[[JudgeEvent], None]
     line: Line = field(default_factory=Line)
     flights: dict[str, Request] = field(default_factory=dict)
+    unkept: dict[str, Reply] = field(default_factory=dict)
     in_flight: list[Request] = field(default_factory=list)
     tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -109,7 +113,7 @@ class Exchange:
         the same between a look into the cache and its answer."""
         known = None
         try:
-            known = None if fresh else await self.cache.get(request.key)
+            known = self.unkept.get(request.key) or (None if fresh else await self.cache.get(request.key))
         except Exception as error:  # whoever waits for it hears it
             log.exception("the judge's cache cannot be read")
             self._end(request, error)
@@ -139,6 +143,7 @@ class Exchange:
                     for request in self.line.requests():
                         self._end(request, NoReplyError("stopped", "the judge is stopping"))
                     await self._land(grace_s)
+                    await self._kept_all()
         finally:
             for request in list(self.flights.values()):
                 self._end(request, NoReplyError("stopped", "the judge has stopped"))
@@ -148,7 +153,7 @@ class Exchange:
         while not self.stopping:
             self.wake.clear()
             try:
-                until = self._start_what_can(flying)
+                until = self._start_what_can(flying) if await self._kept_all() else self.clock.now() + KEEP_AGAIN_S
             except Exception:  # the supervisor's rule: a round that fails must not end the daemon
                 log.exception("the judge could not decide what to send; it looks again in a moment")
                 until = self.clock.now() + 1.0
@@ -251,11 +256,23 @@ class Exchange:
         self.pool.succeeded(key)
 
     async def _keep(self, request: Request, reply: Reply) -> None:
-        """Into the cache, before anybody sees it. A cache that fails costs money later, not the verdict now."""
+        """Into the cache, before anybody sees it. The verdict is good where that fails, too."""
         try:
             await self.cache.put(request.key, reply)
-        except Exception as error:  # noqa: BLE001 - told to the operator; the verdict itself is good
+        except Exception as error:  # noqa: BLE001 - told to the operator
+            self.unkept[request.key] = reply
             self._say("cache", f"a judge's reply could not be kept: {type(error).__name__}: {error}")
+
+    async def _kept_all(self) -> bool:
+        """Try again to keep what could not be kept; whether nothing is left."""
+        for key, reply in list(self.unkept.items()):
+            try:
+                await self.cache.put(key, reply)
+            except Exception as error:  # noqa: BLE001 - told to the operator when it began
+                self.parked = f"what was paid for cannot be kept: {error}"
+                return False
+            self.unkept.pop(key, None)
+        return True
 
     def _failed(self, request: Request, key: Key, failure: Failure) -> None:
         """Back in line, unless it has been refused or has failed too often while others succeeded."""

@@ -61,8 +61,8 @@ class JobStats:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStats:
-    """Everything. `parked` says why nothing is sent: an outage, the budget, a pause; empty if something is. `from_cache`
-    counts replies that were known already."""
+    """Everything. `parked` says why nothing is sent: an outage, the budget, a pause; empty if something is.
+    `from_cache` counts replies that were known already."""
 
     model: str
     parked: str

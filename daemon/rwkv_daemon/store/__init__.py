@@ -1,12 +1,13 @@
 """The store: everything the daemon knows, in a SQLite file or a PostgreSQL database. Their drivers are used in this
 package only."""
 
-from rwkv_daemon.store.interface import Row, Store, StoreDamagedError, StoreError, Transaction
+from rwkv_daemon.store.interface import ConflictError, Row, Store, StoreDamagedError, StoreError, Transaction
 from rwkv_daemon.store.opening import open_store
 from rwkv_daemon.store.rows import AttemptRow, EngineRow, JobRow, NewJob, SampleCounts
 
 __all__ = [
     "AttemptRow",
+    "ConflictError",
     "EngineRow",
     "JobRow",
     "NewJob",

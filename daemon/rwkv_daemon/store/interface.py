@@ -16,6 +16,10 @@ class StoreError(Exception):
     transaction left nothing. Workers are never touched because of it."""
 
 
+class ConflictError(StoreError):
+    """What was to be stored contradicts what is there. The store is well; this one change is wrong."""
+
+
 class StoreDamagedError(RwkvctlError):
     """The store cannot be used; the sentence says what to do. Nothing was changed."""
 

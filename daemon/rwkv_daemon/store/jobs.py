@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from rwkv_daemon.clock import now
-from rwkv_daemon.store.interface import Store, Transaction
+from rwkv_daemon.store.interface import Row, Store, Transaction
 from rwkv_daemon.store.rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
 from rwkvctl.protocol.states import TERMINAL
 
 OPEN = ("held", "queued", "starting", "generating", "grading", "judging", "paused", "stopping")
 ACTIVE = ("starting", "generating", "grading", "judging", "stopping")
+MOST_NAMED = 500
+"""Values of one IN (...)."""
 
 
 async def add_session(db: Transaction, session: str, selection: str, host: str, versions: Sequence[str]) -> None:
@@ -56,11 +58,17 @@ async def add_job(db: Transaction, session: str, job: NewJob) -> int:
     return (await add_jobs(db, session, [job]))[0]
 
 
-async def update_job(db: Transaction, job: int, **values: Any) -> None:
-    """Set columns of one job."""
+class MovedMeanwhileError(Exception):
+    """A job is not in the state any more from which it was to be moved: somebody else was faster. Nothing is stored."""
+
+
+async def update_job(db: Transaction, job: int, *, was: str = "", **values: Any) -> None:
+    """Set columns of one job, if it still is in the state `was` (empty: in any). Raises MovedMeanwhileError."""
     assert values.keys() <= set(columns_of(JobRow)), values
     assignments = ", ".join(f"{name} = ?" for name in values)
-    await db.execute(f"UPDATE job SET {assignments} WHERE id = ?", (*values.values(), job))
+    sql, parameters = f"UPDATE job SET {assignments} WHERE id = ?", (*values.values(), job)
+    if not await db.execute(f"{sql} AND state = ?" if was else sql, (*parameters, was) if was else parameters) and was:
+        raise MovedMeanwhileError(f"j{job} is not {was} any more")
 
 
 async def get_job(store: Store, job: int) -> JobRow | None:
@@ -72,6 +80,36 @@ async def get_job(store: Store, job: int) -> JobRow | None:
 async def jobs_in(store: Store, states: Iterable[str], *, session: str = "", limit: int = 1000) -> list[JobRow]:
     """Jobs in queue order: highest priority first, then oldest."""
     return await state_pages(store, tuple(states), "priority DESC, id", session, limit)
+
+
+async def jobs_by_id(store: Store, numbers: Iterable[int]) -> list[JobRow]:
+    """These jobs, in any order."""
+    wanted = sorted(numbers)
+    rows: list[Row] = []
+    for first in range(0, len(wanted), MOST_NAMED):
+        some = wanted[first : first + MOST_NAMED]
+        rows += await store.all(f"SELECT * FROM job WHERE id IN ({', '.join('?' * len(some))})", some)
+    return list(map(JobRow.of, rows))
+
+
+async def worked_on(store: Store) -> list[JobRow]:
+    """Jobs that a runner works on, or should; not those that wait for the judge, or to be graded again: of these there
+    may be thousands."""
+    rows = await store.all(
+        "SELECT * FROM job WHERE state IN ('starting', 'generating', 'grading', 'stopping') "
+        "AND NOT (state = 'grading' AND engine IS NULL AND wanted = '')"
+    )
+    return list(map(JobRow.of, rows))
+
+
+async def to_grade_again(store: Store, limit: int) -> list[JobRow]:
+    """Jobs that are graded again, or wait for that, most urgent first."""
+    rows = await store.all(
+        "SELECT * FROM job WHERE state = 'grading' AND engine IS NULL AND wanted = '' "
+        "ORDER BY priority DESC, id LIMIT ?",
+        (limit,),
+    )
+    return list(map(JobRow.of, rows))
 
 
 async def state_pages(store: Store, states: Sequence[str], order: str, session: str, limit: int) -> list[JobRow]:
@@ -217,8 +255,8 @@ async def attempts_of(store: Store, job: int) -> list[AttemptRow]:
 
 
 async def running_attempts(store: Store) -> list[AttemptRow]:
-    """Attempts that were running when the daemon last looked."""
-    rows = await store.all("SELECT * FROM attempt WHERE state = 'running' ORDER BY job")
+    """Attempts that were running when the daemon last looked, those included that could not be ended."""
+    rows = await store.all("SELECT * FROM attempt WHERE state IN ('running', 'stuck') ORDER BY job")
     return [AttemptRow.of(row) for row in rows]
 
 

@@ -85,32 +85,37 @@ class ToJudge:
     again: bool = False
 
 
-async def unjudged(store: Store, job: int, grade_key: str) -> list[ToJudge]:
-    """Samples that wait for the judge."""
-    return await _samples(store, job, grade_key, "reason = 'unjudged'")
+PAGE: Final = 512
+"""Samples whose texts are in memory at once, of one job."""
 
 
-async def unchecked(store: Store, job: int, grade_key: str) -> list[ToJudge]:
-    """Wrong samples that the checker has not looked at."""
+async def unjudged(store: Store, job: int, grade_key: str, after: int = 0) -> list[ToJudge]:
+    """The next page of samples that wait for the judge, by number."""
+    return await _samples(store, job, grade_key, "reason = 'unjudged'", after)
+
+
+async def unchecked(store: Store, job: int, grade_key: str, after: int = 0) -> list[ToJudge]:
+    """The next page of wrong samples that the checker has not looked at, by number."""
     condition = "value < 1 AND number NOT IN (SELECT sample FROM finding WHERE grade_key = grade.grade_key)"
-    return await _samples(store, job, grade_key, condition)
+    return await _samples(store, job, grade_key, condition, after)
 
 
-async def _samples(store: Store, job: int, grade_key: str, condition: str) -> list[ToJudge]:
+async def _samples(store: Store, job: int, grade_key: str, condition: str, after: int) -> list[ToJudge]:
     rows = await store.all(
         "SELECT number, row, repeat, extracted, expected, judge FROM sample "
-        f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND {condition} ORDER BY row, repeat",
-        (grade_key, job),
+        f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND number > ? AND {condition} "
+        "ORDER BY number LIMIT ?",
+        (grade_key, job, after, PAGE),
     )
     stages: dict[tuple[int, int], list[Row]] = {}
     if rows:
         query = (
             "SELECT c.row, c.repeat, c.text, c.stop FROM completion c "
             "JOIN sample s ON s.job = c.job AND s.row = c.row AND s.repeat = c.repeat "
-            f"JOIN grade ON sample = number AND grade_key = ? WHERE c.job = ? AND {condition} "
-            "ORDER BY c.row, c.repeat, c.stage"
+            f"JOIN grade ON sample = number AND grade_key = ? WHERE c.job = ? AND number BETWEEN ? AND ? "
+            f"AND {condition} ORDER BY c.row, c.repeat, c.stage"
         )
-        for stage in await store.all(query, (grade_key, job)):
+        for stage in await store.all(query, (grade_key, job, rows[0]["number"], rows[-1]["number"])):
             stages.setdefault((stage["row"], stage["repeat"]), []).append(stage)
     found = []
     for r in rows:
@@ -214,13 +219,3 @@ async def findings(store: Store, *, job: int | None, every: bool, after: int, li
 async def add_review(db: Transaction, sample: int, decision: str) -> int:
     """What a person decided about a sample's findings; returns how many there are."""
     return await db.execute("UPDATE finding SET reviewed = ? WHERE sample = ?", (decision, sample))
-
-
-async def finding_counts(store: Store, job: int) -> dict[str, int]:
-    """How often the checker said what of a job's wrong answers."""
-    counts: dict[str, int] = {}
-    for row in await store.all("SELECT finding FROM finding WHERE job = ?", (job,)):
-        for name, value in json.loads(row["finding"]).items():
-            if value is True:
-                counts[name] = counts.get(name, 0) + 1
-    return counts

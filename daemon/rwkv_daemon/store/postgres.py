@@ -16,7 +16,7 @@ import asyncpg
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.store import dialect, migrations
-from rwkv_daemon.store.interface import Row, StoreDamagedError, StoreError, Transaction
+from rwkv_daemon.store.interface import ConflictError, Row, StoreDamagedError, StoreError, Transaction
 
 READERS: Final = 4
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -51,7 +51,8 @@ class Server:
             yield
         except FAILURES as error:
             said = " ".join(str(error).split()) or f"no answer within {COMMAND_TIMEOUT_S:.0f} s"
-            raise StoreError(f"{self.place}: {said}") from error
+            kind = ConflictError if isinstance(error, asyncpg.IntegrityConstraintViolationError) else StoreError
+            raise kind(f"{self.place}: {said}") from error
 
     async def connect(self) -> Any:
         """A connection that speaks our types."""

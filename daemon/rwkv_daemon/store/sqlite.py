@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 import aiosqlite
 
-from rwkv_daemon.store.interface import Row, StoreError, Transaction
+from rwkv_daemon.store.interface import ConflictError, Row, StoreError, Transaction
 
 BUSY_TIMEOUT_MS: Final = 5000
 READERS: Final = 3
@@ -27,7 +27,8 @@ def store_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(str(error)) from error
+        kind = ConflictError if isinstance(error, sqlite3.IntegrityError) else StoreError
+        raise kind(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from rwkv_daemon.main import AlreadyRunningError, only_one
-from rwkv_daemon.store import StoreDamagedError
 from rwkvctl.config import Config
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 
@@ -67,8 +66,3 @@ def described(place: Path | str) -> str:
     from rwkv_daemon.store.postgres import Server
 
     return Server(place, "").place
-
-
-def without_traceback(error: Exception) -> RwkvctlError:
-    """Trouble of the disk or the server as a sentence."""
-    return error if isinstance(error, RwkvctlError) else StoreDamagedError(f"{error}. Nothing was changed.")

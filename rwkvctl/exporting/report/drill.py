@@ -1,10 +1,10 @@
 """The samples of a report: wrong ones first, so many a run, and of each text no more than there is room for."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rwkvctl.client import Client, Record, segment
+from rwkvctl.exporting.report.embedding import embedded
 from rwkvctl.exporting.report.gather import Report
 from rwkvctl.safe import safe_line, safe_text
 
@@ -61,40 +61,48 @@ def wrong_first(client: Client, job: str, plan: Plan) -> Iterator[Record]:
 
 def fitted(sample: Record, room: int) -> list[Any]:
     """A sample in no more bytes than there is room for: of each text the end, which has the answer."""
-    length = room
-    while True:
-        shown = shortened(sample, length)
-        if len(json.dumps(shown, ensure_ascii=False).encode()) <= room or length < 2:
-            return shown
+    length, shown = room, safely(sample, room)
+    while len(embedded(shown).encode()) > room and length > 1:
         length //= 2
+        shown = shortened(shown, length)
+    return shown
 
 
-def shortened(sample: Record, length: int) -> list[Any]:
+def safely(sample: Record, length: int) -> list[Any]:
     """Row, repeat, value, reason, expected, extracted, detail, and of each stage its name, prompt, completion and what
     ended it. Every text is safe to be shown."""
-    extracted, share = sample.get("extracted"), length // max(1, 2 * len(sample.get("stages", ())))
+    extracted = sample.get("extracted")
     return [
         sample["row"],
         sample["repeat"],
         sample.get("value"),
-        beginning(sample["reason"], length),
-        beginning(sample.get("expected", ""), length),
-        None if extracted is None else beginning(extracted, length),
-        beginning(sample.get("detail", ""), length),
+        safe_line(beginning(sample["reason"], length)),
+        safe_line(beginning(sample.get("expected", ""), length)),
+        None if extracted is None else safe_line(beginning(extracted, length)),
+        safe_line(beginning(sample.get("detail", ""), length)),
         [
-            [safe_line(stage["stage"]), end(stage["prompt"], share), end(stage["completion"], share),
-             safe_line(stage.get("stop", ""))]
+            [safe_line(stage["stage"]), safe_text(end(stage["prompt"], length)),
+             safe_text(end(stage["completion"], length)), safe_line(stage.get("stop", ""))]
             for stage in sample.get("stages", ())
         ],
     ]  # fmt: skip
 
 
+def shortened(shown: list[Any], length: int) -> list[Any]:
+    """The same in fewer characters: of what was said on one line the beginning, of the rest the end."""
+    row, repeat, value, *words, stages = shown
+    share = length // max(1, 2 * len(stages))
+    words = [None if word is None else beginning(word, length) for word in words]
+    cut = [[name, end(prompt, share), end(completion, share), stop] for name, prompt, completion, stop in stages]
+    return [row, repeat, value, *words, cut]
+
+
 def beginning(text: str, length: int) -> str:
-    """The beginning of a text on one line."""
+    """The beginning of a text."""
     most = min(SHORT, length)
-    return safe_line(text if len(text) <= most else text[:most] + "…")
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def end(text: str, length: int) -> str:
-    """The end of a text of several lines."""
-    return safe_text(text if len(text) <= length else "…" + text[len(text) - length :])
+    """The end of a text."""
+    return text if len(text) <= length else "…" + text[len(text) - length + 1 :]

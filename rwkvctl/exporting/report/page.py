@@ -6,7 +6,6 @@ safe and escaped, in the markup as in the data.
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final
 
 from rwkvctl.client import Record
 from rwkvctl.exporting.report.drill import Plan
+from rwkvctl.exporting.report.embedding import embedded
 from rwkvctl.exporting.report.facts import moment
 from rwkvctl.exporting.report.gather import Found
 from rwkvctl.exporting.report.plots import plot
@@ -22,9 +22,6 @@ from rwkvctl.safe import safe_line
 from rwkvctl.tui.matrix import Row, mean, shared, titles_of
 from rwkvctl.tui.scorebook import Key, Score
 from rwkvctl.views import half_interval, in_unit, score_note
-
-BREAKING: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
-"""What could end a script element, or begin another one; inside a JSON string they may be written so."""
 
 RUN_COLUMNS: Final = (
     "run", "model", "benchmark", "kind", "score", "n", "cut off", "no answer", "errors", "finished", "prompts", "seed",
@@ -62,11 +59,6 @@ def part(name: str) -> str:
 def digest(text: str) -> str:
     """A source expression that allows exactly this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def embedded(known: Record) -> str:
-    """Data as JSON that cannot end its element."""
-    return json.dumps(known, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(BREAKING)
 
 
 def title(found: Found) -> str:

@@ -13,7 +13,8 @@ from textual.widget import Widget
 from rwkvctl.comparison import NAMED, PATIENCE_S
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import CompareReply, CompareRequest, ComparisonView, JobReply, JobRequest, ScoreView
-from rwkvctl.render import joined
+from rwkvctl.render import joined, short_model
+from rwkvctl.safe import safe_line
 from rwkvctl.tui.base import ConsoleScreen
 from rwkvctl.tui.compareview import (
     FAMILY,
@@ -32,6 +33,10 @@ from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.table import VTable
 
 MOST_FLIPS: Final = 1000
+ORDER: Final = ("worse", "better", "no difference shown", "not comparable")
+SHORT: Final = 18
+"""Cells of a name in the path of a small screen."""
+
 REST_S: Final = 0.1
 """The cursor rests so long on a benchmark before its flips are asked for."""
 
@@ -66,9 +71,10 @@ class Compare(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         self.scores: dict[str, ScoreView] = {}
         self.detailed: dict[str, ComparisonView] = {}
-        yield VTable[ComparisonView](FAMILY, name_of, id="family", empty="nothing is compared yet")
-        yield Lines(id="facts", grows=True)
-        yield VTable[Flip](FLIPS, lambda flip: str(flip.view.row), id="flips", empty="none")
+        self.family = VTable[ComparisonView](FAMILY, name_of, id="family", empty="nothing is compared yet")
+        self.facts = Lines(id="facts", grows=True)
+        self.flips = VTable[Flip](FLIPS, lambda flip: str(flip.view.row), id="flips", empty="none")
+        yield from (self.family, self.facts, self.flips)
 
     # -- where we are ----------------------------------------------------------------------------------------------
 
@@ -77,11 +83,6 @@ class Compare(ConsoleScreen):
         """A and B; empty where nothing was chosen."""
         words = [*shlex.split(self.about), "", ""]
         return words[0], words[1]
-
-    @property
-    def family(self) -> "VTable[ComparisonView]":
-        """The benchmarks that were compared."""
-        return self.query_one("#family", VTable)
 
     @property
     def chosen(self) -> ComparisonView | None:
@@ -101,7 +102,11 @@ class Compare(ConsoleScreen):
 
     def path(self) -> list[str]:
         a, b = self.sides
-        return ["Scores", "Compare", *([f"B = {b} against A = {a}"] if a else [])]
+        return ["Scores", "Compare", *([f"B = {self.named(b)} against A = {self.named(a)}"] if a else [])]
+
+    def named(self, side: str) -> str:
+        """A model's name, on a small screen without what tells least."""
+        return short_model(safe_line(side), SHORT) if self.has_class("-dense") else side
 
     def command(self) -> str:
         a, b = self.sides
@@ -122,23 +127,24 @@ class Compare(ConsoleScreen):
         if self.reply is None:
             a, b = self.sides
             return self.problem or (f"comparing {b} with {a} …" if a else "Nothing chosen: mark two in Scores, then c")
-        counts = joined(f"{number} {verdict}" for verdict, number in self.reply.counts.items())
+        known = self.reply.counts
+        counts = joined(f"{known[verdict]} {verdict}" for verdict in sorted(known, key=ORDER.index))
         only = [f"only {side}: {listed(names)}" for side, names in (("A", self.reply.only_a), ("B", self.reply.only_b))
                 if names]  # fmt: skip
         return " · ".join(["Worst first", counts or "nothing in common", *only])
 
     def look(self) -> None:
         """Show what is known of the benchmark under the cursor."""
-        stale, view, table = bool(self.console_app.state.problem), self.chosen, self.query_one("#flips", VTable)
+        stale, view = bool(self.console_app.state.problem), self.chosen
         if view is None:
-            self.query_one("#facts", Lines).show([])
-            table.show("Flips", [])
+            self.facts.show([])
+            self.flips.show("Flips", [])
             return
         family = sum(item.p is not None for item in self.reply.items) if self.reply else 0
         sides = Sides(self.scores.get(view.job_a), self.scores.get(view.job_b))
-        self.query_one("#facts", Lines).show(facts(view, sides, self.app.size.width, family), stale=stale)
+        self.facts.show(facts(view, sides, self.app.size.width, family), stale=stale)
         title = flips_title(view, flips_of(view), self.shows) if view.p is not None else [("Flips", "title")]
-        table.show(title, flips_of(view, self.shows, grouped=self.grouped), stale=stale)
+        self.flips.show(title, flips_of(view, self.shows, grouped=self.grouped), stale=stale)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -168,6 +174,8 @@ class Compare(ConsoleScreen):
                 await read(view)
             except RwkvctlError as error:
                 self.console_app.say(str(error), "bad")
+            if not self.is_attached:  # the console is being left
+                return
             self.look()
 
     async def read_flips(self, view: ComparisonView) -> None:
@@ -196,14 +204,14 @@ class Compare(ConsoleScreen):
                 self.start("details", partial(self.read_details, self.chosen))
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """To the flips of a benchmark, or to both completions of a flip."""
+        """To the flips of a benchmark, or to both completions of a flip: B's first, as that is what is asked about."""
         message.stop()
         view = self.chosen
         if message.table is self.family:
-            self.query_one("#flips", VTable).focus()
+            self.flips.focus()
         elif view is not None:
             flip = next(flip for flip in view.flips if str(flip.row) == message.key)
-            self.console_app.go("sample", f"{view.job_a}:{flip.sample_a}|{view.job_b}")
+            self.console_app.go("sample", f"{view.job_b}:{flip.sample_b}|{view.job_a}:{flip.sample_a}")
 
     def action_flips(self) -> None:
         """Show all flips, those that were lost, those that were gained."""

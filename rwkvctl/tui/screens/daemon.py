@@ -95,7 +95,7 @@ class Daemon(PollingScreen):
 
     async def _look_from_outside(self) -> None:
         remote = self.console_app.link.remote is not None
-        self.outside = Outside(local=False) if remote else await outside.look(self.info.home if self.info else "")
+        self.outside = Outside(local=False) if remote else await outside.look(self.console_app.state.home)
         self.draw(self.console_app.state)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
@@ -110,12 +110,15 @@ class Daemon(PollingScreen):
         self.query_one("#facts", Lines).show(lines)
         rows = [row for row in self.config.items if not self.only_set or row.origin != daemonfacts.DEFAULT]
         table: VTable[SettingView] = self.query_one("#settings", VTable)
+        table.empty = "not known: the daemon is gone" if stale else "asking the daemon"
         table.show(self._title(), rows, stale=stale)
         findings: VTable[Finding] = self.query_one("#findings", VTable)
         findings.show("Doctor, of this machine", list(self.findings), stale=False)
 
     def _title(self) -> Pieces:
         found = [("Settings in force", "title")]
+        if not self.config.items:
+            return found
         if self.only_set:
             return [*found, ("  only what is set", "accent")]
         own = sum(row.origin != daemonfacts.DEFAULT for row in self.config.items)

@@ -20,7 +20,7 @@ from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
 from rwkvctl.tui.text import Reading
 
-PAGE: Final = 500
+PAGE: Final = 1000
 AHEAD: Final = 100
 """So many rows before the last one the page behind it is fetched."""
 
@@ -161,16 +161,26 @@ class Events(ConsoleScreen):
         or a time was asked for."""
         if self.wanted_at:
             self._arrive_at(self.book.place_at(self.wanted_at))
-        near = self.events.cursor + max(AHEAD, self.events.page_rows) >= self.events.count
-        if (near or self.wanted_at) and self.book.may_go_back and not self.fetching and self.feed is not None:
+        if self._wants_more and not self.fetching and self.feed is not None:
             self.fetching = True
             self.run_worker(self._go_back(), group="back", exclusive=True)
 
+    @property
+    def _wants_more(self) -> bool:
+        """Whether an older page is wanted, and there may be one."""
+        near = self.events.cursor + max(AHEAD, self.events.page_rows) >= self.events.count
+        return (near or bool(self.wanted_at)) and self.book.may_go_back
+
     async def _go_back(self) -> None:
-        request = EventsRequest(limit=PAGE, before=self.book.oldest)
+        """Fetch page after page as long as more is wanted."""
         try:
-            page = [event async for event in self.console_app.link.events(request)]
-            self.book.extend(page, wanted=PAGE)
+            while self._wants_more:
+                request = EventsRequest(limit=PAGE, before=self.book.oldest)
+                page = [event async for event in self.console_app.link.events(request)]
+                self.book.extend(page, wanted=PAGE)
+                self.events.show(self._title(), self.book.shown, stale=self.events.stale)
+                if self.wanted_at:
+                    self._arrive_at(self.book.place_at(self.wanted_at))
         except RwkvctlError:
             return  # the top line says what is wrong; asked again by the clock
         finally:
@@ -239,8 +249,10 @@ class Events(ConsoleScreen):
             reply = await self.console_app.link.ask(AuditRequest(limit=PAGE, before=before), AuditReply)
         except RwkvctlError as error:
             table.empty = str(error)
+            table.repaint()
         else:
             table.empty = "nobody has changed anything"
+            table.repaint()
             self.audits = [*(self.audits if before else ()), *reply.items]
             self.audit_next = reply.next
         finally:

@@ -13,6 +13,8 @@ from rwkvctl.protocol.messages import (
     JobReply,
     JobRequest,
     JobView,
+    JudgeReply,
+    JudgeRequest,
     NowReply,
     NowRequest,
     ReproReply,
@@ -100,6 +102,7 @@ class Job(JobScreen):
     so_far: SoFarReply | None = None
     now: NowReply | None = None
     repro: ReproReply | None = None
+    judge: JudgeReply | None = None
     frozen = False
     sample_count = -1
 
@@ -184,6 +187,8 @@ class Job(JobScreen):
             reply = await self.console_app.link.ask(JobRequest(job=self.about), JobReply)
             self.item, self.configuration = reply.item, reply.configuration
             self.draw(self.console_app.state)
+        judging = self.job is not None and self.job.state == "judging"
+        self.judge = await self.console_app.link.ask(JudgeRequest(), JudgeReply) if judging else None
 
     async def read_samples(self) -> None:
         """Fetch the latest samples whenever there are new ones."""
@@ -221,8 +226,8 @@ class Job(JobScreen):
         if job is not None:
             said = [row for line in joblines.trouble(job) for row in folded(line, width)]
             lines = [
-                joblines.head(job, state.heard_at or time.time()), joblines.progress(job, width), joblines.stages(job),
-                joblines.score(job, self.so_far), *joblines.engine(job, state), *said,
+                joblines.head(job, state.heard_at or time.time()), joblines.progress(job, width),
+                joblines.stages(job, self.judge), joblines.score(job, self.so_far), *joblines.engine(job, state), *said,
             ]  # fmt: skip
         self.query_one("#facts", Lines).show(lines, stale=stale)
         self.query_one("#log", LogView).stale = stale

@@ -81,8 +81,8 @@ class Jobs(JobScreen):
         rows = pages.update(state.jobs)
         if pages.known:
             table.empty = "no job is among these"
-        more = f" · {len(rows):,} read, more below" if pages.more else ""
-        table.show(f"{pages.group} {len(rows):,}{more}", rows_of(rows, state), stale=bool(state.problem))
+        read = f": {len(rows):,} read, more below" if pages.more else f" {len(rows):,}"
+        table.show(pages.group + read, rows_of(rows, state), stale=bool(state.problem))
         if not pages.known and not state.problem and not self.workers_of("page"):
             self.fetch()
 
@@ -93,6 +93,8 @@ class Jobs(JobScreen):
     def on_vtable_moved(self, message: VTable.Moved) -> None:
         """The next page is wanted before its first row is seen."""
         table = message.table
+        if table.filter_text:  # it narrows what is there; on enter the daemon looks through the rest
+            return
         if self.pages.more and table.cursor + 2 * table.page_rows >= table.count and not self.workers_of("page"):
             self.fetch()
 

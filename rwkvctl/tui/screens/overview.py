@@ -15,6 +15,7 @@ from rwkvctl.tui.health import alerts, drained
 from rwkvctl.tui.jobcolumns import JobRow, rows_of
 from rwkvctl.tui.jobverbs import VERBS, JobScreen
 from rwkvctl.tui.lines import Lines
+from rwkvctl.tui.news import news
 from rwkvctl.tui.state import ConsoleState, seconds
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
@@ -36,8 +37,8 @@ def sign(event: Event) -> Cell:
 
 def told(event: Event) -> str:
     """What happened, and to whom where the sentence does not begin with that."""
-    whom = event.job or event.engine
-    return event.text if event.text.startswith(whom) and event.text else f"{whom} {event.text or event.kind}".strip()
+    whom, text = event.job or event.engine, news(event.job, event.text)
+    return text if text.startswith(whom) and text else f"{whom} {text or event.kind}".strip()
 
 
 EVENTS: Final[tuple[Column[Event], ...]] = (

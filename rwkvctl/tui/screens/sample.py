@@ -24,6 +24,8 @@ from rwkvctl.protocol.messages import (
     SamplesReply,
     SamplesRequest,
 )
+from rwkvctl.render import short_model
+from rwkvctl.safe import cell_width, safe_line
 from rwkvctl.tui import jobactions
 from rwkvctl.tui.base import NARROW, ConsoleScreen
 from rwkvctl.tui.joblines import flat
@@ -34,6 +36,9 @@ from rwkvctl.tui.sampletext import Told, parts_of, same_line, summary
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.textview import TextView
+
+SHORT: Final = 18
+"""Cells for a model's name before a verdict."""
 
 NEIGHBOURS: Final = 3
 """Samples that are kept beside the one that is read: going back is at once."""
@@ -153,7 +158,7 @@ class Sample(ConsoleScreen):
         if len(self.told) > 1:
             read = self.views.index(self.view)
             lines = [
-                [(" ▸ " if place == read else "   ", "accent"), (told.job, "bold"), *summary(told)]
+                [("  ▸  ", "accent") if place == read else (" tab ", "dim"), (self.whose(told), "bold"), *summary(told)]
                 for place, told in enumerate(self.told)
             ]
         self.query_one("#facts", Lines).show(lines, stale=stale)
@@ -161,6 +166,11 @@ class Sample(ConsoleScreen):
             if view.stale != stale:
                 view.stale = stale
                 view.refresh()
+
+    def whose(self, told: Told) -> str:
+        """The job and the model of one of two: names in full would leave no room for the verdict."""
+        names = [short_model(safe_line(one.item.model), SHORT) if one.item else "" for one in self.told]
+        return f"{told.job:<5} {names[self.told.index(told)]:<{max(map(cell_width, names))}}"
 
     def show(self, *, anew: bool = False) -> None:
         """Show what is known."""
@@ -306,6 +316,7 @@ class Sample(ConsoleScreen):
         if await self.console_app.push_screen_wait(Question(regrade_question(job))) and self.console_app.may_write():
             act = jobactions.Act(("regrade", job), RegradeRequest(jobs=(job,)))
             await jobactions.do(self.console_app, [act])
+            self.cached.clear()  # its samples will have other grades
 
     def action_filter(self) -> None:
         """In one text, to filter is to look for something."""

@@ -93,7 +93,7 @@ class Samples(ConsoleScreen):
         self.show()
         if book.at and (place := self.listed.listing.place_of(str(book.at), self.listed.cursor)) >= 0:
             self.listed.move_to(place)
-        self.read(subjects=bool(narrowed.subject))
+        self.read(again=book.old, subjects=bool(narrowed.subject))
 
     def leave(self) -> None:
         """Nobody looks; what has been read stays."""

@@ -31,7 +31,7 @@ COMPARED: Final = 6
 """Runs of a cell that are compared with the one before, as many as are seen at once."""
 
 LEGEND: Final = (
-    (" ▲", "ok"), (" better  ", "dim"), ("▼", "bad"), (" worse than the base (p<.05, Holm)  ", "dim"),
+    (" ▲", "ok"), (" better  ", "dim"), ("▼", "worse"), (" worse than the base (p<.05, Holm)  ", "dim"),
     ("~", ""), (" not comparable  ", "dim"), ("▸", "info"), (" running  ", "dim"), ("!", "warn"),
     (" no verdict, or cut off  ", "dim"), ("·", ""), (" never run", "dim"),
 )  # fmt: skip
@@ -71,21 +71,15 @@ class Scores(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         self.source = ScoreSource(self.console_app.link, self.console_app.state.scores)
         self.shown = Shown()
-        matrix = MatrixTable[Row](columns(self.shown), lambda row: row.name, id="matrix")
-        matrix.fixed = FIXED
-        yield matrix
-        yield Lines(id="cell")
-        yield Lines(id="legend")
-        yield VTable[Run](runs.COLUMNS, lambda run: run.view.job, id="runs", empty="never run; R runs it")
-        yield VTable[Subject](subjects.COLUMNS, lambda subject: subject.name, id="subjects")
-        yield Chart(id="trend")
+        self.matrix = MatrixTable[Row](columns(self.shown), lambda row: row.name, id="matrix")
+        self.matrix.fixed = FIXED
+        self.cell, self.legend = Lines(id="cell"), Lines(id="legend")
+        self.runs = VTable[Run](runs.COLUMNS, lambda run: run.view.job, id="runs")
+        self.subjects = VTable[Subject](subjects.COLUMNS, lambda subject: subject.name, id="subjects")
+        self.trend = Chart(id="trend")
+        yield from (self.matrix, self.cell, self.legend, self.runs, self.subjects, self.trend)
 
     # -- where we are ----------------------------------------------------------------------------------------------
-
-    @property
-    def matrix(self) -> MatrixTable[Row]:
-        """The matrix."""
-        return self.query_one("#matrix", MatrixTable)
 
     @property
     def row(self) -> Row | None:
@@ -168,32 +162,29 @@ class Scores(ConsoleScreen):
         """Show what is known of the cell under the cursor."""
         row, key, stale = self.row, self.key, bool(self.console_app.state.problem)
         dense = self.has_class("-dense")
-        self.query_one("#legend", Lines).show([LEGEND], stale=stale)
-        self.query_one("#cell", Lines).show([in_words(row, key, self.shown) if row and key else []], stale=stale)
-        runs_table, chart = self.query_one("#runs", VTable), self.query_one("#trend", Chart)
-        self.query_one("#subjects").display = self.by_subject
-        runs_table.display = not self.by_subject and not (dense and self.charted)
-        chart.display = not self.by_subject and self.charted if dense else True
+        self.legend.show([LEGEND], stale=stale)
+        self.cell.show([in_words(row, key, self.shown) if row and key else []], stale=stale)
+        self.subjects.display = self.by_subject
+        self.runs.display = not self.by_subject and not (dense and self.charted)
+        self.trend.display = not self.by_subject and self.charted if dense else True
         if row is not None and key is not None:
             self.look_behind(row, key, stale=stale)
 
     def look_behind(self, row: Row, key: Key, *, stale: bool) -> None:
         """Show the runs of a cell and the curve through it; ask for the runs if they are not known."""
-        found, runs_table, chart = (
-            self.source.known_runs(row.name, key), self.query_one("#runs", VTable), self.query_one("#trend", Chart)
-        )  # fmt: skip
+        found = self.source.known_runs(row.name, key)
         known = found or []
         cell = (row.name, key, row.cells.get(key))
         if cell != self.asked and not stale:
             self.asked = cell
             self.start("cell", partial(self.read_cell, row.name, key))
-        runs_table.empty = "asking …" if found is None and cell[2] else "never run; R runs it"
+        self.runs.empty = "asking …" if found is None and cell[2] else "never run; R runs it"
         title = f"{row.name} × {self.shown.title(key)}"
         count = "1 run" if len(known) == 1 else f"{len(known)} runs, newest first"
-        runs_table.show(f"{title} · {count}", known, stale=stale)
+        self.runs.show(f"{title} · {count}", known, stale=stale)
         curve = curves.pick(self.matrix.listing.rows, row, key, known, self.choice.metric, over_runs=self.over_runs)
-        chart.show([(f"{self.shown.title(key)} {curve.title}", "title"), ("  t", "accent"), (" turns", "dim")],
-                   curve.points, curve.scale, stale=stale)  # fmt: skip
+        title_of_curve = [(f"{self.shown.title(key)} {curve.title}", "title"), ("  t", "accent"), (" turns", "dim")]
+        self.trend.show(title_of_curve, curve.points, curve.scale, stale=stale)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -223,6 +214,8 @@ class Scores(ConsoleScreen):
                 await self.source.compare(*pair)
             except UnreachableError:
                 return  # the top line says it; asked again when the daemon is back
+            if not self.is_attached:  # the console is being left
+                return
             self.draw(self.console_app.state)
 
     async def read_cell(self, model: str, key: Key) -> None:
@@ -269,7 +262,7 @@ class Scores(ConsoleScreen):
         message.stop()
         if message.table is self.matrix:
             self.open_cell()
-        elif message.table.id == "runs":
+        elif message.table is self.runs:
             self.console_app.go("samples", message.key)
         elif (job := self.job) is not None:
             about = [job] if message.key == EVERY else [job, f"subject={message.key}"]
@@ -294,11 +287,11 @@ class Scores(ConsoleScreen):
         if not found:
             self.console_app.go("samples", job)
             return
-        table = self.query_one("#subjects", VTable)
-        table.show(f"{row.name} × {self.shown.title(key)} · {len(found) - 1} subjects, the worst first", found)
+        title = f"{row.name} × {self.shown.title(key)} · {len(found) - 1} subjects, the worst first"
+        self.subjects.show(title, found)
         self.by_subject = True
         self.look()
-        table.focus()
+        self.subjects.focus()
 
     def open_running(self, model: str, key: Key) -> None:
         """The job that measures a cell for the first time."""

@@ -1,4 +1,4 @@
-"""`rwkvctl report`: the page says what the store says, and a browser shows it without network and obeys nothing in it."""
+"""`rwkvctl report`: the page says what the store says, and a browser shows it and obeys nothing in it."""
 
 import json
 import re
@@ -88,7 +88,7 @@ def test_the_page_has_what_the_store_has(measured: Any, written: Path, tmp_path:
         assert len(values) == min(30, score["n"])
         assert ("left out" in run["left"]) == (score["n"] > 30)
         assert any(score["provenance"]["weights_sha256"] in str(table) for table in run["tables"])
-    assert "samples are here: 30 a run at most" in written.read_text()
+    assert "are here, at most 30 a run" in written.read_text()
     again = tmp_path / "again.html"
     measured.cli("report", str(again), "--samples", "30")
     assert again.read_bytes() == written.read_bytes(), "the same store gives the same file"
@@ -154,6 +154,8 @@ def test_a_reader_finds_the_worst_benchmark_and_a_wrong_sample(written: Path, ch
                        "e.querySelector('summary .bad, summary .warn'))")  # fmt: skip
     chrome.type("#text", "no such text anywhere")
     chrome.until("document.getElementById('found').textContent === '0 shown'")
+    chrome.press("Escape", 27)
+    chrome.until("document.getElementById('text').value === ''")
     chrome.press("Escape", 27)
     chrome.until("!document.getElementById('run').open && !location.hash")
     assert chrome.noise == []

@@ -1,10 +1,14 @@
 """One job against a real daemon: as it runs, as it is over, and what it writes now. Every key."""
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from rwkvctl import httpd
 from rwkvctl.protocol import messages as m
 from rwkvctl.tui.screens.job import Job
 
@@ -29,8 +33,8 @@ async def test_settings_provenance_and_the_command_that_repeats_it(measured: Any
     async with pressing(measured, size=(120, 60)) as hands:
         hands.app.go("job", "j2")
         await hands.see("✓ done")
-        await hands.press("c", see=("rwkvctl dispatch --models builtin --only-datasets demo_arith", "stages.answer.sampling",
-                                    "provenance"))  # fmt: skip
+        again = "rwkvctl dispatch --models builtin --only-datasets demo_arith"
+        await hands.press("c", see=(again, "stages.answer.sampling", "provenance"))
         await hands.press("c", see="Samples, newest first")
         await hands.press("c", see="Settings")
         await hands.press("escape", see="Samples, newest first")
@@ -58,8 +62,8 @@ async def test_the_sample_that_is_being_generated_streams_freezes_and_gives_way_
     fresh.dispatch(**LONG)
     fresh.wait_for_state("j8", "generating")
     async with pressing(fresh, "▸ generating") as hands:
-        await hands.press("enter", see=("Jobs › j8", "▸ generating", "Now generating  row", " Q  ", "of at most 8 tokens",
-                                        "batch "))  # fmt: skip
+        await hands.press("enter", see=("Jobs › j8", "▸ generating", "Now generating  row", "of at most 8 tokens"))
+        await hands.see(" Q  ", "batch ")
         view = hands.app.query_one(Job)
         first = view.now
         assert first is not None
@@ -80,10 +84,8 @@ async def test_the_sample_that_is_being_generated_streams_freezes_and_gives_way_
         await hands.see("‖ stopped")
 
 
-async def until(what: Any) -> None:
+async def until(what: Callable[[], bool]) -> None:
     """Wait for a condition."""
-    import asyncio
-
     for _ in range(1000):
         if what():
             return
@@ -123,16 +125,12 @@ async def test_a_failed_job_says_what_is_to_blame_and_what_to_do(
             await hands.see("✗ failed", "infrastructure: the engine ran out of memory", "e tries again", "remedy")
             await hands.press("e", see="j4 queued")
             hands.app.go("job", "j5")
-            await hands.see("no rows of ifeval", "rwkvctl data prepare NAME")
+            await hands.see("no rows of ifeval", "data prepare NAME")
 
 
 async def test_hostile_text_that_is_being_generated_is_shown_and_not_obeyed(
     tmp_path: Path, pressing: Any, fake_daemon: Any
 ) -> None:
-    import msgspec
-
-    from rwkvctl import httpd
-
     node = fake_daemon.Node()
     reply = m.NowReply(count=1, sample="e1/1.1.0.0.0.0/0", prompt=fake_daemon.EVIL, text=fake_daemon.EVIL * 3, tokens=9)
     node.answers["/v1/jobs/j1/now"] = lambda _: httpd.Response(200, msgspec.json.encode(reply))

@@ -19,13 +19,15 @@ async def test_what_is_followed_is_chosen_and_told_with_times_and_sources(
     measured: Any, pressing: Any, size: tuple[int, int]
 ) -> None:
     async with pressing(measured, size=size) as hands:
-        text = await hands.press("5", see=("daemon · following", "daemon j1 builtin", "W daemon j7 builtin"))
+        text = await hands.press("5", see=("daemon · following", "daemon j1 done · builtin", "W daemon j7 held"))
         assert all(len(line) <= size[0] for line in text.splitlines())
         await hands.press("g", see=("UTC", "daemon", "lines below"))
         await hands.press("s", see=("Follow", "the newest running job", "j2  builtin × demo_arith free_response, done"))
         await hands.press("escape")
         hands.app.go("logs", "j2")
-        await hands.see("j2 · following", "j2     demo_arith free_response: 40 of 40 samples to do", "daemon builtin")
+        await hands.see(
+            "j2 · following", "j2     demo_arith free_response: 40 of 40 samples to do", "daemon done · builtin"
+        )
         hands.app.go("logs", "j1+j2")
         await hands.see("j1 + j2 + daemon · following", "daemon j7")
         await hands.press("slash", *"samples to do", "enter", see=("j1     own_quiz", "j2     demo_arith"))
@@ -87,7 +89,7 @@ async def test_the_newest_running_job_joins_in_by_itself(fresh: Any, pressing: A
         (job,) = fresh.dispatch(settings={"k": "30"})
         await hands.see(f"{job} + daemon · following", f"{job}     demo_arith", "samples to do")
         fresh.cli("stop", job)
-        await hands.see(f"daemon {job} builtin demo_arith free_response: stopped")
+        await hands.see(f"daemon {job} stopped · builtin demo_arith free_response")
 
 
 async def test_after_a_restart_it_goes_on_where_it_was(fresh: Any, pressing: Any) -> None:

@@ -153,6 +153,8 @@ async def test_filter_sort_copy_and_export(measured: Any, pressing: Any, tmp_pat
         assert [row["mean"] for row in json.loads((tmp_path / "out.json").read_text())] == ["46.2", "61.3"]
         assert (tmp_path / "out.md").read_text().startswith("| model | mean | worst | demo_arith |")
         assert table.copied() == rows[table.chosen]["demo_arith"]
+        await hands.press("y", see=f": {table.copied()}")
+        await hands.press("Y", see="rwkvctl scores --model")
         command = hands.app.query_one(Scores).command()
         assert command.startswith("rwkvctl scores --model ")
         found = measured.cli(*command.split()[1:], "-o", "json")
@@ -177,7 +179,7 @@ async def test_compare_shows_the_worst_first_and_every_flip(measured: Any, press
         assert view.command() == f"rwkvctl compare builtin {OTHER} --benchmark demo_arith --flips"
 
 
-async def test_flips_are_filtered_grouped_and_opened(measured: Any, pressing: Any) -> None:
+async def test_flips_are_filtered_grouped_and_opened(measured: Any, pressing: Any, tmp_path: Path) -> None:
     async with pressing(measured) as hands:
         await scores(hands)
         await hands.press("b", see="demo_arith ▼")
@@ -185,6 +187,14 @@ async def test_flips_are_filtered_grouped_and_opened(measured: Any, pressing: An
         flips = hands.app.query_one("#flips")
         await hands.press("f", see="showing lost")
         assert flips.count == 13
+        await hands.press("x")
+        hands.app.frame.prompt.field.value = str(tmp_path / "family.csv")
+        await hands.press("enter", see="2 rows written")
+        await hands.press("tab", "x")
+        hands.app.frame.prompt.field.value = str(tmp_path / "flips.csv")
+        await hands.press("enter", see="13 rows written")
+        assert "cut off" not in (tmp_path / "flips.csv").read_text()
+        await hands.press("shift+tab", "Y", see=f"rwkvctl compare builtin {OTHER} --benchmark demo_arith --flips")
         await hands.press("f", see="showing gained")
         assert flips.count == 0
         await hands.press("f", see="showing all")
@@ -200,7 +210,7 @@ async def test_flips_are_filtered_grouped_and_opened(measured: Any, pressing: An
         await hands.press("enter", "enter", see=("j2", "sample"))
         assert hands.app.places.here.name == "sample"
         row = flips.listing.row(0).view
-        assert hands.app.places.here.about == f"j2:{row.sample_a}|j5"
+        assert hands.app.places.here.about == f"j5:{row.sample_b}|j2:{row.sample_a}"
         await hands.press("escape", see="Worst first")
 
 

@@ -1,6 +1,7 @@
 """Back in time on the Overview: GPUs (of a fake driver) from the daemon's history, what ran, what happened."""
 
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ def lively(new_node: Any, fake_nvml: Any, tools: Any) -> Any:
     node = new_node(CPU_ENGINES="true").start()
     (job,) = node.dispatch(limit=20)
     node.wait_for_state(job, "done")
-    busy_until = time.time()
+    busy_until = time.time() - 1  # a second that is over: no later look is written over it
 
     def recorded() -> bool:
         reply = node.api.get("/v1/gpus/history", since=busy_until - 3, until=busy_until, step_s=1).value
@@ -26,33 +27,44 @@ def lively(new_node: Any, fake_nvml: Any, tools: Any) -> Any:
     return node
 
 
+def typed(at: float) -> str:
+    """A second as it is typed after `@`."""
+    return f"{datetime.fromtimestamp(at, UTC):%m-%dT%H:%M:%S}"
+
+
+async def moved(hands: Any, key: str, to: int) -> None:
+    """Press a key, and see another second."""
+    await hands.press(key, see=f"{datetime.fromtimestamp(to, UTC):%H:%M:%S} UTC")
+    assert hands.app.frame.view.then.at == to
+
+
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])
 async def test_an_earlier_second_is_shown_as_such_and_left_again(
     lively: Any, pressing: Any, size: tuple[int, int]
 ) -> None:
+    busy, at = typed(lively.busy_until), int(lively.busy_until)
     async with pressing(lively, size=size) as hands:
         text = await hands.see("Running 0", "Queue 0")
         assert "PAST" not in text
         await hands.press("left", "right", "end")
         assert "PAST" not in await hands.settled(), "the arrows are the table's as long as it is now"
-        ago = int(time.time() - lively.busy_until) + 1
-        text = await hands.press("at", *f"-{ago}s", "enter", see=(" PAST ", "UTC", "Ran then", " 97", " 662", " 75"))
+        text = await hands.press("at", *busy, "enter", see=(" PAST ", "UTC", "Ran then", " 97", " 662", " 75"))
         assert "Running 0" not in text
         assert all(len(line) <= size[0] for line in text.splitlines())
-        await hands.press("left", see="? unknown")
-        await hands.press("right", see=" 97")
-        await hands.press("shift+left", see="10m")
-        await hands.press("shift+right", see=" 97")
-        await hands.press("end", see=("Running 0", "Queue 0"))
-        await hands.gone("PAST")
-        await hands.press("at", *f"-{ago}s", "enter", see=" PAST ")
-        await hands.press("right", see="Running 0")
-        await hands.press("at", *f"-{ago}s", "enter", see=" PAST ")
-        await hands.press("escape", see="Running 0")
-        await hands.press("at", *"25h", "enter", see="24 hours")
-        await hands.press("escape")
-        await hands.press("at", *"2031-01-01", "enter", see="yet to come")
-        await hands.press("escape")
+        await moved(hands, "left", at - 60)
+        await moved(hands, "shift+left", at - 660)
+        assert "? unknown" in hands.text
+        await moved(hands, "shift+right", at - 60)
+        await moved(hands, "right", at)
+        await hands.see(" 97")
+        for key in ("end", "shift+right", "escape"):
+            await hands.press(key, see=("Running 0", "Queue 0"))
+            await hands.gone("PAST")
+            await hands.press("at", *busy, "enter", see=" PAST ")
+        for wrong, said in (("25h", "24 hours"), ("2031-01-01", "yet to come"), ("soon", "no moment")):
+            await hands.press("at", *wrong, "enter", see=said)
+            await hands.press("escape")
+        await hands.press("at", *"now", "enter", see="Running 0")
 
 
 async def test_what_ran_then_is_listed_and_opened(lively: Any, pressing: Any) -> None:
@@ -62,8 +74,7 @@ async def test_what_ran_then_is_listed_and_opened(lively: Any, pressing: Any) ->
     assert lively.cli("job-log", "--at", "2020-01-01", "-o", "tsv").stdout.count("\n") == 1
     async with pressing(lively) as hands:
         await hands.see("Running 0")
-        started = job["started"][11:19]
-        await hands.press("at", *started, "enter", see=(" PAST ", "Ran then"))
+        await hands.press("at", *job["started"][5:19], "enter", see=(" PAST ", "Ran then"))
         if "Ran then 0" in hands.text:  # it began within that second, after its beginning
             hands.app.frame.view._look_at(hands.app.frame.view.asked_at + 1)
         await hands.see("Ran then 1", "demo_arith")

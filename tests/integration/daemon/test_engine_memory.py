@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from rwkv_daemon.node import EngineHandle, Node
 from rwkv_daemon.placement import EngineKind, StartEngine
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.engines import get_engine
-from rwkv_daemon.store.leases import held_leases
+from rwkv_daemon.store.jobs import remember_sha256, sha256_of
+from rwkv_daemon.store.leases import FitRow, held_leases
 from rwkvctl import config
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.protocol.messages import LeaseView
@@ -138,3 +140,53 @@ async def test_an_end_that_is_not_the_models_fault_counts_against_the_gpu(
     assert shown(node.sight.records[LEASE])[0] == condition
     assert await held_leases(node.store) == {}
     assert KIND in node.back_off
+
+
+async def test_the_lease_of_an_engine_that_lost_its_shim_is_free_when_nothing_of_it_runs(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What hangs in the kernel outlives its shim and every kill: here by a kill that is taken away."""
+    handle = await start(node, "exec sleep 600")
+    left = [f"pid {handle.worker.pid} (in the kernel, cannot be interrupted)"]
+    monkeypatch.setattr(engines, "remains", lambda _worker: left)
+    processes.sweep(handle.row.uuid)
+    deadline = time.monotonic() + 30
+    while not processes.has_ended(handle.worker):
+        assert time.monotonic() < deadline
+    await engines.watch_engines(node)
+    assert (handle.row.id in node.engines, len((await held_leases(node.store))[LEASE])) == (True, SLOTS)
+    left.clear()
+    await ended(node, handle)
+    assert await held_leases(node.store) == {}
+
+
+async def test_an_engine_that_cannot_be_looked_after_keeps_nobody_from_the_others(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = await start(node, "exit 3")
+    real = engines.watch_engine
+
+    async def watch_engine(of: Node, one: EngineHandle) -> None:
+        if one.row.name == "e99":
+            raise OSError("its folder cannot be read")
+        await real(of, one)
+
+    monkeypatch.setattr(engines, "watch_engine", watch_engine)
+    broken = EngineHandle(replace(handle.row, id=99), handle.worker)
+    node.engines = {99: broken, handle.row.id: handle}
+    await ended(node, handle)
+    assert broken.trouble == "its folder cannot be read"
+    node.engines.clear()
+
+
+async def test_a_model_too_large_for_a_device_of_unknown_size_is_not_tried_for_ever(node: Node) -> None:
+    """Nothing can be learned there that would keep the next engine from trying the same: so two tries, and no more."""
+    identity = (1, 2, 3, 4)
+    async with node.store.write() as db:
+        await remember_sha256(db, identity, "aaa", "/weights/m.pth", "m")
+    node.leases = [LeaseView(id=LEASE, index="0", name="H100")]
+    node.leasing.learn([FitRow(weights_sha256="aaa", numerics="fast", device="H100", slots=1)])
+    for broken in ("", "there is no memory left"):
+        await ended(node, await start(node, "echo there is no memory left; exit 4"))
+        assert (await sha256_of(node.store, identity))[1] == broken
+    assert node.back_off[KIND].failures == 2

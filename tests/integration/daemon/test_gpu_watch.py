@@ -17,6 +17,7 @@ from rwkv_daemon.gpus import keeping, looks, probing, sampling, showing, watch
 from rwkv_daemon.gpus.condition import Reserve
 from rwkv_daemon.gpus.facts import Gpu
 from rwkv_daemon.gpus.sight import Sight
+from rwkv_daemon.leasing import last_look
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import open_store
 from rwkv_daemon.zombies import holders
@@ -228,7 +229,7 @@ async def test_what_is_known_of_gpus_is_shown_before_the_first_look(node: Node, 
     node.gpus, node.sight, node.leases = {}, Sight(), None
     await keeping.restore(node)
     assert (node.gpus[uuid].use, node.gpus[uuid].condition) == ("unknown", "reserved")
-    assert not node.gpus[uuid].takes_engines
+    assert last_look(node.gpus[uuid], shared=False)
 
 
 async def test_a_record_that_cannot_be_read_is_a_quarantine(node: Node, fake_nvml: Any) -> None:

@@ -106,7 +106,8 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
         await events.record(db, "daemon", job="j1", text="x")
     for request in (
         m.StatusRequest(), m.StatusRequest(session="s"), m.JobsRequest(), m.JobsRequest(state="done", before=9),
-        m.JobRequest(job="j5"), m.ScoresRequest(), m.ScoresRequest(model="m"),
+        m.JobsRequest(state="held,done", words="b1 x"), m.JobsRequest(words="50%"), m.SoFarRequest(job="j5"),
+        m.NowRequest(job="j5"), m.JobRequest(job="j5"), m.ScoresRequest(), m.ScoresRequest(model="m"),
         m.ScoresRequest(before=9, brief=True), m.ModelsRequest(scored=True), m.SamplesRequest(job="j5"),
         m.SamplesRequest(job="j5", wrong=True), m.SamplesRequest(job="j5", latest=True),
         m.SamplesRequest(job="j5", after=5 * 2**20), m.SamplesRequest(job="j5", cut=True, reason="wrong", text="x"),

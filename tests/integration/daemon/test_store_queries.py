@@ -47,6 +47,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "jobs.add_session": {"session": "y", "versions": ("0", "c")},
     "jobs.jobs_in": {"states": ("queued", "done")},
     "jobs.remember_benchmark": {"values": ("x", "x", 1, "x", 1, "x", "x")},
+    "jobs.state_pages": {"order": "id DESC"},
     "jobs.update_job": {"values": {"state": "done", "row_limit": None, "right_sum": 1.5}},
     "engines.update_engine": {"values": {"state": "gone", "health": "{}"}},
     "notifications.put": {"notices": [("n", "job-failed", "2026", "{}")]},

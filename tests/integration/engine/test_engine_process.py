@@ -22,6 +22,7 @@ from rwkvctl.protocol.engine import (
     EngineStats,
     Generated,
     GenerateItem,
+    GroupNow,
     Sampling,
     Scored,
     ScoreItem,
@@ -149,6 +150,34 @@ def test_a_connection_that_is_reset_cancels_its_items(engine: Engine) -> None:
     time.sleep(0.1)  # answers lie unread in the first one's buffer: closing resets it
     connection.close()
     long.close()
+    engine.settle()
+
+
+def test_a_sample_of_a_group_is_seen_while_it_is_generated(engine: Engine) -> None:
+    items = [msgspec.structs.replace(endless(f"7.1.{row}"), group="j7", n=2) for row in (9, 10)]
+    connections = [engine.open(item) for item in items]
+
+    def now(**asked: object) -> GroupNow:
+        return msgspec.json.decode(engine.client.get("/v1/groups/j7/now", params=asked).content, type=GroupNow)
+
+    while now().count < 4 or not now().tokens:
+        time.sleep(0.01)
+    first = now()
+    assert (first.id, first.index, first.place, first.prompt) == ("7.1.9", 0, 0, "7.1.9")
+    assert first.max_tokens == 10_000_000
+    assert [(now(id="7.1.9", step=n).id, now(id="7.1.9", step=n).index) for n in (1, 2, 3, 4)] == [
+        ("7.1.9", 1), ("7.1.10", 0), ("7.1.10", 1), ("7.1.9", 0),
+    ]  # fmt: skip
+    assert now(id="7.1.9", index=1, step=-1).place == 0
+    assert now(id="7.1.9", index=5).id == "7.1.10", "one that has ended gives place to the next"
+    assert now(id="8").place == 0
+    while now().tokens < 600:
+        time.sleep(0.01)
+    assert len(now().text) <= 500
+    assert engine.client.get("/v1/groups/other/now").json() == {"count": 0}
+    assert engine.client.get("/v1/groups/j7/now?step=x").status_code == 400
+    for connection in connections:
+        connection.close()
     engine.settle()
 
 

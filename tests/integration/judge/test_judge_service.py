@@ -407,6 +407,32 @@ async def test_a_cache_that_cannot_be_written_costs_no_verdict(kit: Any, judge: 
     assert [event.kind for event in running.events] == ["cache", "cache"]
 
 
+async def test_what_cannot_be_kept_is_never_paid_for_again_and_nothing_more_is_asked_until_it_is(
+    kit: Any, judge: Any
+) -> None:
+    """A full disk of one hour must not cost an hour of the same questions."""
+
+    class Full(MemoryCache):
+        full = True
+
+        async def put(self, key: str, reply: Any) -> None:
+            if self.full:
+                raise OSError("the disk is full")
+            await super().put(key, reply)
+
+    cache = Full()
+    async with kit.judging(kit.endpoint(judge, concurrency=1), cache=cache) as running, asyncio.TaskGroup() as group:
+        first = await running.service.judge(running.task(1))
+        again = await running.service.judge(running.task(1, fresh=True))
+        other = group.create_task(running.judge(3, job="j2"))
+        await kit.until(lambda: "cannot be kept" in running.service.stats().parked)
+        assert len(judge.asked) == 1
+        cache.full = False
+        assert {outcome.status for outcome in [first, again, *await other]} == {"judged"}
+    assert again.cached
+    assert len(judge.asked) == len(cache.replies) == 4
+
+
 async def test_a_slow_cache_does_not_make_anything_paid_twice(kit: Any, judge: Any) -> None:
     class Slow(MemoryCache):
         async def get(self, key: str) -> Any:

@@ -1,15 +1,16 @@
 """Which scores may be compared, which are chosen, and which rows pair up."""
 
 import dataclasses
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from rwkv_daemon.comparable import decisive_differences, flat, harmless_differences
-from rwkv_daemon.comparing import Named, choose, refusal, with_verdicts
+from rwkv_daemon.comparing import Candidate, Named, choose, compare_one, refusal, with_verdicts
 from rwkv_daemon.pairing import Side, pair_up
-from rwkvctl.protocol.messages import ComparisonView, MetricView, ScoreView
+from rwkvctl.protocol.messages import CompareRequest, ComparisonView, MetricView, ScoreView
 
 CONFIGURATION = {
     "kind": "free_response", "profile": "p", "profile_version": 1, "repeats": 1, "seed": 42,
@@ -163,3 +164,35 @@ def test_p_values_are_adjusted_over_what_was_compared() -> None:
     found = with_verdicts(views, 0.05)
     assert [one.p_holm for one in found] == [0.02, 0.04, None]
     assert [one.verdict for one in found] == ["worse", "worse", "not comparable"]
+
+
+class Counting:
+    """A store of verdicts that counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def all(self, sql: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
+        self.asked += 1
+        assert "grade" in sql
+        return [
+            {"number": row, "row": row, "repeat": 0, "value": float(row < values[1]), "reason": "right", "parts": "{}",
+             "expected": "x", "extracted": "x"}
+            for row in range(4)
+        ]  # fmt: skip
+
+
+async def test_two_scores_are_compared_once_unless_flips_are_wanted_or_they_change() -> None:
+    store = Counting()
+    node = cast("Any", SimpleNamespace(store=store, compared={}))
+    a, b = (Candidate(job, "g", msgspec.structs.replace(score(job), n=4, rows=4)) for job in (1, 3))
+    first = await compare_one(node, CompareRequest(a="a", b="b"), [a], [b])
+    assert (first.rows, first.only_b, store.asked) == (4, 2, 2)
+    assert await compare_one(node, CompareRequest(a="a", b="b"), [a], [b]) is node.compared[next(iter(node.compared))]
+    assert store.asked == 2
+    again = await compare_one(node, CompareRequest(a="a", b="b", flips=9), [a], [b])
+    assert (len(again.flips), store.asked) == (2, 4)
+    assert not next(iter(node.compared.values())).flips
+    regraded = dataclasses.replace(b, view=msgspec.structs.replace(b.view, finished="2027-01-01T00:00:00Z"))
+    await compare_one(node, CompareRequest(a="a", b="b"), [a], [regraded])
+    assert (store.asked, len(node.compared)) == (6, 2)

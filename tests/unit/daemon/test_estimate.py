@@ -63,6 +63,17 @@ def test_a_pace_is_engine_time_for_samples_and_is_not_told_from_a_few() -> None:
     assert meter.sample_s == pytest.approx(4.0 / SETTLED)
 
 
+def test_a_job_that_outlasts_what_others_needed_is_no_longer_judged_by_them() -> None:
+    meter = Meter()
+    meter.note(0.0, 0)
+    meter.note(9.0, 0)
+    assert not meter.disproves(10.0)
+    meter.note(2.0, 1)
+    assert meter.disproves(10.0)
+    meter.note(2.0, SETTLED)
+    assert not meter.disproves(10.0), "its own pace says more"
+
+
 # -- forecasts
 
 

@@ -1,6 +1,7 @@
 """One job in lines, and what it writes now."""
 
-from rwkvctl.protocol.messages import JobView, MetricView, NowReply, ReproReply, SoFarReply
+from rwkvctl.protocol.messages import JobView, JudgeReply, JudgeView, MetricView, NowReply, ReproReply, SoFarReply
+from rwkvctl.protocol.views import JudgeJobView
 from rwkvctl.tui import joblines
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
@@ -27,6 +28,13 @@ def test_a_running_job_says_how_far_it_is_and_until_when() -> None:
     assert "51.2 ±6.2 so far" in text(joblines.score(JOB, None))
     assert joblines.engine(JOB, ConsoleState()) == []
     assert joblines.trouble(JOB) == []
+
+
+def test_a_job_that_is_judged_says_what_is_left_and_why_it_waits() -> None:
+    waits = JudgeJobView(job="j4", waiting=3, judged=12, parked="the judge answers 429")
+    judge = JudgeReply(judges=(JudgeView(role="judge", model="x", jobs=(waits,)),))
+    assert text(joblines.stages(JOB, judge)).endswith("judge 12 done, 3 waiting: the judge answers 429")
+    assert "judge" not in text(joblines.stages(JOB, JudgeReply(judges=())))
 
 
 def test_the_last_run_on_the_same_rows_stands_beside_the_score() -> None:

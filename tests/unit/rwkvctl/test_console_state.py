@@ -37,6 +37,16 @@ def test_events_change_jobs_engines_and_leases(state: ConsoleState, fake_daemon:
     assert state.seq == 6
 
 
+def test_a_score_is_heard_even_if_it_is_from_before_the_picture(state: ConsoleState, fake_daemon: Any) -> None:
+    state.seq = 9
+    state.hear(event("job.score", fake_daemon.score(4), seq=5))
+    assert state.scores.models["rwkv7-g1-2.9b"]["gsm8k", "cot"].job == "j4"
+    state.scores.complete = True
+    state.load(fake_daemon.Node().on_status(), now=1.0)
+    assert not state.scores.complete, "something may have been missed: all scores are read again"
+    assert state.scores.count == 1
+
+
 def test_progress_is_no_news(state: ConsoleState, fake_daemon: Any) -> None:
     before = state.revision
     state.hear(event("job.progress", fake_daemon.job(1, done=99)))

@@ -54,6 +54,12 @@ def test_eight_gpus_fit_a_small_terminal_and_keep_what_matters() -> None:
     assert all(word in lines[1] for word in ("3", "waiting", "reserved", "60.0/80.0 GiB", "alice"))
 
 
+def test_the_last_minutes_are_drawn_for_eyes_only() -> None:
+    table = gpuviews.gpus([plain(BUSY)], {"items": [{"id": "GPU-a", "utilisation": [None, 0.0, 0.5, 1.0]}]})
+    assert "⠀⣼" in aligned(table, 0, colour=False)[1]
+    assert "⣼" not in "".join(separated(table))
+
+
 def test_a_change_says_what_it_did_and_why_not() -> None:
     items = [
         plain(m.ChangedGpu(gpu="3", condition="draining", reason="fan", changed=True)),

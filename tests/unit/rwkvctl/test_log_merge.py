@@ -32,7 +32,7 @@ def test_pieces_of_several_sources_are_put_in_the_order_of_their_times() -> None
         "2026-11-22 UTC",
         "10:48:10   e1     early",
         "10:48:10 E e1     Traceback (most recent call last):",
-        "10:48:20 E daemon j1 m b k: failed",
+        "10:48:20 E daemon j1 failed · m b k",
         "10:48:30   j1     late",
     ]
 

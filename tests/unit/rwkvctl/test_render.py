@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.render import Cell, Column, Table, Terminal, aligned, bar, duration, separated, size, wants_colour
+from rwkvctl.render import (
+    Cell,
+    Column,
+    Table,
+    Terminal,
+    aligned,
+    bar,
+    duration,
+    separated,
+    short_model,
+    size,
+    wants_colour,
+)
 from rwkvctl.safe import cell_width
 
 TABLE = Table(
@@ -39,6 +51,22 @@ def test_narrow_drops_wide_columns_then_cuts_names() -> None:
 def test_empty_columns_go_first() -> None:
     columns = [Column("A"), Column("EMPTY"), Column("B", wide=True)]
     assert aligned(Table(columns, [["aaaaaaaa", "–", "bbbbbbbb"]]), 19, colour=False)[0].split() == ["A", "B"]
+
+
+def test_calm_columns_go_where_all_is_zero_and_a_name_keeps_what_tells_it_apart() -> None:
+    columns = [Column("MODEL", cut="model"), Column("ERR", right=True, calm=True), Column("N", right=True)]
+    names = ["rwkv7-g1-0.1b-20260801-ctx4096", "rwkv7-g1-0.1b-20260910-ctx4096"]
+    quiet = aligned(Table(columns, [[name, "0", "60"] for name in names]), 22, colour=False)
+    assert quiet == ["MODEL                N", "g1-0.1b-20260801    60", "g1-0.1b-20260910    60"]
+    loud = aligned(Table(columns, [[names[0], "0", "60"], [names[1], "3", "60"]]), 26, colour=False)
+    assert loud[0].split() == ["MODEL", "ERR", "N"]
+    assert "0.1b-20260910" in loud[2]
+    assert short_model("a-name-of-another-shape", 10) == "a-nam…hape"
+
+
+def test_a_title_is_cut_at_its_end() -> None:
+    table = Table([Column("BENCHMARK", cut="middle"), Column("N")], [["a_long_benchmark", "1"]])
+    assert aligned(table, 10, colour=False)[0] == "BENCHMA… N"
 
 
 def test_pipe_gets_one_record_a_line() -> None:

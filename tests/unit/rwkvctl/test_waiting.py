@@ -69,6 +69,13 @@ def test_a_log_gets_a_line_for_each_tenth_and_each_change() -> None:
     assert "100% 100/100" in lines[-1]
 
 
+def test_a_running_job_says_how_fast_and_how_long() -> None:
+    metric = {"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}
+    [line] = lines_of({"state": "generating", "done": 50, "total": 100, "eta_s": 90.0, "samples_per_s": 12.345,
+                       "running_score": metric})  # fmt: skip
+    assert line.endswith("generating ━━━━┄┄┄┄  50% 50/100 1m30s left 50.0 ±10.0 12.3/s")
+
+
 def test_a_waiting_job_is_not_repeated() -> None:
     assert len(lines_of(*[{"state": "queued"}] * 20)) == 1
 

@@ -13,7 +13,6 @@ from rwkv_weights.hub import choice
 from rwkv_weights.hub.choice import Item
 from rwkv_weights.hub.remote import RemoteFile, backoff, persistently, retry_after
 from rwkv_weights.sums import Sums
-from rwkvctl.meter import Rate
 
 
 class Usage(NamedTuple):
@@ -141,11 +140,3 @@ def test_what_will_not_pass_is_not_asked_again() -> None:
     with pytest.raises(HubError):
         persistently(ask, lambda seconds, _: waits.append(seconds))
     assert waits == []
-
-
-def test_the_rate_is_that_of_the_last_seconds() -> None:
-    rate = Rate(0.0)
-    assert rate.at(1.0, 100) == 100
-    for second in range(2, 31):
-        found = rate.at(float(second), 100)
-    assert found == 0, "nothing has come for half a minute"

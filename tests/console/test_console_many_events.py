@@ -1,0 +1,89 @@
+"""Events, logs and the audit trail where there are very many of them, or where what they say is hostile."""
+
+from pathlib import Path
+from typing import Any
+
+from rwkvctl.protocol import messages as m
+from rwkvctl.tui import eventrows
+from rwkvctl.tui.app import Options
+from rwkvctl.tui.table import VTable
+
+MANY = 100_000
+
+
+def event(seq: int, text: str = "") -> m.Event:
+    at = f"2026-11-{1 + seq // 86400:02d}T{seq // 3600 % 24:02d}:{seq // 60 % 60:02d}:{seq % 60:02d}.000Z"
+    return m.Event(kind="job.state", at=at, seq=seq, job=f"j{seq % 997}", text=text or f"event {seq}",
+                   data={"state": "failed" if seq % 1000 == 0 else "done"})  # fmt: skip
+
+
+async def test_a_hundred_thousand_events_are_paged_searched_and_stay_bounded(
+    node: Any, socket_path: Path, driving: Any
+) -> None:
+    node.events = [event(seq) for seq in range(1, MANY + 1)]
+    node.events[41] = event(42, "the needle")
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("E")
+        await driving.until(app, f"{MANY} · ", "back to")
+        table = app.query_one("#view-events #events", VTable)
+        book = app.frame.view.book
+        assert len(book.rows) == 1000, "one page, until more is wanted"
+        await pilot.press("G")
+        await driving.until(app, f"{MANY - 999} · ")
+        await driving.settled(app)
+        assert len(book.rows) <= 3000
+        await pilot.press("slash", *"needle", "enter")
+        await driving.until(app, "the needle", "/needle  1 of 100000")
+        assert len(book.rows) == MANY
+        assert table.count == 1
+        await pilot.press("escape")
+        await pilot.press("v", "v")
+        await driving.until(app, "failures  100 of 100,000")
+        node.tell("daemon", None, "the last straw")
+        await pilot.press("v")
+        await driving.until(app, "the last straw")
+        assert len(book.rows) == min(MANY + 1, eventrows.HELD)
+
+
+async def test_hostile_words_in_events_logs_and_the_audit_are_only_seen(
+    node: Any, socket_path: Path, driving: Any, fake_daemon: Any
+) -> None:
+    evil = fake_daemon.EVIL
+    node.events = [m.Event(kind=f"a{evil}", at="2026-11-22T10:00:00.000Z", seq=1, session=evil, text=evil, engine="e1")]
+    node.audits = [m.AuditView(id=1, at=evil, uid=0, gid=0, pid=1, user=evil, verb=evil, target=evil, outcome=evil,
+                               data={evil: evil})]  # fmt: skip
+    node.settings = [m.SettingView(name=evil, value=evil, origin=evil, help=evil)]
+    node.log = f"{evil}\n"
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        for keys in ("E", "a", "comma", "5"):
+            await pilot.press(keys)
+            text = await driving.until(app, "]52;c;")
+            assert not [char for char in text if char < " " and char != "\n"]
+            assert "\u202e" not in text
+            assert "[bold]E[/bold]" in text or keys == "comma", "markup is text"
+
+
+async def test_a_viewer_is_told_that_the_audit_is_not_for_him(node: Any, socket_path: Path, driving: Any) -> None:
+    refusal = m.ErrorReply(code="role", detail="eve is a viewer here.", hint="Ask who runs it.", status=403)
+    node.on_audit = lambda *_: refusal
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("E", "a")
+        await driving.until(app, "eve is a viewer here.")
+
+
+async def test_a_console_that_was_told_to_save_nothing_saves_nothing(
+    node: Any, socket_path: Path, driving: Any
+) -> None:
+    async with driving.console(socket_path, options=Options(read_only=True, files=False)) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("5")
+        await driving.until(app, "following")
+        for key in ("S", "x"):
+            await pilot.press(key)
+            await driving.until(app, "the file would lie on the other machine")
+            app.frame.hush()
+        await pilot.press("E", "x")
+        await driving.until(app, "the file would lie on the other machine")

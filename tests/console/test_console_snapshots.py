@@ -1,0 +1,92 @@
+"""What every screen looks like at three sizes, as text: a change of layout shows in the difference of a file.
+
+`pytest tests/console/test_console_snapshots.py --snapshot-update` writes them anew; look at them before you keep them.
+"""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+from rwkvctl.protocol import messages as m
+
+SIZES = [(80, 24), (120, 36), (200, 60)]
+PLACES = {
+    "overview": "", "queue": "", "jobs": "", "job": "j1", "scores": "", "compare": "j1 j25", "samples": "j1",
+    "sample": "j1:1", "logs": "j1", "procs": "", "benchmarks": "", "weights": "", "judge": "", "events": "",
+    "daemon": "", "help": "overview",
+}  # fmt: skip
+STILL = 8
+"""So many looks, a tenth of a second apart, that show the same: then everything that was asked for has come."""
+
+
+class TextFiles(SingleFileSnapshotExtension):
+    """A text file for each snapshot."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "txt"
+
+
+@pytest.fixture
+def look(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    """What a screen is compared with."""
+    return snapshot.use_extension(TextFiles)
+
+
+@pytest.fixture
+def night(fake_daemon: Any, console_module: Any) -> Any:
+    """A node with eight GPUs, one of which holds a zombie, six jobs that run, and a queue."""
+    node = console_module("score_node").ScoreNode(models=8, benchmarks=6)
+    node.lease_views = [
+        m.LeaseView(id=f"GPU-{n}", index=str(n), name="NVIDIA H200", use="zombie" if n == 6 else "leased",
+                    why="pid 31877 holds 40.9 GiB" if n == 6 else "", memory_used_bytes=(90 + 4 * n) * 2**30,
+                    memory_total_bytes=141 * 2**30, utilisation=0.02 if n == 6 else 0.97, power_w=662, temperature_c=75)
+        for n in range(8)
+    ]  # fmt: skip
+    node.engines = [fake_daemon.engine(id=f"e{n}", lease=f"GPU-{n}") for n in range(8) if n != 6]
+    names = [("mmlu", "plain"), ("gsm8k", "cot"), ("ifeval", "if"), ("human_eval", "code"), ("math_500", "cot")]
+    node.jobs = [
+        fake_daemon.job(n, engine=f"e{n - 1}", benchmark=names[n % 5][0], kind=names[n % 5][1], done=9 * n,
+                        eta_s=60.0 * n, samples_per_s=3.0, running_score=fake_daemon.METRIC)
+        for n in range(1, 7)
+    ]  # fmt: skip
+    waits = ["waits-for-engine", "data-missing", "held"]
+    node.jobs += [
+        fake_daemon.job(
+            n, "queued" if n == 10 else "held", reason=waits[n % 10], detail="wait for the new prompt", done=0
+        )
+        for n in range(10, 13)
+    ]
+    node.jobs += [fake_daemon.job(n, "done", done=100) for n in (1001, 1002)]
+    return node
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_every_screen_looks_as_it_did(
+    night: Any, size: tuple[int, int], socket_path: Path, fake_daemon: Any, driving: Any, look: SnapshotAssertion,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(time, "time", lambda: 1_795_238_100.0)
+    with fake_daemon.serving(socket_path, night):
+        async with driving.console(socket_path, size) as (app, _):
+            await driving.until(app, "● ")
+            for name, about in PLACES.items():
+                app.go(name, about)
+                text = await still(app, driving)
+                assert all(len(line) <= size[0] for line in text.splitlines())
+                assert text == look(name=name)
+
+
+async def still(app: Any, driving: Any) -> str:
+    """The screen once it no longer changes."""
+    await driving.settled(app)
+    seen = [""]
+    while seen[-STILL:] != [seen[-1]] * STILL or not seen[-1]:
+        await asyncio.sleep(0.1)
+        seen.append(driving.screen_text(app))
+        assert len(seen) < 300, "it never comes to rest"
+    return str(seen[-1])

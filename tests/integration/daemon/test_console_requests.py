@@ -1,0 +1,105 @@
+"""What the console asks: a sample as it is generated, a job beside the last run, jobs by words, what is paused."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from rwkvctl.protocol import messages as m
+from rwkvctl.tui.link import Link
+
+HOT = {"temperature": "1.0", "k": "60"}
+
+
+def ask(node: Any, request: Any, expected: Any) -> Any:
+    """A reply, as the console asks for it."""
+    return asyncio.run(Link(node.socket).ask(request, expected))
+
+
+def test_a_sample_is_seen_while_it_is_generated(node: Any, tools: Any) -> None:
+    (job,) = node.dispatch(settings=HOT)
+    tools.wait_for(lambda: ask(node, m.NowRequest(job=job), m.NowReply).count, 60, "something is written", node.log)
+    seen = [ask(node, m.NowRequest(job=job), m.NowReply) for _ in range(20)]
+    going = [one for one in seen if one.count]
+    assert going
+    assert all(one.sample.startswith("e1/1.1.") and one.stage == "answer" and one.max_tokens == 8 for one in going)
+    assert all(one.prompt.endswith("=") and one.tokens <= 8 and one.place < one.count for one in going)
+    assert any(one.text for one in going), "a text grows"
+    first = going[-1]
+    later = ask(node, m.NowRequest(job=job, sample=first.sample, step=1), m.NowReply)
+    assert (later.row, later.repeat) != (first.row, first.repeat)
+    with pytest.raises(Exception, match="no job j99"):
+        ask(node, m.NowRequest(job="j99"), m.NowReply)
+    node.api.post("/v1/stop", {"jobs": [job]})
+    assert ask(node, m.NowRequest(job=job, sample="rubbish"), m.NowReply).note == f"{job} is stopped"
+
+
+def test_a_job_stands_beside_the_last_run_on_the_rows_that_both_have(node: Any) -> None:
+    (first,) = node.dispatch(limit=30)
+    node.wait_for_state(first, "done")
+    assert ask(node, m.SoFarRequest(job=first), m.SoFarReply).note.startswith("nothing to compare with")
+    (second,) = node.dispatch(limit=50, settings={"temperature": "2.0", "top_k": "0"})
+    node.wait_for_state(second, "done")
+    found = ask(node, m.SoFarRequest(job=second), m.SoFarReply)
+    assert (found.other, found.model, found.rows, found.test) == (first, "builtin", 30, "mcnemar")
+    assert found.differs == ("configuration",)
+    right = [{s["row"]: s["value"] for s in node.samples(name)} for name in (first, second)]
+    assert found.before == pytest.approx(sum(right[0].values()) / 30)
+    assert found.value == pytest.approx(sum(right[1][row] for row in right[0]) / 30)
+    assert found.difference.value == pytest.approx(found.value - found.before)
+
+
+def test_jobs_are_found_by_states_and_words(node: Any) -> None:
+    node.api.post("/v1/pause", {"queue": True})
+    names = [node.dispatch(limit=n, only_datasets=[name])[0] for n in (1, 2) for name in ("demo_arith", "demo_choice")]
+    for name in names:
+        node.wait_for_state(name, "queued")
+    node.api.post("/v1/hold", {"jobs": names[:1], "why": "100% odd_rows"})
+    node.api.post("/v1/stop", {"jobs": names[1:2]})
+
+    def listed(**asked: Any) -> list[str]:
+        return [job.id for job in ask(node, m.JobsRequest(**asked), m.JobsReply).items]
+
+    newest = names[::-1]
+    assert listed() == newest
+    assert listed(state="held,stopped") == [names[1], names[0]]
+    assert listed(words="DEMO_choice") == [names[3], names[1]]
+    assert listed(words="choice stopped") == []
+    assert listed(words="100% odd_") == [names[0]]
+    assert listed(words="%") == [names[0]]
+    assert listed(state="queued", words="demo", limit=1) == [names[3]]
+    assert listed(state="queued", words="demo", limit=1, before=int(names[3][1:])) == [names[2]]
+
+
+def test_the_status_names_pauses_and_events_carry_priorities(node: Any) -> None:
+    node.api.post("/v1/pause", {"queue": True, "why": "maintenance"})
+    (job,) = node.dispatch(limit=3)
+    status = ask(node, m.StatusRequest(), m.StatusReply)
+    assert [(one.scope, one.why) for one in status.pauses] == [("queue", "maintenance")]
+    heard: list[m.Event] = []
+    ready = threading.Event()
+
+    async def listen() -> None:
+        async for event in Link(node.socket).events(m.EventsRequest(since=status.last_event)):
+            ready.set()
+            heard.append(event)
+            if event.kind == "job.priority":
+                return
+
+    listener = threading.Thread(target=asyncio.run, args=(listen(),))
+    listener.start()
+    ready.wait(10)
+    node.api.post("/v1/priority", {"jobs": [job], "priority": 7})
+    listener.join(20)
+    assert heard[-1].data["priority"] == 7
+    assert heard[-1].data["id"] == job
+
+
+def test_a_job_comes_with_all_that_it_asks(node: Any) -> None:
+    (job,) = node.dispatch(limit=3, settings={"temperature": "0.5"})
+    node.wait_for_state(job, "done")
+    reply = ask(node, m.JobRequest(job=job), m.JobReply)
+    [stage] = reply.configuration["stages"]
+    assert stage["sampling"]["temperature"] == 0.5
+    assert stage["name"] == "answer"
