@@ -49,7 +49,7 @@ COMBINING: Final = frozenset({"Mn", "Me", "Mc"})
 
 def safe_text(text: str) -> str:
     """Text of several lines: newline and tab stay, every other control character becomes visible."""
-    return text if PLAIN.issuperset(text) else visible_rest(text.translate(PICTURES))
+    return text if UNDISPUTED.issuperset(text) else visible_rest(text.translate(PICTURES))
 
 
 def safe_line(text: str) -> str:

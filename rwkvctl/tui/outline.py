@@ -64,8 +64,8 @@ class Outline:
         """Whether every sample there was is in it."""
         return self.begun and self.next < 0
 
-    def take(self, reply: OutlineReply) -> None:
-        """Take in the next page."""
+    def take(self, reply: OutlineReply) -> bool:
+        """Take in the next page; whether it was the last."""
         codes = [REASONS.index(reason) if reason in REASONS else OTHER for reason in reply.reasons]
         table = bytes(codes[at - 97] if 0 <= at - 97 < len(codes) else OTHER for at in range(256))
         self.numbers.extend(reply.numbers)
@@ -78,6 +78,7 @@ class Outline:
             self.subjects = list(reply.subjects)  # all of the job's, in every page
             self.subject_of.extend(reply.subject_of)
         self.next, self.begun = reply.next, True
+        return self.whole
 
     def place(self, number: int) -> int:
         """Where a sample stands, -1 if it is not there."""
@@ -92,7 +93,7 @@ class Outline:
             return bytes(self.cut if name == "cut off" else self.doubted)
         wanted = CLASSES.get(name, frozenset({name}))
         known = bytes(code < OTHER and REASONS[code] in wanted for code in range(256))
-        return self.codes.translate(known)
+        return bytes(self.codes.translate(known))
 
     def of_subject(self, name: str) -> bytes:
         """Which samples are of a subject."""

@@ -97,8 +97,8 @@ class Book:
                 job=self.job, after=outline.next, limit=PAGE if outline.begun else FIRST,
                 subjects=subjects or self.with_subjects,
             )  # fmt: skip
-            outline.take(await link.ask(request, OutlineReply))
-            if outline.whole or not fresh or not self.outline.begun:
+            last = outline.take(await link.ask(request, OutlineReply))
+            if last or not fresh or not self.outline.begun:
                 if outline.numbers == self.outline.numbers and outline.codes != self.outline.codes:
                     self.texts.clear()  # graded anew
                 self.outline, self.with_subjects = outline, request.subjects

@@ -64,7 +64,7 @@ def of_term(outline: Outline, field: str, value: str, wanted: bool) -> bytes:
     test = on_field(lambda known: known, value)
     if field == "reason":
         codes = bytes(test("", word) is wanted for word in WORDS)
-        return outline.codes.translate(codes.ljust(256, b"\0"))
+        return bytes(outline.codes.translate(codes.ljust(256, b"\0")))
     if field == "subject":
         known = [test("", name) is wanted for name in outline.subjects]
         return bytes(known[place] for place in outline.subject_of)

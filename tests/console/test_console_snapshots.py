@@ -13,6 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from rwkvctl.protocol import messages as m
+from rwkvctl.tui import health
 
 SIZES = [(80, 24), (120, 36), (200, 60)]
 PLACES = {
@@ -70,7 +71,8 @@ async def test_every_screen_looks_as_it_did(
     night: Any, size: tuple[int, int], socket_path: Path, fake_daemon: Any, driving: Any, look: SnapshotAssertion,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(time, "time", lambda: 1_795_238_100.0)
+    monkeypatch.setattr(time, "time", lambda: 1_795_238_014.0)
+    monkeypatch.setattr(health, "SLOW_S", 3600.0)  # what the fake says is older than that clock
     with fake_daemon.serving(socket_path, night):
         async with driving.console(socket_path, size) as (app, _):
             await driving.until(app, "● ")

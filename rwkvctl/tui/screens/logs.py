@@ -27,6 +27,7 @@ class Logs(ConsoleScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "source", "Source…"),
         Binding("z", "fold", "Fold repeats"),
+        Binding("at", "time", "Time", key_display="@", priority=True),
         Binding("S", "export", "Save…", key_display="S"),
     ]
 

@@ -390,7 +390,8 @@ def test_verbs_that_are_other_programs(monkeypatch: pytest.MonkeyPatch, words: l
 
 def test_cold_start_imports_nothing_heavy(node: Any) -> None:
     code = (
-        "import sys; from rwkvctl.cli import main; main(['status']); main(['status', '-o', 'json']); main(['scores']); main(['gpus']);"
+        "import sys; from rwkvctl.cli import main; main(['status']); main(['status', '-o', 'json']);"
+        "main(['scores']); main(['gpus']);"
         "print(sorted({'msgspec', 'httpx', 'asyncio', 'rich', 'textual', 'h11', 'tomllib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
