@@ -48,6 +48,7 @@ PICTURES = {
     "jobs": Picture(("3",), ("Jobs",)),
     "job": Picture(("3", "enter"), ("demo_",)),
     "scores": Picture(("4",), ("demo_arith",)),
+    "sample": Picture(("4", "c", "enter", "enter"), ("grading",)),
     "logs": Picture(("5",), ("Logs",)),
     "procs": Picture(("6",), ("Procs",)),
     "data": Picture(("7",), ("demo_arith",)),

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 if not Path("/dev/nvidia0").exists():
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported: kernels then run on the CPU
+# whoever starts us in the background of a shell ignores it for us, and so for every program that a test interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).resolve().parent.parent
 MISSING: Counter[str] = Counter()
 

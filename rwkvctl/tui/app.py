@@ -157,7 +157,7 @@ class Console(App[None]):
 
     def draw(self) -> None:
         """Draw the screen in front."""
-        if self.frame.is_attached and not self.governor.held:
+        if self.is_running and self.frame.is_attached and not self.governor.held:
             self._drawn, self._drawn_at = (self.state.revision, self.state.news), time.monotonic()
             self.frame.paint(self.state)
 

@@ -1,6 +1,7 @@
 """The daemon beside a service manager: a real notification socket, passed sockets, and workers that outlive it all."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -86,14 +87,27 @@ def test_ready_is_said_once_by_the_daemon_itself(new_node: Any, manager: Manager
     assert manager.said("READY") == ["1"]
 
 
+def children(parent: int, word: bytes) -> list[int]:
+    """The children of a process that have this in their command line."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            stat = (path / "stat").read_text().rpartition(")")[2].split()
+            if int(stat[1]) == parent and word in (path / "cmdline").read_bytes():
+                found.append(int(path.name))
+    return found
+
+
 def test_not_ready_before_the_first_look_at_the_gpus(new_node: Any, fake_nvml: Any, at_path: Manager) -> None:
     fake_nvml.gpus(2).rule("hang nvmlDeviceGetCount_v2")
-    new_node(sampler_deadline_s="3600").start(NOTIFY_SOCKET=at_path.where, **WATCHDOG)
+    node = new_node(sampler_deadline_s="3600").start(NOTIFY_SOCKET=at_path.where, **WATCHDOG)
     at_path.wait(lambda: len(at_path.said("WATCHDOG")) > 3, "its loop runs")
     assert at_path.said("READY") == []
     fake_nvml.rule()
+    for pid in children(node.daemon.pid, b"rwkv_daemon.gpus.sampler"):
+        os.kill(pid, signal.SIGKILL)  # that call never returns; the sampler in its place asks anew
     at_path.wait(lambda: at_path.said("READY"), "it is ready")
-    assert "GPUs: 2 free" in at_path.said("STATUS")[0]
+    at_path.wait(lambda: "GPUs: 2 free" in "".join(at_path.said("STATUS")), "the GPUs are seen")
 
 
 def test_a_hung_driver_is_said_and_kills_nobody(new_node: Any, fake_nvml: Any, at_path: Manager) -> None:
