@@ -73,7 +73,9 @@ async def test_two_marked_models_are_compared_the_older_as_a(scored: Any, socket
         await driving.until(app, "2 marked")
         await pilot.press("c")
         await driving.until(app, f"B = {NEWEST} against A = rwkv7-g1a-0.4b-20200110-ctx8192")
-        await pilot.press("escape", "backslash", "end", "c")
+        await pilot.press("escape")
+        await driving.until(app, "2 marked")
+        await pilot.press("backslash", "end", "c")
         await driving.until(app, "space marks two to compare")
 
 
