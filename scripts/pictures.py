@@ -48,7 +48,7 @@ PICTURES = {
     "jobs": Picture(("3",), ("Jobs",)),
     "job": Picture(("3", "enter"), ("demo_",)),
     "scores": Picture(("4",), ("demo_arith",)),
-    "sample": Picture(("4", "c", "enter", "enter"), ("grading",)),
+    "sample": Picture(("3", "enter", "a", "enter"), ("grading",)),
     "logs": Picture(("5",), ("Logs",)),
     "procs": Picture(("6",), ("Procs",)),
     "data": Picture(("7",), ("demo_arith",)),
@@ -74,6 +74,7 @@ def main(arguments: list[str]) -> None:
         return
     for name in wanted:
         photograph(browser, folder / f"{name}.svg")
+        (folder / f"{name}.svg").unlink()
         print(folder / f"{name}.png")
 
 
@@ -161,7 +162,9 @@ async def draw(socket: str, folder: Path, wanted: Sequence[str]) -> None:
         await shown(app, "●")
         await asyncio.sleep(12.0)  # a minute's spark begins to say something
         for name in wanted:
-            await pilot.press("1", *PICTURES[name].keys)
+            for key in ("1", *PICTURES[name].keys):
+                await pilot.press(key)
+                await asyncio.sleep(1.0)  # a screen that comes asks the daemon first
             await shown(app, *PICTURES[name].words)
             await asyncio.sleep(2.0)  # what a screen asks for comes after it is there
             (folder / f"{name}.svg").write_text(app.export_screenshot(title=f"rwkvctl · {name}"), encoding="utf-8")
