@@ -423,8 +423,9 @@ async def test_cursor_stays_on_its_job(socket_path: Path, driving: Any, fake_dae
 
 async def test_a_click_on_a_key_presses_it(node: Any, socket_path: Path, driving: Any) -> None:
     async with driving.console(socket_path) as (app, pilot):
-        text = await driving.until(app, "? help")
-        line = text.split("\n")[-1]
+        await driving.until(app, "? help", "j1")
+        await driving.settled(app)  # the keys are those of the panel that has them
+        line = driving.screen_text(app).split("\n")[-1]
         await pilot.click("#keys", offset=(line.index("help"), 0))
         await driving.until(app, "keys of Overview")
 
