@@ -88,11 +88,15 @@ def node(home: Path) -> Iterator[Client]:
     own_rows(home)
     process = subprocess.Popen([sys.executable, "-m", "rwkv_daemon"], stderr=subprocess.DEVNULL, env={
         **os.environ, "RWKVCTL_HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "RWKVCTL_NUMERICS": "fp32",
+        "RWKVCTL_IDLE_UNLOAD_S": "5",
     })  # fmt: skip
     api = Client(str(home / "run" / "daemon.sock"), tries=1)
     try:
         until(lambda: api.get("/v1/status"))
         yield api
+        busy = ("running", "waiting")
+        api.post("/v1/stop", {"jobs": [job["id"] for kind in busy for job in api.get("/v1/status").value[kind]]})
+        until(lambda: not api.get("/v1/status").value["engines"])  # workers outlive a daemon on purpose
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
