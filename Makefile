@@ -39,7 +39,7 @@ chaos: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python tests/chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--seconds $$(($(MINUTES) * 60)))
 
 bench: $(VENV)/.dev
-	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in $(filter-out bench/console_%.py bench/figures.py,$(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 demo: $(VENV)/.run
 	@PATH="$(CURDIR)/$(BIN):$$PATH" RWKVCTL_HOME="$(DEMO_HOME)" sh scripts/demo

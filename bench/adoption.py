@@ -7,9 +7,7 @@ same start without workers and jobs. (supervisord, killed and started again, lea
 """
 
 import asyncio
-import datetime as dt
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -18,22 +16,20 @@ import time
 import uuid
 from pathlib import Path
 
+from figures import header, line, until_it_answers
+
 from rwkv_daemon import processes
 from rwkv_daemon.rundir import RunDir
 from rwkv_daemon.store import NewJob, open_store
 from rwkv_daemon.store.jobs import add_attempt, add_jobs, add_session, update_job
-from rwkvctl import __version__
 from rwkvctl.client import Client
-from rwkvctl.protocol.errors import RwkvctlError
 
 JOBS, WORKERS, ROUNDS = 10_000, 16, 5
 
 
 def main() -> None:
     """Print one table."""
-    stamp = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    print(f"rwkvctl {__version__}, Python {platform.python_version()}, {platform.platform()}, "
-          f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {stamp}")  # fmt: skip
+    header()
     with tempfile.TemporaryDirectory() as folder:
         empty = statistics.median(start(Path(folder) / "empty") for _ in range(ROUNDS))
         line("start of an empty home until it answers", empty, "s", None)
@@ -48,11 +44,6 @@ def main() -> None:
             for worker in started:
                 processes.sweep(worker.uuid)
                 worker.close()
-
-
-def line(what: str, value: float, unit: str, bar: float | None) -> None:
-    verdict = "" if bar is None else f"   bar {bar:g} {unit}: {'met' if value <= bar else 'MISSED'}"
-    print(f"{what:<52}{value:10.2f} {unit:<4}{verdict}", flush=True)
 
 
 async def fill(home: Path) -> list[processes.Worker]:
@@ -104,22 +95,13 @@ def start(home: Path, adopted: int = 0) -> float:
     begun = time.perf_counter()
     with subprocess.Popen([sys.executable, "-m", "rwkv_daemon"], env=environment, stderr=subprocess.PIPE) as daemon:
         api = Client(str(home / "run" / "daemon.sock"), tries=1, timeout_s=60)
-        while not answers(api):
-            time.sleep(0.002)
+        until_it_answers(daemon, api)
         took = time.perf_counter() - begun
         daemon.kill()
         assert daemon.stderr is not None
         said = daemon.stderr.read().decode(errors="replace")
     assert said.count("adopted the runner") == adopted, said
     return took
-
-
-def answers(api: Client) -> bool:
-    try:
-        api.get("/v1/info")
-    except (OSError, RwkvctlError):
-        return False
-    return True
 
 
 if __name__ == "__main__":

@@ -8,9 +8,7 @@ jobs); they are not run here, so no ratio to them is printed.
 """
 
 import asyncio
-import datetime as dt
 import os
-import platform
 import signal
 import statistics
 import subprocess
@@ -21,12 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from figures import header, line, until_it_answers
+
 from rwkv_daemon.plan import Facts, KindFact, ModelFact, make_plan
 from rwkv_daemon.store import NewJob, open_store
 from rwkv_daemon.store.jobs import add_job, add_session
-from rwkvctl import __version__
 from rwkvctl.client import Client
-from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import Selection
 
 JOBS, MODELS, BENCHMARKS = 10_000, 200, 50
@@ -34,9 +32,7 @@ JOBS, MODELS, BENCHMARKS = 10_000, 200, 50
 
 def main() -> None:
     """Print one table."""
-    stamp = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    print(f"rwkvctl {__version__}, Python {platform.python_version()}, {platform.platform()}, "
-          f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {stamp}")  # fmt: skip
+    header()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "h"
         starts = [start_and_stop(home) for _ in range(5)]
@@ -51,11 +47,6 @@ def main() -> None:
     line(f"plan of {MODELS} models x {BENCHMARKS} benchmarks", plan_time() * 1000, "ms", 200)
 
 
-def line(what: str, value: float, unit: str, bar: float | None) -> None:
-    verdict = "" if bar is None else f"   bar {bar:g} {unit}: {'met' if value <= bar else 'MISSED'}"
-    print(f"{what:<52}{value:10.2f} {unit:<4}{verdict}")
-
-
 def start_and_stop(home: Path) -> tuple[float, int]:
     """(seconds from start to the first answer, RSS in bytes after it has come to rest)."""
     return with_daemon(home, lambda api, pid, took: (took, rss_after_rest(pid)))
@@ -68,20 +59,11 @@ def with_daemon(home: Path, measure: Callable[[Client, int, float], Any]) -> Any
     daemon = subprocess.Popen([sys.executable, "-m", "rwkv_daemon"], env=environment, stderr=subprocess.DEVNULL)
     api = Client(str(home / "run" / "daemon.sock"), tries=1)
     try:
-        while not answers(api):
-            time.sleep(0.002)
+        until_it_answers(daemon, api)
         return measure(api, daemon.pid, time.perf_counter() - begun)
     finally:
         daemon.send_signal(signal.SIGTERM)
         daemon.wait()
-
-
-def answers(api: Client) -> bool:
-    try:
-        api.get("/v1/info")
-    except (OSError, RwkvctlError):
-        return False
-    return True
 
 
 def rss_after_rest(pid: int) -> int:

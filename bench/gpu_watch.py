@@ -7,9 +7,7 @@ process, every number of every GPU another one each second, and a client that fo
 real driver is not in these figures: the fake answers in microseconds.
 """
 
-import datetime as dt
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -20,7 +18,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from rwkvctl import __version__
+from figures import header, until_it_answers
+
 from rwkvctl.client import Client
 from rwkvctl.protocol.errors import RwkvctlError
 
@@ -36,9 +35,7 @@ def main(seconds: float = 30.0) -> None:
     if compiler is None:
         print("gpu watch: not measured, there is no C compiler here")
         return
-    stamp = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    print(f"rwkvctl {__version__}, nvidia-ml-py {version('nvidia-ml-py')}, Python {platform.python_version()}, "
-          f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {stamp}")  # fmt: skip
+    header(f"nvidia-ml-py {version('nvidia-ml-py')}")
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "libnvidia-ml.so.1"
         options = ["-O2", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1"]
@@ -85,10 +82,7 @@ def measure(folder: Path, name: str, scenario: Callable[[Path, int], None], seco
     api = Client(str(home / "run" / "daemon.sock"), tries=1)
     heard: list[int] = []
     try:
-        while not answers(api):
-            if daemon.poll() is not None:
-                raise SystemExit(f"the daemon ended with code {daemon.returncode} before it answered")
-            time.sleep(0.05)
+        until_it_answers(daemon, api)
         threading.Thread(target=follow, args=(api, heard), daemon=True).start()
         time.sleep(SETTLE_S)
         pids = dict(zip(("daemon", "sampler"), [daemon.pid, *children(daemon.pid)], strict=False))
@@ -106,15 +100,6 @@ def measure(folder: Path, name: str, scenario: Callable[[Path, int], None], seco
     finally:
         daemon.terminate()
         daemon.wait()
-
-
-def answers(api: Client) -> bool:
-    """Whether the daemon is there."""
-    try:
-        api.get("/v1/info")
-    except (OSError, RwkvctlError):
-        return False
-    return True
 
 
 def follow(api: Client, heard: list[int]) -> None:

@@ -8,9 +8,7 @@ it is asked to queue 300 jobs one by one, which is the only way it has. It is fo
 """
 
 import asyncio
-import datetime as dt
 import os
-import platform
 import random
 import shutil
 import signal
@@ -23,18 +21,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rwkvctl import __version__
+from figures import header, line, until_it_answers
+
 from rwkvctl.client import Client
-from rwkvctl.protocol.errors import RwkvctlError
 
 MODELS, WANTED, PEER_JOBS, CLIENTS, SECONDS = 200, 10_000, 300, 50, 10
 
 
 def main() -> None:
     """Print one table."""
-    stamp = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    print(f"rwkvctl {__version__}, Python {platform.python_version()}, {platform.platform()}, "
-          f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {stamp}")  # fmt: skip
+    header()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "h"
         home.mkdir()
@@ -63,11 +59,6 @@ def main() -> None:
             line("  its time for as many jobs, by ours", peer * jobs / took, "x", None)
 
 
-def line(what: str, value: float, unit: str, bar: float | None) -> None:
-    verdict = "" if bar is None else f"   bar {bar:.3g} {unit}: {'met' if value <= bar else 'MISSED'}"
-    print(f"{what:<52}{value:10.2f} {unit:<4}{verdict}", flush=True)
-
-
 @contextmanager
 def daemon(home: Path) -> Iterator[tuple[Client, int]]:
     """A daemon that answers, and its pid."""
@@ -75,22 +66,11 @@ def daemon(home: Path) -> Iterator[tuple[Client, int]]:
     process = subprocess.Popen([sys.executable, "-m", "rwkv_daemon"], env=environment, stderr=subprocess.DEVNULL)
     api = Client(str(home / "run" / "daemon.sock"), tries=1, timeout_s=600)
     try:
-        while not answers(api):
-            if process.poll() is not None:
-                raise SystemExit(f"the daemon ended with {process.returncode}; `rwkvctl daemon` says why")
-            time.sleep(0.002)
+        until_it_answers(process, api)
         yield api, process.pid
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
-
-
-def answers(api: Client) -> bool:
-    try:
-        api.get("/v1/info")
-    except (OSError, RwkvctlError):
-        return False
-    return True
 
 
 def rss(pid: int) -> float:

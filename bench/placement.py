@@ -5,27 +5,23 @@
 Pure computations of the daemon's own functions in this process; no GPU is needed and none is used.
 """
 
-import datetime as dt
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
+
+from figures import header
 
 from rwkv_daemon.fitting import FreeLease
 from rwkv_daemon.forecast import Load, Server, forecast
 from rwkv_daemon.placement import EngineFact, EngineKind, Node, StartEngine, StartJob, WaitingJob, in_order, place
 from rwkv_daemon.spreading import Outlook
-from rwkvctl import __version__
 
 JOBS, GPUS, KINDS = 10_000, 64, 200
 
 
 def main() -> None:
     """Print one table."""
-    stamp = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    print(f"rwkvctl {__version__}, Python {platform.python_version()}, {platform.platform()}, "
-          f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {stamp}")  # fmt: skip
+    header()
     kinds = [EngineKind(f"model-{number}", "fast") for number in range(KINDS)]
     waiting = [
         WaitingJob(n, kinds[n % KINDS], priority=n % 3, work_s=None if n % 7 == 0 else float(n % 977))

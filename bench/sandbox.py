@@ -9,10 +9,8 @@ namespaces, answers and comparison in different processes. HumanEval/32 is told 
 that its special oracle accepts as passed, so its own reference solution fails there.
 """
 
-import datetime as dt
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -24,9 +22,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from figures import header
+
 from rwkv_data.graders.code_plus import DRIVERS, MEMORY_MB, expected_outputs
 from rwkv_data.sandbox import Limits, Sandbox
-from rwkvctl import __version__
 
 EVALPLUS = "0.3.1"
 SIDE_BY_SIDE, ROUNDS, TARGET = 2, 3, 2.0
@@ -63,9 +62,7 @@ if __name__ == "__main__":
 
 def main() -> None:
     """Print rates, the ratio and how far the verdicts agree."""
-    stamp = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    print(f"rwkvctl {__version__}, Python {platform.python_version()}, {platform.platform()}, "
-          f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {stamp}")  # fmt: skip
+    header()
     if not ROWS.is_file():
         print(f"skipped: no rows at {ROWS} (set RWKVCTL_TEST_DATA)")
         return

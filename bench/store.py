@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from figures import header, line
 
 from rwkv_daemon import handlers
 from rwkv_daemon.catalogue import Benchmarks
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10_000_000)
     parser.add_argument("--keep", type=Path, default=None, help="a home that is made once and used again")
     given = parser.parse_args()
+    header()
     with contextlib.ExitStack() as stack:
         home = given.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rwkv-bench-")))
         samples = min(given.samples, shutil.disk_usage(home.parent).free // 2 // BYTES_PER_SAMPLE)
@@ -150,7 +152,7 @@ async def measure(home: Path) -> None:
         while not ingesting.done():
             disturbed += await timed(lambda: handlers.answer(node, m.StatusRequest()), 1)
             await asyncio.sleep(0.02)
-    line("ingest", INGESTED / (time.perf_counter() - begun), "/s", -5000)
+    line("ingest", INGESTED / (time.perf_counter() - begun), "/s", 5000, at_least=True)
     line("status while it ingests, p50", statistics.median(disturbed) * 1000, "ms", 50)
     line("status while it ingests, p99", sorted(disturbed)[int(len(disturbed) * 0.99)] * 1000, "ms", None)
     await store.close()
@@ -187,13 +189,6 @@ async def timed(action: Callable[[], Awaitable[Any]], times: int) -> list[float]
         await action()
         taken.append(time.perf_counter() - begun)
     return taken
-
-
-def line(what: str, value: float, unit: str, bar: float | None) -> None:
-    """One row of the table. A negative bar is one to be reached, not to be kept under."""
-    met = bar is None or (value <= bar if bar > 0 else value >= -bar)
-    verdict = "" if bar is None else f"   bar {abs(bar):g} {unit}: {'met' if met else 'MISSED'}"
-    print(f"{what:<52}{value:10.2f} {unit:<4}{verdict}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """`rwkvctl samples`: what a model was asked and what it answered, escaped."""
 
+import shlex
+
 from rwkvctl import sampleviews, views
 from rwkvctl.client import Record, segment
 from rwkvctl.context import Context
@@ -51,8 +53,15 @@ def samples(  # noqa: PLR0913 - each is a flag
             draw(context.terminal, item, 0 if full else 12)
     following = answer.value.get("next", -1)
     if following >= 0:
-        context.say(f"there are more: rwkvctl samples {job} --after {following}")
+        given = narrowed | {"latest": latest, "full": full, "limit": str(limit), "after": str(following)}
+        context.say(f"there are more: rwkvctl samples {job} {flags(given)}")
     return Exit.OK
+
+
+def flags(given: dict[str, object]) -> str:
+    """What was said, as it is typed: a page that is asked for by it goes on with the same samples."""
+    words = [word for name, said in given.items() if said for word in (f"--{name}", said) if word is not True]
+    return shlex.join(map(str, words))
 
 
 @verb

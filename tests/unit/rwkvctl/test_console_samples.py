@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rwkvctl.commands.samples import flags
 from rwkvctl.protocol import messages as m
 from rwkvctl.render import Cell
 from rwkvctl.safe import cell_width, safe_text
@@ -366,3 +367,8 @@ def test_what_does_not_differ_is_the_same(one: str, other: str) -> None:
 def test_long_unlike_texts_are_not_compared_to_the_end() -> None:
     one, other = " ".join(["x"] * 3 * MOST_WORDS), " ".join(["y"] * 3 * MOST_WORDS)
     assert differing(one, other).one == ((0, len(one)),) or differing(one, other).one[-1][1] == len(one)
+
+
+def test_the_next_page_of_samples_is_asked_for_as_the_first_was() -> None:
+    given = {"wrong": True, "reason": "", "cut": None, "text": "it's", "full": False, "limit": "3", "after": "7"}
+    assert flags(given) == """--wrong --text 'it'"'"'s' --limit 3 --after 7"""
