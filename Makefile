@@ -63,7 +63,7 @@ docs: $(VENV)/.dev
 
 # the console's pictures in README and docs, anew from a real run; PNGs need chromium
 pictures: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python scripts/pictures.py docs/pictures overview scores sample queue procs
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/pictures.py docs/pictures overview scores sample queue job
 
 clean: demo-stop
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
