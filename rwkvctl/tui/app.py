@@ -229,12 +229,14 @@ class Console(App[None]):
 
     def action_go(self, name: str) -> None:
         """Go to a screen, about what it was about before."""
+        self.frame.hush()  # what was said there
         view = next((view for view in self.frame.query(ConsoleScreen) if name == view.NAME), None)
         self.go(name, view.about if view is not None else "")
 
     def action_history(self, by: int) -> None:
         """Back or forward."""
         if self.places.move(by) is not None:
+            self.frame.hush()
             self._show_here()
 
     def action_before(self) -> None:

@@ -78,8 +78,8 @@ def jobs(state: ConsoleState, *, words: bool) -> Pieces:
     groups = (("▸", "ok", ("starting", "generating", "grading", "judging", "stopping")), ("◌", "info", ("queued",)),
               ("!", "warn", ("held",)), ("‖", "dim", ("paused",)), ("✗", "bad", ("failed",)))  # fmt: skip
     sums = [(sum(state.counts.get(name, 0) for name in names), mark, role) for mark, role, names in groups]
-    found: list[tuple[str, str]] = [("  jobs" if words else "  j", "dim")]
-    return [*found, *[(f" {count:,}{mark}", role) for count, mark, role in sums if count]]
+    found = [(f" {count:,}{mark}", role) for count, mark, role in sums if count]
+    return [("  jobs" if words else "  j", "dim"), *found] if found else [("  no jobs", "dim")]
 
 
 def alerts(state: ConsoleState) -> Pieces:

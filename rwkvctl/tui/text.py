@@ -1,6 +1,5 @@
 """Lines to read: they scroll, under a title if they have one. For help, and for what is known of the row above."""
 
-import re
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
@@ -11,7 +10,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from rwkvctl.safe import cell_width, safe_line
-from rwkvctl.tui.strips import Pieces, look_of, ruled, strip, wrapped
+from rwkvctl.tui.strips import Pieces, look_of, ruled, strip
+from rwkvctl.tui.textrows import breaks, plain_line
 
 HANG: Final = 2
 """Cells by which a line that goes on in the next one is set in."""
@@ -19,20 +19,11 @@ HANG: Final = 2
 
 def folded(pieces: Pieces, width: int) -> list[Pieces]:
     """The same pieces in as many lines as they need, parted between words where there are any."""
-    lines: list[list[tuple[str, str]]] = [[]]
-    left = width
-    for text, role in pieces:
-        for word in re.findall(r" *[^ ]+| +$", safe_line(text)):
-            if cell_width(word) > left and lines[-1]:
-                lines.append([(" " * HANG, "")])
-                left, word = width - HANG, word.lstrip(" ")  # noqa: PLW2901 - the blank was the line's end
-            for number, part in enumerate(wrapped([(word, role)], max(HANG, left))):
-                if number:
-                    lines.append([(" " * HANG, "")])
-                    left = width - HANG
-                lines[-1] += part
-                left -= cell_width(part[0][0])
-    return [*lines]
+    line = plain_line([(safe_line(text), role) for text, role in pieces])
+    if cell_width(line.text) <= width:
+        return [line.pieces(0, len(line.text))]
+    first, *others = (line.pieces(start, end) for start, end in breaks(line.text, width - HANG))
+    return [first, *([(" " * HANG, ""), *other] for other in others)]
 
 
 class Reading(ScrollView, can_focus=True, inherit_bindings=False):
@@ -66,9 +57,15 @@ class Reading(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh()
 
     def _arrange(self) -> None:
-        width = self.scrollable_size.width
-        self.lines = [row for line in self._given for row in folded(line, width)] if self.wraps else self._given
+        width = self.size.width
+        self.lines = self._folded(width)
+        if len(self.lines) + bool(self.title) > self.size.height:
+            width -= 1  # for the scroll bar, which is not there yet
+            self.lines = self._folded(width)
         self.virtual_size = Size(width, len(self.lines) + bool(self.title))
+
+    def _folded(self, width: int) -> list[Pieces]:
+        return [row for line in self._given for row in folded(line, width)] if self.wraps else self._given
 
     def on_resize(self, event: Resize) -> None:
         """Other lines are too long now."""

@@ -162,5 +162,5 @@ def tally(rows: Sequence[Weights]) -> str:
     """How many there are, how large together, how many warm and damaged."""
     total = sum(row.item.size_bytes for row in rows)
     warm, damaged = sum(bool(row.engines) for row in rows), sum(bool(row.item.broken) for row in rows)
-    said = f"{len(rows)} checkpoints · {size(total)} · {warm} warm"
+    said = f"{len(rows)} checkpoint{'s' * (len(rows) != 1)} · {size(total)} · {warm} warm"
     return said + (f" · {damaged} damaged" if damaged else "")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual.app import App, ComposeResult
 
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.render import MARKS
@@ -26,6 +27,7 @@ from rwkvctl.tui.hot import HOT_S, Hot
 from rwkvctl.tui.keybar import key_name
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import ruled, strip, wrapped
+from rwkvctl.tui.text import Reading
 from rwkvctl.tui.theme import ANSI, DARK, LIGHT, LOOKS, MONO, ROLES, pick
 from rwkvctl.verbs import load_all
 
@@ -283,3 +285,23 @@ def test_the_console_starts_without_what_only_forms_need() -> None:
         "textual.widgets._text_area",
     ):
         assert f"'{name}'" not in loaded, name
+
+
+class Reader(App[None]):
+    """Lines to read, and nothing else."""
+
+    def compose(self) -> ComposeResult:
+        yield Reading(id="reading", wraps=True)
+
+
+async def test_a_folded_line_loses_nothing_to_the_scroll_bar(driving: Any) -> None:
+    path = "/weights/" + "a" * 60 + ".pth"
+    app = Reader()
+    async with app.run_test(size=(20, 4)):
+        app.query_one(Reading).show([[(path, "")], [("the end", "")]])
+        await driving.settled(app)
+        assert app.query_one(Reading).scrollable_size.width == 19
+        rows = ["".join(text for text, _ in row) for row in app.query_one(Reading).lines[:-1]]
+        assert "".join(row.strip() for row in rows) == path
+        assert max(map(len, rows)) == 19
+        assert "…" not in driving.screen_text(app)

@@ -152,7 +152,8 @@ class Scores(ConsoleScreen):
                 listing.arrange()
                 self.matrix.repaint()
         over = f"mean over {len(shown.common)} that all have" if shown.common else "no mean: none that all have"
-        said = f"{len(listing.rows)} models × {len(shown.keys)} · newest first · {over}"
+        count = len(listing.rows)
+        said = f"{count} model{'s' * (count != 1)} × {len(shown.keys)} · newest first · {over}"
         if not listing.rows:
             self.matrix.empty = "no scores yet: 1, then D dispatches" if self.source.ready else ""
             self.matrix.repaint()
