@@ -222,10 +222,8 @@ class Console(App[None]):
         self._show_here()
 
     def _show_here(self) -> None:
-        self.run_worker(self._show, group="show", exclusive=True)  # type: ignore[arg-type]  # a result of None
-
-    async def _show(self) -> None:
-        await self.frame.show(*self.places.here)
+        if not self.frame.show(*self.places.here):
+            self.run_worker(self.frame.show_first(self.places.here.name), group="show")
 
     def action_go(self, name: str) -> None:
         """Go to a screen, about what it was about before."""

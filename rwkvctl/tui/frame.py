@@ -85,28 +85,37 @@ class Frame(Screen[None], inherit_bindings=False):
         for view in self.query(ConsoleScreen):
             view.set_class(self.dense, "-dense")
 
-    async def show(self, name: str, about: str) -> None:
-        """Bring a view to the front; it is mounted the first time."""
-        before = self.view
+    def show(self, name: str, about: str) -> bool:
+        """Bring a view that was shown before to the front, at once: keys typed right behind are for it. Whether there
+        is one; one that is being mounted comes by itself."""
+        found = next((view for view in self.query(ConsoleScreen) if name == view.NAME), None)
+        if found is not None and found.is_mounted:
+            with self.app.batch_update():
+                self._bring(found, about)
+        return found is not None
+
+    async def show_first(self, name: str) -> None:
+        """Mount a view, and bring it to the front if that is still where we want to be."""
         body = self.query_one("#body", Container)
         if not body.is_attached:  # a key that came while the console was being left
             return
-        found = next((view for view in self.query(ConsoleScreen) if name == view.NAME), None)
         with self.app.batch_update():
-            if before is not None:
-                before.last_panel = self.focused
-                before.leave()
-                before.display = False
-            if found is None:
-                found = self._made(name)
-                await body.mount(found)
-            self._bring(found, about)
+            view = self._made(name)
+            await body.mount(view)
+            view.display = False
+            here = self.console_app.places.here
+            if here.name == name:
+                self._bring(view, here.about)
 
     def _made(self, name: str) -> ConsoleScreen:
         return self.kinds[name](id=f"view-{name}", classes="-dense" if self.dense else None)
 
     def _bring(self, view: ConsoleScreen, about: str) -> None:
-        """Put a view that is mounted in front."""
+        """Put a view that is mounted in front, in place of the one that was."""
+        if self.view is not None:
+            self.view.last_panel = self.focused
+            self.view.leave()
+            self.view.display = False
         self.view = view
         view.display = True
         view.arrive(about)
