@@ -82,8 +82,13 @@ def passing(kind: str, **values: Any) -> Event:
 
 async def newest(store: Store, limit: int) -> list[Event]:
     """The last stored events, oldest first."""
+    return await stored(store, await newest_number(store) - max(limit, 0))
+
+
+async def newest_number(store: Store) -> int:
+    """The number of the last stored event."""
     row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event")
-    return await stored(store, (row["seq"] if row else 0) - max(limit, 0))
+    return int(row["seq"]) if row else 0
 
 
 async def stored(store: Store, since: int, session: str = "", limit: int = 10_000) -> list[Event]:

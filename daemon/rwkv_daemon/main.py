@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from rwkv_daemon import (
     activation,
+    events,
     forecasting,
     hashing,
     housekeeping,
@@ -117,7 +118,8 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         node.scopes = open_scopes(settings.settings.worker_cgroup)
         node.scopes.tidy()
         journal.set_format(settings.settings.log_format)
-        node.notify.replace(notify_config.parse(*config.table("notify")))
+        node.bus.last = await events.newest_number(store)
+        node.notify.replace(notify_config.parse(*config.table("notify")), since=node.bus.last)
         node.grants, strange = roles.load()
         node.notes += (*strange, *doubts)
         await strange_runs.set_aside(node)
@@ -134,8 +136,6 @@ async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> Asyn
     """Listen, adopt, then supervise. Clients that come during adoption wait in the socket's backlog."""
     given = activation.unix_listener(passed)
     listeners = listening.open_all(node, given)
-    row = await node.store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event")
-    node.bus.last = row["seq"] if row else 0
     await supervisor.adopt(node)
     log.info("rwkvctl %s serves %s on %s", __version__, node.config.home, node.config.socket)
     for warning in (*node.config.warnings, *node.notes):

@@ -125,7 +125,7 @@ def apply(node: Node, found: Checked) -> None:
     """Put it in force: no await between the first change and the last."""
     node.config, node.benchmarks, node.grants = found.config, found.benchmarks, found.grants
     judging.use(node, found.judge, found.checker)
-    node.notify.replace(found.targets)
+    node.notify.replace(found.targets, since=node.bus.last)
     journal.set_format(found.config.settings.log_format)
     node.notes = [note for note in node.notes if ROLES not in note] + list(found.strange)
     node.reload_problem = ""

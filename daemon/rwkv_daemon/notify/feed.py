@@ -10,7 +10,7 @@ from rwkv_daemon.events import stored
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.regression import regression
 from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
-from rwkv_daemon.store.notifications import forget_place, newest_event, place_of, put, remember_place, work_left
+from rwkv_daemon.store.notifications import forget_place, place_of, put, remember_place, work_left
 from rwkvctl.notify_config import NotifyTarget
 from rwkvctl.protocol.messages import Event
 
@@ -29,7 +29,8 @@ class Place:
 
 
 async def begin(node: Node, targets: tuple[NotifyTarget, ...]) -> Place | None:
-    """Where to go on; None where nobody is to be told. Whoever is new hears of what happens from now on."""
+    """Where to go on; None where nobody is to be told. Whoever is new hears of what happened since it was configured,
+    also of what ended before this task had looked."""
     known = await place_of(node.store)
     if not targets:
         if known is not None:
@@ -38,7 +39,9 @@ async def begin(node: Node, targets: tuple[NotifyTarget, ...]) -> Place | None:
         return None
     if known is not None:
         return Place(known[0], known[1], known[0])
-    place = Place(await newest_event(node.store), busy=(await work_left(node.store)).goes_on > 0, stored=0)
+    since = node.notify.since
+    worked = any(event.kind == "job.state" for event in await stored(node.store, since, limit=AT_ONCE))
+    place = Place(since, busy=worked or (await work_left(node.store)).goes_on > 0, stored=0)
     await keep(node, place)
     return place
 

@@ -49,12 +49,6 @@ async def forget_place(db: Transaction) -> None:
     await db.execute("DELETE FROM notified")
 
 
-async def newest_event(store: Store) -> int:
-    """The number of the last stored event."""
-    row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event")
-    return int(row["seq"]) if row else 0
-
-
 async def put(db: Transaction, target: str, notices: Iterable[Sequence[str]]) -> None:
     """Notices (id, event, at, body) for a target; one that it was given before is left alone."""
     row = await db.one("SELECT COUNT(*) AS n FROM notification WHERE target = ? AND state = 'waiting'", (target,))

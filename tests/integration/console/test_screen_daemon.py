@@ -8,7 +8,7 @@ import pytest
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])
 async def test_how_it_is_and_what_set_each_setting(measured: Any, pressing: Any, size: tuple[int, int]) -> None:
     async with pressing(measured, size=size) as hands:
-        words = ("MiB resident", "store.sqlite", "nothing starts below", "1 held", "stored", "rwkvctl backup FILE",
+        words = ("MiB resident", "SQLite /", "nothing starts below", "1 held", "stored", "rwkvctl backup FILE",
                  "$RWKVCTL_HOME", "idle_unload_s")  # fmt: skip
         text = await hands.press("comma", see=words)
         assert all(len(line) <= size[0] for line in text.splitlines())
@@ -48,7 +48,8 @@ async def test_the_configuration_is_read_anew_after_a_question(fresh: Any, press
         await hands.press("R", "y", see=("reap: 'ask' is 'auto' now", "needs a restart: socket", "toml:1"))
         assert list(hands.app.commands)[-1] == "rwkvctl reload"
         config.write_text("reap = 7\n")
-        await hands.press("R", "y", see="config.toml:1")
+        await hands.press("R", "y", see="is not used: /")
+        assert "config.toml:1:reapmustbestr" in "".join(hands.text.split())  # folded wherever its path is long
     async with pressing(fresh, read_only=True) as hands:
         await hands.press("comma", see="idle_unload_s")
         await hands.press("R", see="read-only")

@@ -255,7 +255,7 @@ def test_an_engine_whose_context_an_xid_ended_is_replaced_and_the_job_goes_on(
     log.touch()
     node = new_node().start(RWKVCTL_TEST_DEVICE="cpu", RWKVCTL_TEST_DEV=str(tmp_path))
     until(node, lambda: uses(node) == ["free", "free"], "both GPUs are free")
-    (job,) = node.dispatch()
+    (job,) = node.dispatch(settings={"max_tokens": "300", "temperature": "2.5"})  # long enough to be hit in the middle
     node.wait_until_some(job, 5)
     first, hit = node.engine_record(), uses(node).index("leased")
     with log.open("a") as file:

@@ -256,9 +256,9 @@ def frozen(pid: int) -> Iterator[None]:
 
 def test_what_a_runner_wrote_with_its_last_breath_is_not_missed_for_ever(node: Any) -> None:
     """The next runner finds it in the file and will not do it again, so the store must come to it by itself."""
-    [whole] = node.dispatch(limit=40, settings=SLOW)
+    [whole] = node.dispatch(limit=200, settings=SLOW)  # a warm engine ends forty in less than a second
     node.wait_for_state(whole, "done")
-    [name] = node.dispatch(limit=40, settings=SLOW, overwrite=True)
+    [name] = node.dispatch(limit=200, settings=SLOW, overwrite=True)
     node.wait_until_some(name, 1)
     with frozen(node.engine_record().pid):
         node.api.post("/v1/stop", {"jobs": [name]})
@@ -273,7 +273,7 @@ def test_what_a_runner_wrote_with_its_last_breath_is_not_missed_for_ever(node: A
 
 
 def test_the_runner_of_a_job_that_cannot_be_handled_is_ended_with_it(node: Any) -> None:
-    [name] = node.dispatch(limit=40, settings=SLOW)
+    [name] = node.dispatch(settings=SLOW)
     node.wait_until_some(name, 1)
     with frozen(node.engine_record().pid):  # so that it is not done before it is looked at
         runner, path = node.runner_record(name), samples_file(node, name)
