@@ -53,12 +53,13 @@ def like(text: str) -> str:
 async def page(
     store: Store, job: int, grade_key: str, wanted: Wanted, *, latest: bool = False, after: int, limit: int
 ) -> list[Row]:
-    """Samples with their grades: in row order after the cursor, or the newest first."""
+    """Samples with their grades: in row order after the cursor, or the newest of all first."""
+    # a comparison with the cursor would have SQLite read the whole job by its rows, and sort it, to find the newest
+    past, at = ("", ()) if latest else (" AND (row, repeat) > (?, ?)", divmod(after, CURSOR))
     return await store.all(
         f"SELECT number, row, repeat, value, reason, expected, extracted, detail, route, parts, judge FROM {GRADED} "
-        f"WHERE job = ? AND (row, repeat) > (?, ?){wanted.sql} "
-        f"ORDER BY {'number DESC' if latest else 'row, repeat'} LIMIT ?",
-        (grade_key, job, *divmod(after, CURSOR), *wanted.values, limit),
+        f"WHERE job = ?{past}{wanted.sql} ORDER BY {'number DESC' if latest else 'row, repeat'} LIMIT ?",
+        (grade_key, job, *at, *wanted.values, limit),
     )
 
 

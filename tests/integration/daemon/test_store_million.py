@@ -1,0 +1,124 @@
+"""A store of a million samples: what is asked all day costs SQLite no more than with a tenth of them.
+
+Cost is counted in steps of SQLite's virtual machine, which are the same on every machine and under every load.
+"""
+
+import contextlib
+import importlib.util
+import sqlite3
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from rwkv_daemon import handlers
+from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.node import Node
+from rwkv_daemon.store import open_store
+from rwkv_daemon.store.jobs import add_job, add_session
+from rwkv_daemon.store.sqlite import SqliteStore
+from rwkvctl import config
+from rwkvctl.protocol import messages as m
+
+BENCH = Path(__file__).resolve().parents[3] / "bench"
+JOBS, FEW, MANY = 200, 500, 5000
+EVERY = 100
+"""Steps between two looks of the counter."""
+MOST_STEPS = 50_000
+"""SQLite takes more than 10 million of them a second on one slow core, so this is well below 50 ms."""
+ASKED: dict[str, m.Request] = {
+    "status": m.StatusRequest(),
+    "scores": m.ScoresRequest(),
+    "scores of a model": m.ScoresRequest(model="rwkv7-g1a-7"),
+    "jobs": m.JobsRequest(limit=100),
+    "first samples": m.SamplesRequest(job="j100"),
+    "later samples": m.SamplesRequest(job="j100", after=300 * 2**20),
+    "wrong samples": m.SamplesRequest(job="j100", wrong=True),
+    "newest samples": m.SamplesRequest(job="j100", latest=True),
+    "one sample": m.SameRequest(job="j100", row=3),
+}
+
+
+@pytest.fixture(scope="module")
+def bench() -> ModuleType:
+    """`bench/store.py`, which knows how a store of years is made."""
+    sys.path.insert(0, str(BENCH))
+    try:
+        spec = importlib.util.spec_from_file_location("bench_store", BENCH / "store.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(BENCH))
+    return module
+
+
+@contextlib.asynccontextmanager
+async def filled(bench: ModuleType, home: Path, each: int) -> AsyncIterator[Node]:
+    """A node whose store has so many samples for every job."""
+    home.mkdir()
+    path = home / "store.sqlite"
+    store = await open_store(path)
+    async with store.write() as db:
+        await add_session(db, "bench", "{}", "bench", ("0", ""))
+        for number in range(JOBS):
+            await add_job(db, "bench", bench.a_job(number))
+    await store.close()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for sql in bench.bulk(each):
+            db.execute(sql)
+    settings = config.load({"home": str(home)}, {"HOME": "/"})
+    store = await open_store(path)
+    try:
+        yield Node(settings, store, Benchmarks(settings.data_dir))
+    finally:
+        await store.close()
+        path.unlink()
+
+
+async def steps(node: Node, request: m.Request) -> int:
+    """What one request costs SQLite, once it has been asked before."""
+    counted = 0
+
+    def count() -> int:
+        nonlocal counted
+        counted += EVERY
+        return 0
+
+    await handlers.answer(node, request)
+    async with counting(node.store, count):
+        await handlers.answer(node, request)
+    return counted
+
+
+@contextlib.asynccontextmanager
+async def counting(store: Any, count: Any) -> AsyncIterator[None]:
+    """Every connection of a store calls `count` as it works."""
+    assert isinstance(store, SqliteStore)
+    readers = [store.readers.get_nowait() for _ in range(store.readers.qsize())]
+    for reader in readers:
+        store.readers.put_nowait(reader)
+    every = [store.writer, *readers]
+    for connection in every:
+        await connection.set_progress_handler(count, EVERY)
+    try:
+        yield
+    finally:
+        for connection in every:
+            await connection.set_progress_handler(None, 0)  # type: ignore[arg-type]
+
+
+async def test_a_million_samples_cost_no_more_than_a_few(bench: ModuleType, tmp_path: Path) -> None:
+    cost: dict[int, dict[str, int]] = {}
+    for each in (FEW, MANY):
+        async with filled(bench, tmp_path / str(each), each) as node:
+            [row] = await node.store.all("SELECT COUNT(*) AS n FROM sample")
+            assert row["n"] == each * JOBS
+            cost[each] = {name: await steps(node, request) for name, request in ASKED.items()}
+    grown = {name: (cost[FEW][name], some) for name, some in cost[MANY].items() if some > 2 * cost[FEW][name] + EVERY}
+    assert not grown
+    assert max(cost[MANY].values()) <= MOST_STEPS
