@@ -34,9 +34,9 @@ check: $(VENV)/.dev
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
-# minutes of kill -9, full disks and worse on a real node; the seed is printed: make chaos SEED=7 MINUTES=5
+# minutes of kill -9, full disks and worse on a real node; the seed is printed: make chaos SEED=7 MINUTES=5 POSTGRES=1
 chaos: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python tests/chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--seconds $$(($(MINUTES) * 60)))
+	OMP_NUM_THREADS=1 $(BIN)/python tests/chaos $(if $(SEED),--seed $(SEED)) $(if $(POSTGRES),--postgres) $(if $(MINUTES),--seconds $$(($(MINUTES) * 60)))
 
 bench: $(VENV)/.dev
 	@for script in $(filter-out bench/console_%.py bench/figures.py,$(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -24,10 +24,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--seconds", type=float, default=180.0, help="how long faults go on")
     parser.add_argument("--jobs", type=int, default=54)
+    parser.add_argument("--postgres", action="store_true", help="keep the store in a PostgreSQL server, and crash it")
     parser.add_argument("--keep", action="store_true", help="leave the home where it is")
     given = parser.parse_args()
-    print(f"chaos: --seed {given.seed} --seconds {given.seconds:g} --jobs {given.jobs}", flush=True)
-    with world(keep=given.keep) as here:
+    where = " --postgres" if given.postgres else ""
+    print(f"chaos: --seed {given.seed} --seconds {given.seconds:g} --jobs {given.jobs}{where}", flush=True)
+    with world(keep=given.keep, postgres=given.postgres) as here:
         broken = night(here, random.Random(given.seed), given.seconds, given.jobs)
     for sentence in broken:
         print(f"VIOLATED {sentence}")

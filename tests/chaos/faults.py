@@ -106,6 +106,17 @@ def judge_outage(world: World, draw: random.Random) -> str:
     return f"a judge that {'is out' if how.status != 200 else 'is slow' if how.delay_s else 'breaks off'}"
 
 
+def restart_database(world: World, draw: random.Random) -> str:
+    if world.server is None:
+        return ""
+    world.deaths.append(time.monotonic())
+    world.server.stop()
+    time.sleep(draw.uniform(0.1, 4.0))
+    world.server.start()
+    world.deaths.append(time.monotonic())
+    return "the database crashed and came back"
+
+
 def stop_some(world: World, draw: random.Random) -> str:
     """An operator who cannot decide. Whoever else is at work may make the daemon not answer: that is no fault here."""
     names = draw.sample(world.jobs, k=min(3, len(world.jobs)))
@@ -128,6 +139,7 @@ FAULTS: tuple[tuple[Fault, int], ...] = (
     (set_clock, 2),
     (judge_outage, 2),
     (stop_some, 3),
+    (restart_database, 4),
 )
 """Each with its weight."""
 

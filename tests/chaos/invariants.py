@@ -1,5 +1,6 @@
 """What must be true of a node after a night of faults: read from its files, its store and the machine's processes."""
 
+import asyncio
 import fcntl
 import json
 import os
@@ -10,16 +11,18 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import asyncpg
 from world import World, said
 
 ENDS = {"done", "failed", "stopped", "held"}
+LOOKED_AT = ("job", "score", "sample", "grade", "attempt", "engine")
 MARGIN_S = 5.0
 """A verdict that arrived so shortly before the daemon ended may not have been stored yet."""
 
 
 def violated(world: World, wanted: dict[str, int]) -> list[str]:
     """Every rule that does not hold, as a sentence. `wanted`: job -> samples."""
-    with closing(sqlite3.connect(world.home / "store.sqlite")) as store:
+    with closing(store_of(world)) as store:
         store.row_factory = sqlite3.Row
         rules = [
             *ends(store, wanted),
@@ -29,6 +32,28 @@ def violated(world: World, wanted: dict[str, int]) -> list[str]:
             *leases_free(store, world),
         ]
     return [*rules, *judged_once(world), *nothing_left(world)]
+
+
+def store_of(world: World) -> sqlite3.Connection:
+    """The store; of one in PostgreSQL a copy of what the rules look at."""
+    if world.server is None:
+        return sqlite3.connect(world.home / "store.sqlite")
+    copy = sqlite3.connect(":memory:")
+    for name, (columns, rows) in asyncio.run(tables(world.node.settings["RWKVCTL_STORE"])).items():
+        copy.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+        copy.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows)
+    return copy
+
+
+async def tables(url: str) -> dict[str, tuple[list[str], list[tuple[object, ...]]]]:
+    """(columns, rows) of the tables that rules look at."""
+    found = {}
+    connection = await asyncpg.connect(url)
+    for name in LOOKED_AT:
+        asked = await connection.prepare(f"SELECT * FROM {name}")
+        found[name] = [one.name for one in asked.get_attributes()], [tuple(row) for row in await asked.fetch()]
+    await connection.close()
+    return found
 
 
 def ends(store: sqlite3.Connection, wanted: dict[str, int]) -> Iterator[str]:

@@ -55,6 +55,7 @@ def beside(path: Path, name: str) -> ModuleType:
 
 
 nodes = beside(TESTS / "integration" / "conftest.py", "nodes_of_chaos")
+databases = beside(TESTS / "integration" / "daemon" / "conftest.py", "databases_of_chaos")
 fake_judge = beside(TESTS / "integration" / "judge" / "fake_judge.py", "judge_of_chaos")
 
 
@@ -66,6 +67,7 @@ class World:
     node: Any
     judge: Any
     small_disk: bool
+    server: Any = None
     notes: list[str] = field(default_factory=list)
     deaths: list[float] = field(default_factory=list)
     jobs: list[str] = field(default_factory=list)
@@ -120,8 +122,8 @@ class World:
 
 
 @contextlib.contextmanager
-def world(keep: bool = False) -> Iterator[World]:
-    """Build it, and take all of it away again."""
+def world(keep: bool = False, postgres: bool = False) -> Iterator[World]:
+    """Build it, with a store in a PostgreSQL server of its own if asked, and take all of it away again."""
     folder = Path(tempfile.mkdtemp(prefix="chaos"))
     disk = folder / "d"
     disk.mkdir()
@@ -136,8 +138,10 @@ def world(keep: bool = False) -> Iterator[World]:
         home.mkdir()
         environment = SETTINGS | {"JUDGE_BASE_URL": judge.url, "XDG_CONFIG_HOME": str(folder / "config")}
         environment |= {"TMPDIR": str(folder / "tmp")} | skewed(folder)
+        server = undo.enter_context(databases.private_server(databases.server_programs())) if postgres else None
+        environment |= {"RWKVCTL_STORE": server.database()} if server else {}
         node = nodes.LiveNode(home, environment)
-        made = World(folder, node, judge, small)
+        made = World(folder, node, judge, small, server)
         undo.callback(node.close)
         yield made
     if not keep:

@@ -1,5 +1,6 @@
 """A private PostgreSQL server and a store in each of the databases we know; processes that hold fake GPUs."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -63,13 +64,9 @@ def server_programs() -> Path | None:
     return next((folder for folder in folders if (folder / "pg_ctl").exists()), None)
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """One server for all tests of a process, or a skip that says what is missing."""
-    programs = server_programs()
-    if programs is None:
-        pytest.skip("needs PostgreSQL: no initdb on this machine")
-    pytest.importorskip("asyncpg", reason="needs asyncpg: not installed")
+@contextlib.contextmanager
+def private_server(programs: Path) -> Iterator[PostgresServer]:
+    """A server that is ours alone, in a folder that goes with it."""
     folder = Path(tempfile.mkdtemp(prefix="rwkvpg-", dir="/var/tmp"))
     try:
         if os.getuid() == 0:
@@ -79,6 +76,17 @@ def postgres_server() -> Iterator[PostgresServer]:
         server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for all tests of a process, or a skip that says what is missing."""
+    programs = server_programs()
+    if programs is None:
+        pytest.skip("needs PostgreSQL: no initdb on this machine")
+    pytest.importorskip("asyncpg", reason="needs asyncpg: not installed")
+    with private_server(programs) as server:
+        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

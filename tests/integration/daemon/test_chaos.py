@@ -14,13 +14,22 @@ CHAOS = Path(__file__).resolve().parents[2] / "chaos"
 pytestmark = pytest.mark.timeout(900)
 
 
-def test_every_rule_holds_after_a_short_night() -> None:
+def short_night(*words: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(CHAOS), "--seed", "5", "--seconds", "25", "--jobs", "9"],
+        [sys.executable, str(CHAOS), "--seconds", "25", "--jobs", "9", *words],
         capture_output=True, text=True, timeout=800, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     assert "every rule holds" in done.stdout
+
+
+def test_every_rule_holds_after_a_short_night() -> None:
+    short_night("--seed", "5")
+
+
+@pytest.mark.usefixtures("postgres_server")
+def test_every_rule_holds_where_the_database_crashes_too() -> None:
+    short_night("--seed", "8", "--postgres")
 
 
 HARM = {
