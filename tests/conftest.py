@@ -1,5 +1,6 @@
 """Fixtures every test room shares, and the one summary line that names what was skipped for want of something."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -12,6 +13,12 @@ if not Path("/dev/nvidia0").exists():
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported: kernels then run on the CPU
 # whoever starts us in the background of a shell ignores it for us, and so for every program that a test interrupts
 signal.signal(signal.SIGINT, signal.default_int_handler)
+with contextlib.suppress(ImportError):  # a machine with a GPU has not all that development needs
+    from hypothesis import settings
+
+    settings.register_profile("steady", derandomize=True, deadline=None)
+    settings.register_profile("wide", max_examples=2000, deadline=None)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 ROOT = Path(__file__).resolve().parent.parent
 MISSING: Counter[str] = Counter()
 

@@ -11,8 +11,6 @@ from rwkvctl.protocol.errors import RefusedError, RwkvctlError
 from rwkvctl.protocol.messages import Event, EventsRequest, LogChunk, LogsRequest, StatusReply, StatusRequest
 from rwkvctl.tui.health import stamp
 from rwkvctl.tui.logmerge import LogMerge
-from rwkvctl.tui.logstore import LogStore
-from rwkvctl.tui.news import retold
 
 if TYPE_CHECKING:
     from rwkvctl.tui.link import Link
@@ -26,14 +24,15 @@ TAIL: Final = 1000
 
 
 class LogFeed:
-    """A log, as far as it has been read. It may be left and followed again."""
+    """A log that is told with others: each line with its time and its source. It may be left and followed again.
 
-    timestamps = False
+    What the daemon says of it is left out where that is told anyway: where it is not `alone`.
+    """
 
-    def __init__(self, link: "Link", target: str, store: LogStore) -> None:
-        self.link, self.target, self.store = link, target, store
+    def __init__(self, link: "Link", target: str, merge: LogMerge, *, alone: bool) -> None:
+        self.link, self.target, self.merge, self.alone = link, target, merge, alone
         self._lost_at, self._told_at = 0.0, ""
-        self._next = LogsRequest(target=target, tail=TAIL, follow=True, timestamps=self.timestamps)
+        self._next = LogsRequest(target=target, tail=TAIL, follow=True, timestamps=True)
 
     async def follow(self) -> None:
         """For ever: read the log of a job, an engine or the daemon. What is wrong the health line says."""
@@ -52,13 +51,13 @@ class LogFeed:
             await (self.link.pause(AGAIN_S) if self._lost_at else asyncio.sleep(pause_s))
 
     def take(self, chunk: LogChunk) -> None:
-        """A piece has come. What the daemon says begins with what is known here: that goes to the end."""
-        said = chunk.source == "daemon" and not chunk.offset
-        self.store.feed(retold(chunk.text) if said else chunk.text)
+        """A piece has come."""
+        if self.alone or chunk.source != "daemon" or chunk.offset:
+            self.merge.take(chunk)
 
     def note(self, text: str) -> None:
         """A line of our own."""
-        self.store.note(text)
+        self.merge.note(text if self.alone else f"{self.target}: {text}")
 
     async def _read(self) -> None:
         request = self._next
@@ -73,24 +72,6 @@ class LogFeed:
                 self._next = msgspec.structs.replace(self._next, tail=0, attempt=chunk.attempt, offset=chunk.offset)
             elif chunk.at:
                 self._told_at = chunk.at
-
-
-class MergedFeed(LogFeed):
-    """A log that is told with others: each line with its time and its source. What the daemon says of it is left out
-    where that is told anyway."""
-
-    timestamps = True
-
-    def __init__(self, link: "Link", target: str, merge: LogMerge, *, alone: bool) -> None:
-        super().__init__(link, target, merge.store)
-        self.merge, self.alone = merge, alone
-
-    def take(self, chunk: LogChunk) -> None:
-        if self.alone or chunk.source != "daemon" or chunk.offset:
-            self.merge.take(chunk)
-
-    def note(self, text: str) -> None:
-        self.merge.note(text if self.alone else f"{self.target}: {text}")
 
 
 class EventFeed:

@@ -1,16 +1,8 @@
 """What an event says, what happened first. Pure."""
 
-from rwkvctl.render import clock
-
 
 def news(job: str, text: str) -> str:
     """The daemon names the model, the benchmark and the kind before it says what became of the job: on a narrow screen
     that is what would be cut off. `m b k: done` becomes `done · m b k`."""
     whom, colon, what = text.partition(": ")
     return f"{what} · {whom}" if job and colon and len(whom.split(" ")) == 3 else text
-
-
-def retold(line: str) -> str:
-    """The same of a line of the daemon's log, with the time of day before it."""
-    stamp, _, text = line.removesuffix("\n").partition(" ")
-    return f"{clock(stamp)} {news('daemon', text)}\n" if text else line

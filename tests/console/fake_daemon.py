@@ -392,7 +392,9 @@ class Node:
         while True:
             if len(self.log) > place or not place:
                 text, place = self.log[place:], len(self.log)
-                yield msgspec.json.encode(m.LogChunk(source="runner", text=text, attempt=1, offset=place)) + b"\n"
+                at = "2026-11-22T01:02:03Z" if request.query.get("timestamps") == "true" else ""
+                chunk = m.LogChunk(source="runner", text=text, attempt=1, offset=place, at=at)
+                yield msgspec.json.encode(chunk) + b"\n"
             if request.query.get("follow") != "true" or request.gone.is_set():
                 return
             await asyncio.sleep(0.02)

@@ -3,6 +3,7 @@
 The rules are those of huggingface.co/docs/hub/datasets-manual-configuration and datasets-file-names-and-splits.
 """
 
+import fnmatch
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -149,5 +150,5 @@ def _glob(pattern: str) -> re.Pattern[str]:
 
 
 def _literal(piece: str) -> str:
-    """Plain text, or a set of characters like [0-9]."""
-    return piece.replace("[!", "[^") if len(piece) > 1 and piece[0] == "[" else re.escape(piece)
+    """Plain text, or a set of characters like [0-9], which whoever owns a repository may have written wrongly."""
+    return fnmatch.translate(piece).removeprefix("(?s:").rpartition(")")[0]

@@ -32,7 +32,8 @@ from rwkvctl.tui.columns import Column
 from rwkvctl.tui.jobverbs import VERBS, JobScreen
 from rwkvctl.tui.lines import Lines
 from rwkvctl.tui.logfeed import LogFeed
-from rwkvctl.tui.logview import LogView
+from rwkvctl.tui.logmerge import LogMerge
+from rwkvctl.tui.logview import FLUSH_S, LogView
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
@@ -107,8 +108,13 @@ class Job(JobScreen):
     sample_count = -1
 
     def on_mount(self) -> None:
-        """Nothing is known yet."""
+        """Nothing is known yet; what has come of the log is put in order before it is drawn."""
         self.configuration: dict[str, object] = {}
+        self.set_interval(FLUSH_S, self._flush)
+
+    def _flush(self) -> None:
+        if self.log_feed is not None:
+            self.log_feed.merge.flush()
 
     def body(self) -> Iterable[Widget]:
         yield Lines(id="facts", grows=True)
@@ -156,7 +162,8 @@ class Job(JobScreen):
         """Follow this job; another one starts anew."""
         job_id, log = self.about, self.query_one("#log", LogView)
         if self.log_feed is None or self.log_feed.target != job_id:
-            self.log_feed, self.sample_count = LogFeed(self.console_app.link, job_id, log.store), -1
+            merge = LogMerge(log.store)
+            self.log_feed, self.sample_count = LogFeed(self.console_app.link, job_id, merge, alone=True), -1
             self.item = self.so_far = self.now = self.repro = None
             self.frozen, self.configuration = False, {}
             log.clear()

@@ -8,7 +8,7 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.logfeed import TAIL, EventFeed, MergedFeed
+from rwkvctl.tui.logfeed import TAIL, EventFeed, LogFeed
 from rwkvctl.tui.logmerge import LogMerge
 from rwkvctl.tui.logsources import DAEMON, sources, targets
 from rwkvctl.tui.logview import FLUSH_S, LogView
@@ -34,7 +34,7 @@ class Logs(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         self.view = LogView(id="log")
         self.merge = LogMerge(self.view.store)
-        self.feeds: dict[str, MergedFeed | EventFeed] = {}
+        self.feeds: dict[str, LogFeed | EventFeed] = {}
         self.tasks: dict[str, Worker[None]] = {}
         self.shown: str | None = None
         yield self.view
@@ -90,13 +90,13 @@ class Logs(ConsoleScreen):
             " + ".join(wanted if self.about else [*(name for name in self.feeds if name != DAEMON), DAEMON])
         )
 
-    def _feed(self, name: str, *, alone: bool) -> MergedFeed | EventFeed:
+    def _feed(self, name: str, *, alone: bool) -> LogFeed | EventFeed:
         link, merge = self.console_app.link, self.merge
         if name not in self.feeds:
             if name == DAEMON:
                 self.feeds[name] = EventFeed(link, merge.take_event, merge.note, TAIL)
             else:
-                self.feeds[name] = MergedFeed(link, name, merge, alone=alone)
+                self.feeds[name] = LogFeed(link, name, merge, alone=alone)
         return self.feeds[name]
 
     def action_source(self) -> None:

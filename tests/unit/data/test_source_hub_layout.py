@@ -99,6 +99,8 @@ def test_the_parquet_copy() -> None:
         ("a?.csv", "ab.csv", True),
         ("a[0-9].csv", "a7.csv", True),
         ("a[!0-9].csv", "a7.csv", False),
+        ("a[!].csv", "a[!].csv", True),
+        ("a[9-0].csv", "a7.csv", False),
         ("a.csv", "aXcsv", False),
         ("(a|b)+$.csv", "(a|b)+$.csv", True),
     ],

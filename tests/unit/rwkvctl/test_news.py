@@ -1,6 +1,6 @@
 """What happened comes first: on a narrow screen the end of a sentence is cut off."""
 
-from rwkvctl.tui.news import news, retold
+from rwkvctl.tui.news import news
 
 
 def test_what_became_of_a_job_comes_before_its_names() -> None:
@@ -12,8 +12,3 @@ def test_sentences_of_another_form_stay_as_they_are() -> None:
     assert news("", "m b k: done") == "m b k: done"
     assert news("j1", "j1: its runner (pid 7) is asked to stop") == "j1: its runner (pid 7) is asked to stop"
     assert news("j1", "") == ""
-
-
-def test_a_line_of_the_daemon_keeps_the_time_of_day() -> None:
-    assert retold("2026-11-22T12:02:36.842Z m b k: starting\n") == "12:02:36 starting · m b k\n"
-    assert retold("") == ""
