@@ -283,7 +283,11 @@ class Scores(ConsoleScreen):
         if job is None:
             self.open_running(row.name, key)
             return
-        newest = next((run for run in self.source.known_runs(row.name, key) or [] if run.view.job == job), None)
+        runs = self.source.known_runs(row.name, key)
+        if runs is None:
+            self.run_worker(self.open_when_known(row.name, key), group="open", exclusive=True)
+            return
+        newest = next((run for run in runs if run.view.job == job), None)
         found = subjects_of(newest.view) if newest else []
         if not found:
             self.console_app.go("samples", job)
@@ -293,6 +297,16 @@ class Scores(ConsoleScreen):
         self.by_subject = True
         self.look()
         self.subjects.focus()
+
+    async def open_when_known(self, model: str, key: Key) -> None:
+        """Open a cell whose runs have not been asked for yet, unless the cursor is elsewhere by then."""
+        try:
+            await self.source.read_runs(model, key)
+        except RwkvctlError as error:
+            self.console_app.say(str(error), "bad")
+            return
+        if self.console_app.frame.view is self and self.row and (self.row.name, self.key) == (model, key):
+            self.open_cell()
 
     def open_running(self, model: str, key: Key) -> None:
         """The job that measures a cell for the first time."""

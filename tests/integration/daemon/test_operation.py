@@ -247,7 +247,8 @@ def test_too_little_room_pauses_what_runs_before_it_fails(new_node, tools):
     filler = node.home / "filler"
     try:
         node.start()
-        name = underway(node)
+        # long enough that it is not done before the disk has been looked at
+        name = underway(node, settings={"k": "8", "temperature": "2.5", "max_tokens": "100"})
         with filler.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, 45 * 2**20)
         tools.wait_for(lambda: node.job(name)["state"] in {"queued", "done"}, 60, "it made place", node.log)
