@@ -39,10 +39,10 @@ async def hash_wanted(node: Node, path: Path, name: str) -> None:
     if found["changed"]:
         log.warning("%s changed while it was hashed; it will be hashed again", path)
         return
-    node.look_at_held = True
     async with node.change() as change:
         await remember_sha256(change.db, identity, found["sha256"], str(path), name)
         await change.note("weights", text=f"{name} is sha256 {found['sha256'][:12]}")
+    node.look_at_held = True  # not before it can be found: a look in between would be the last for some seconds
 
 
 async def hash_forever(node: Node) -> None:

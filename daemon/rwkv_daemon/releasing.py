@@ -64,6 +64,7 @@ async def something_changed(node: Node, last: HeldLook) -> bool:
     """Whether a look is due; after a long one not at once, or the hashing of a shelf of weights would take all time."""
     clock = time.monotonic()
     if clock - last.ended < REST * (last.ended - last.begun):
+        node.look_at_held = True  # as soon as it has rested
         return False
     surroundings = await what_is_there(node)
     due = any(last.begun < at <= clock for at in node.retry_at.values())
