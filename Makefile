@@ -32,7 +32,7 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache
 
 test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile
 
 # minutes of kill -9, full disks and worse on a real node; the seed is printed: make chaos SEED=7 MINUTES=5 POSTGRES=1
 chaos: $(VENV)/.dev

@@ -151,6 +151,7 @@ def test_builtin_256_tokens() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # two minutes on an idle core
 def test_0_1b_random(tmp_path: Path) -> None:
     path = synthetic.write(tmp_path / "x.pth", synthetic.dims_of(12, 768))
     agrees(path, IDS, 256, in_small_batches=64)
