@@ -13,7 +13,7 @@ import time
 
 import invariants
 from faults import strike
-from world import World, fake_judge, world
+from world import World, plainly, world
 
 ROWS = 24
 TIMEOUT_S = 600.0
@@ -49,7 +49,7 @@ def night(here: World, draw: random.Random, seconds: float, jobs: int) -> list[s
         if done := strike(here, draw):
             print(f"{time.monotonic() - begun:6.1f} s  {done}", flush=True)
         here.keep_up()
-    here.judge.behave = lambda _: fake_judge.Do()
+    here.judge.behave = plainly
     recover(here)
     invariants.wait_until_settled(here, 60)
     broken = invariants.violated(here, wanted)

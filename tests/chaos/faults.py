@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from world import DISK_MB, World, fake_judge, kill
+from world import DISK_MB, World, fake_judge, kill, plainly
 
 Fault = Callable[[World, random.Random], str]
 
@@ -102,7 +102,7 @@ def judge_outage(world: World, draw: random.Random) -> str:
     how = draw.choice([fake_judge.Do(status=503), fake_judge.Do(delay_s=4), fake_judge.Do(cut=True)])
     world.judge.behave = lambda _: how
     time.sleep(draw.uniform(0.5, 3.0))
-    world.judge.behave = lambda _: fake_judge.Do()
+    world.judge.behave = plainly
     return f"a judge that {'is out' if how.status != 200 else 'is slow' if how.delay_s else 'breaks off'}"
 
 
