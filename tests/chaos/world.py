@@ -60,8 +60,9 @@ fake_judge = beside(TESTS / "integration" / "judge" / "fake_judge.py", "judge_of
 
 
 FOUND = {
-    "checker_cot": "", "answer_correct": False, "instruction_following_error": False, "world_knowledge_error": False, "math_error": True,
-    "reasoning_logic_error": False, "thought_contains_correct_answer": False, "reason": "off by one",
+    "checker_cot": "", "answer_correct": False, "instruction_following_error": False, "world_knowledge_error": False,
+    "math_error": True, "reasoning_logic_error": False, "thought_contains_correct_answer": False,
+    "reason": "off by one",
 }  # fmt: skip
 
 
