@@ -126,7 +126,7 @@ def test_frozen_workers_and_frozen_shims_end_too(start: Start, victim: str) -> N
     worker = start(POLITE)
     says(worker, "ready")
     os.kill(getattr(worker.record, victim), signal.SIGSTOP)
-    assert "stopped by a signal" in " ".join(remains(worker))
+    until(lambda: "stopped by a signal" in " ".join(remains(worker)), "it stands still")
     assert end(worker)[-1] is (Rung.KILL if victim == "pid" else Rung.SWEEP)
 
 
