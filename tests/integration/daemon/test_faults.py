@@ -144,12 +144,12 @@ def test_disk_full_in_the_middle_holds_the_job_and_loses_nothing(new_node, tools
     node = new_node(min_free_disk_bytes="65536")
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(node.home)], check=False).returncode:
         pytest.skip("needs mount: not allowed here")
-    ballast = node.home / "ballast"
+    filler = node.home / "filler"
     try:
         node.start()
         (name,) = node.dispatch(**WORK)
         node.wait_until_some(name, 40)
-        fill(ballast)
+        fill(filler)
         tools.wait_for(
             lambda: node.job(name)["state"] in {"held", "done"} or "cannot be written" in node.log(),
             60,
@@ -157,7 +157,7 @@ def test_disk_full_in_the_middle_holds_the_job_and_loses_nothing(new_node, tools
             node.log,
         )
         assert node.answers()
-        ballast.unlink()
+        filler.unlink()
         assert node.wait_for_state(name, "done", "failed")["state"] == "done"
         check_whole(node, name, undisturbed)
     finally:
