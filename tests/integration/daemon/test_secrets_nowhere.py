@@ -99,15 +99,19 @@ def found_in(place: str, data: bytes) -> list[str]:
 
 
 def in_processes(node: Any, workers: set[bytes]) -> list[str]:
-    """Secrets on command lines of any process, and in the environment of workers; the node's own are noted."""
+    """Secrets on command lines of any process, and in the environment of workers; the node's own are noted.
+
+    A child that has the daemon's own command line has been forked and is about to become a worker: it is the daemon yet.
+    """
     found = []
+    daemon = Path(f"/proc/{node.daemon.pid}/cmdline").read_bytes()
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words, environ = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
         except OSError:
             continue
         found += found_in(f"the command line of {words!r}", words)
-        if int(process.name) != node.daemon.pid and (b"RWKVCTL_ATTEMPT=" in environ or b"rwkv_" in words):
+        if words != daemon and (b"RWKVCTL_ATTEMPT=" in environ or b"rwkv_" in words):
             workers |= {words} if os.fsencode(node.home) in words else set()
             found += found_in(f"the environment of {words!r}", environ)
     return found
