@@ -101,7 +101,7 @@ def found_in(place: str, data: bytes) -> list[str]:
 def in_processes(node: Any, workers: set[bytes]) -> list[str]:
     """Secrets on command lines of any process, and in the environment of workers; the node's own are noted.
 
-    A child that has the daemon's own command line has been forked and is about to become a worker: it is the daemon yet.
+    A child that has the daemon's own command line is forked and about to become a worker: it is the daemon yet.
     """
     found = []
     daemon = Path(f"/proc/{node.daemon.pid}/cmdline").read_bytes()
