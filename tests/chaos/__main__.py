@@ -13,7 +13,7 @@ import time
 
 import invariants
 from faults import strike
-from world import World, plainly, world
+from world import World, databases, plainly, world
 
 ROWS = 24
 TIMEOUT_S = 600.0
@@ -27,6 +27,8 @@ def main() -> int:
     parser.add_argument("--postgres", action="store_true", help="keep the store in a PostgreSQL server, and crash it")
     parser.add_argument("--keep", action="store_true", help="leave the home where it is")
     given = parser.parse_args()
+    if given.postgres and databases.server_programs() is None:
+        parser.error("--postgres needs a PostgreSQL server, and there is no initdb on this machine")
     where = " --postgres" if given.postgres else ""
     print(f"chaos: --seed {given.seed} --seconds {given.seconds:g} --jobs {given.jobs}{where}", flush=True)
     with world(keep=given.keep, postgres=given.postgres) as here:

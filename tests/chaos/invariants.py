@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import asyncpg
 from world import World, said
 
 ENDS = {"done", "failed", "stopped", "held"}
@@ -47,6 +46,8 @@ def store_of(world: World) -> sqlite3.Connection:
 
 async def tables(url: str) -> dict[str, tuple[list[str], list[tuple[object, ...]]]]:
     """(columns, rows) of the tables that rules look at."""
+    import asyncpg  # chaos on SQLite needs none
+
     found = {}
     connection = await asyncpg.connect(url)
     for name in LOOKED_AT:

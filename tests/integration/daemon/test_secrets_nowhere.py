@@ -1,5 +1,6 @@
 """A whole judged job with known secrets: afterwards none of them stands anywhere that it should not."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -117,6 +118,17 @@ def in_processes(node: Any, workers: set[bytes]) -> list[str]:
     return found
 
 
+def forks(node: Any) -> list[str]:
+    """Processes beside the daemon that have its command line."""
+    daemon = Path(f"/proc/{node.daemon.pid}/cmdline").read_bytes()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int(process.name) != node.daemon.pid and (process / "cmdline").read_bytes() == daemon:
+                found.append(process.name)
+    return found
+
+
 def in_files(folder: Path) -> list[str]:
     every = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     return [hit for path in every for hit in found_in(str(path), path.read_bytes())]
@@ -148,7 +160,7 @@ def said(node: Any, place: str) -> Iterator[bytes]:
         yield reader.read()
 
 
-def test_secrets_stand_nowhere(loaded: Any, judge: Any) -> None:
+def test_secrets_stand_nowhere(loaded: Any, judge: Any, tools: Any) -> None:
     rude = iter(range(3))
 
     def behave(asked: Any) -> Any:
@@ -168,6 +180,7 @@ def test_secrets_stand_nowhere(loaded: Any, judge: Any) -> None:
     assert loaded.wait_for_state(name, "done")["score"]["n"] == 8
     assert {word for words in workers for word in words.split(b"\0")} >= {b"rwkv_engine", b"rwkv_daemon.runner"}
     assert {asked.key.removeprefix("Bearer ") for asked in judge.asked} & set(SECRETS.values()), "the keys were used"
+    tools.wait_for(lambda: not forks(loaded), 10, "no fork of the daemon stays what it is", loaded.log)
     found += in_replies(loaded, name)
     assert loaded.terminate() == 0
     found += in_files(loaded.home) + in_store(loaded.home / "store.sqlite")
