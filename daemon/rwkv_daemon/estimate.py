@@ -82,21 +82,15 @@ def blended(old: Rate | None, sample_s: float, samples: int) -> tuple[float, int
 class Meter:
     """Engine time that a running job has used since it is watched, and the samples it made in it."""
 
+    first_done: int = 0
     engine_s: float = 0.0
-    first_done: int | None = None
-    done: int = 0
+    samples: int = 0
 
-    def note(self, engine_s: float, done: int) -> None:
-        """It has used so much more of its engines' time, and has `done` samples by now."""
-        if self.first_done is None:
-            self.first_done = done
-        else:
-            self.engine_s += engine_s
-        self.done = done
-
-    @property
-    def samples(self) -> int:
-        return self.done - (self.first_done or 0)
+    def note(self, engine_s: float, done: int | None = None) -> None:
+        """It has used so much more of its engines' time, and has `done` samples by now, if that is known."""
+        self.engine_s += engine_s
+        if done is not None:
+            self.samples = done - self.first_done
 
     @property
     def sample_s(self) -> float | None:

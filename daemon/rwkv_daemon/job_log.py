@@ -16,7 +16,7 @@ async def page(node: Node, request: JobLogRequest) -> JobLogReply:
     before = max(0, min(request.before, 2**62))
     rows = await logged(
         node.store, since=request.since, session=request.session, model=request.model, before=before, limit=limit,
-        at=request.at,
+        at=request.at, until=request.until,
     )  # fmt: skip
     return JobLogReply(items=tuple(map(view, rows)), next=rows[-1]["id"] if len(rows) == limit else 0)
 

@@ -23,11 +23,17 @@ def note(node: Node) -> None:
     """Some time has passed since the last call: whose engines' time was it?"""
     clock, queue = time.monotonic(), node.queue
     passed_s, queue.measured_at = clock - (queue.measured_at or clock), clock
-    feeding = [n for n, job in queue.running.items() if n in node.runners and feeds(job)]
-    users = Counter(engine for number in feeding for engine in node.runners[number].endpoints)
-    for number in feeding:
-        handle = node.runners[number]
-        handle.meter.note(sum(passed_s / users[engine] for engine in handle.endpoints), queue.running[number].done)
+    feeding = [n for n in node.runners if n not in queue.running or feeds(queue.running[n])]
+    used = {number: engines_of(node.runners[number]) for number in feeding}
+    users = Counter(engine for engines in used.values() for engine in engines)
+    for number, engines in used.items():
+        job = queue.running.get(number)
+        node.runners[number].meter.note(sum(passed_s / users[e] for e in engines), job.done if job else None)
+
+
+def engines_of(handle: RunnerHandle) -> tuple[int, ...]:
+    """The engines that it was told of; before that, the one that it was started for."""
+    return handle.endpoints or ((handle.engine,) if handle.engine is not None else ())
 
 
 async def remember(node: Node, job: JobRow, handle: RunnerHandle) -> None:

@@ -26,6 +26,7 @@ from rwkv_daemon import (
 from rwkv_daemon.cgroups import Limits
 from rwkv_daemon.clock import now
 from rwkv_daemon.endings import Ending
+from rwkv_daemon.estimate import Meter
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.jobview import as_data
 from rwkv_daemon.node import Node, RunnerHandle, log
@@ -77,8 +78,9 @@ async def start_runner(node: Node, job: JobRow, engine: EngineRow | None) -> Non
         return
     crash_point("after-worker-started")
     node.runners[job.id] = RunnerHandle(
-        job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=engine is None
-    )
+        job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=engine is None,
+        meter=Meter(job.done),
+    )  # fmt: skip
     link_log(job, folder.log(number))
 
 
@@ -160,6 +162,7 @@ async def adopt_runners(node: Node) -> None:
                 stages_before=job.stages_done if job else 0,
                 regrades=job is not None and job.engine is None,
                 ladder=Ladder.resumed(attempt.rung),
+                meter=Meter(job.done if job else 0),
             )
             log.info("adopted the runner of j%d (pid %d)", attempt.job, worker.pid)
             continue

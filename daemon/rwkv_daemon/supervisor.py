@@ -109,8 +109,8 @@ async def round_of(node: Node) -> None:
 async def look_at_runners(node: Node) -> None:
     """Ingest what they wrote and act on their ends; what those that ended have shown is remembered."""
     before = dict(node.runners)
-    await runners.watch_runners(node)
     measuring.note(node)
+    await runners.watch_runners(node)
     for number in before.keys() - node.runners.keys():
         if (job := await get_job(node.store, number)) is not None:
             await measuring.remember(node, job, before[number])

@@ -9,7 +9,8 @@ from rwkvctl.protocol.states import JobState
 
 class JobLogRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/job-log`: every job ever queued, newest first: who ran what, when, with which result. `since` is a time
-    (RFC 3339, UTC), and so is `at`: only jobs that ran then; `before` is a cursor from `next`."""
+    (RFC 3339, UTC), and so is `at`: only jobs that ran then, or at any moment between then and `until`; `before` is a
+    cursor from `next`."""
 
     since: str = ""
     session: str = ""
@@ -17,6 +18,7 @@ class JobLogRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     limit: int = 100
     before: int = 0
     at: str = ""
+    until: str = ""
 
 
 class JobLogView(Struct, frozen=True, kw_only=True, omit_defaults=True):

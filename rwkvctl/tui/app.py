@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from rich.console import RenderableType
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.binding import Binding, BindingType
@@ -254,6 +255,11 @@ class Console(App[None]):
             self.action_history(-1)
         else:
             self.go("help", here)
+
+    def exit(self, result: None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
+        """Leave. What is still being asked for is not waited for: the widgets that it would be shown in go now."""
+        self.workers.cancel_all()
+        super().exit(result, return_code, message)
 
     async def action_interrupt(self) -> None:
         """Cancel what runs; twice in a row: quit. The node does not mind."""

@@ -112,12 +112,12 @@ class TimeScreen(ConsoleScreen):
 
     async def _fetch(self, at: int) -> None:
         """Ask for that second; a later question takes this one's place."""
-        link, state, stamp = self.console_app.link, self.console_app.state, past.stamp(at + 1)
+        link, state, end = self.console_app.link, self.console_app.state, past.stamp(at + 1)
         try:
             history = GpuHistoryRequest(since=at - past.BEFORE_S, until=at + 1, step_s=1)
             gpus = await link.ask(history, GpuHistoryReply)
-            jobs = await link.ask(JobLogRequest(at=stamp, limit=JOBS), JobLogReply)
-            events = [event async for event in link.events(EventsRequest(limit=EVENTS, until=stamp))]
+            jobs = await link.ask(JobLogRequest(at=past.stamp(at), until=end, limit=JOBS), JobLogReply)
+            events = [event async for event in link.events(EventsRequest(limit=EVENTS, until=end))]
         except RwkvctlError as error:
             self.console_app.say(str(error), "bad")
             return

@@ -22,7 +22,10 @@ async def console(
     """The console on a terminal of some size."""
     app = Console(socket, options)
     async with app.run_test(size=size) as pilot:
-        yield app, pilot
+        try:
+            yield app, pilot
+        finally:
+            app.exit()
 
 
 def screen_text(app: App[Any]) -> str:

@@ -104,6 +104,17 @@ class LiveNode:
         """Until so many completions of a job are stored."""
         wait_for(lambda: self.job(name).get("stages_done", 0) >= stages, 60, f"{name} has {stages} stages", self.log)
 
+    @contextlib.contextmanager
+    def engine_stands_still(self) -> Iterator[None]:
+        """No job ends as long as the block runs: the engine that was started last is stopped (SIGSTOP)."""
+        record = self.engine_record()
+        assert record is not None
+        os.kill(record.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(record.pid, signal.SIGCONT)
+
     def wait_until_cold(self) -> None:
         """Until no engine runs."""
         wait_for(lambda: not self.api.get("/v1/status").value["engines"], 60, "every engine is gone", self.log)

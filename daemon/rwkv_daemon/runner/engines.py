@@ -25,7 +25,15 @@ class EngineAwayError(Exception):
 
 
 class EngineDiedError(Exception):
-    """The connection broke while the engine held the batch: every unit without an answer is a suspect."""
+    """The connection broke while the engine held the batch: every unit without an answer is a suspect.
+
+    `answering`: it had taken the batch, and not only the connection. An engine that is killed still takes connections
+    until the kernel has come to its sockets.
+    """
+
+    def __init__(self, why: str, *, answering: bool) -> None:
+        super().__init__(why)
+        self.answering = answering
 
 
 class EngineRefusedError(Exception):
@@ -37,6 +45,7 @@ class EngineClient:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        self.died = False
         transport = httpx.AsyncHTTPTransport(uds=endpoint.socket)
         timeout = httpx.Timeout(10.0, read=None, pool=None)
         self.http = httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=timeout)
@@ -45,18 +54,20 @@ class EngineClient:
         """The answers of a batch in finishing order. Raises the errors above."""
         decoder: msgspec.json.Decoder[Generated | Scored]
         decoder = msgspec.json.Decoder(Scored if batch.route == "/v1/score" else Generated)
+        answering = False
         try:
             async with self.http.stream("POST", batch.route, content=batch.body) as response:
                 await check(response)
+                answering = True
                 async for line in response.aiter_lines():
                     if line:
                         yield decoder.decode(line)
         except (httpx.ConnectError, httpx.TimeoutException) as error:
             raise EngineAwayError(str(error)) from error
         except httpx.TransportError as error:
-            raise EngineDiedError(str(error) or type(error).__name__) from error
+            raise EngineDiedError(str(error) or type(error).__name__, answering=answering) from error
         if batch.waiting:
-            raise EngineDiedError("the answer ended early")
+            raise EngineDiedError("the answer ended early", answering=True)
 
     async def close(self) -> None:
         await self.http.aclose()

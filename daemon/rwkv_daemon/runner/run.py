@@ -150,8 +150,9 @@ class Run:
             except EngineAwayError:
                 pause = AWAY_S
             except EngineDiedError as death:
-                self.count_deaths(batch, str(death))
-                pause = AWAY_S
+                if death.answering or not client.died:  # else it is the same death: nothing dies twice
+                    self.count_deaths(batch, str(death))
+                client.died, pause = True, AWAY_S
             finally:
                 await self.give_back(batch)
             await asyncio.sleep(pause)

@@ -6,10 +6,11 @@ from rwkv_daemon.store.interface import Row, Store
 
 
 async def logged(
-    store: Store, *, since: str, session: str, model: str, before: int, limit: int, at: str = ""
+    store: Store, *, since: str, session: str, model: str, before: int, limit: int, at: str = "", until: str = ""
 ) -> list[Row]:
     """One page of jobs, newest first, each with its newest score's view (null: none) and who dispatched its session
-    (null: nobody wrote that down). `at`: only jobs that ran then. Empty values and 0 do not narrow it."""
+    (null: nobody wrote that down). `at`: only jobs that ran then, or between then and
+    `until`. Empty values and 0 do not narrow it."""
     return await store.all(
         "SELECT job.*, score.view AS score, "
         "(SELECT MIN(audit.name) FROM audit WHERE audit.target = job.session) AS who "
@@ -17,7 +18,7 @@ async def logged(
         "WHERE (? = '' OR job.queued >= ?) AND (? = '' OR job.session = ?) AND (? = '' OR job.model = ?) "
         "AND (? = '' OR (job.started <> '' AND job.started <= ? AND (job.finished = '' OR job.finished > ?))) "
         "AND job.id < ? ORDER BY job.id DESC LIMIT ?",
-        (since, since, session, session, model, model, at, at, at, before or 2**62, limit),
+        (since, since, session, session, model, model, at, until or at, at, before or 2**62, limit),
     )
 
 

@@ -257,17 +257,18 @@ def test_queue_tells_what_to_expect_once_something_like_it_was_measured(node: Li
     wanted = {"selection": {"models": ["builtin"], "only_datasets": ["demo_arith"]}}
     plans: list[dict[str, Any]] = []
 
-    def hashed() -> bool:
+    def planned() -> dict[str, Any]:
         plans.append(node.api.post("/v1/plan", wanted).value)
-        return bool(plans[-1]["rows"][0]["action"] == "run")
+        return dict(plans[-1]["rows"][0])
 
-    tools.wait_for(hashed, 60, "the weights are hashed", node.log)
+    tools.wait_for(lambda: planned()["action"] == "run", 60, "the weights are hashed", node.log)
     before = plans[-1]
     assert "est_s" not in before["rows"][0], "no figure is made up"
     assert (before.get("eta_s"), before["not_estimated"]) == (None, 1)
     [job] = node.dispatch(limit=64)
     node.wait_for_state(job, "done", timeout_s=WAIT_S)
-    after = node.api.post("/v1/plan", wanted).value
+    tools.wait_for(lambda: "est_s" in planned(), 10, "its pace is remembered", node.log)
+    after = plans[-1]
     [row] = after["rows"]
     assert row["est_s"] > 0
     assert (row["lease"], row.get("loads", False), row["starts_s"]) == ("cpu:0", False, 0.0)

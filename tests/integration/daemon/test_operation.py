@@ -247,16 +247,18 @@ def test_too_little_room_pauses_what_runs_before_it_fails(new_node, tools):
     filler = node.home / "filler"
     try:
         node.start()
-        # long enough that it is not done before the disk has been looked at
-        name = underway(node, settings={"k": "8", "temperature": "2.5", "max_tokens": "100"})
-        with filler.open("wb") as file:
+        name = underway(node, settings={"k": "20", "temperature": "1.0"})
+        with node.engine_stands_still(), filler.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, 45 * 2**20)
+            tools.wait_for(
+                lambda: "MiB are free under" in " ".join(node.api.get("/v1/status").value["notes"]),
+                60, "the disk has been looked at", node.log,
+            )  # fmt: skip
         tools.wait_for(lambda: node.job(name)["state"] in {"queued", "done"}, 60, "it made place", node.log)
-        assert "MiB are free under" in " ".join(node.api.get("/v1/status").value["notes"])
         attempt = node.job(name)["attempt"]
         assert node.runner_record(name).code == 16, "it ended between two batches, and not by an error"
         filler.unlink()
-        whole(node, name)
+        whole(node, name, samples=80 * 20)
         assert node.job(name)["attempt"] == attempt + 1
         tools.wait_for((node.home / "ballast").exists, 30, "the ballast is taken where there is room", node.log)
     finally:

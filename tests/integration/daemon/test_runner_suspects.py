@@ -18,6 +18,7 @@ from rwkvctl.protocol.engine import Generated, GenerateItem, Usage
 
 POISON = 7
 ROWS = 150
+LOST = 16
 
 
 class DeadlyEngine:
@@ -45,15 +46,50 @@ class DeadlyEngine:
         return msgspec.json.encode(answer) + b"\n"
 
 
+class DyingEngine(DeadlyEngine):
+    """As one that was killed, until the kernel has come to all of its sockets: it takes requests, and answers none."""
+
+    lost = 0
+
+    async def __call__(self, request: httpd.Request) -> httpd.Response:
+        self.lost += 1
+        if self.lost <= LOST:
+            raise ConnectionResetError
+        return await super().__call__(request)
+
+
 @pytest.mark.parametrize("poisoned", [True, False])
 async def test_only_the_sample_that_kills_alone_is_an_error(tmp_path: Path, poisoned: bool) -> None:
-    from rwkv_data import registry
-
-    benchmark = registry.load("demo_arith")
-    rows = [dict(row) for row in sets.load_rows(tmp_path, benchmark)]
+    rows = demo_rows(tmp_path)
     engine = DeadlyEngine(rows)
     if not poisoned:
         engine.poison = "no such question"
+    samples = await ran(engine, tmp_path)
+    errors = [row for row, sample in samples.items() if sample.reason == "error"]
+    assert errors == ([POISON] if poisoned else [])
+    assert all(sample.value == 1.0 for row, sample in samples.items() if row not in errors)
+    if poisoned:
+        assert len(engine.deaths) == 3
+        assert engine.deaths[-1] == 1
+        assert "alone" in samples[POISON].detail
+
+
+async def test_an_engine_dies_once_however_many_requests_it_takes_meanwhile(tmp_path: Path) -> None:
+    engine = DyingEngine(demo_rows(tmp_path))
+    engine.poison = "no such question"
+    samples = await ran(engine, tmp_path)
+    assert engine.lost > LOST
+    assert all(sample.value == 1.0 for sample in samples.values())
+
+
+def demo_rows(data_dir: Path) -> list[dict[str, object]]:
+    from rwkv_data import registry
+
+    return [dict(row) for row in sets.load_rows(data_dir, registry.load("demo_arith"))]
+
+
+async def ran(engine: DeadlyEngine, tmp_path: Path) -> dict[int, SampleRecord]:
+    """The samples of a job that a runner did with this engine, by row."""
     listener = sockets.bind_unix(tmp_path / "e.sock")
     serving = await httpd.Server(engine).start(listener)
     folder = RunDir(tmp_path / "run")
@@ -69,13 +105,7 @@ async def test_only_the_sample_that_kills_alone_is_an_error(tmp_path: Path, pois
         serving.close()
     samples = {r.row: r for r in read_records(folder.samples(1)) if isinstance(r, SampleRecord)}
     assert len(samples) == ROWS
-    errors = [row for row, sample in samples.items() if sample.reason == "error"]
-    assert errors == ([POISON] if poisoned else [])
-    assert all(sample.value == 1.0 for row, sample in samples.items() if row not in errors)
-    if poisoned:
-        assert len(engine.deaths) == 3
-        assert engine.deaths[-1] == 1
-        assert "alone" in samples[POISON].detail
+    return samples
 
 
 def write(folder: RunDir, tmp_path: Path) -> None:

@@ -119,12 +119,13 @@ def in_processes(node: Any, workers: set[bytes]) -> list[str]:
 
 
 def forks(node: Any) -> list[str]:
-    """Processes beside the daemon that have its command line."""
+    """Children of the daemon that have its command line."""
     daemon = Path(f"/proc/{node.daemon.pid}/cmdline").read_bytes()
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if int(process.name) != node.daemon.pid and (process / "cmdline").read_bytes() == daemon:
+            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == node.daemon.pid and (process / "cmdline").read_bytes() == daemon:
                 found.append(process.name)
     return found
 

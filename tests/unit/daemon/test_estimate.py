@@ -54,10 +54,10 @@ def test_a_mean_follows_a_machine_that_has_changed() -> None:
 
 
 def test_a_pace_is_engine_time_for_samples_and_is_not_told_from_a_few() -> None:
-    meter = Meter()
-    meter.note(5.0, 10)
-    assert meter.engine_s == 0.0, "what it had done before it was watched tells nothing"
-    meter.note(2.0, 10 + SETTLED - 1)
+    meter = Meter(first_done=10)
+    meter.note(1.0)
+    assert meter.sample_s is None, "what it had done before it was watched tells nothing"
+    meter.note(1.0, 10 + SETTLED - 1)
     assert meter.sample_s is None
     meter.note(2.0, 10 + SETTLED)
     assert meter.sample_s == pytest.approx(4.0 / SETTLED)
