@@ -1,10 +1,11 @@
 """What the console costs, beside the smallest Textual app on the same machine: `python bench/console.py [part ...]`.
 
-Parts: first, idle, keys, table, log, search, slow, back; all without arguments. Every figure comes from a program on a
-pty, driven as by hand (`console_pty.py`); the node is one that plays (`console_node.py`). The bars hold for a quiet
-machine of two cores; ratios to the minimal app hold anywhere.
+Parts: first, idle, keys, table, log, search, slow, back, browser; all without arguments. Every figure comes from a
+program on a pty, driven as by hand (`console_pty.py`); the node is one that plays (`console_node.py`), and for the
+browser the real daemon. The bars hold for a quiet machine of two cores; ratios to the minimal app hold anywhere.
 """
 
+import asyncio
 import os
 import platform
 import re
@@ -21,12 +22,17 @@ from pathlib import Path
 
 from console_apps import line
 from console_pty import Terminal
+from figures import until_it_answers
+from store import fill
+
+from rwkvctl.client import Client
 
 HERE = Path(__file__).resolve().parent
 PYTHON = sys.executable
 APPS = [PYTHON, str(HERE / "console_apps.py")]
 CONSOLE = [PYTHON, "-m", "rwkvctl.cli", "tui"]
 ROUNDS = 7
+JOBS, SAMPLES = 5, 100_000
 HOME = "human_ev"
 """The last job of the Overview: once it is there, everything is."""
 
@@ -227,7 +233,59 @@ def back(folder: Path) -> None:
     said("daemon back to picture", f"{max(taken):.2f} s at most", "<= 1 s", met=max(taken) <= 1.0)
 
 
-PARTS = (first, idle, keys, table, log, search, slow, back)
+def browser(folder: Path) -> None:
+    """A job's 100,000 samples of a real daemon: from the key to the first page with its texts, narrowed, from one wrong
+    sample to the next, and found by a text. Whole lines are sent, so that words can be found in them."""
+    asyncio.run(fill(folder / "home", jobs=JOBS, each=SAMPLES))
+    taken: dict[str, list[float]] = {
+        name: [] for name in ("open", "all known", "filter", "next wrong", "text of the last one")
+    }
+    with daemon(folder / "home") as environ:
+        for number in range(JOBS):
+            with Terminal(CONSOLE, environ=environ | {"RWKVCTL_TUI_DIFF": "0"}) as terminal:
+                terminal.until("up [0-9]")
+                terminal.keys(f":job j{number + 1}\r")
+                terminal.until(f"rwkv7-g1a-{number}", fresh=True)
+                terminal.drain(2.5)
+                taken["open"].append(until_shown(terminal, "a", "Question [0-9]"))
+                taken["all known"].append(taken["open"][-1] + terminal.until(f"{SAMPLES:,} samples"))
+                taken["next wrong"] += [until_painted(terminal, "}") / 1000 for _ in range(10)]
+                for listed in ("25,000 of", "75,000 of"):
+                    quiet(terminal)
+                    taken["filter"].append(until_shown(terminal, "f", listed))
+                quiet(terminal)
+                terminal.keys("f/")
+                quiet(terminal)
+                taken["text of the last one"].append(until_shown(terminal, "Question 99999", "99999: We"))
+    bars = {"open": 150, "filter": 100, "next wrong": 20}
+    for name, times in taken.items():
+        middle, most = 1000 * statistics.median(times), bars.get(name, 0)
+        value = f"{middle:.0f} ms, slowest {1000 * max(times):.0f}"
+        said(f"{SAMPLES:,} samples, {name}", value, f"<= {most} ms" if most else "", met=not most or middle <= most)
+
+
+def until_shown(terminal: Terminal, keys: str, pattern: str) -> float:
+    """Seconds from keys until a pattern has come."""
+    start = time.perf_counter()
+    terminal.keys(keys)
+    terminal.until(pattern, fresh=True)
+    return time.perf_counter() - start
+
+
+@contextmanager
+def daemon(home: Path) -> Iterator[dict[str, str]]:
+    """The real daemon on a home; yields the environment that leads to it."""
+    environ = {"RWKVCTL_HOME": str(home)}
+    process = subprocess.Popen([PYTHON, "-m", "rwkv_daemon"], env=os.environ | environ, stderr=subprocess.DEVNULL)
+    try:
+        until_it_answers(process, Client(str(home / "run" / "daemon.sock")))
+        yield environ
+    finally:
+        process.terminate()
+        process.wait()
+
+
+PARTS = (first, idle, keys, table, log, search, slow, back, browser)
 
 
 def main() -> None:

@@ -60,7 +60,7 @@ def main() -> None:
             print(f"room for {samples:,} samples only")
         begun = time.perf_counter()
         if not (home / "store.sqlite").exists():
-            asyncio.run(fill(home, samples))
+            asyncio.run(fill(home, JOBS, samples // JOBS))
         size = (home / "store.sqlite").stat().st_size
         print(
             f"{JOBS:,} jobs, {samples:,} samples, {size / 2**30:.1f} GiB, made in {time.perf_counter() - begun:.0f} s"
@@ -68,16 +68,17 @@ def main() -> None:
         asyncio.run(measure(home))
 
 
-async def fill(home: Path, samples: int) -> None:
-    """A store as it is after years of work."""
+async def fill(home: Path, jobs: int, each: int) -> None:
+    """A store as it is after years of work: so many jobs, with so many samples each."""
+    home.mkdir(parents=True, exist_ok=True)
     store = await open_store(home / "store.sqlite")
     async with store.write() as db:
         await add_session(db, "bench", "{}", "bench", ("0", ""))
-        for number in range(JOBS):
+        for number in range(jobs):
             await add_job(db, "bench", a_job(number))
     await store.close()
     with contextlib.closing(sqlite3.connect(home / "store.sqlite", isolation_level=None)) as db:
-        for sql in bulk(samples // JOBS):
+        for sql in bulk(each):
             db.execute(sql)
 
 

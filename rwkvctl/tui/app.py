@@ -1,9 +1,7 @@
 """The console's app: finds the screens, runs the feed, draws, goes from place to place, and holds the terminal back."""
 
 import asyncio
-import importlib
 import os
-import pkgutil
 import shlex
 import signal
 import time
@@ -43,6 +41,7 @@ FRAME_S: Final = 0.2
 TICK_S: Final = 1.0
 """Figures are drawn once a second; what happens to a job or an engine with the next frame."""
 
+LOAD_S: Final = 0.1
 QUIT_S: Final = 2.0
 
 
@@ -72,18 +71,6 @@ class Options:
         return self.environ.get("RWKVCTL_TUI_DIFF", "1") != "0"
 
 
-def discover() -> list[type[ConsoleScreen]]:
-    """Every screen: those of digits in their order, of other keys, and without one. A file without a proper SCREEN is
-    an error that names it."""
-    found: list[type[ConsoleScreen]] = []
-    for info in pkgutil.iter_modules(screens.__path__):
-        screen = getattr(importlib.import_module(f"{screens.__name__}.{info.name}"), "SCREEN", None)
-        if not (isinstance(screen, type) and issubclass(screen, ConsoleScreen)):
-            raise TypeError(f"rwkvctl/tui/screens/{info.name}.py defines no SCREEN")
-        found.append(screen)
-    return sorted(found, key=lambda screen: (not screen.KEY, not screen.KEY.isdigit(), screen.KEY == "0", screen.KEY))
-
-
 class Console(App[None]):
     """The operator's console. It holds no truth: screens draw `state`, which one task feeds, and send requests."""
 
@@ -91,7 +78,7 @@ class Console(App[None]):
     COMMANDS = {Choices}  # noqa: RUF012 - Textual's declaration
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("colon", "command", "Command", key_display=":", priority=True),
+        Binding("colon", "command", "Command", key_display=":"),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("escape,q", "back", "Back", show=False),
         Binding("left_square_bracket", "history(-1)", "Back", show=False, key_display="["),
@@ -115,31 +102,37 @@ class Console(App[None]):
         self.shelf = Shelf()
         self.glass = Glass() if self.options.differ else None
         self.governor = Governor()
-        self.views = discover()
-        self.places = History(Place(self.views[0].NAME))
+        self.places = History(Place(next(iter(screens.TABS))))
         self.undo: Sequence[Act] = ()
         self._drawn, self._drawn_at = (-1, -1), 0.0
         self._interrupted_at = 0.0
 
     def get_default_screen(self) -> Screen[Any]:
         """The frame is the only screen; dialogs lie on it."""
-        self.frame = Frame(self.views)
+        self.frame = Frame()
         self.commander = Commander(self)
         return self.frame
 
     def on_mount(self) -> None:
         """Show the first screen, and what is heard from then on."""
-        for view in self.views:
-            if view.KEY:
-                key = "comma" if view.KEY == "," else view.KEY
-                action = "help" if view.NAME == "help" else f"go('{view.NAME}')"
-                self.bind(key, action, description=view.TITLE, show=False)
+        for name, tab in screens.TABS.items():
+            if tab.key:
+                key = "comma" if tab.key == "," else tab.key
+                action = "help" if name == "help" else f"go('{name}')"
+                self.bind(key, action, description=tab.title, show=False)
         for number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
         self.set_interval(FRAME_S, self._tick)
         if self.options.parent:
             self.set_interval(TICK_S, self._end_with_parent)
         self.run_worker(feed(self.link, self.state, self.draw), group="feed")
+        self.run_worker(self._load_screens(), group="load")
+
+    async def _load_screens(self) -> None:
+        """Read the files of the other screens while nothing is to be done, so that their keys need not wait for it."""
+        for name in screens.TABS:
+            await asyncio.sleep(LOAD_S)
+            screens.load(name)
 
     def _end_with_parent(self) -> None:
         if os.getppid() != self.options.parent:
@@ -293,9 +286,14 @@ class Console(App[None]):
             self.say("The daemon does not answer; nothing can be changed now. Work that runs goes on.", "warn")
         return not self.options.read_only and not self.state.problem
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A colon within a text is a colon."""
-        return action != "command" or (self.screen is self.frame and not self.frame.prompt.display)
+    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        """Keys act in the order in which they were typed, also where a slow line brings several at once. Textual asks
+        the app first about bindings with priority, and about the others once the key has gone through the widgets: by
+        then a later key may have opened the prompt. Where nothing is typed into, both are asked for at once."""
+        done = await super()._check_bindings(key, priority)
+        if done or not priority or self.screen is not self.frame or self.frame.prompt.display:
+            return done
+        return await super()._check_bindings(key)
 
     def action_command(self, begun: str = "") -> None:
         """Ask for a command line."""

@@ -1,7 +1,7 @@
-"""What every screen is: a NAME, a KEY that shows it, a TITLE, widgets, and a way to draw the state into them.
+"""What every screen is: a NAME, widgets, and a way to draw the state into them.
 
-A screen is one file in `rwkvctl/tui/screens`, found by itself. It is mounted when it is first shown and stays. All of
-them lie in one frame, so going from one to another paints what differs and nothing else.
+A screen is one file in `rwkvctl/tui/screens`, and a line in its table of keys. It is mounted when it is first shown and
+stays. All of them lie in one frame, so going from one to another paints what differs and nothing else.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.tui.logview import LogView
+from rwkvctl.tui.screens import TABS
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
@@ -33,15 +34,12 @@ class ConsoleScreen(Widget):
     """
 
     NAME: ClassVar[str]
-    KEY: ClassVar[str]
-    TITLE: ClassVar[str]
     DEFAULT_CSS = "ConsoleScreen { height: 1fr; layout: vertical; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        # keys that open the prompt are served before any other: what was typed right behind them belongs into it
-        Binding("slash", "filter", "Filter", key_display="/", priority=True),
-        Binding("ampersand", "search", "Search without hiding", show=False, key_display="&", priority=True),
-        Binding("at", "time", "Go to a time", show=False, key_display="@", priority=True),
-        Binding("x", "export", "Export…", show=False, priority=True),
+        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("ampersand", "search", "Search without hiding", show=False, key_display="&"),
+        Binding("at", "time", "Go to a time", show=False, key_display="@"),
+        Binding("x", "export", "Export…", show=False),
         Binding("tab", "app.focus_next", "Next panel", show=False),
         Binding("shift+tab", "app.focus_previous", "Panel before", show=False),
         Binding("o", "order", "Sort…", show=False),
@@ -89,7 +87,7 @@ class ConsoleScreen(Widget):
 
     def path(self) -> list[str]:
         """Where we are, for the line above the body; nothing where the tab says it all."""
-        return [self.TITLE]
+        return [TABS[self.NAME].title]
 
     def headline(self, state: ConsoleState) -> Pieces:
         """The line above the body, on a terminal that has room for it."""

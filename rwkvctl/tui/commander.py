@@ -14,6 +14,7 @@ from rwkvctl.tui.commandline import Quit, Run, completed, understand
 from rwkvctl.tui.history import Place
 from rwkvctl.tui.loglines import SGR
 from rwkvctl.tui.logstore import LogStore
+from rwkvctl.tui.screens import TABS
 
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
@@ -53,7 +54,7 @@ class Commander:
     def line(self, text: str) -> None:
         """Do what a line says. Raises ValueError or UsageError with a sentence if it cannot be understood."""
         console = self.console
-        found = understand(text, set(console.frame.kinds), read_only=console.options.read_only)
+        found = understand(text, set(TABS), read_only=console.options.read_only)
         if isinstance(found, Quit):
             console.exit()
         elif isinstance(found, Place):
@@ -114,7 +115,7 @@ class Commander:
         words = begun.split() + ([""] if not begun or begun[-1].isspace() else [])
         found = await asyncio.to_thread(candidates, words[1:] if words[0] == "rwkvctl" else words)
         if len(words) == 1:
-            found = sorted({*found, *(name for name in self.console.frame.kinds if name.startswith(words[0]))})
+            found = sorted({*found, *(name for name in TABS if name.startswith(words[0]))})
         line, several = completed(begun, found)
         self.console.frame.prompt.fill(line + self.console.frame.prompt.field.value[len(begun) :])
         if several:

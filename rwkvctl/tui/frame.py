@@ -12,6 +12,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from rwkvctl.safe import safe_line
+from rwkvctl.tui import screens
 from rwkvctl.tui.base import NARROW, SHORT, ConsoleScreen
 from rwkvctl.tui.health import health
 from rwkvctl.tui.keybar import KeyBar, keys_of
@@ -40,9 +41,8 @@ class Frame(Screen[None], inherit_bindings=False):
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """As Textual's, which paints the whole screen whenever the keys go to another panel."""
 
-    def __init__(self, views: list[type[ConsoleScreen]]) -> None:
+    def __init__(self) -> None:
         super().__init__(id="frame")
-        self.kinds = {view.NAME: view for view in views}
         self.view: ConsoleScreen | None = None
         self._until = 0.0
         self._said_by_prompt = False
@@ -57,7 +57,7 @@ class Frame(Screen[None], inherit_bindings=False):
         yield Lines(id="tabs")
         yield Lines(id="path")
         with Container(id="body"):
-            yield self._made(next(iter(self.kinds)))
+            yield self._made(next(iter(screens.TABS)))
         yield Lines(id="said", grows=True)
         yield KeyBar(id="keys")
         yield Prompt()
@@ -108,7 +108,7 @@ class Frame(Screen[None], inherit_bindings=False):
                 self._bring(view, here.about)
 
     def _made(self, name: str) -> ConsoleScreen:
-        return self.kinds[name](id=f"view-{name}", classes="-dense" if self.dense else None)
+        return screens.load(name)(id=f"view-{name}", classes="-dense" if self.dense else None)
 
     def _bring(self, view: ConsoleScreen, about: str) -> None:
         """Put a view that is mounted in front, in place of the one that was."""
@@ -149,10 +149,10 @@ class Frame(Screen[None], inherit_bindings=False):
 
     def _tabs(self, front: ConsoleScreen) -> Pieces:
         pieces: list[tuple[str, str]] = []
-        for kind in self.kinds.values():
-            if kind.KEY:
-                role = "accent" if kind.NAME == front.NAME else "dim"
-                pieces += [(f" {kind.KEY}", role if role == "accent" else "title"), (f"{kind.TITLE} ", role)]
+        for name, tab in screens.TABS.items():
+            if tab.key:
+                role = "accent" if name == front.NAME else "dim"
+                pieces += [(f" {tab.key}", role if role == "accent" else "title"), (f"{tab.title} ", role)]
         return pieces
 
     def show_keys(self) -> None:

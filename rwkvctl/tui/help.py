@@ -14,6 +14,7 @@ from rwkvctl.tui.base import ConsoleScreen
 from rwkvctl.tui.devicecolumns import WORDS
 from rwkvctl.tui.keybar import key_name
 from rwkvctl.tui.rowdraw import aligned
+from rwkvctl.tui.screens import TABS
 from rwkvctl.tui.strips import Pieces
 
 MARKS: Final = (
@@ -85,9 +86,9 @@ def group_of(kind: type) -> str:
     return GROUPS.get(kind.__name__) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
 
 
-def keys_everywhere(app: type[App[None]], views: Sequence[type[ConsoleScreen]]) -> list[Key]:
+def keys_everywhere(app: type[App[None]]) -> list[Key]:
     """The keys that hold on every screen, and those that go to one."""
-    to = [Key(view.KEY, view.TITLE, "screens") for view in views if view.KEY]
+    to = [Key(tab.key, tab.title, "screens") for tab in TABS.values() if tab.key]
     return [*keys_of(ConsoleScreen, "everywhere"), *keys_of(app, "everywhere"), *to]
 
 

@@ -10,8 +10,9 @@ from textual.widget import Widget
 
 from rwkvctl import tui
 from rwkvctl.tui import help as keys
-from rwkvctl.tui.app import Console, discover
+from rwkvctl.tui.app import Console
 from rwkvctl.tui.help import Key
+from rwkvctl.tui.screens import TABS, load
 
 INTRODUCTION: Final = """\
 # Keys of the console
@@ -23,13 +24,12 @@ of the screen in front, `/` there finds one. A capital letter does something str
 
 def page() -> str:
     """The whole page."""
-    views = discover()
-    parts = [INTRODUCTION, section("Everywhere", keys.keys_everywhere(Console, views))]
+    parts = [INTRODUCTION, section("Everywhere", keys.keys_everywhere(Console))]
     groups: dict[str, list[Key]] = {}
     for key in keys.keys_of_panels(panels()):
         groups.setdefault(key.group, []).append(key)
     parts += [section(group.capitalize(), members) for group, members in groups.items()]
-    parts += [section(f"{kind.TITLE} ({kind.NAME})", own) for kind in views if (own := keys.own_keys(kind))]
+    parts += [section(f"{tab.title} ({name})", own) for name, tab in TABS.items() if (own := keys.own_keys(load(name)))]
     return "\n".join(parts)
 
 

@@ -10,6 +10,7 @@ from textual.markup import escape
 
 from rwkvctl.safe import safe_line
 from rwkvctl.tui.keybar import keys_of
+from rwkvctl.tui.screens import TABS
 from rwkvctl.verbs import load_all
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ class Choices(Provider):
     def choices(self) -> Iterator[Choice]:
         """Screens first, then the keys at hand, then jobs, then verbs."""
         console = self.console
-        for view in console.views:
-            yield Choice(f"go to {view.TITLE}", f"screen, key {view.KEY or '–'}", partial(console.go, view.NAME))
+        for name, tab in TABS.items():
+            yield Choice(f"go to {tab.title}", f"screen, key {tab.key or '–'}", partial(console.go, name))
         for key, name, words in keys_of(list(self.screen.active_bindings.values())):
             yield Choice(words, f"key {name}", partial(console.simulate_key, key))
         state = console.state

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,7 @@ from textual.app import App, ComposeResult
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.render import MARKS
 from rwkvctl.safe import cell_width, safe_line
-from rwkvctl.tui import clipboard, export
-from rwkvctl.tui.app import discover
+from rwkvctl.tui import clipboard, export, screens
 from rwkvctl.tui.chart import Canvas, Point, plot, spark
 from rwkvctl.tui.commandline import ELSEWHERE, READING, Quit, Run, completed, understand
 from rwkvctl.tui.health import health
@@ -263,13 +263,12 @@ def test_keys_are_named_as_they_are_typed() -> None:
     assert [key_name(key) for key in ("slash", "ctrl+d", "ctrl+p", "j", "escape")] == ["/", "^d", "^p", "j", "esc"]
 
 
-def test_screens_are_discovered_with_distinct_names_and_keys() -> None:
-    found = discover()
-    assert [screen.NAME for screen in found][:4] == ["overview", "queue", "jobs", "scores"]
-    keys = [screen.KEY for screen in found if screen.KEY]
-    assert len({screen.NAME for screen in found}) == len(found)
+def test_every_file_of_a_screen_has_its_tab_and_a_key_of_its_own() -> None:
+    assert set(screens.TABS) == {info.name for info in pkgutil.iter_modules(screens.__path__)}
+    assert all(name == screens.load(name).NAME for name in screens.TABS)
+    keys = [tab.key for tab in screens.TABS.values() if tab.key]
     assert len(set(keys)) == len(keys)
-    assert all(screen.TITLE for screen in found)
+    assert all(tab.title for tab in screens.TABS.values())
 
 
 def test_the_console_starts_without_what_only_forms_need() -> None:
@@ -278,6 +277,7 @@ def test_the_console_starts_without_what_only_forms_need() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     for name in (
         "httpx",
+        "rwkvctl.tui.screens.jobs",
         "rwkvctl.tui.dispatching",
         "rwkvctl.tui.dialogs",
         "csv",

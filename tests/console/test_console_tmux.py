@@ -154,6 +154,18 @@ sys.meta_path.insert(0, Break())
 """
 
 
+def test_keys_that_a_slow_line_brings_at_once_act_in_their_order(
+    tmux: Tmux, tmp_path: Path, fake_daemon: Any
+) -> None:
+    with fake_daemon.serving(tmp_path / "d.sock", fake_daemon.Node()):
+        start(tmux, tmp_path, 120, 36)
+        wait_for(tmux, "Running 1")
+        tmux("send-keys", "5")
+        wait_for(tmux, "following")
+        tmux("send-keys", "-l", "vw/v:q")  # v and w are keys, and letters of what is typed behind the slash
+        wait_for(tmux, "warnings and errors", "wrapped", "/ v:q")
+
+
 def test_with_and_without_the_differ_tmux_shows_the_same(tmux: Tmux, tmp_path: Path, fake_daemon: Any) -> None:
     """Another terminal than our own reader: the same text, and the same colours."""
     node = fake_daemon.Node(heartbeat_s=3600.0)

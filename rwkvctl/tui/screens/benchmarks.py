@@ -22,8 +22,6 @@ class Benchmarks(PollingScreen):
     """The catalogue, and below it what is known of the benchmark under the cursor."""
 
     NAME = "benchmarks"
-    KEY = "7"
-    TITLE = "Data"
     EVERY_S = 5.0
     DEFAULT_CSS = """
     Benchmarks #benchmarks { height: 1fr; min-height: 4; }

@@ -45,8 +45,6 @@ class Compare(ConsoleScreen):
     """B against A: all benchmarks that both have, and for one of them the facts and the flips."""
 
     NAME = "compare"
-    KEY = ""
-    TITLE = "Compare"
     FIRST_PANEL = "family"
     DEFAULT_CSS = """
     Compare #family { max-height: 13; }

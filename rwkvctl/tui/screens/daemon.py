@@ -38,8 +38,6 @@ class Daemon(PollingScreen):
     """Facts on top; below them the settings in force, or with `d` what `rwkvctl doctor` finds."""
 
     NAME = "daemon"
-    KEY = ","
-    TITLE = "Daemon"
     FIRST_PANEL = "settings"
     DEFAULT_CSS = """
     Daemon #settings, Daemon #findings { height: 1fr; min-height: 4; }

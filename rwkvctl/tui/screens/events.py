@@ -29,8 +29,6 @@ class Events(ConsoleScreen):
     """Two lists: what happened, and with `a` the audit trail. The past is fetched as the cursor nears its end."""
 
     NAME = "events"
-    KEY = "E"
-    TITLE = "Events"
     FIRST_PANEL = "events"
     DEFAULT_CSS = """
     Events #events, Events #audit { height: 1fr; min-height: 3; }

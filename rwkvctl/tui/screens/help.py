@@ -6,6 +6,7 @@ from textual.widget import Widget
 
 from rwkvctl.tui import help as keys
 from rwkvctl.tui.base import ConsoleScreen
+from rwkvctl.tui.screens import TABS, load
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.text import Reading
 
@@ -15,8 +16,6 @@ class Help(ConsoleScreen):
     screen one came from; without one the keys of all screens are shown."""
 
     NAME = "help"
-    KEY = "0"
-    TITLE = "Help"
 
     wanted = ""
 
@@ -33,20 +32,18 @@ class Help(ConsoleScreen):
         from rwkvctl.tui.dialogs import Menu, Question  # dialogs are not part of the first frame
 
         console = self.console_app
-        kind = console.frame.kinds.get(self.about)
-        named = [(keys.HERE, kind)] if kind else [(view.TITLE, view) for view in console.views]
-        own = [key for title, view in named for key in keys.own_keys(view, title)]
+        named = {self.about: keys.HERE} if self.about in TABS else {name: tab.title for name, tab in TABS.items()}
+        own = [key for name, title in named.items() for key in keys.own_keys(load(name), title)]
         mounted = list(console.frame.query(ConsoleScreen))
         front = [view for view in mounted if self.about == view.NAME]
         panels = [type(widget) for view in front or mounted for widget in view.query(Widget)]
         panels += [type(console.frame.prompt), Question, Menu]
-        return [*own, *keys.keys_of_panels(panels), *keys.keys_everywhere(type(console), console.views)]
+        return [*own, *keys.keys_of_panels(panels), *keys.keys_everywhere(type(console))]
 
     def draw(self, state: ConsoleState) -> None:
         console = self.console_app
-        kind = console.frame.kinds.get(self.about)
         found = keys.matching(self.at_hand(), self.wanted)
-        came_from = kind.TITLE if kind else "every screen"
+        came_from = TABS[self.about].title if self.about in TABS else "every screen"
         width = self.size.width or 80
         lines = keys.help_lines(found, [] if self.wanted else console.commands[-5:], came_from, width)
         self.query_one(Reading).show(lines if self.wanted else [*lines, *keys.legend(width)])

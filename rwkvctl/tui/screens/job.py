@@ -71,8 +71,6 @@ class Job(JobScreen):
     """One job, followed while the screen is shown."""
 
     NAME = "job"
-    KEY = ""
-    TITLE = "Job"
     FIRST_PANEL = "samples"
     DEFAULT_CSS = """
     Job #now { height: 5; }

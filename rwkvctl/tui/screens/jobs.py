@@ -22,8 +22,6 @@ class Jobs(JobScreen):
     """The list. `about` is a group and words: `failed gsm8k`. The next page comes as the cursor nears the end."""
 
     NAME = "jobs"
-    KEY = "3"
-    TITLE = "Jobs"
     DEFAULT_CSS = "Jobs #jobs { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "group(1)", "Next group"),

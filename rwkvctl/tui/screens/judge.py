@@ -28,8 +28,6 @@ class Judge(PollingScreen):
     """Endpoints on top, then facts in lines, then the jobs that wait or lack a verdict."""
 
     NAME = "judge"
-    KEY = "9"
-    TITLE = "Judge"
     DEFAULT_CSS = """
     Judge #endpoints { max-height: 10; min-height: 3; }
     Judge #judged { height: 1fr; min-height: 4; }

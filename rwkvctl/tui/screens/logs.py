@@ -22,12 +22,10 @@ class Logs(ConsoleScreen):
     """What workers and the daemon say."""
 
     NAME = "logs"
-    KEY = "5"
-    TITLE = "Logs"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "source", "Source…"),
         Binding("z", "fold", "Fold repeats"),
-        Binding("at", "time", "Time", key_display="@", priority=True),
+        Binding("at", "time", "Time", key_display="@"),
         Binding("S", "export", "Save…", key_display="S"),
     ]
 

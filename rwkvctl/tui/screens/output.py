@@ -17,8 +17,6 @@ class Output(ConsoleScreen):
     """The last command; it can be stopped, searched, filtered and run again."""
 
     NAME = "output"
-    KEY = ""
-    TITLE = "Output"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "stop_command", "Stop"),
         Binding("r", "again", "Run again"),

@@ -52,8 +52,6 @@ class Overview(TimeScreen, JobScreen):
     """The first screen."""
 
     NAME = "overview"
-    KEY = "1"
-    TITLE = "Overview"
     FIRST_PANEL = "running"
     DEFAULT_CSS = """
     Overview #devices { max-height: 17; }

@@ -23,8 +23,6 @@ class Procs(PollingScreen):
     """Two faces: processes with the evidence on one, and GPUs with all that is known of one. `about` is a pid."""
 
     NAME = "procs"
-    KEY = "6"
-    TITLE = "Procs"
     FIRST_PANEL = "processes"
     DEFAULT_CSS = """
     Procs #processes { max-height: 14; min-height: 3; }

@@ -30,8 +30,6 @@ class Queue(JobScreen):
     """The dry run, live. `about` are the flags of its filters, as `rwkvctl queue` takes them."""
 
     NAME = "queue"
-    KEY = "2"
-    TITLE = "Queue"
     FIRST_PANEL = "order"
     DEFAULT_CSS = """
     Queue #order { height: 1fr; min-height: 4; }

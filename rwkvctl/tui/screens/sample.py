@@ -48,8 +48,6 @@ class Sample(ConsoleScreen):
     """`about` is the job and the sample's own number, `j12:4711`; of two side by side `j12:4711|j15:5022`."""
 
     NAME = "sample"
-    KEY = ""
-    TITLE = "Sample"
     FIRST_PANEL = "one"
     DEFAULT_CSS = """
     Sample #facts { height: 2; }

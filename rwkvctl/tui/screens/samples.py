@@ -35,8 +35,6 @@ class Samples(ConsoleScreen):
     """The samples of one job. `about` is the job, then perhaps `filter=wrong` or `subject=NAME`."""
 
     NAME = "samples"
-    KEY = ""
-    TITLE = "Samples"
     FIRST_PANEL = "list"
     DEFAULT_CSS = """
     Samples #list, Samples #groups { height: 1fr; }

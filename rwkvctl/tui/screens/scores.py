@@ -41,8 +41,6 @@ class Scores(ConsoleScreen):
     """The matrix, and what lies behind the cell under the cursor."""
 
     NAME = "scores"
-    KEY = "4"
-    TITLE = "Scores"
     FIRST_PANEL = "matrix"
     DEFAULT_CSS = """
     Scores #matrix { height: 1fr; min-height: 4; }

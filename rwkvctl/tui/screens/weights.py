@@ -29,8 +29,6 @@ class Weights(PollingScreen):
     """Checkpoints, and below them what is known of the one under the cursor."""
 
     NAME = "weights"
-    KEY = "8"
-    TITLE = "Weights"
     EVERY_S = 5.0
     DEFAULT_CSS = """
     Weights #weights { height: 1fr; min-height: 4; }

@@ -5,7 +5,6 @@ Cost is counted in steps of SQLite's virtual machine, which are the same on ever
 
 import contextlib
 import importlib.util
-import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,7 +17,6 @@ from rwkv_daemon import handlers
 from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import open_store
-from rwkv_daemon.store.jobs import add_job, add_session
 from rwkv_daemon.store.sqlite import SqliteStore
 from rwkvctl import config
 from rwkvctl.protocol import messages as m
@@ -60,17 +58,8 @@ def bench() -> ModuleType:
 @contextlib.asynccontextmanager
 async def filled(bench: ModuleType, home: Path, each: int) -> AsyncIterator[Node]:
     """A node whose store has so many samples for every job."""
-    home.mkdir()
+    await bench.fill(home, JOBS, each)
     path = home / "store.sqlite"
-    store = await open_store(path)
-    async with store.write() as db:
-        await add_session(db, "bench", "{}", "bench", ("0", ""))
-        for number in range(JOBS):
-            await add_job(db, "bench", bench.a_job(number))
-    await store.close()
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        for sql in bench.bulk(each):
-            db.execute(sql)
     settings = config.load({"home": str(home)}, {"HOME": "/"})
     store = await open_store(path)
     try:
