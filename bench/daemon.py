@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from figures import header, line, until_it_answers
+from store import fill
 
 from rwkv_daemon.plan import Facts, KindFact, ModelFact, make_plan
-from rwkv_daemon.store import NewJob, open_store
-from rwkv_daemon.store.jobs import add_job, add_session
 from rwkvctl.client import Client
 from rwkvctl.protocol.messages import Selection
 
@@ -39,7 +38,7 @@ def main() -> None:
         line("daemon: start until it answers", statistics.median(s for s, _ in starts) * 1000, "ms", 500)
         line("daemon: RSS at idle", starts[-1][1] / 2**20, "MiB", 80)
         empty = with_daemon(home, ask_status)
-        asyncio.run(fill(home))
+        asyncio.run(fill(home, JOBS, each=10))
         full = with_daemon(home, ask_status)
         line(f"status over the socket, {JOBS:,} stored jobs", full * 1000, "ms", 40)
         line("  ratio to an empty store", full / empty, "x", None)
@@ -90,26 +89,6 @@ def median_of(action: Callable[[], object], times: int) -> float:
         action()
         taken.append(time.perf_counter() - begun)
     return statistics.median(taken)
-
-
-async def fill(home: Path) -> None:
-    """Finished jobs, as many as a lab has after a year."""
-    store = await open_store(home / "store.sqlite")
-    async with store.write() as db:
-        await add_session(db, "bench", "{}", "bench", ("0", ""))
-        for number in range(JOBS):
-            await add_job(db, "bench", a_job(number))
-    await store.close()
-
-
-def a_job(number: int) -> NewJob:
-    return NewJob(
-        model=f"rwkv7-g1a-{number % MODELS}", weights_path=f"/w/{number % MODELS}.pth", weights_sha256="0" * 64,
-        benchmark=f"b{number % BENCHMARKS}", kind="free_response", state="done", reason="", detail="", priority=0,
-        generation_key=f"{number:032x}", grade_key=f"{number:032x}", settings="{}", configuration='{"stages": []}',
-        grader="g", grader_version="1", benchmark_version=1, rows_sha256="0" * 64, seed=0, row_limit=None,
-        numerics="fp32", repeats=1, stages=1, total=100, run_log_dir="",
-    )  # fmt: skip
 
 
 def plan_time() -> float:

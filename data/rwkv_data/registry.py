@@ -9,6 +9,7 @@ import difflib
 import hashlib
 import importlib.util
 import pkgutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,7 +46,7 @@ class Catalogue:
             return _benchmark_of(_from_file(files[name]), name)
         if self.data_dir and name in own.names(self.data_dir):
             return own.benchmark(self.data_dir, name)
-        return load(name, self.package, self.names())
+        return load(name, self.package, self.names)
 
     def _files(self) -> dict[str, Path]:
         if self.folder is None or not self.folder.is_dir():
@@ -66,10 +67,10 @@ def names(package: str = PACKAGE) -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(paths))
 
 
-def load(name: str, package: str = PACKAGE, known: list[str] | None = None) -> Benchmark:
-    """The benchmark of that name in a package; `known` are the names to suggest."""
-    if name not in names(package):
-        every = known or names(package)
+def load(name: str, package: str = PACKAGE, known: Callable[[], list[str]] | None = None) -> Benchmark:
+    """The benchmark of that name in a package; `known` gives the names to suggest."""
+    if not name.isidentifier() or find_spec(f"{package}.{name}") is None:
+        every = known() if known else names(package)
         near = difflib.get_close_matches(name, every, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "there are " + ", ".join(every)
         raise UnknownBenchmarkError(f"no benchmark is called {name!r}; {hint}")
