@@ -215,15 +215,22 @@ def caller() -> Actor:
     return CALLER.get() or the_daemon()
 
 
-def refuse(request: type[msgspec.Struct], has: Role, actor: Actor) -> None:
+def needed(request: msgspec.Struct) -> Role:
+    """The role that this very request needs: a plan of checkpoints by path tells of files which whoever asks names."""
+    names_files = isinstance(request, m.PlanRequest) and request.selection.checkpoints
+    return OPERATOR if names_files else least(type(request))
+
+
+def refuse(request: msgspec.Struct, has: Role, actor: Actor) -> None:
     """Raises RefusedError unless that role suffices for the request."""
-    needs = least(request)
+    needs = needed(request)
     if has >= needs:
         return
     where = f"[roles] {needs.word} in config.toml" if actor.uid >= 0 else "its tokens_file"
+    verb = verb_of(type(request))
     raise RefusedError(
         "role",
-        f"{actor.name} is {article(has)} here, and `{verb_of(request)}` needs {article(needs)}: nothing was changed.",
+        f"{actor.name} is {article(has)} here, and `{verb}` needs {article(needs)}: nothing was changed.",
         f"Who runs the daemon can grant it: {where}.",
         Exit.REFUSED,
     )

@@ -101,7 +101,7 @@ class Api:
         """Raises RefusedError for what is not theirs to ask, and writes the attempt down. Of somebody who keeps trying
         a few attempts are enough: the log has the others."""
         try:
-            roles.refuse(type(wanted), client.role, client.actor)
+            roles.refuse(wanted, client.role, client.actor)
         except RefusedError as error:
             if self.refusals.allows(client.who, time.monotonic(), rate=REFUSALS_PER_S, burst=REFUSALS):
                 await audit.close(self.node.store, audit.entry_of(wanted), f"refused: {error.code}")

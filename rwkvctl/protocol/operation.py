@@ -1,9 +1,14 @@
 """What an operator asks the daemon to do with jobs that are there: stop, pause, hold, drain, priorities."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from rwkvctl.protocol.replies import Reply
 from rwkvctl.protocol.views import ChangedJob, PauseView
+
+Why = Annotated[str, Meta(max_length=500)]
+"""What an operator says of a decision: it is kept with every event of it and shown in tables."""
 
 
 class PauseRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -14,7 +19,7 @@ class PauseRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str = ""
     group: str = ""
     queue: bool = False
-    why: str = ""
+    why: Why = ""
     off: bool = False
     request_id: str = ""
 
@@ -23,7 +28,7 @@ class DrainRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/drain`: start nothing new on this node, until `off`. What runs goes on to its end."""
 
     off: bool = False
-    why: str = ""
+    why: Why = ""
     request_id: str = ""
 
 
@@ -31,7 +36,7 @@ class HoldRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/hold`: put jobs aside until they are released."""
 
     jobs: tuple[str, ...] = ()
-    why: str = ""
+    why: Why = ""
     request_id: str = ""
 
 

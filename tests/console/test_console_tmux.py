@@ -154,9 +154,7 @@ sys.meta_path.insert(0, Break())
 """
 
 
-def test_keys_that_a_slow_line_brings_at_once_act_in_their_order(
-    tmux: Tmux, tmp_path: Path, fake_daemon: Any
-) -> None:
+def test_keys_that_a_slow_line_brings_at_once_act_in_their_order(tmux: Tmux, tmp_path: Path, fake_daemon: Any) -> None:
     with fake_daemon.serving(tmp_path / "d.sock", fake_daemon.Node()):
         start(tmux, tmp_path, 120, 36)
         wait_for(tmux, "Running 1")

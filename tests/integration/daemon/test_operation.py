@@ -106,6 +106,8 @@ def test_a_model_and_a_group_are_paused_alone(node, tools):
 def test_what_an_operator_holds_only_an_operator_releases(node, tools):
     post(node, "pause", queue=True)
     (name,) = node.dispatch(**LONG | {"limit": 5})
+    with pytest.raises(RwkvctlError, match="length <= 500"):
+        post(node, "hold", jobs=[name], why="a whole novel" * 50)
     post(node, "hold", jobs=[name], why="rows are being checked")
     held = node.job(name)
     assert (held["reason"], held["detail"]) == ("held", "rows are being checked")

@@ -145,16 +145,22 @@ def test_one_more_entry_never_takes_a_right_away(
 
 
 def test_a_refusal_says_what_is_needed_and_who_can_grant_it() -> None:
-    roles.refuse(m.StatusRequest, Role.VIEWER, Actor(1001, 1001, 7, "alice"))
-    roles.refuse(m.StopRequest, Role.OPERATOR, Actor(1001, 1001, 7, "alice"))
+    roles.refuse(m.StatusRequest(), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
+    roles.refuse(m.StopRequest(), Role.OPERATOR, Actor(1001, 1001, 7, "alice"))
     with pytest.raises(RefusedError) as caught:
-        roles.refuse(m.StopRequest, Role.VIEWER, Actor(1001, 1001, 7, "alice"))
+        roles.refuse(m.StopRequest(), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
     error = caught.value
     assert (error.code, error.exit_code) == ("role", Exit.REFUSED)
     assert error.detail == "alice is a viewer here, and `stop` needs an operator: nothing was changed."
     assert "[roles] operator in config.toml" in error.hint
     with pytest.raises(RefusedError, match="tokens_file"):
-        roles.refuse(m.JudgeRetry, Role.VIEWER, Actor(-1, -1, 0, "dashboard"))
+        roles.refuse(m.JudgeRetry(), Role.VIEWER, Actor(-1, -1, 0, "dashboard"))
+
+
+def test_files_are_looked_at_by_path_for_operators_alone() -> None:
+    by_path = m.Selection(checkpoints=(m.NamedCheckpoint(path="/home/bob/secret.pth", name="x"),))
+    assert roles.needed(m.PlanRequest()) is Role.VIEWER
+    assert roles.needed(m.PlanRequest(selection=by_path)) is Role.OPERATOR
 
 
 def test_outside_of_a_request_the_daemon_is_the_actor() -> None:
