@@ -16,6 +16,7 @@ from rwkv_daemon import kept, keys
 from rwkv_daemon.judge.calibrate import calibrate
 from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.node import Change, Node, log
+from rwkv_daemon.pausing import hush_the_judge
 from rwkv_daemon.scores import asked_rows, effective_kind, store_score
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.jobs import (
@@ -172,6 +173,7 @@ async def judge_forever(node: Node) -> None:
             running = wanted
             with contextlib.suppress(StoreError):  # the supervisor says so; what is being judged goes on
                 await tell(node)
+                hush_the_judge(node)
                 await look(judging, tasks)
             await asyncio.sleep(LOOK_S)
 

@@ -197,7 +197,7 @@ async def pause(node: Node, request: m.PauseRequest) -> m.PausesReply:
 
         items = await each(node, request.jobs, pause_one)
     else:
-        scope: Scope = "queue" if request.queue else "model" if request.model else "group"
+        scope: Scope = "judge" if request.judge else "queue" if request.queue else "model" if request.model else "group"
         await turn(node, scope, request.model or request.group, why=request.why, off=request.off)
         items = [changed(job) for job in await leaving(node)]
     return await pauses_reply(node, await settled(node, items))
@@ -206,7 +206,7 @@ async def pause(node: Node, request: m.PauseRequest) -> m.PausesReply:
 async def turn(node: Node, scope: Scope, name: str, *, why: str, off: bool) -> None:
     """Begin or lift a pause that is wider than a job. Raises RefusedError if nothing is named."""
     if scope in {"model", "group"} and not name:
-        raise RefusedError("bad-request", "Name jobs, a model, a group or the queue.", "", Exit.USAGE)
+        raise RefusedError("bad-request", "Name jobs, a model, a group, the queue or the judge.", "", Exit.USAGE)
     who = roles.caller().name
     async with node.owner:
         if off:

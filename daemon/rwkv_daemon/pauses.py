@@ -12,8 +12,9 @@ from rwkv_daemon.placement import EngineKind
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.rates import QueuedJob
 
-Scope = Literal["queue", "model", "group", "node"]
-"""`queue`, `model` and `group` end what runs at its next batch; `node` is a drain: what runs goes on to its end."""
+Scope = Literal["queue", "model", "group", "node", "judge"]
+"""`queue`, `model` and `group` end what runs at its next batch; `node` is a drain: what runs goes on to its end; while
+the `judge` is paused nothing is asked of it or of the checker, and nothing is paid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Pause:
     @property
     def what(self) -> str:
         """What is paused."""
-        words = {"queue": "the queue is paused", "node": "the node is draining"}
+        words = {"queue": "the queue is paused", "node": "the node is draining", "judge": "the judge is paused"}
         return words.get(self.scope, f"{self.scope} {self.name} is paused")
 
     @property

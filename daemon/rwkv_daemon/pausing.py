@@ -27,12 +27,13 @@ async def load(node: Node) -> None:
 
 
 async def pause_all(node: Node, scope: Scope, name: str, who: str, why: str) -> None:
-    """Pause the queue, a model or a group; or drain the node."""
+    """Pause the queue, a model, a group or the judge; or drain the node."""
     pause = Pause(scope, name, now(), who, why)
     async with node.change() as change:
         await add_pause(change.db, (pause.scope, pause.name, pause.at, pause.who, pause.why))
         await change.note("pause", text=pause.sentence, data={"scope": scope, "name": name})
     node.pauses.standing[scope, name] = pause
+    hush_the_judge(node)
     await apply(node)
 
 
@@ -45,7 +46,15 @@ async def lift(node: Node, scope: Scope, name: str, who: str) -> None:
         await remove_pause(change.db, scope, name)
         await change.note("pause", text=f"{pause.what} no more ({who})", data={"scope": scope, "name": name})
     del node.pauses.standing[scope, name]
+    hush_the_judge(node)
     await apply(node)
+
+
+def hush_the_judge(node: Node) -> None:
+    """Judge and checker ask nothing for as long as the judge is paused."""
+    pause = node.pauses.standing.get(("judge", ""))
+    for service in filter(None, (node.judge, node.checker)):
+        service.pause(pause.sentence if pause else "")
 
 
 async def stop_in(node: Node, change: Change, job: JobRow) -> JobRow:

@@ -10,14 +10,14 @@ from rwkvctl.verbs import verb
 @verb
 def resume(
     context: Context, jobs: list[str] = [], *, session_id: str = "", all_: bool = False,  # noqa: B006
-    model: str = "", group: str = "", queue: bool = False,
+    model: str = "", group: str = "", queue: bool = False, judge: bool = False,
 ) -> int:  # fmt: skip
     """Let jobs go on where they stand; nothing is generated twice.
 
     Named jobs, a session's, or all: those that are stopped, paused, failed, or
     held for something that is there again. What `rwkvctl hold` holds needs
-    `rwkvctl release`. --model, --group and --queue lift what `rwkvctl pause`
-    began with the same flag.
+    `rwkvctl release`. --model, --group, --queue and --judge lift what
+    `rwkvctl pause` began with the same flag.
 
     jobs: ids of jobs; `-` takes them from standard input
     session_id: every such job of this session
@@ -25,18 +25,20 @@ def resume(
     model: lift the pause of this model
     group: lift the pause of this group
     queue: lift the pause of the queue
+    judge: lift the pause of the judge
 
     $ rwkvctl resume j12
     $ rwkvctl resume --queue
     """
-    wide = bool(model) + bool(group) + queue
+    wide = bool(model) + bool(group) + queue + judge
     if bool(jobs) + bool(session_id) + all_ + wide != 1:
         raise UsageError(
-            "rwkvctl resume: name jobs, or one of --session-id, --all, --model, --group and --queue; "
-            "see `rwkvctl jobs --state stopped`."
+            "rwkvctl resume: name jobs, or one of --session-id, --all, --model, --group, --queue and "
+            "--judge; see `rwkvctl jobs --state stopped`."
         )
     if wide:
-        answer = context.change("/v1/pause", {"model": model, "group": group, "queue": queue, "off": True})
+        body = {"model": model, "group": group, "queue": queue, "judge": judge, "off": True}
+        answer = context.change("/v1/pause", body)
         operationviews.show_paused(context, answer)
         return operationviews.outcome(answer.value.get("items", ()))
     answer = context.change("/v1/resume", {"jobs": named(jobs), "session": session_id, "all": all_})

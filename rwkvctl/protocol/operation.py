@@ -12,13 +12,15 @@ Why = Annotated[str, Meta(max_length=500)]
 
 
 class PauseRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`POST /v1/pause`: named jobs, or one of: a model's, a group's, the whole queue. What runs ends at its next batch
-    and keeps what it has. `off` lifts a pause of a model, of a group, or of the queue (jobs: `/v1/resume`)."""
+    """`POST /v1/pause`: named jobs, or one of: a model's, a group's, the whole queue, the judge. What runs ends at its
+    next batch and keeps what it has; nothing more is asked of judge and checker. `off` lifts such a pause (of jobs:
+    `/v1/resume`)."""
 
     jobs: tuple[str, ...] = ()
     model: str = ""
     group: str = ""
     queue: bool = False
+    judge: bool = False
     why: Why = ""
     off: bool = False
     request_id: str = ""

@@ -178,7 +178,8 @@ class ChangedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PauseView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pause wider than one job. `scope`: queue, model, group, or node (a drain: what runs goes on to its end)."""
+    """A pause wider than one job. `scope`: queue, model, group, judge, or node (a drain: what runs goes on to its
+    end)."""
 
     scope: str
     name: str = ""

@@ -88,7 +88,7 @@ def alerts(state: ConsoleState) -> Pieces:
     found = [(f"! {called(one)} {one.use} (K): {one.why or one.reason or one.condition}", "bad") for one in lost]
     failed = [job for job in state.ended if job.state == "failed" and seconds(job.finished) > state.heard_at - DAY_S]
     found += [(f"✗ {len(failed)} failed, last {failed[0].id}: {failed[0].detail}", "bad")] if failed else []
-    words = {"queue": "the queue is paused", "node": "the node is draining"}
+    words = {"queue": "the queue is paused", "node": "the node is draining", "judge": "the judge is paused"}
     for one in state.pauses:
         what = words.get(one.scope, f"{one.scope} {one.name} is paused")
         found.append((f"‖ {what} by {one.who}" + (f": {one.why}" if one.why else ""), "warn"))

@@ -95,6 +95,11 @@ def wide(*, off: bool, model: str = "", group: str = "") -> Act:
     return Act(("resume" if off else "pause", *name), request)
 
 
+def judge(*, off: bool) -> Act:
+    """Ask nothing more of the judge and the checker; or again."""
+    return Act(("resume" if off else "pause", "--judge"), PauseRequest(judge=True, off=off))
+
+
 def drain(*, off: bool) -> Act:
     """Start nothing new on this node; or again."""
     return Act(("drain", *(("--off",) if off else ())), DrainRequest(off=off))

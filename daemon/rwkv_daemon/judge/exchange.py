@@ -70,7 +70,7 @@ class Exchange:
     in_flight: list[Request] = field(default_factory=list)
     tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    paused: bool = False
+    paused: str = ""
     stopping: bool = False
     parked: str = ""
     told: set[str] = field(default_factory=set)
@@ -192,7 +192,7 @@ class Exchange:
             self.line.take(job, request)
             self._launch(flying, job, request, key)
         if self.paused:
-            self.parked = "paused by the operator"
+            self.parked = self.paused
             return None
         self._park(self._outage(), refusals[0] if refusals and not self.in_flight else "")
         return _earliest(self.line.due(), self.clock.now() + BUDGET_LOOK_S if refusals else None)

@@ -216,10 +216,11 @@ class JudgeService:
             for _ in range(side_by_side):
                 group.create_task(work())
 
-    def pause(self, *, paused: bool = True) -> None:
-        """Send nothing until told otherwise; what is in flight lands."""
-        self.exchange.paused = paused
-        self.exchange.wake.set()
+    def pause(self, why: str) -> None:
+        """Send nothing for as long as there is a reason; what is in flight lands."""
+        if why != self.exchange.paused:
+            self.exchange.paused = why
+            self.exchange.wake.set()
 
     def revive(self) -> None:
         """Try every key again at once: somebody has put right what was wrong."""

@@ -38,6 +38,7 @@ class Judge(PollingScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "regrade", "Ask again…"),
         Binding("R", "retry", "Retry keys", key_display="R"),
+        Binding("p", "pause", "Pause, go on"),
     ]
 
     said = JudgeReply(judges=())
@@ -99,6 +100,12 @@ class Judge(PollingScreen):
             return
         self.draw(console.state)
         console.say("every key is tried again" if self.said.judges else UNSET, "ok" if self.said.judges else "warn")
+
+    def action_pause(self) -> None:
+        """Ask nothing more of the judge and the checker; again: go on. Nothing is lost by either."""
+        if self.console_app.may_write():
+            off = any(pause.scope == "judge" for pause in self.console_app.state.pauses)
+            self.run_worker(jobactions.do(self.console_app, [jobactions.judge(off=off)]), group="pause")
 
     def action_regrade(self) -> None:
         """Ask whether to send samples without a verdict to the judge again."""

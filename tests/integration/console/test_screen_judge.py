@@ -72,6 +72,8 @@ async def test_a_judge_is_seen_at_work_and_asked_again_where_it_gave_no_verdict(
         await hands.press("e", see=(f"Ask the judge again about {unjudged} samples of {job}", "rwkvctl regrade"))
         await hands.press("escape")
         await hands.gone("Ask the judge again")
+        await hands.press("p", see=("1 paused", "the judge is paused by"))
+        await hands.press("p", see="nothing is paused")
         judge.behave = lambda asked: fake_judge.Do("True")
         await hands.press("e", see="Ask the judge again")
         await hands.press("y", see=f"{job} judging")

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,25 @@ CHECK = json.dumps(
         "math_error": True, "reasoning_logic_error": False, "thought_contains_correct_answer": False, "reason": "close",
     }
 )  # fmt: skip
+
+
+def test_a_paused_judge_is_asked_nothing_not_even_after_a_restart(own, judge):
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
+    said = own.cli("pause", "--judge", "--reason", "who pays?").stdout
+    assert "judge" in said
+    wanted = {"only_datasets": ["judged_sums"], "only_jobs": ["free_response_judge"]}
+    (name,) = own.dispatch(**wanted, limit=12, settings={"temperature": "1000"})
+    own.wait_for_state(name, "judging")
+    own.kill()
+    own.start()
+    time.sleep(2.5)  # two looks at what there is to be judged
+    assert judge.asked == []
+    assert own.job(name)["state"] == "judging"
+    assert "the judge is paused by" in own.cli("judge").stdout
+    assert "who pays?" in own.cli("status").stderr
+    own.cli("resume", "--judge")
+    assert own.wait_for_state(name, "done")["score"]["scored"] == 12
+    assert judge.asked
 
 
 def test_a_job_waits_for_its_judge_and_gets_a_score_with_it(own, judge):

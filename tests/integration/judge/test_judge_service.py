@@ -591,12 +591,12 @@ async def test_wall_time_ends_a_job_without_verdicts(kit: Any, judge: Any) -> No
 
 async def test_a_pause_holds_everything(kit: Any, judge: Any) -> None:
     async with kit.judging(kit.endpoint(judge)) as running, asyncio.TaskGroup() as group:
-        running.service.pause()
+        running.service.pause("paused by alice")
         work = group.create_task(running.judge(5))
         await asyncio.sleep(0.2)
         assert judge.asked == []
-        assert running.service.stats().parked == "paused by the operator"
-        running.service.pause(paused=False)
+        assert running.service.stats().parked == "paused by alice"
+        running.service.pause("")
         await work
 
 

@@ -8,13 +8,14 @@ from textual.binding import BindingsMap
 from rwkvctl.safe import cell_width
 from rwkvctl.tui import help as keys
 from rwkvctl.tui import keysdocs
-from rwkvctl.tui.app import Console, discover
+from rwkvctl.tui.app import Console
 from rwkvctl.tui.base import ConsoleScreen
 from rwkvctl.tui.logview import LogView
+from rwkvctl.tui.screens import TABS, load
 from rwkvctl.tui.table import VTable
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "keys.md"
-VIEWS = discover()
+VIEWS = [load(name) for name in TABS]
 
 
 def test_the_page_of_keys_says_what_the_bindings_say() -> None:
@@ -54,7 +55,7 @@ def test_keys_of_one_action_stand_together_and_are_found_by_their_words() -> Non
 
 
 def test_a_line_of_help_fits_its_terminal() -> None:
-    every = [*keys.keys_of_panels([VTable, LogView]), *keys.keys_everywhere(Console, VIEWS)]
+    every = [*keys.keys_of_panels([VTable, LogView]), *keys.keys_everywhere(Console)]
     for width in (80, 120, 200):
         lines = [*keys.help_lines(every, ["rwkvctl stop j1"], "Jobs", width), *keys.legend(width)]
         said = ["".join(text for text, _ in line) for line in lines]
