@@ -59,7 +59,7 @@ async def follow(link: Link, state: ConsoleState, draw: Callable[[], None]) -> N
     since = state.seq or max(0, status.last_event - HISTORY)
     state.load(status, time.time())
     draw()
-    not_before, late, due = 0.0, time.monotonic() + LOOK_S, False
+    not_before, late, due = 0.0, time.monotonic() + LEAST_S, False
     async for event in link.events(EventsRequest(since=since)):
         state.time(event, time.time())
         state.hear(event)

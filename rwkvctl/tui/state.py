@@ -68,11 +68,13 @@ class ConsoleState:
         self.revision, self.news = self.revision + 1, self.news + 1
 
     def refresh(self, status: StatusReply) -> bool:
-        """What no event says: when all is done, what is paused, which jobs are new, and when each is expected to start.
+        """What no event says: when all is done, what is paused, which jobs are new, when each is expected to start; and
+        the devices, since what is said of them is not kept for those who come a moment later.
 
         False if more has happened than was heard: then of jobs only the estimates are taken.
         """
         self._whole(status)
+        self.leases = {lease.id: lease for lease in status.leases}
         whole = status.last_event <= self.seq
         if whole:
             self.counts = dict(status.counts)

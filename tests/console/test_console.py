@@ -64,6 +64,17 @@ async def test_events_move_the_picture(node: Any, socket_path: Path, driving: An
         assert "generating to done" in await driving.until(app, "Running 0")
 
 
+async def test_a_device_that_is_found_between_the_picture_and_the_first_event_is_not_missed(
+    socket_path: Path, driving: Any, fake_daemon: Any
+) -> None:
+    node = fake_daemon.Node(jobs=[], engines=[], lease_views=[])
+    with fake_daemon.serving(socket_path, node):
+        async with driving.console(socket_path) as (app, _):
+            await driving.until(app, "0 CPU")
+            node.lease_views = [fake_daemon.lease()]  # no event says so
+            await driving.until(app, "1 CPU", "cpu:0")
+
+
 async def test_a_lost_daemon_is_said_greyed_and_found_again(socket_path: Path, driving: Any, fake_daemon: Any) -> None:
     node = fake_daemon.Node()
     async with driving.console(socket_path) as (app, _):
