@@ -25,4 +25,10 @@ class Clock:
 
     def timeout(self, until: float | None) -> asyncio.Timeout:
         """A deadline for a block, as asyncio.timeout."""
-        return asyncio.timeout(None if until is None else max(until - self.now(), 0.0) / self.speed)
+        return asyncio.timeout_at(self.of_loop(until))
+
+    def of_loop(self, until: float | None) -> float | None:
+        """A time of this clock as one of the event loop."""
+        if until is None:
+            return None
+        return asyncio.get_running_loop().time() + max(until - self.now(), 0.0) / self.speed

@@ -75,9 +75,11 @@ class JudgeOutcome(Generic[T]):
 
 @dataclass(slots=True)
 class JobState:
-    """What the service knows of a job. `scopes` are the deadlines of the samples that wait now."""
+    """What the service knows of a job. `scopes` are the deadlines of the samples that wait now. While the judge is
+    paused there are none, and `held_s` is what the job's wall time has left."""
 
     expires_at: float | None
+    held_s: float | None = None
     judged: int = 0
     unjudged: int = 0
     cancelled: bool = False
@@ -165,14 +167,12 @@ class JudgeService:
         """Send nothing more. Whoever waits gets `stopped`."""
         self.exchange.stop()
 
-    def open_job(self, job: str, *, priority: int = 0, spent: Usage = NOTHING, ran_s: float = 0.0) -> None:
-        """Say what is known of a job before its first sample: its priority, and what it cost and how long it took
-        before a restart. Its wall time runs from here. Without this a job opens with its first sample."""
+    def open_job(self, job: str, *, priority: int = 0, spent: Usage = NOTHING) -> None:
+        """Say what is known of a job before its first sample: its priority, and what it cost before a restart. Its wall
+        time runs from here. Without this a job opens with its first sample."""
         self.exchange.line.priorities[job] = priority
         self.exchange.budget.jobs[job] = spent
-        state = self._job(job)
-        if state.expires_at is not None:
-            state.expires_at -= ran_s
+        self._job(job)
 
     def close_job(self, job: str) -> None:
         """Forget a job, once nothing of it waits any more (`cancel_job` sees to that)."""
@@ -217,10 +217,28 @@ class JudgeService:
                 group.create_task(work())
 
     def pause(self, why: str) -> None:
-        """Send nothing for as long as there is a reason; what is in flight lands."""
-        if why != self.exchange.paused:
-            self.exchange.paused = why
-            self.exchange.wake.set()
+        """Send nothing for as long as there is a reason; what is in flight lands. Meanwhile wall times stand still."""
+        if why == self.exchange.paused:
+            return
+        for state in self.jobs.values():
+            self._hold(state) if why else self._let_go(state)
+        self.exchange.paused = why
+        self.exchange.wake.set()
+
+    def _hold(self, state: JobState) -> None:
+        if state.expires_at is not None:
+            state.held_s, state.expires_at = state.expires_at - self.clock.now(), None
+            self._reschedule(state)
+
+    def _let_go(self, state: JobState) -> None:
+        if state.held_s is not None:
+            state.expires_at, state.held_s = self.clock.now() + state.held_s, None
+            self._reschedule(state)
+
+    def _reschedule(self, state: JobState) -> None:
+        if not state.cancelled:
+            for scope in state.scopes:
+                scope.reschedule(self.clock.of_loop(state.expires_at))
 
     def revive(self) -> None:
         """Try every key again at once: somebody has put right what was wrong."""
@@ -238,6 +256,8 @@ class JudgeService:
         longest = self.config.max_runtime_s
         if job not in self.jobs:
             self.jobs[job] = JobState(self.clock.now() + longest if longest else None)
+            if self.exchange.paused:
+                self._hold(self.jobs[job])
         return self.jobs[job]
 
     async def _outcome(self, task: JudgeTask[T], job: JobState) -> JudgeOutcome[T]:

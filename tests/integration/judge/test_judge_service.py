@@ -589,6 +589,22 @@ async def test_wall_time_ends_a_job_without_verdicts(kit: Any, judge: Any) -> No
     assert {outcome.value for outcome in outcomes if outcome.status == "expired"} == {None}
 
 
+async def test_wall_times_stand_still_while_the_judge_is_paused(kit: Any, judge: Any) -> None:
+    async with kit.judging(kit.endpoint(judge), max_runtime_s=60.0) as running, asyncio.TaskGroup() as group:
+        service = running.service
+        service.open_job("before")
+        service.pause("paused by alice")
+        work = [group.create_task(running.judge(5, job=job)) for job in ("before", "after")]
+        await kit.until(lambda: len(service.jobs) == 2 and all(job.scopes for job in service.jobs.values()))
+        assert [scope.when() for job in service.jobs.values() for scope in job.scopes] == [None] * 10
+        left = {name: job.held_s for name, job in service.jobs.items()}
+        assert all(0 < held <= 60 for held in left.values())
+        at = service.clock.now()
+        service.pause("")
+        assert all(job.expires_at >= at + left[name] for name, job in service.jobs.items())
+        assert {outcome.status for outcomes in work for outcome in await outcomes} == {"judged"}
+
+
 async def test_a_pause_holds_everything(kit: Any, judge: Any) -> None:
     async with kit.judging(kit.endpoint(judge)) as running, asyncio.TaskGroup() as group:
         running.service.pause("paused by alice")
