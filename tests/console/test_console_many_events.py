@@ -65,6 +65,22 @@ async def test_hostile_words_in_events_logs_and_the_audit_are_only_seen(
             assert "[bold]E[/bold]" in text or keys == "comma", "markup is text"
 
 
+async def test_the_audit_comes_also_while_the_past_of_the_events_is_fetched(
+    node: Any, socket_path: Path, driving: Any
+) -> None:
+    node.audits = [m.AuditView(id=1, at="2026-11-22T10:00:00.000Z", uid=0, gid=0, pid=1, user="alice", verb="stop",
+                               target="j1", outcome="done", data={})]  # fmt: skip
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("E")
+        await driving.until(app, "Events, newest first")
+        app.frame.view.fetching = True  # as it is while a page is on its way
+        await pilot.press("a")
+        await driving.until(app, "asking the daemon")
+        app.frame.view.fetching = False
+        await driving.until(app, "alice")
+
+
 async def test_a_viewer_is_told_that_the_audit_is_not_for_him(node: Any, socket_path: Path, driving: Any) -> None:
     refusal = m.ErrorReply(code="role", detail="eve is a viewer here.", hint="Ask who runs it.", status=403)
     node.on_audit = lambda *_: refusal

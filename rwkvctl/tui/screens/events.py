@@ -48,7 +48,7 @@ class Events(ConsoleScreen):
         self.book = EventBook()
         self.feed: EventFeed | None = None
         self.audits: list[AuditView] = []
-        self.audit_next, self.fetching, self.wanted_at = 0, False, ""
+        self.audit_next, self.audit_answered, self.fetching, self.wanted_at = 0, False, False, ""
         yield VTable[EventRow](eventrows.COLUMNS, eventrows.key, id="events", empty="nothing that passes is known")
         yield VTable[AuditView](auditrows.COLUMNS, lambda row: str(row.id), id="audit", empty="asking the daemon")
         yield Reading(id="whole", wraps=True)
@@ -124,9 +124,10 @@ class Events(ConsoleScreen):
             self._look_back()
 
     def _look_back_in_audit(self, *, fresh: bool) -> None:
-        """Fetch older entries as the cursor nears the last, and the newest where something has just been changed."""
+        """Fetch older entries as the cursor nears the last, and the newest where something has just been changed, or
+        where events were being fetched when they were asked for."""
         table: VTable[AuditView] = self.query_one("#audit", VTable)
-        if fresh and table.cursor == 0:
+        if not self.audit_answered or (fresh and table.cursor == 0):
             self._ask_audit()
         elif self.audit_next and table.cursor + AHEAD >= table.count:
             self._ask_audit(self.audit_next)
@@ -255,6 +256,7 @@ class Events(ConsoleScreen):
             self.audit_next = reply.next
         finally:
             self.fetching = False
+        self.audit_answered = True
         self.console_app.draw()
 
 
