@@ -215,10 +215,14 @@ def caller() -> Actor:
     return CALLER.get() or the_daemon()
 
 
+def names_files(request: msgspec.Struct) -> bool:
+    """Whether it is a plan of checkpoints by path, which tells of files that whoever asks names."""
+    return isinstance(request, m.PlanRequest) and bool(request.selection.checkpoints)
+
+
 def needed(request: msgspec.Struct) -> Role:
-    """The role that this very request needs: a plan of checkpoints by path tells of files which whoever asks names."""
-    names_files = isinstance(request, m.PlanRequest) and request.selection.checkpoints
-    return OPERATOR if names_files else least(type(request))
+    """The role that this very request needs."""
+    return OPERATOR if names_files(request) else least(type(request))
 
 
 def refuse(request: msgspec.Struct, has: Role, actor: Actor) -> None:
@@ -227,7 +231,7 @@ def refuse(request: msgspec.Struct, has: Role, actor: Actor) -> None:
     if has >= needs:
         return
     where = f"[roles] {needs.word} in config.toml" if actor.uid >= 0 else "its tokens_file"
-    verb = verb_of(type(request))
+    verb = "queue --manifest" if names_files(request) else verb_of(type(request))
     raise RefusedError(
         "role",
         f"{actor.name} is {article(has)} here, and `{verb}` needs {article(needs)}: nothing was changed.",

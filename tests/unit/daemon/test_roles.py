@@ -161,6 +161,8 @@ def test_files_are_looked_at_by_path_for_operators_alone() -> None:
     by_path = m.Selection(checkpoints=(m.NamedCheckpoint(path="/home/bob/secret.pth", name="x"),))
     assert roles.needed(m.PlanRequest()) is Role.VIEWER
     assert roles.needed(m.PlanRequest(selection=by_path)) is Role.OPERATOR
+    with pytest.raises(RefusedError, match="`queue --manifest` needs an operator"):
+        roles.refuse(m.PlanRequest(selection=by_path), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
 
 
 def test_outside_of_a_request_the_daemon_is_the_actor() -> None:
