@@ -56,6 +56,16 @@ async def test_it_follows_and_stands_still_without_loss(driving: Any) -> None:
         await driving.until(app, "n=0=")
 
 
+async def test_repeated_lines_are_drawn_as_one_that_says_how_many(driving: Any) -> None:
+    async with shown(100) as (app, _):
+        await driving.until(app, "n=99=", "following")
+        app.view.action_fold()
+        text = await driving.until(app, "folded", "47 lines folded that differ in figures", "n=50=", "n=98=")
+        assert "n=97=" not in text
+        app.view.action_fold()
+        await driving.until(app, "n=97=")
+
+
 async def test_old_lines_go_but_the_view_stays_where_it_can(driving: Any) -> None:
     async with shown(300, LogStore(200)) as (app, pilot):
         await driving.until(app, "n=299=")

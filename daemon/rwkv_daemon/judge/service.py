@@ -185,9 +185,8 @@ class JudgeService:
         """End the waiting for all samples of a job. What is in flight is paid for, so its replies are kept."""
         state = self.jobs.get(job)
         if state is not None:
+            _reschedule(state, asyncio.get_running_loop().time())
             state.cancelled = True
-            for scope in state.scopes:
-                scope.reschedule(asyncio.get_running_loop().time())
 
     async def judge(self, task: JudgeTask[T]) -> JudgeOutcome[T]:
         """The outcome for one sample. Cancel it, and everything but what is in flight is as if it had not been."""
@@ -220,25 +219,21 @@ class JudgeService:
         """Send nothing for as long as there is a reason; what is in flight lands. Meanwhile wall times stand still."""
         if why == self.exchange.paused:
             return
+        turn = self._hold if why else self._let_go
         for state in self.jobs.values():
-            self._hold(state) if why else self._let_go(state)
+            turn(state)
         self.exchange.paused = why
         self.exchange.wake.set()
 
     def _hold(self, state: JobState) -> None:
         if state.expires_at is not None:
             state.held_s, state.expires_at = state.expires_at - self.clock.now(), None
-            self._reschedule(state)
+            _reschedule(state, None)
 
     def _let_go(self, state: JobState) -> None:
         if state.held_s is not None:
             state.expires_at, state.held_s = self.clock.now() + state.held_s, None
-            self._reschedule(state)
-
-    def _reschedule(self, state: JobState) -> None:
-        if not state.cancelled:
-            for scope in state.scopes:
-                scope.reschedule(self.clock.of_loop(state.expires_at))
+            _reschedule(state, self.clock.of_loop(state.expires_at))
 
     def revive(self) -> None:
         """Try every key again at once: somebody has put right what was wrong."""
@@ -307,3 +302,10 @@ class JudgeService:
                 return True
             cut = reply.cut
         return False
+
+
+def _reschedule(state: JobState, when: float | None) -> None:
+    """Move the deadlines of all samples of a job that wait; one that has just passed cannot be moved any more."""
+    for scope in state.scopes:
+        if not (state.cancelled or scope.expired()):
+            scope.reschedule(when)

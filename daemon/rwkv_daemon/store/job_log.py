@@ -9,8 +9,8 @@ async def logged(
     store: Store, *, since: str, session: str, model: str, before: int, limit: int, at: str = "", until: str = ""
 ) -> list[Row]:
     """One page of jobs, newest first, each with its newest score's view (null: none) and who dispatched its session
-    (null: nobody wrote that down). `at`: only jobs that ran then, or between then and
-    `until`. Empty values and 0 do not narrow it."""
+    (null: nobody wrote that down). `at`: only jobs that ran then, or at any moment
+    between then and `until`. Empty values and 0 do not narrow it."""
     return await store.all(
         "SELECT job.*, score.view AS score, "
         "(SELECT MIN(audit.name) FROM audit WHERE audit.target = job.session) AS who "
