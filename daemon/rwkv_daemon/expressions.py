@@ -15,13 +15,17 @@ import msgspec
 from rwkv_daemon.plan import SelectionError, check_expression
 from rwkvctl import config
 
-LIMIT_S: Final = 5.0
+CPU_S: Final = 5
+"""Of the process itself: on a machine that has much to do, minutes may pass before it has had a few milliseconds."""
+
+LIMIT_S: Final = 60.0
 LONGEST: Final = 1000
 """Characters of all expressions together: long ones take long to compile."""
 
 PROGRAM: Final = """
-import json, os, re, sys
+import json, os, re, resource, sys
 os.nice(19)
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), int(sys.argv[1])))
 names, expressions = json.load(sys.stdin)
 print(json.dumps([name for name in names if any(re.search(one, name) for one in expressions)]))
 """
@@ -37,7 +41,7 @@ async def matching(expressions: Sequence[str], names: Sequence[str]) -> frozense
     for one in expressions:
         check_expression(one)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-S", "-c", PROGRAM, env=config.base_environment(),
+        sys.executable, "-I", "-S", "-c", PROGRAM, str(CPU_S), env=config.base_environment(),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -28,7 +28,7 @@ AT_ONCE: Final = 64
 @dataclass(slots=True)
 class Tail:
     """The end of one log. `lives`: may more come? `concerns`: which events are told with it; the last of them are in
-    `said`. `over` is set when no more can come."""
+    `said`. `over` is set when no more can come, and all that was told is in `said`."""
 
     path: Path
     lives: Callable[[], bool]
@@ -54,8 +54,7 @@ class Tail:
                 more = self.take_in()
             else:
                 more = False
-            self.over = not alive and not more
-            before, self.announced = self.announced, (self.size, self.over)
+            before, self.announced = self.announced, (self.size, not alive and not more)
             return before != self.announced
 
     def take_in(self) -> bool:
@@ -148,6 +147,7 @@ class Tails:
         for tail, new in zip(tails, changed, strict=True):
             told = [event for event in events if tail.concerns(event)]
             tail.said.extend(told)
+            tail.over = tail.announced[1]  # after the last events: a follower that sees it leaves
             if new or told:
                 tail.turned.set()
                 tail.turned = asyncio.Event()

@@ -120,18 +120,30 @@ def start(launch: Launch) -> Worker:
         )
     finally:
         os.close(log)
+    pidfd = os.pidfd_open(popen.pid)  # before its end can be taken note of: afterwards the number may be another's
+    try:
+        return Worker(launch.uuid, launch.record, first_record(launch, popen), pidfd, popen)
+    except BaseException:
+        os.close(pidfd)
+        raise
+
+
+def first_record(launch: Launch, popen: subprocess.Popen[bytes]) -> ShimRecord:
+    """What the shim writes down when it has started its worker. Raises NotStartedError."""
     deadline = time.monotonic() + RECORD_TIMEOUT_S
-    while (record := read_record(launch.record)) is None:
-        if popen.poll() == LOCK_HELD:
+    while True:
+        ended = popen.poll()  # before the record is read: one that has ended has written all that it ever will
+        if (record := read_record(launch.record)) is not None:
+            return record
+        if ended == LOCK_HELD:
             raise LockHeldError("somebody else holds its lease")
-        if popen.poll() is not None:
-            raise NotStartedError(f"the shim ended with code {popen.returncode} before starting {launch.argv[0]}")
+        if ended is not None:
+            raise NotStartedError(f"the shim ended with code {ended} before starting {launch.argv[0]}")
         if time.monotonic() > deadline:
             popen.kill()
             popen.wait()
             raise NotStartedError(f"no record of {launch.argv[0]} after {RECORD_TIMEOUT_S:.0f} s")
         time.sleep(0.002)
-    return Worker(launch.uuid, launch.record, record, os.pidfd_open(popen.pid), popen)
 
 
 def adopt(uuid: str, record_path: Path) -> Worker | None:
