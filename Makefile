@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_HOME := $(CURDIR)/.demo
 TORCH := torch==2.13.0
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# no bytecode of everything that is installed: what is used gets its own at the first import, in half the time
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 unexport PYTHONDONTWRITEBYTECODE # an installed program has its bytecode: without it every process compiles us anew
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SETUP := pyproject.toml constraints.txt
 
-.PHONY: all check test chaos bench demo demo-stop demo-fresh demo-checkpoint docs size clean
+.PHONY: all check lint types floors collected test test-all stress chaos bench demo demo-stop demo-fresh demo-checkpoint docs size clean
 .DEFAULT_GOAL := all
 
 all: check test
@@ -27,16 +28,31 @@ $(VENV)/.dev: $(VENV)/.run
 	@$(PIP) --editable '.[dev]'
 	@touch $@
 
-check: $(VENV)/.dev
+check: lint types floors collected
+
+lint: $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+
+types: $(VENV)/.dev
 	$(BIN)/mypy
+
+floors: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache
 
-# what fails beside others runs once more by itself, to tell a race from a plain fault; it is red all the same
-test: $(VENV)/.dev
-	@$(PYTEST) -n 3 --dist loadfile || { echo "once more, by themselves, those that failed:"; \
-	$(PYTEST) -v --last-failed --last-failed-no-failures none && echo "RACES: these failed beside others and passed alone"; false; }
+# every test can be imported; the bytecode stays for the processes of `make test`
+collected: $(VENV)/.dev
+	@$(PYTEST) --collect-only -qq > /dev/null || $(PYTEST) --collect-only -qq
+
+# Slow parts run when their files have changed since they passed; test-all runs them all. What fails beside others runs
+# once more by itself, to tell a race from a plain fault; it is red all the same.
+test test-all: $(VENV)/.dev
+	@$(PYTEST) -n 5 --dist worksteal $(if $(filter test-all,$@),--slow=all) || { echo "once more, by themselves, those that failed:"; \
+	$(PYTEST) -v --slow=all --last-failed --last-failed-no-failures none && echo "RACES: these failed beside others and passed alone"; false; }
+
+# the integration and console tests again and again under load: make stress ROUNDS=3 SEED=7
+stress: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/stress.py --rounds $(or $(ROUNDS),10) $(if $(SEED),--seed $(SEED))
 
 # minutes of kill -9, full disks and worse on a real node; the seed is printed: make chaos SEED=7 MINUTES=5 POSTGRES=1
 chaos: $(VENV)/.dev
@@ -70,4 +86,4 @@ pictures: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/pictures.py docs/pictures overview scores sample queue job
 
 clean: demo-stop
-	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .stress

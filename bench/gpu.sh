@@ -24,7 +24,7 @@ OUT=$(cd "$OUT" && pwd)
 rm -f "$OUT"/{checks,engine,kernels,peers}.log "$OUT"/{engine,kernels,peers}.json "$OUT"/summary.txt
 SCRATCH=$(mktemp -d)
 trap 'rm -rf "$SCRATCH"' EXIT
-export PYTHONPATH="$PWD:$PWD/engine:$PWD/kernels:$PWD/weights:$PWD/daemon:$PWD/data${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
+export PYTHONPATH="$PWD:$PWD/tests/support:$PWD/engine:$PWD/kernels:$PWD/weights:$PWD/daemon:$PWD/data${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 failed=0
 report=()
 
@@ -66,7 +66,7 @@ run() {
 
 # The repository's own configuration asks for plugins that the tests of a GPU do not need.
 tests() {
-    run tests 150 "$OUT/checks.log" "$PYTHON" -m pytest -c /dev/null --rootdir . --import-mode=importlib -q \
+    run tests 150 "$OUT/checks.log" "$PYTHON" -m pytest -c /dev/null --rootdir . --import-mode=importlib --slow=all -q \
         -p no:cacheprovider -n "$workers" $TESTS
 }
 

@@ -1,0 +1,277 @@
+"""A real daemon on a home of its own, with runners and engines as real processes, for tests that cannot do with less.
+
+Its engines are stubs (`tests/stub`) unless the test is marked `real_engine`.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from waiting import LIMIT_S, LOOK_S, wait_for
+
+from rwkv_daemon import processes
+from rwkv_weights.files import builtin_checkpoint_path
+from rwkvctl.client import Client
+from rwkvctl.protocol.errors import RwkvctlError
+
+STUB = Path(__file__).resolve().parents[1] / "stub"
+FAST = {
+    "RWKVCTL_RESTART_BACKOFF_S": "0.05",
+    "RWKVCTL_STOP_GRACE_S": "5",
+    "RWKVCTL_STOP_TERM_S": "5",
+    "RWKVCTL_ENGINE_THREADS": "1",
+    "RWKVCTL_NUMERICS": "fp32",
+    "RWKVCTL_MAX_RESTARTS": "20",
+}
+
+
+class Ears:
+    """Hears that the daemon tells of something, whatever it is; also of a daemon that comes and goes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.heard: socket.socket | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.heard is not None:
+            self.heard.close()
+
+    def listen(self) -> None:
+        """Until an event comes, or for a tenth of a second."""
+        if self.heard is None:
+            self.heard = self.connected()
+        if self.heard is None:
+            time.sleep(LOOK_S)
+        elif select.select([self.heard], [], [], 0.1)[0] and not self.received():
+            self.heard.close()
+            self.heard = None
+
+    def connected(self) -> socket.socket | None:
+        one = socket.socket(socket.AF_UNIX)
+        try:
+            one.connect(str(self.path))
+            one.sendall(b"GET /v1/events?follow=yes HTTP/1.1\r\nhost: daemon\r\n\r\n")
+        except OSError:
+            one.close()
+            return None
+        return one
+
+    def received(self) -> bytes:
+        assert self.heard is not None
+        with contextlib.suppress(OSError):
+            return self.heard.recv(1 << 20)
+        return b""
+
+
+@dataclass
+class LiveNode:
+    """One home and the daemon on it."""
+
+    home: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    real_engine: bool = False
+    daemon: subprocess.Popen[bytes] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        plain = {name: text for name, text in os.environ.items() if not name.startswith("RWKVCTL_")}
+        own = {"RWKVCTL_HOME": str(self.home), "RWKVCTL_LEASE_DIR": str(self.home.parent.parent)}
+        stub = {} if self.real_engine else {"PYTHONPATH": str(STUB)}
+        return plain | FAST | own | stub | self.settings
+
+    @property
+    def socket(self) -> Path:
+        return Path(self.settings.get("RWKVCTL_SOCKET", self.home / "run" / "daemon.sock"))
+
+    @property
+    def api(self) -> Client:
+        return Client(str(self.socket), timeout_s=30.0, tries=1)
+
+    def start(self, **markers: str) -> "LiveNode":
+        """Start the daemon and wait until it answers (or has died, if a crash point is set)."""
+        with (self.home.parent / "daemon.log").open("ab") as log:
+            self.daemon = subprocess.Popen(
+                [sys.executable, "-m", "rwkv_daemon"], env=self.environment | markers, stdout=log, stderr=log
+            )
+        wait_for(lambda: self.answers() or self.daemon.poll() is not None, "the daemon answers", self.log)
+        return self
+
+    def engines_do(self, **steering: Any) -> None:
+        """From now on the stub engines of this node behave so, and as usual with nothing: see `tests/stub`."""
+        assert not self.real_engine, "a real engine cannot be steered"
+        file = self.home / "runs" / "engines" / "stub.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.with_suffix(".new").write_text(json.dumps(steering))
+        file.with_suffix(".new").replace(file)
+
+    def add_model(self, name: str) -> Path:
+        """A checkpoint of this name that is none of the others: the built-in one with other bytes behind it."""
+        path = self.home / "weights" / f"{name}.pth"
+        path.parent.mkdir(exist_ok=True)
+        new = path.with_suffix(".new")  # the daemon may look at any moment
+        new.write_bytes(builtin_checkpoint_path().read_bytes())
+        with zipfile.ZipFile(new, "a") as archive:
+            archive.comment = name.encode()
+        return new.replace(path)
+
+    def look_at_held(self) -> None:
+        """Until all held jobs have been looked at once more: one that came to them last has been let go.
+
+        Its checkpoint lies elsewhere: no such one is hashed before a job waits for it."""
+        number = len(list(self.home.parent.glob("late*.pth")))
+        path = self.home.parent / f"late{number}.pth"
+        path.write_bytes(builtin_checkpoint_path().read_bytes())
+        late = {"models": [], "checkpoints": [{"path": str(path)}], "only_datasets": ["demo_choice"]}
+        (name,) = self.dispatch(**late, limit=1, seed=4711 + number)
+        self.until(lambda: self.job(name)["state"] != "held", "held jobs are looked at again")
+
+    def answers(self) -> bool:
+        try:
+            self.api.get("/v1/info")
+        except (OSError, RwkvctlError):
+            return False
+        return True
+
+    def kill(self) -> None:
+        """kill -9 of the daemon."""
+        assert self.daemon is not None
+        self.daemon.kill()
+        self.daemon.wait()
+
+    def terminate(self) -> int:
+        """SIGTERM; returns the exit code."""
+        assert self.daemon is not None
+        self.daemon.terminate()
+        return self.daemon.wait(timeout=LIMIT_S)
+
+    def cli(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """The real CLI."""
+        found = subprocess.run(
+            [sys.executable, "-m", "rwkvctl.cli", *arguments],
+            env=self.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+        )  # fmt: skip
+        assert not check or found.returncode == 0, found.stderr
+        return found
+
+    def dispatch(self, **selection: Any) -> list[str]:
+        """Queue jobs of the built-in checkpoint; returns their names."""
+        wanted = {"models": ["builtin"], "only_datasets": ["demo_arith"]} | selection
+        return list(self.api.post("/v1/dispatch", {"selection": wanted}).value["jobs"])
+
+    def job(self, name: str) -> dict[str, Any]:
+        return dict(self.api.get(f"/v1/jobs/{name}").value["item"])
+
+    def until(self, what: Callable[[], object], saying: str) -> Any:
+        """Wait until something is true, and return it: looks whenever the daemon tells of an event, and ten times a
+        second for what no event tells."""
+        with Ears(self.socket) as ears:
+            return wait_for(what, saying, self.log, pause=ears.listen)
+
+    def wait_for_state(self, name: str, *states: str) -> dict[str, Any]:
+        """Until a job is in one of these states; returns the job."""
+        self.until(lambda: self.job(name)["state"] in states, f"{name} is {' or '.join(states)}")
+        return self.job(name)
+
+    def wait_until_some(self, name: str, stages: int) -> None:
+        """Until so many completions of a job are stored."""
+        self.until(lambda: self.job(name).get("stages_done", 0) >= stages, f"{name} has {stages} stages")
+
+    @contextlib.contextmanager
+    def engine_stands_still(self) -> Iterator[None]:
+        """No job ends as long as the block runs: the engine that was started last is stopped (SIGSTOP)."""
+        record = self.engine_record()
+        assert record is not None
+        os.kill(record.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(record.pid, signal.SIGCONT)
+
+    def wait_until_cold(self) -> None:
+        """Until no engine runs."""
+        self.until(lambda: not self.api.get("/v1/status").value["engines"], "every engine is gone")
+
+    def samples(self, name: str) -> list[dict[str, Any]]:
+        """Every stored sample."""
+        found: list[dict[str, Any]] = []
+        after = -1
+        while True:
+            page = self.api.get(f"/v1/jobs/{name}/samples", limit=1000, after=after).value
+            found += page["items"]
+            after = page.get("next", -1)
+            if after < 0:
+                return found
+
+    def answers_of(self, name: str) -> dict[tuple[int, int], list[str]]:
+        """(row, repeat) -> completions of all stages."""
+        return {(s["row"], s["repeat"]): [stage["completion"] for stage in s["stages"]] for s in self.samples(name)}
+
+    def stage_lines(self, name: str) -> list[tuple[int, int, int]]:
+        """(row, repeat, stage) of every stage line in all samples files of a job, torn lines left out."""
+        places = []
+        for path in (self.home / "runs" / name).glob("samples-*.jsonl"):
+            for line in path.read_bytes().splitlines():
+                try:
+                    record = json.loads(line)
+                except ValueError:
+                    continue
+                if record["type"] == "stage":
+                    places.append((record["row"], record["repeat"], record["stage"]))
+        return places
+
+    def worker(self, path: Path) -> processes.ShimRecord | None:
+        return processes.read_record(path)
+
+    def engine_record(self) -> processes.ShimRecord | None:
+        """The engine that was started last."""
+        paths = sorted((self.home / "runs" / "engines").glob("e*/record.json"), key=lambda p: int(p.parent.name[1:]))
+        return processes.read_record(paths[-1]) if paths else None
+
+    def runner_record(self, name: str) -> processes.ShimRecord | None:
+        """The last attempt of a job."""
+        paths = sorted((self.home / "runs" / name).glob("record-*.json"), key=lambda p: int(p.stem[7:]))
+        return processes.read_record(paths[-1]) if paths else None
+
+    def log(self) -> str:
+        return (self.home.parent / "daemon.log").read_text(errors="replace")[-6000:]
+
+    def close(self) -> None:
+        """End the daemon and everything it started, each by a pid that is proved to be ours."""
+        if self.daemon is not None and self.daemon.poll() is None:
+            self.daemon.kill()
+            self.daemon.wait()
+        for path in [*self.home.glob("runs/engines/e*/record.json"), *self.home.glob("runs/j*/record-*.json")]:
+            record = processes.read_record(path)
+            if record and not record.done and processes.is_same(record.shim, record.shim_start):
+                with contextlib.suppress(ProcessLookupError):  # it has just ended, and its shim is about to say so
+                    os.kill(record.pid, signal.SIGKILL)
+        self.kill_strays()
+
+    def kill_strays(self) -> None:
+        """A worker that was being started when the daemon was killed has no record yet: it is known by our home."""
+        for line in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if os.fsencode(self.home) in line.read_bytes():
+                    os.kill(int(line.parent.name), signal.SIGKILL)
+
+
+def kill_worker(record: processes.ShimRecord | None) -> bool:
+    """kill -9 of a worker (not of its shim), if it still runs."""
+    if record is None or record.done or not processes.is_same(record.pid, record.pid_start):
+        return False
+    os.kill(record.pid, signal.SIGKILL)
+    return True
