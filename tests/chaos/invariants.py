@@ -124,8 +124,8 @@ def judged_once(world: World) -> Iterator[str]:
         excused = before is not None and any(before - MARGIN_S <= death <= before + MARGIN_S for death in world.deaths)
         if before is not None and asked.at > before + MARGIN_S and not excused:
             yield f"the judge was asked again {asked.at - before:.0f} s after it had answered: {asked.prompt[-80:]!r}"
-        if getattr(asked, "answered", True):
-            answered[asked.prompt] = asked.at
+        if asked.answered_at is not None:
+            answered[asked.prompt] = asked.answered_at
 
 
 def nothing_left(world: World) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A private node for chaos: a home on a small disk of its own, a judge, a wall clock that can be set, a restarter."""
 
 import contextlib
+import importlib
 import importlib.util
 import json
 import os
@@ -54,7 +55,8 @@ def beside(path: Path, name: str) -> ModuleType:
     return module
 
 
-nodes = beside(TESTS / "integration" / "conftest.py", "nodes_of_chaos")
+sys.path.insert(0, str(TESTS / "support"))
+live_node = importlib.import_module("live_node")
 databases = beside(TESTS / "integration" / "daemon" / "conftest.py", "databases_of_chaos")
 fake_judge = beside(TESTS / "integration" / "judge" / "fake_judge.py", "judge_of_chaos")
 
@@ -116,8 +118,8 @@ class World:
         found = []
         paths = [*self.home.glob("runs/engines/e*/record.json"), *self.home.glob("runs/j*/record-*.json")]
         for path in paths:
-            record = nodes.processes.read_record(path)
-            if record and not record.done and nodes.processes.is_same(record.shim, record.shim_start):
+            record = live_node.processes.read_record(path)
+            if record and not record.done and live_node.processes.is_same(record.shim, record.shim_start):
                 found.append((f"{path.parent.name}/{path.stem}", record))
         return found
 
@@ -134,7 +136,7 @@ class World:
 
 
 @contextlib.contextmanager
-def world(keep: bool = False, postgres: bool = False) -> Iterator[World]:
+def world(keep: bool = False, postgres: bool = False, real_engine: bool = True) -> Iterator[World]:
     """Build it, with a store in a PostgreSQL server of its own if asked, and take all of it away again."""
     folder = Path(tempfile.mkdtemp(prefix="chaos"))
     disk = folder / "d"
@@ -152,7 +154,7 @@ def world(keep: bool = False, postgres: bool = False) -> Iterator[World]:
         environment |= {"TMPDIR": str(folder / "tmp")} | skewed(folder)
         server = undo.enter_context(databases.private_server(databases.server_programs())) if postgres else None
         environment |= {"RWKVCTL_STORE": server.database()} if server else {}
-        node = nodes.LiveNode(home, environment)
+        node = live_node.LiveNode(home, environment, real_engine)
         made = World(folder, node, judge, small, server)
         undo.callback(node.close)
         yield made

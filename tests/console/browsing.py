@@ -6,14 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
-PATIENCE_S = 60.0
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
          "--disable-extensions", "--remote-debugging-pipe", "--window-size=1280,900")  # fmt: skip
 
@@ -77,10 +76,7 @@ class Page:
 
     def until(self, expression: str) -> None:
         """Wait until an expression is true."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not self.look(expression):
-            assert time.monotonic() < deadline, expression
-            time.sleep(0.02)
+        wait_for(lambda: self.look(expression), f"{expression} in the page")
 
     def click(self, selector: str) -> None:
         """Click with the mouse in the middle of an element."""

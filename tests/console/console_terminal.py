@@ -14,6 +14,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from waiting import LIMIT_S
+
 from rwkvctl.safe import cell_width
 
 SEQUENCE = re.compile(
@@ -128,8 +130,6 @@ def group(code: str) -> str:
 class Shell:
     """The console, or another verb, as a program on a pty, against the daemon on a socket. It has sent `received`."""
 
-    patience_s = 60.0
-
     def __init__(self, socket: Path, size: tuple[int, int], *words: str, **environ: str) -> None:
         self.received, self.screen = "", Terminal(*size)
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -155,18 +155,13 @@ class Shell:
     def type(self, keys: str, *words: str, gone: str = "") -> None:
         """Type, and wait until all of these words are seen, and another is not."""
         os.write(self.fd, keys.encode())
-        end = time.monotonic() + self.patience_s
+        end = time.monotonic() + LIMIT_S
         while True:
             text = "\n".join(self.screen.lines())
             if all(word in text for word in words) and not (gone and gone in text):
                 return
             assert time.monotonic() < end, f"{words} {gone!r} after {keys!r}:\n{text}"
             self.read(0.05)
-
-    def settle(self) -> None:
-        """Until nothing comes for a while: daemons of such tests say nothing by themselves."""
-        while self.read(0.5):
-            pass
 
     def end(self) -> None:
         """End it."""

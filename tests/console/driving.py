@@ -1,18 +1,18 @@
 """Drives the console in a test: opens it against a daemon that plays, presses keys, and waits for words."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual.app import App
 from textual.pilot import Pilot
+from waiting import LIMIT_S, LOOK_S, soon
 
 from rwkvctl.tui.app import Console, Options
-
-PATIENCE_S = 20.0
-"""How long a test waits for words: loaded machines are slow, and waiting costs nothing where they come."""
 
 
 @asynccontextmanager
@@ -36,31 +36,27 @@ def screen_text(app: App[Any]) -> str:
 
 async def until(app: App[Any], *words: str) -> str:
     """Wait until all of these words are on the screen; the screen is the message if they do not come."""
-    for _ in range(int(PATIENCE_S / 0.02)):
-        text = screen_text(app)
-        if all(word in text for word in words):
-            return text
-        await asyncio.sleep(0.02)
-    raise AssertionError(f"no {words!r} in:\n{screen_text(app)}")
+    return await looking(app, lambda text: all(word in text for word in words), f"{words!r} are seen")
 
 
 async def gone(app: App[Any], word: str) -> str:
     """Wait until a word is no longer on the screen."""
-    for _ in range(int(PATIENCE_S / 0.02)):
-        text = screen_text(app)
-        if word not in text:
-            return text
-        await asyncio.sleep(0.02)
-    raise AssertionError(f"still {word!r} in:\n{screen_text(app)}")
+    return await looking(app, lambda text: word not in text, f"{word!r} is no longer seen")
+
+
+async def looking(app: App[Any], what: Callable[[str], bool], saying: str) -> str:
+    """Look at the screen until something is true of it; returns the screen."""
+    deadline = time.monotonic() + LIMIT_S
+    while not what(text := screen_text(app)):
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {LIMIT_S:g} s in vain until {saying}:\n{text}")
+        await asyncio.sleep(LOOK_S)
+    return text
 
 
 async def listening(node: Any) -> None:
     """Wait until the console hears the daemon's events."""
-    for _ in range(int(PATIENCE_S / 0.02)):
-        if any(asked[1] == "/v1/events" for asked in node.asked):
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError(f"nobody listens: {node.asked}")
+    await soon(lambda: any(asked[1] == "/v1/events" for asked in node.asked), "the console follows the events")
 
 
 async def settled(app: App[Any]) -> None:
@@ -68,4 +64,4 @@ async def settled(app: App[Any]) -> None:
     for _ in range(3):
         done = asyncio.Event()
         app.call_after_refresh(done.set)
-        await asyncio.wait_for(done.wait(), PATIENCE_S)
+        await asyncio.wait_for(done.wait(), LIMIT_S)

@@ -407,12 +407,12 @@ def serving(path: Path, node: Node) -> Iterator[Node]:
     ready, stop = threading.Event(), asyncio.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(path, node, ready, stop),), daemon=True)
     thread.start()
-    assert ready.wait(5)
+    assert ready.wait(120)
     try:
         yield node
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(5)
+        thread.join(120)
         loop.close()
 
 

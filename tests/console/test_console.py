@@ -9,10 +9,12 @@ import pytest
 
 from rwkvctl import httpd
 from rwkvctl.protocol import messages as m
+from rwkvctl.tui import help as help_keys
 from rwkvctl.tui.app import Options
 from rwkvctl.tui.dialogs import Question
 from rwkvctl.tui.dispatching import DispatchForm
 from rwkvctl.tui.logview import LogView
+from rwkvctl.tui.screens import TABS, load
 from rwkvctl.tui.screens.overview import Overview
 from rwkvctl.tui.table import VTable
 
@@ -337,6 +339,21 @@ async def test_help_comes_from_the_bindings_and_finds_a_key(node: Any, socket_pa
         await driving.until(app, "Running 1")
 
 
+async def test_every_screen_s_own_keys_are_in_its_help(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path, (80, 24)) as (app, pilot):
+        await driving.until(app, "j1")
+        for name, tab in TABS.items():
+            if name == "help":
+                continue
+            app.go(name)
+            app.action_help()
+            text = await driving.until(app, f"keys of {tab.title}")
+            for key in help_keys.own_keys(load(name))[:6]:
+                assert key.keys.split()[0] in text
+            await pilot.press("escape")
+            await driving.gone(app, f"keys of {tab.title}  ")
+
+
 async def test_palette_goes_to_screens_jobs_and_verbs(node: Any, socket_path: Path, driving: Any) -> None:
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")
@@ -442,22 +459,28 @@ async def test_a_click_on_a_key_presses_it(node: Any, socket_path: Path, driving
 
 
 async def test_every_key_of_the_help_can_be_pressed_anywhere(node: Any, socket_path: Path, driving: Any) -> None:
-    """No key of any screen crashes the console, whatever is in front: with a job, without one, with the daemon gone."""
-    async with driving.console(socket_path) as (app, pilot):
+    """No key of any screen crashes the console, whatever is in front: with a job, without one, with the daemon gone.
+    A screen's keys are pressed on each; those of the whole console, or of a kind of widget, where they first occur."""
+    pressed = set[tuple[type, str]]()
+    async with driving.console(socket_path, (80, 24)) as (app, pilot):
         await driving.until(app, "j1")
         for place in ("overview", "queue", "jobs", "job"):
             app.go(place)
             await driving.settled(app)
-            for key in list(app.screen.active_bindings):
-                if key in {"Q", "ctrl+q", "ctrl+c"}:
+            for key, active in list(app.screen.active_bindings.items()):
+                what = (type(active.node), active.binding.action)
+                if active.binding.action in {"quit", "interrupt"} or what in pressed:
                     continue
+                pressed.add(what)
                 await pilot.press(key)
                 for _ in range(4):
                     if app.screen is app.frame and not app.frame.prompt.display:
                         break
                     await pilot.press("escape")
                     await driving.settled(app)
-                app.go(place)
+                if app.places.here.name != place:
+                    app.go(place)
         app.go("overview")
         await driving.until(app, "Running")
         assert not re.search(r"Traceback", driving.screen_text(app))
+        assert len(pressed) > 100

@@ -16,6 +16,7 @@ from textual.app import App
 from textual.drivers._writer_thread import WriterThread
 from textual.geometry import Region
 from textual.strip import Strip
+from waiting import wait_for
 
 from rwkvctl.safe import safe_line
 from rwkvctl.tui.differ import Glass
@@ -173,11 +174,21 @@ def test_with_and_without_the_differ_the_terminal_shows_the_same(
             for key, words in walk:
                 for shell in shells:
                     shell.type(key, words)
-                for shell in shells:
-                    shell.settle()
-                seen = [[line for line in shell.screen.lines() if "up " not in line] for shell in shells]
-                assert seen[0] == seen[1], words
+                become_alike(shells, f"both show the same after {key!r}")
             assert 3 * len(shells[0].received) < len(shells[1].received)
         finally:
             for shell in shells:
                 shell.end()
+
+
+def become_alike(shells: list[Any], saying: str) -> None:
+    """Wait until both terminals show the same, but for the line that counts seconds."""
+
+    def seen() -> list[list[str]]:
+        return [[line for line in shell.screen.lines() if "up " not in line] for shell in shells]
+
+    def read() -> None:
+        for shell in shells:
+            shell.read(0.02)
+
+    wait_for(lambda: seen()[0] == seen()[1], saying, lambda: "\n".join(map("\n".join, seen())), pause=read)

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ PLACES = {
     "sample": "j1:1", "logs": "j1", "procs": "", "benchmarks": "", "weights": "", "judge": "", "events": "",
     "daemon": "", "help": "overview",
 }  # fmt: skip
-STILL = 8
-"""So many looks, a tenth of a second apart, that show the same: then everything that was asked for has come."""
+KEPT = Path(__file__).parent / "__snapshots__" / Path(__file__).stem
+STILL = 20
+"""So many looks, a tenth of a second apart, that show the same: then a screen is written anew."""
 
 
 class TextFiles(SingleFileSnapshotExtension):
@@ -69,18 +71,29 @@ def night(fake_daemon: Any, console_module: Any) -> Any:
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_every_screen_looks_as_it_did(
     night: Any, size: tuple[int, int], socket_path: Path, fake_daemon: Any, driving: Any, look: SnapshotAssertion,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(time, "time", lambda: 1_795_238_014.0)
     monkeypatch.setattr(health, "SLOW_S", 3600.0)  # what the fake says is older than that clock
+    anew = request.config.getoption("--snapshot-update")
     with fake_daemon.serving(socket_path, night):
         async with driving.console(socket_path, size) as (app, _):
             await driving.until(app, "● ")
             for name, about in PLACES.items():
                 app.go(name, about)
-                text = await still(app, driving)
+                kept = KEPT / f"{request.node.name}[{name}].txt"
+                text = await (still(app, driving) if anew else the_same(app, driving, kept))
                 assert all(len(line) <= size[0] for line in text.splitlines())
                 assert text == look(name=name)
+
+
+async def the_same(app: Any, driving: Any, kept: Path) -> str:
+    """The screen once it shows what is kept, or the last that it showed: all that was asked for comes in time."""
+    wanted = kept.read_text(encoding="utf-8") if kept.exists() else ""
+    with contextlib.suppress(pytest.fail.Exception):  # the comparison that follows says what differs
+        await driving.looking(app, lambda text: text == wanted, f"{kept.name} is seen")
+    await driving.settled(app)
+    return str(driving.screen_text(app))
 
 
 async def still(app: Any, driving: Any) -> str:

@@ -1,6 +1,5 @@
 """The table widget: keys, mouse, what is painted when a value changes, and a hundred thousand rows."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.strip import Strip
+from waiting import soon
 
 from rwkvctl.render import Cell
 from rwkvctl.tui.columns import Column
@@ -202,10 +202,7 @@ async def test_only_changed_cells_are_painted_and_they_are_bold_for_a_moment() -
         painted.clear()
         table.show("Rows", [*app.rows[:2], Row("row2", 99.9), *app.rows[3:]])
         assert painted == [Region(0, 0, 59, 1)] * len(painted)  # nothing differs but, perhaps, the title
-        for _ in range(200):
-            if not table._hot:
-                break
-            await asyncio.sleep(0.05)
+        await soon(lambda: not table._hot, "the moment is over")
         strip = table.render_line(4)
         assert bold(strip) == ["row2        "]
 

@@ -6,15 +6,15 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import waiting
 
 CONFTEST = Path(__file__).resolve().parent.parent / "conftest.py"
-PATIENCE_S = 60.0
 Tmux = Callable[..., str]
 
 
@@ -31,13 +31,24 @@ def need_program(name: str) -> str:
 @pytest.fixture
 def tmux(tmp_path: Path) -> Iterator[Tmux]:
     """A private tmux server: `tmux(...)` is a command to it."""
-    base = [need_program("tmux"), "-S", str(tmp_path / "t"), "-f", "/dev/null"]
+    with server(tmp_path / "t") as call:
+        yield call
+
+
+@contextmanager
+def server(socket: Path) -> Iterator[Tmux]:
+    """A tmux server on a socket."""
+    base = [need_program("tmux"), "-S", str(socket), "-f", "/dev/null"]
 
     def call(*words: str) -> str:
-        return subprocess.run([*base, *words], capture_output=True, text=True, check=True, timeout=30).stdout
+        return subprocess.run(
+            [*base, *words], capture_output=True, text=True, check=True, timeout=waiting.LIMIT_S
+        ).stdout
 
-    yield call
-    subprocess.run([*base, "kill-server"], check=False, capture_output=True)
+    try:
+        yield call
+    finally:
+        subprocess.run([*base, "kill-server"], check=False, capture_output=True)
 
 
 def start(tmux: Tmux, tmp_path: Path, width: int, height: int, *flags: str, **environ: str) -> None:
@@ -59,13 +70,11 @@ def run(tmux: Tmux, *flags: str) -> None:
 
 
 def wait_for(tmux: Tmux, *words: str, gone: str = "\0") -> str:
-    text, end = "", time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
+    def shown() -> str:
         text = tmux("capture-pane", "-p")
-        if all(word in text for word in words) and gone not in text:
-            return text
-        time.sleep(0.05)
-    raise AssertionError(f"no {words!r}, or still {gone!r}, in:\n{text}")
+        return text if all(word in text for word in words) and gone not in text else ""
+
+    return str(waiting.wait_for(shown, f"{words!r} are seen, {gone!r} is not", lambda: tmux("capture-pane", "-p")))
 
 
 def is_restored(tmux: Tmux) -> None:
@@ -168,28 +177,24 @@ def test_with_and_without_the_differ_tmux_shows_the_same(tmux: Tmux, tmp_path: P
     """Another terminal than our own reader: the same text, and the same colours."""
     node = fake_daemon.Node(heartbeat_s=3600.0)
     node.jobs = [fake_daemon.job(1, model="模型-数学-2.9b", detail="e\u0301a"), *node.jobs[1:]]
-    seen = []
-    with fake_daemon.serving(tmp_path / "d.sock", node):
-        start(tmux, tmp_path, 110, 34, "--help", COLORTERM="truecolor")
-        for differ in ("1", "0"):
-            wait_for(tmux, "finished 0")
-            tmux("send-keys", "-l", f"clear; export RWKVCTL_TUI_DIFF={differ}")
-            tmux("send-keys", "Enter")
-            run(tmux)
-            wait_for(tmux, "Running 1", "daemon up", "? help")
-            for key, words in (
-                ("Enter", "The answer is 8."),
-                ("?", "keys of Job"),
-                ("q", "The answer is 8."),
-                ("1", "Queue 1"),
-            ):
-                tmux("send-keys", key)
-                wait_for(tmux, words, "? help")
-            previous, text = "", tmux("capture-pane", "-e", "-p")
-            while text != previous:
-                time.sleep(0.5)
-                previous, text = text, tmux("capture-pane", "-e", "-p")
-            seen.append([line for line in text.splitlines() if "up " not in line])
-            tmux("send-keys", "Q")
-            wait_for(tmux, "finished 0")
-    assert seen[0] == seen[1]
+    socket, plain_folder = tmp_path / "d.sock", tmp_path / "plain"
+    plain_folder.mkdir()
+    with fake_daemon.serving(socket, node), server(tmp_path / "u") as plain:
+        start(tmux, tmp_path, 110, 34, COLORTERM="truecolor")
+        more = {"COLORTERM": "truecolor", "RWKVCTL_TUI_DIFF": "0", "RWKVCTL_SOCKET": str(socket)}
+        start(plain, plain_folder, 110, 34, **more)
+        for one in (tmux, plain):
+            wait_for(one, "Running 1", "daemon up", "? help")
+        for key, words in (("Enter", "The answer is 8."), ("?", "keys of Job"), ("q", "The answer is 8."),
+                           ("1", "Queue 1")):  # fmt: skip
+            for one in (tmux, plain):
+                one("send-keys", key)
+                wait_for(one, words, "? help")
+            waiting.wait_for(
+                lambda: styled(tmux) == styled(plain), "both show the same", lambda: f"{styled(tmux)}\n{styled(plain)}"
+            )
+
+
+def styled(tmux: Tmux) -> list[str]:
+    """What is seen with its colours, without the line that counts seconds."""
+    return [line for line in tmux("capture-pane", "-e", "-p").splitlines() if "up " not in line]

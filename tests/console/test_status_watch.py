@@ -6,16 +6,14 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from rwkvctl.watching import ENTER, LEAVE, Glass
-
-PATIENCE_S = 60.0
 
 
 class Screen:
@@ -64,10 +62,11 @@ def watching(tmp_path: Path, fake_daemon: Any, console_module: Any) -> Iterator[
 
 def wait(shell: Any, until: Callable[[], object]) -> None:
     """Read until something is so."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not until():
-        assert time.monotonic() < deadline, shell.received[-2000:]
+
+    def read() -> None:
         shell.read(0.05)
+
+    wait_for(until, "the terminal shows it", lambda: shell.received[-2000:], pause=read)
 
 
 def ended(shell: Any) -> int:
@@ -138,8 +137,7 @@ def test_where_nothing_can_be_redrawn(watching: Any, tmp_path: Path, fake_daemon
             node.change(1, done=99)
             assert "99/" in plain.stdout.readline(), "only what changed"
             asked = len(node.asked)
-            while len(node.asked) < asked + 6:
-                time.sleep(0.01)
+            wait_for(lambda: len(node.asked) >= asked + 6, "both have looked again")
             assert not select.select([plain.stdout], [], [], 0)[0]
         finally:
             for process in (plain, documents):

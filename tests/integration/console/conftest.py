@@ -1,7 +1,9 @@
 """The console against a real daemon: a node that has measured two checkpoints, and hands that press keys."""
 
+import fcntl
 import importlib.util
 import json
+import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -12,19 +14,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import torch
 from textual.pilot import Pilot
 
-from rwkv_data.prepare import prepare_own
-from rwkv_weights.files import builtin_checkpoint_path
 from rwkvctl.tui.app import Console, Options
 
 PARTS = Path(__file__).resolve().parents[2] / "console"
 OTHER = "rwkv7-g1-0.1b-20260801-ctx4096"
-"""The second checkpoint: the built-in one with noise in its head, so that it is right less often."""
-NOISE = 0.8
+"""The second checkpoint: to stub engines other bytes are another model."""
 LIMIT = 40
 HELD_FOR = "wait for the new rows"
+BAD_AT_SUMS = {"3+": "1000", "+": "no idea"}
+"""What the second checkpoint says to sums: it is worse than the first on any of them, by wrong answers and by none."""
 
 
 def load(name: str) -> ModuleType:
@@ -117,19 +117,10 @@ def report_nodes() -> ModuleType:
     return load("report_nodes")
 
 
-def other_checkpoint(folder: Path) -> None:
-    """A checkpoint that differs from the built-in one in its hash and in what it answers."""
-    tensors = torch.load(builtin_checkpoint_path(), weights_only=True)
-    noise = torch.Generator().manual_seed(3)
-    for name in ("ln_out.weight", "ln_out.bias"):
-        known = tensors[name]
-        drawn = torch.randn(known.shape, generator=noise).to(known.dtype)
-        tensors[name] = (1 - NOISE) * known + NOISE * drawn
-    torch.save(tensors, folder / f"{OTHER}.pth")
-
-
 def own_rows(home: Path) -> None:
     """A benchmark of three subjects: `own_quiz`, look-ups as `demo_choice` has them."""
+    from rwkv_data.prepare import prepare_own  # takes a second, in the one process that builds the home
+
     words = ["bab", "cec", "did", "fof", "gig", "hih", "lul", "mum"]
     rows = [
         {
@@ -151,10 +142,14 @@ def measure(node: Any) -> None:
     jobs = node.dispatch(limit=LIMIT, **both) + node.dispatch(
         limit=LIMIT, settings={"temperature": "1.5", "top_k": "0"}
     )
-    jobs += node.dispatch(models=[OTHER], limit=LIMIT, **both)
+    for job in jobs:
+        assert node.wait_for_state(job, "done", "failed")["state"] == "done", node.job(job)
+    node.engines_do(texts=BAD_AT_SUMS)
+    jobs = node.dispatch(models=[OTHER], limit=LIMIT, **both)
     jobs += node.dispatch(models=[OTHER], limit=LIMIT, only_datasets=["demo_choice"])
     for job in jobs:
         assert node.wait_for_state(job, "done", "failed")["state"] == "done", node.job(job)
+    node.engines_do()
     node.wait_until_cold()
     node.api.post("/v1/pause", {"queue": True})
     (held,) = node.dispatch(limit=7, seed=5)
@@ -164,19 +159,30 @@ def measure(node: Any) -> None:
 
 @pytest.fixture(scope="session")
 def measured_home(tmp_path_factory: pytest.TempPathFactory, node_kind: type[Any]) -> Path:
-    """A home with the results of `measure`; no process of it lives."""
-    home = tmp_path_factory.mktemp("measured") / "n" / "h"
-    (home / "weights").mkdir(parents=True)
-    (home / "data").mkdir()
-    other_checkpoint(home / "weights")
-    own_rows(home)
-    node = node_kind(home, {"RWKVCTL_IDLE_UNLOAD_S": "1"})
+    """A home with the results of `measure`, built once for all workers of a run; no process of it lives."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    home, whole = folder / "measured" / "n" / "h", folder / "measured.whole"
+    with (folder / "measured.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not whole.exists():
+            shutil.rmtree(folder / "measured", ignore_errors=True)
+            build(node_kind(home, {"RWKVCTL_IDLE_UNLOAD_S": "1"}))
+            whole.touch()
+    return home
+
+
+def build(node: Any) -> None:
+    """Make a home and let a daemon fill it."""
+    (node.home / "data").mkdir(parents=True)
+    node.add_model(OTHER)
+    own_rows(node.home)
     try:
         measure(node.start())
         node.terminate()
     finally:
         node.close()
-    return home
 
 
 @pytest.fixture(scope="session")

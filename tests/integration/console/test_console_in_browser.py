@@ -13,10 +13,9 @@ from typing import Any
 
 import aiohttp
 import pytest
+from waiting import LIMIT_S, soon
 
 from rwkvctl.tui.serving import MOST_CONSOLES, host_is_ours, origin_is_ours
-
-PATIENCE_S = 60.0
 
 
 class Served:
@@ -36,7 +35,7 @@ class Served:
         """The processes of the consoles that are open."""
         try:
             children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="utf-8")
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             return []
         return [int(pid) for pid in children.split()]
 
@@ -59,6 +58,14 @@ def serve(measured: Any) -> Iterator[Callable[..., Served]]:
         served.end()
 
 
+@pytest.fixture(scope="module")
+def reading(measured: Any) -> Iterator[Served]:
+    """A server that only reads, for all tests that leave it as it is."""
+    served = Served(measured)
+    yield served
+    served.end()
+
+
 class Window:
     """A browser's window on a console: what it has been sent, and what is typed there."""
 
@@ -67,7 +74,7 @@ class Window:
 
     async def see(self, *words: str) -> None:
         """Wait until all of these words have come."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(LIMIT_S):
             while not all(word in self.text for word in words):
                 message = await self.socket.receive()
                 assert message.type in {aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT}, (message, self.text[-500:])
@@ -91,21 +98,15 @@ async def window(session: aiohttp.ClientSession, served: Served) -> AsyncIterato
         yield Window(socket)
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():
-            await asyncio.sleep(0.05)
-
-
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
-async def test_the_page_and_the_socket_show_the_console_read_only(serve: Any) -> None:
-    served = serve()
+async def test_the_page_and_the_socket_show_the_console_read_only(reading: Served) -> None:
+    served = reading
     assert f"ssh -L {served.port}:127.0.0.1:{served.port} " in served.said[1]
     assert "read-only" in served.said[2]
     async with browser() as session:
@@ -127,11 +128,11 @@ async def test_the_page_and_the_socket_show_the_console_read_only(serve: Any) ->
             await shown.socket.send_json(["resize", {"width": 80, "height": 24}])
             await shown.see("Daemon", "settings")
             (console,) = served.consoles()
-        await until(lambda: not alive(console))
+        await soon(lambda: not alive(console), "the console has ended")
 
 
-async def test_strangers_other_names_and_other_pages_get_nothing(serve: Any) -> None:
-    served = serve()
+async def test_strangers_other_names_and_other_pages_get_nothing(reading: Served) -> None:
+    served = reading
     async with browser() as session:
         assert (await session.get(f"{served.base}/")).status == 403
         assert (await session.get(f"{served.base}/?token=wrong")).status == 403
@@ -158,8 +159,8 @@ async def test_every_console_ends_with_the_terminal(serve: Any, number: int) -> 
             await shown.see("Running 0")
             (console,) = served.consoles()
             os.kill(served.process.pid, number)
-            await until(lambda: served.process.poll() is not None)
-            await until(lambda: not alive(console))
+            await soon(lambda: served.process.poll() is not None, "the server has ended")
+            await soon(lambda: not alive(console), "the console has ended")
     assert served.process.returncode == (-number if number == signal.SIGKILL else 0)
 
 
@@ -173,20 +174,18 @@ async def test_with_write_it_may_change_things_and_there_is_an_end_to_windows(se
             await shown.type(",", "MiB resident")
             await shown.type("R", "Read the configuration anew?")
             await shown.type("\x1b", "resident")
-        await until(lambda: not served.consoles())
-        windows = [await session.ws_connect(f"{served.base}/ws", origin=served.base) for _ in range(MOST_CONSOLES)]
-        with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
-            await session.ws_connect(f"{served.base}/ws", origin=served.base)
-        for socket in windows:
-            await socket.close()
-        await until(lambda: not served.consoles())
+            more = [await session.ws_connect(f"{served.base}/ws", origin=served.base) for _ in range(MOST_CONSOLES - 1)]
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
+                await session.ws_connect(f"{served.base}/ws", origin=served.base)
+            for socket in more:
+                await socket.close()
+        await soon(lambda: not served.consoles(), "every console has ended")
 
 
-def test_a_port_that_is_taken_is_said_in_a_sentence(serve: Any, measured: Any) -> None:
-    served = serve()
-    done = measured.cli("tui", "--serve", "--port", served.port, check=False)
+def test_a_port_that_is_taken_is_said_in_a_sentence(reading: Served, measured: Any) -> None:
+    done = measured.cli("tui", "--serve", "--port", reading.port, check=False)
     assert done.returncode == 1
-    assert f"port {served.port} cannot be used" in done.stderr
+    assert f"port {reading.port} cannot be used" in done.stderr
 
 
 @pytest.mark.parametrize(

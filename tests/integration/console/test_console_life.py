@@ -4,11 +4,11 @@ import importlib.util
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import waiting
 
 PARTS = Path(__file__).resolve().parents[2] / "console" / "test_console_tmux.py"
 
@@ -36,7 +36,8 @@ def start(tmux: Any, folder: Path, node: Any, width: int = 120, height: int = 36
 def test_a_daemon_that_is_killed_is_missed_and_found_again_and_nothing_is_lost(
     tmux: Any, tmp_path: Path, fresh: Any
 ) -> None:
-    (job,) = fresh.dispatch(settings={"k": "40"})
+    fresh.engines_do(answers=20)
+    (job,) = fresh.dispatch()
     fresh.wait_until_some(job, 1)
     start(tmux, tmp_path, fresh)
     hands.wait_for(tmux, "Running 1", "● daemon up")
@@ -52,11 +53,9 @@ def test_a_daemon_that_is_killed_is_missed_and_found_again_and_nothing_is_lost(
     hands.wait_for(tmux, "● daemon up", "Running 1", gone="daemon gone")
     tmux("send-keys", "5")
     hands.wait_for(tmux, "lines fetched")
-    before = fresh.job(job)["done"]
-    hands_wait = time.monotonic() + hands.PATIENCE_S
-    while fresh.job(job)["done"] <= before:
-        assert time.monotonic() < hands_wait, "the job went on"
-        time.sleep(0.1)
+    assert fresh.job(job)["state"] == "generating"
+    fresh.engines_do()
+    assert fresh.wait_for_state(job, "done", "failed")["state"] == "done"
     tmux("send-keys", "Q")
     hands.wait_for(tmux, "finished 0")
     hands.is_restored(tmux)
@@ -102,7 +101,4 @@ def test_it_ends_with_its_terminal_and_on_the_second_interrupt(
         hands.is_restored(tmux)
     else:
         os.kill(pid, signal.SIGHUP)
-    end = time.monotonic() + hands.PATIENCE_S
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    waiting.wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the console has ended")

@@ -11,9 +11,3 @@ async def test_the_shared_node_has_scores_of_two_models_and_a_held_job(measured:
     assert (first["model"], again["model"]) == ("builtin", "rwkv7-g1-0.1b-20260801-ctx4096")
     async with pressing(measured, "j7", "wait for the new rows") as hands:
         await hands.press("question_mark", see="keys of Overview")
-
-
-async def test_a_fresh_node_may_be_changed(fresh: Any, measured: Any, pressing: Any) -> None:
-    fresh.api.post("/v1/release", {"jobs": ["j7"]})
-    fresh.wait_for_state("j7", "done")
-    assert measured.job("j7")["state"] == "held"

@@ -215,7 +215,6 @@ def test_hostile_text_is_only_text(report_node: Any, chrome: Any, tmp_path: Path
     chrome.noise.clear()
 
 
-@pytest.mark.slow
 def test_a_thousand_runs_of_fifty_samples_stay_small(big_report_node: Any, chrome: Any, tmp_path: Path) -> None:
     _, write = big_report_node
     target = write(tmp_path / "big.html", "--samples", "50")

@@ -56,7 +56,8 @@ async def test_the_configuration_is_read_anew_after_a_question(fresh: Any, press
 
 
 async def test_while_it_is_gone_what_is_known_all_the_same(fresh: Any, pressing: Any) -> None:
-    (job,) = fresh.dispatch(settings={"k": "40"})
+    fresh.engines_do(answers=20)
+    (job,) = fresh.dispatch()
     fresh.wait_until_some(job, 1)
     async with pressing(fresh, size=(80, 24)) as hands:
         await hands.press("comma", see="MiB resident")

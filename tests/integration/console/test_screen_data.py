@@ -42,7 +42,7 @@ async def test_weights_say_what_they_are_where_they_fit_and_what_they_scored(mea
     async with pressing(measured, size=(80, 24), **shell(measured)) as hands:
         text = await hands.press("8", see=(OTHER[:10], "builtin", "✓ all", "· cold", "fits 1 of 1 devices"))
         assert "2 checkpoints" in text
-        await hands.see("4 layers, width 128", "135 of 940,160 numbers", "62.5 ±15.5", "demo_choice")
+        await hands.see("4 layers, width 128", "in bfloat16", "demo_choice")
         await hands.press("j", see=("in bfloat16", "rwkv7-builtin"))
         await hands.press("enter", see=("weights show", "RWKV-7 (x070)", "exit 0"))
         await hands.press("escape", "v", see=("weights verify", "exit 0"))

@@ -1,26 +1,6 @@
-"""Help against a real node: from every screen, its own keys."""
+"""Help against a real node; that every screen's own keys are in it shows tests/console/test_console.py."""
 
 from typing import Any
-
-import pytest
-
-from rwkvctl.tui import help as keys
-from rwkvctl.tui.screens import TABS, load
-
-
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
-async def test_every_screen_s_own_keys_are_in_its_help(measured: Any, pressing: Any, size: tuple[int, int]) -> None:
-    async with pressing(measured, size=size) as hands:
-        for name, tab in TABS.items():
-            if name == "help":
-                continue
-            hands.app.go(name)
-            hands.app.action_help()
-            text = await hands.see(f"keys of {tab.title}")
-            for key in keys.own_keys(load(name))[:6]:
-                assert key.keys.split()[0] in text
-            await hands.press("escape")
-            await hands.gone(f"keys of {tab.title}  ")
 
 
 async def test_help_is_searched_scrolls_and_goes_back_where_one_came_from(measured: Any, pressing: Any) -> None:

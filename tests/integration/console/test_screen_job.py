@@ -1,19 +1,15 @@
 """One job against a real daemon: as it runs, as it is over, and what it writes now. Every key."""
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from waiting import soon
 
 from rwkvctl import httpd
 from rwkvctl.protocol import messages as m
 from rwkvctl.tui.screens.job import Job
-
-LONG = {"limit": 300, "settings": {"temperature": "1.0", "k": "60"}}
-"""Work that goes on for longer than a test looks."""
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (200, 60)])
@@ -59,8 +55,9 @@ async def test_jobs_samples_and_log_are_reached_from_it(measured: Any, pressing:
 async def test_the_sample_that_is_being_generated_streams_freezes_and_gives_way_to_the_next(
     fresh: Any, pressing: Any
 ) -> None:
-    fresh.dispatch(**LONG)
-    fresh.wait_for_state("j8", "generating")
+    fresh.engines_do(answers=30)
+    fresh.dispatch(limit=36)  # all of them are rows that the job before has, too
+    fresh.wait_until_some("j8", 1)
     async with pressing(fresh, "▸ generating") as hands:
         await hands.press("enter", see=("Jobs › j8", "▸ generating", "Now generating  row", "of at most 8 tokens"))
         await hands.see(" Q  ", "batch ")
@@ -72,25 +69,16 @@ async def test_the_sample_that_is_being_generated_streams_freezes_and_gives_way_
         kept = view.now
         await hands.press("right_parenthesis")
         await hands.settled()
-        await until(lambda: view.now is not kept)
+        await soon(lambda: view.now is not kept, "the next sample is shown")
         after = view.now
         await hands.press("left_parenthesis")
-        await until(lambda: view.now is not after)
+        await soon(lambda: view.now is not after, "the sample before is shown")
         await hands.press("f")
         await hands.gone("frozen")
         await hands.see("so far", "same")
         await hands.press("s", see="Stop j8?")
         await hands.press("y", see="j8 stopped · U undoes it: rwkvctl resume j8")
         await hands.see("‖ stopped")
-
-
-async def until(what: Callable[[], bool]) -> None:
-    """Wait for a condition."""
-    for _ in range(1000):
-        if what():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("waited in vain")
 
 
 async def test_verbs_act_on_the_job_itself_and_can_be_undone(fresh: Any, pressing: Any) -> None:

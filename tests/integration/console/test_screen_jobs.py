@@ -45,12 +45,13 @@ async def test_a_job_its_samples_and_its_log_are_one_key_away(measured: Any, pre
         await hands.press("escape", "D", see="New dispatch")
 
 
-async def test_what_was_put_aside_is_released_from_here(fresh: Any, pressing: Any) -> None:
+async def test_what_was_put_aside_is_released_from_here(fresh: Any, measured: Any, pressing: Any) -> None:
     async with pressing(fresh) as hands:
         await hands.press("3", see="! held")
         await hands.press("u", see="j7 queued · U undoes it: rwkvctl hold j7 --reason 'wait for the new rows'")
         await hands.see("✓ done 7")
         await hands.press("e", see="this is neither")
+    assert measured.job("j7")["state"] == "held", "a node of one's own may be changed"
 
 
 class Many:

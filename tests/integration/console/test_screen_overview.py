@@ -9,6 +9,7 @@ from rwkvctl.protocol import messages as m
 from rwkvctl.tui.table import VTable
 
 LONG = {"limit": 300, "settings": {"temperature": "1.0", "k": "60"}}
+"""With `slow_s` more than is done while a test looks."""
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (200, 60)])
@@ -20,6 +21,7 @@ async def test_an_idle_node_says_so_and_why_a_job_is_held(measured: Any, pressin
 
 
 async def test_a_running_job_shows_its_engine_rate_score_and_when_all_is_done(fresh: Any, pressing: Any) -> None:
+    fresh.engines_do(slow_s=0.05)
     fresh.dispatch(**LONG)
     fresh.dispatch(limit=200, settings={"temperature": "1.0"}, seed=9)
     async with pressing(fresh, "▸ generating", "builtin", "▸ run") as hands:

@@ -73,7 +73,7 @@ def site(new_node: Callable[..., Any], fake_nvml: Any, plant: Any) -> tuple[Any,
 
 def release_when_gone(nvml: Any, plant: Any, pid: int, tools: Any) -> None:
     """What a driver does: the memory of a process is free when it has ended."""
-    tools.wait_for(lambda: not plant.lives(pid), 60, f"pid {pid} has ended")
+    tools.wait_for(lambda: not plant.lives(pid), f"pid {pid} has ended")
     nvml.end(pid)
 
 

@@ -84,11 +84,7 @@ async def test_what_is_filtered_in_the_form_is_planned_dispatched_as_shown_and_u
         )
         await hands.press("U", see="j8 stopped")
         assert fresh.job("j8")["state"] == "stopped"
-
-
-async def test_what_is_done_can_be_planned_again(fresh: Any, pressing: Any) -> None:
-    fresh.cli("pause", "--queue")
-    async with pressing(fresh, "the queue is paused") as hands:
+        # what is done can be planned again
         hands.app.go("queue", "--models builtin --only-datasets own_quiz --only-jobs multi_choice_plain --limit 40")
         await hands.see("▸ done")
         await hands.press("O", see=("+ new", "--overwrite"))
@@ -96,7 +92,7 @@ async def test_what_is_done_can_be_planned_again(fresh: Any, pressing: Any) -> N
         await hands.press("O", see="+ new")
         await hands.press("D", see="Dispatch this job?")
         await hands.press("y", see="1 jobs queued")
-        assert fresh.job("j8")["version"] == 2
+        assert fresh.job("j9")["version"] == 2
 
 
 async def test_the_order_is_changed_held_released_paused_and_all_of_it_undone(fresh: Any, pressing: Any) -> None:

@@ -14,16 +14,16 @@ def lively(new_node: Any, fake_nvml: Any, tools: Any) -> Any:
     node = new_node(CPU_ENGINES="true").start()
     (job,) = node.dispatch(limit=20)
     node.wait_for_state(job, "done")
-    busy_until = time.time() - 1  # a second that is over: no later look is written over it
 
     def recorded() -> bool:
-        reply = node.api.get("/v1/gpus/history", since=busy_until - 3, until=busy_until, step_s=1).value
-        return 0.97 in reply["items"][0]["utilisation"]
+        """Whether it was seen to be busy in the last seconds: under load the first look may come late."""
+        node.busy_until = time.time() - 1  # a second that is over: no later look is written over it
+        span = {"since": node.busy_until - 3, "until": node.busy_until, "step_s": 1}
+        return 0.97 in node.api.get("/v1/gpus/history", **span).value["items"][0]["utilisation"]
 
-    tools.wait_for(recorded, 40, "the busy time is recorded")
+    tools.wait_for(recorded, "the busy time is recorded")
     fake_nvml.gpu(0, util=0, temp=30, power=70000)
-    tools.wait_for(lambda: node.api.get("/v1/gpus").value["items"][0]["utilisation"] == 0, 40, "the GPU is idle")
-    node.busy_until = busy_until
+    tools.wait_for(lambda: node.api.get("/v1/gpus").value["items"][0]["utilisation"] == 0, "the GPU is idle")
     return node
 
 

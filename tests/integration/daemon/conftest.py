@@ -1,13 +1,13 @@
 """A private PostgreSQL server and a store in each of the databases we know; processes that hold fake GPUs."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.zombies.proc import Machine
@@ -41,6 +42,21 @@ class PostgresServer:
         self.program("initdb", "-D", f"{self.folder}/d", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync")
         return self.start()
 
+    def copy_of(self, shared: Path) -> "PostgresServer":
+        """The same, as a copy: making a cluster takes seconds, and is done once for all processes of a run."""
+        with (shared.parent / f"{shared.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not shared.exists():
+                self.make()
+                self.program("pg_ctl", "-D", f"{self.folder}/d", "-m", "fast", "-w", "stop")
+                shutil.copytree(self.folder / "d", shared)
+                return self.start()
+        shutil.copytree(shared, self.folder / "d")
+        if os.getuid() == 0:
+            for path in [self.folder / "d", *(self.folder / "d").rglob("*")]:
+                shutil.chown(path, "postgres", "postgres")
+        return self.start()
+
     def start(self) -> "PostgresServer":
         options = f"-F -c listen_addresses= -c max_connections=40 -k {self.folder}"
         self.program("pg_ctl", "-D", f"{self.folder}/d", "-w", "-l", f"{self.folder}/log", "-o", options, "start")
@@ -65,27 +81,30 @@ def server_programs() -> Path | None:
 
 
 @contextlib.contextmanager
-def private_server(programs: Path) -> Iterator[PostgresServer]:
-    """A server that is ours alone, in a folder that goes with it."""
+def private_server(programs: Path, shared: Path | None = None) -> Iterator[PostgresServer]:
+    """A server that is ours alone, in a folder that goes with it: into those of tests the user postgres may not go."""
     folder = Path(tempfile.mkdtemp(prefix="rwkvpg-", dir="/var/tmp"))
     try:
         if os.getuid() == 0:
             shutil.chown(folder, "postgres", "postgres")
-        server = PostgresServer(programs, folder).make()
-        yield server
+        server = PostgresServer(programs, folder)
+        yield server.make() if shared is None else server.copy_of(shared)
         server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """One server for all tests of a process, or a skip that says what is missing."""
     programs = server_programs()
     if programs is None:
         pytest.skip("needs PostgreSQL: no initdb on this machine")
     pytest.importorskip("asyncpg", reason="needs asyncpg: not installed")
-    with private_server(programs) as server:
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # where those of all workers lie
+    with private_server(programs, folder / "postgres") as server:
         yield server
 
 
@@ -179,10 +198,7 @@ class Plant:
     def end(self, pid: int) -> None:
         """Kill one, and wait until nothing of it is left."""
         signal.pidfd_send_signal(self.pidfds[pid], signal.SIGKILL)
-        deadline = time.monotonic() + 30
-        while Path(f"/proc/{pid}").exists():
-            assert time.monotonic() < deadline, pid
-            time.sleep(0.01)
+        wait_for(lambda: not Path(f"/proc/{pid}").exists(), f"process {pid} is gone")
 
     def close(self) -> None:
         for pidfd in self.pidfds.values():

@@ -1,11 +1,13 @@
 """Engines that run out of memory, or end by themselves: what the daemon learns from processes that end like them."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from waiting import LIMIT_S, LOOK_S, soon
 
 from rwkv_daemon import engines, measuring, processes, situation
 from rwkv_daemon.catalogue import Benchmarks
@@ -68,10 +70,11 @@ async def start(node: Node, program: str) -> EngineHandle:
 
 async def ended(node: Node, handle: EngineHandle) -> None:
     """Until the daemon has acted on its end."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LIMIT_S
     while handle.row.id in node.engines:
         assert time.monotonic() < deadline
         await engines.watch_engines(node)
+        await asyncio.sleep(LOOK_S)
 
 
 def flags(node: Node) -> list[str]:
@@ -150,9 +153,7 @@ async def test_the_lease_of_an_engine_that_lost_its_shim_is_free_when_nothing_of
     left = [f"pid {handle.worker.pid} (in the kernel, cannot be interrupted)"]
     monkeypatch.setattr(engines, "remains", lambda _worker: left)
     processes.sweep(handle.row.uuid)
-    deadline = time.monotonic() + 30
-    while not processes.has_ended(handle.worker):
-        assert time.monotonic() < deadline
+    await soon(lambda: processes.has_ended(handle.worker), "it has ended")
     await engines.watch_engines(node)
     assert (handle.row.id in node.engines, len((await held_leases(node.store))[LEASE])) == (True, SLOTS)
     left.clear()

@@ -1,6 +1,6 @@
 """Every benchmark whose rows are among the real ones, in every kind, through the whole product.
 
-One daemon and one engine with the built-in checkpoint, which cannot answer any of this: what counts is that rows,
+One daemon and one stub engine, which cannot answer any of this: what counts is that rows,
 prompts, stages, graders, sandbox, judge and scores of each kind fit together, so that no sample ends in an error.
 Ways of asking and grading that only other sets have run on the rows of those sets' own examples.
 """
@@ -11,17 +11,17 @@ import importlib.util
 import io
 import json
 import sys
-import time
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from live_node import LiveNode
 
 from rwkv_data import registry
 from rwkv_data.prepare import prepare
 from rwkv_data.rows import canonical
 
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = [pytest.mark.timeout(1500), pytest.mark.slow("golds")]
 
 
 def beside(path: str, name: str):
@@ -34,7 +34,6 @@ def beside(path: str, name: str):
 
 
 fake_judge = beside("judge/fake_judge.py", "fake_judge_of_every_set")
-nodes = beside("conftest.py", "nodes_of_every_set")
 
 FOLDERS = {"hendrycks_math": "math", "math_minerva": "math", "minerva_ocw": "minerva_math", "mbpp_sanitized": "mbpp"}
 """Where the folder of real rows has another name than the benchmark."""
@@ -92,7 +91,7 @@ def prepared(real_rows, tmp_path_factory):
     home.mkdir()
     with fake_judge.in_thread(fake_judge.FakeJudge(verdict)) as judge:
         settings = {"JUDGE_MODEL": "fake-judge-1", "JUDGE_BASE_URL": judge.url, "JUDGE_API_KEY": "k" * 20}
-        node = nodes.LiveNode(home, settings)
+        node = LiveNode(home, settings)
         try:
             under_their_names = [name for name in there if sets[name] == name]
             node.cli("data", "prepare", *under_their_names, "--from", str(real_rows))
@@ -130,16 +129,12 @@ def dispatch(node, names):
 
 @pytest.fixture(scope="module")
 def ended(prepared):
-    """(benchmark, kind) -> job, once all have ended. Asking seldom leaves the processors to them."""
+    """(benchmark, kind) -> job, once all have ended."""
     node, there, others = prepared
     jobs = dispatch(node, there + others)
-    deadline, ends = time.monotonic() + 1300, {"done", "failed", "held", "stopped"}
-    while True:
-        found = {job["id"]: job for job in node.api.get("/v1/jobs", limit=1000).value["items"]}
-        if all(found[name]["state"] in ends for name in jobs.values()):
-            return {pair: node.job(name) for pair, name in jobs.items()}
-        assert time.monotonic() < deadline, node.log()
-        time.sleep(0.5)
+    for name in jobs.values():  # the limit is that of one job, however many there are
+        node.wait_for_state(name, "done", "failed", "held", "stopped")
+    return {pair: node.job(name) for pair, name in jobs.items()}
 
 
 def faults(jobs):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S
 
 TASK = """\
 task: tiny_arith
@@ -33,18 +34,30 @@ metadata:
 """
 
 
-def done(node: Any, **selection: Any) -> str:
-    (name,) = node.dispatch(**selection)
-    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
-    return str(name)
+SAMPLES = 130
+"""More than a page."""
 
 
-def test_scores_and_samples_in_every_form(node, tmp_path):
-    job = done(node, limit=130)
+@pytest.fixture(scope="module")
+def node(module_node: Any) -> Any:
+    """A node with one score."""
+    made = module_node().start()
+    (name,) = made.dispatch(limit=SAMPLES)
+    assert made.wait_for_state(name, "done", "failed")["state"] == "done"
+    return made
+
+
+@pytest.fixture
+def job(node: Any) -> str:
+    """The job of that score."""
+    [only] = node.api.get("/v1/jobs").value["items"]
+    return str(only["id"])
+
+
+def test_scores_in_every_form(node, job):
     score = node.job(job)["score"]
-
     [row] = csv.DictReader(io.StringIO(node.cli("export").stdout))
-    assert (row["job"], row["model"], row["n"], row["partial"]) == (job, "builtin", "130", "yes")
+    assert (row["job"], row["model"], row["n"], row["partial"]) == (job, "builtin", str(SAMPLES), "yes")
     assert float(row["value"]) == score["metrics"]["accuracy"]["value"]
     assert row["generation_key"] == score["provenance"]["generation_key"]
     markdown = node.cli("export", "--format", "markdown").stdout.splitlines()
@@ -53,13 +66,13 @@ def test_scores_and_samples_in_every_form(node, tmp_path):
     [line] = node.cli("export", "--format", "jsonl").stdout.splitlines()
     assert json.loads(line) == score
 
+
+def test_samples_in_every_form(node, job, tmp_path):
     target = tmp_path / "samples.jsonl"
     node.cli("export", "--samples", "--to", str(target))
     written = [json.loads(line) for line in target.read_text().splitlines()]
     names = {"model", "benchmark", "kind", "version", "job"}
-    assert [{k: v for k, v in one.items() if k not in names} for one in written] == node.samples(job), (
-        "more than a page"
-    )
+    assert [{k: v for k, v in one.items() if k not in names} for one in written] == node.samples(job)
     again = node.cli("export", "--samples", "--to", str(target), check=False)
     assert again.returncode == 5
     assert "--force" in again.stderr
@@ -82,37 +95,45 @@ def test_what_cannot_be_meant_is_refused(node):
         assert (found.returncode, found.stdout) == (code, "")
 
 
-@pytest.mark.slow
+def test_lm_eval_files_hold_the_score_and_every_sample(node, job, tmp_path):
+    node.cli("export", "--format", "lm-eval", "--samples", "--to", str(tmp_path / "ours"))
+    results, samples = output(tmp_path / "ours")
+    assert (
+        results["results"]["demo_arith"]["exact_match,none"] == node.job(job)["score"]["metrics"]["accuracy"]["value"]
+    )
+    assert results["n-samples"] == {"demo_arith": {"original": 300, "effective": SAMPLES}}
+    assert [one["doc_id"] for one in samples] == list(range(SAMPLES))
+    check_hashes(samples)
+
+
+@pytest.mark.slow("oracles")
 def test_lm_eval_files_have_the_shape_of_lm_evals_own(node, tmp_path):
     pytest.importorskip("lm_eval", reason="needs lm_eval: not installed")
-    theirs = lm_eval_output(tmp_path / "theirs")
-    job = done(node, limit=12)
+    their_results, their_samples = lm_eval_output(tmp_path / "theirs")
     node.cli("export", "--format", "lm-eval", "--samples", "--to", str(tmp_path / "ours"))
-    ours = output(tmp_path / "ours")
-    [results, samples], [their_results, their_samples] = ours, theirs
+    results, samples = output(tmp_path / "ours")
 
     assert results.keys() == their_results.keys() | {"rwkvctl"}
-    mine, other = results["results"]["demo_arith"], their_results["results"]["tiny_arith"]
-    assert mine.keys() == other.keys()
-    assert mine["exact_match,none"] == node.job(job)["score"]["metrics"]["accuracy"]["value"]
+    assert results["results"]["demo_arith"].keys() == their_results["results"]["tiny_arith"].keys()
     assert results["config"].keys() == their_results["config"].keys()
-    assert results["n-samples"] == {"demo_arith": {"original": 300, "effective": 12}}
     for table in ("configs", "versions", "n-shot", "higher_is_better"):
         assert list(results[table]) == ["demo_arith"]
         assert type(results[table]["demo_arith"]) is type(their_results[table]["tiny_arith"]) or table == "versions"
     assert results["configs"]["demo_arith"].keys() <= their_results["configs"]["tiny_arith"].keys()
 
-    assert [one["doc_id"] for one in samples] == list(range(12))
     assert samples[0].keys() == their_samples[0].keys()
     for one, other in zip(samples[:1], their_samples[:1], strict=True):
         assert {name: type(one[name]) for name in one} == {name: type(other[name]) for name in other}
-    for one in (*samples, *their_samples):
-        prompt = one["arguments"]["gen_args_0"]["arg_0"]
+    check_hashes(their_samples)
+
+
+def check_hashes(samples: list[dict[str, Any]]) -> None:
+    """What the hashes of a sample are of, in our files as in theirs."""
+    for one in samples:
+        prompt, doc = one["arguments"]["gen_args_0"]["arg_0"], json.dumps(one["doc"], indent=2, ensure_ascii=False)
         assert one["prompt_hash"] == hashlib.sha256(prompt.encode()).hexdigest()
         assert one["target_hash"] == hashlib.sha256(one["target"].encode()).hexdigest()
-        assert (
-            one["doc_hash"] == hashlib.sha256(json.dumps(one["doc"], indent=2, ensure_ascii=False).encode()).hexdigest()
-        )
+        assert one["doc_hash"] == hashlib.sha256(doc.encode()).hexdigest()
 
 
 def lm_eval_output(folder: Path) -> list[Any]:
@@ -125,7 +146,7 @@ def lm_eval_output(folder: Path) -> list[Any]:
     words = ["--model", "dummy", "--tasks", "tiny_arith", "--include_path", str(folder), "--log_samples"]
     found = subprocess.run(
         [sys.executable, "-m", "lm_eval", *words, "--output_path", str(folder / "out")],
-        env=os.environ | quiet, capture_output=True, text=True, timeout=200, check=False,
+        env=os.environ | quiet, capture_output=True, text=True, timeout=2 * LIMIT_S, check=False,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr[-3000:]
     return output(folder / "out")

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from waiting import LIMIT_S
 
 from rwkv_daemon import expressions
 from rwkv_daemon.plan import SelectionError
@@ -17,7 +18,8 @@ async def test_names_are_found() -> None:
 
 
 async def test_one_that_runs_away_is_ended_and_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expressions, "LIMIT_S", 2.0)
+    monkeypatch.setattr(expressions, "CPU_S", 1)
+    monkeypatch.setattr(expressions, "LIMIT_S", LIMIT_S)
     asked = asyncio.ensure_future(expressions.matching([RUNAWAY], NAMES))
     turns = 0
     while not asked.done():

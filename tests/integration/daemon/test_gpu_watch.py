@@ -6,11 +6,12 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S, soon
 
 from rwkv_daemon.catalogue import Benchmarks
 from rwkv_daemon.gpus import keeping, looks, probing, sampling, showing, watch
@@ -24,7 +25,6 @@ from rwkv_daemon.zombies import holders
 from rwkvctl import config
 from rwkvctl.protocol.messages import LeaseView
 
-DEADLINE_S = 60.0
 DRIVER_NOT_LOADED, UNKNOWN = 9, 999
 
 
@@ -51,22 +51,13 @@ async def watched(node: Node) -> AsyncIterator["asyncio.Future[None]"]:
     finally:
         task.cancel()
         await asyncio.wait([task])
-        await until(lambda: not samplers(), "no sampler is left")
+        await soon(lambda: not samplers(), "no sampler is left")
         assert node.sight.ring is None
-
-
-async def until(condition: Callable[[], object], saying: str) -> None:
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        pytest.fail(f"waited in vain until {saying}")
 
 
 async def seen(node: Node, *uses: str) -> None:
     """Wait until the node's GPUs are in these uses."""
-    await until(lambda: [lease.use for lease in cards(node)] == list(uses), f"{uses}, not {cards(node)}")
+    await soon(lambda: [lease.use for lease in cards(node)] == list(uses), f"{uses}, not {cards(node)}")
 
 
 def cards(node: Node) -> list[LeaseView]:
@@ -156,7 +147,7 @@ async def test_a_driver_that_is_unloaded_and_loaded_again(node: Node, fake_nvml:
         fake_nvml.rule(f"fail * {UNKNOWN}")
         await seen(node, "unknown", "unknown")
         fake_nvml.rule(f"fail nvmlInitWithFlags {DRIVER_NOT_LOADED}")
-        await until(lambda: node.notes == ["GPUs: the NVIDIA driver is not loaded"], "it says so")
+        await soon(lambda: node.notes == ["GPUs: the NVIDIA driver is not loaded"], "it says so")
         fake_nvml.rule()
         await seen(node, "free", "free")
 
@@ -166,7 +157,7 @@ async def test_without_nvml_the_cpu_is_the_lease_and_a_driver_that_comes_later_i
 ) -> None:
     fake_nvml.gpus(1).rule(f"fail nvmlInitWithFlags {DRIVER_NOT_LOADED}")
     async with watched(node):
-        await until(lambda: node.leases == [showing.CPU], "the CPU is the lease")
+        await soon(lambda: node.leases == [showing.CPU], "the CPU is the lease")
         assert node.wake.is_set()
         assert node.notes == []
         fake_nvml.rule()
@@ -175,7 +166,7 @@ async def test_without_nvml_the_cpu_is_the_lease_and_a_driver_that_comes_later_i
 
 async def test_a_machine_whose_nvml_lists_no_gpu_uses_its_cpu(node: Node) -> None:
     async with watched(node):
-        await until(lambda: node.leases == [showing.CPU], "the CPU is the lease")
+        await soon(lambda: node.leases == [showing.CPU], "the CPU is the lease")
         assert node.wake.is_set()
 
 
@@ -207,7 +198,7 @@ async def test_no_more_samplers_are_started_than_may_be_stuck(node: Node, fake_n
     lying = [await asyncio.create_subprocess_exec("sleep", "600") for _ in range(sampling.MOST_STUCK)]
     node.sight.stuck = list(lying)
     async with watched(node):
-        await until(lambda: any("too many samplers are stuck" in note for note in node.notes), "it says so")
+        await soon(lambda: any("too many samplers are stuck" in note for note in node.notes), "it says so")
         assert not samplers()
         for process in lying:
             process.kill()
@@ -235,7 +226,7 @@ async def test_what_is_known_of_gpus_is_shown_before_the_first_look(node: Node, 
 async def test_a_record_that_cannot_be_read_is_a_quarantine(node: Node, fake_nvml: Any) -> None:
     fake_nvml.gpus(1)
     async with watched(node):
-        await until(lambda: node.sight.stored, "it is stored")
+        await soon(lambda: node.sight.stored, "it is stored")
     async with node.store.write() as db:
         await db.execute("UPDATE gpu SET record = ?", ('{"failures": "many"}',))
     node.gpus, node.sight, node.leases = {}, Sight(), None
@@ -279,11 +270,12 @@ async def test_a_probe_that_never_ends_is_ended_with_all_it_started(
 ) -> None:
     monkeypatch.setattr(probing, "LIMIT_S", 1.0)
     tmp_path.chmod(0o777)
-    said = await probing.ask(("sh", "-c", "sleep 4711 & sleep 4712"))
+    sleeps = f"sleep {10**6 + os.getpid()}"
+    said = await probing.ask(("sh", "-c", f"{sleeps} & {sleeps}"))
     assert said == "(it did not answer within 1 s)"
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            assert not path.read_bytes().startswith(b"sleep\x00471")
+            assert path.read_bytes().split(b"\0")[:2] != sleeps.encode().split()
     assert len(await probing.ask(("sh", "-c", "yes | head -c 100000"))) <= probing.LONGEST
 
 
@@ -297,21 +289,21 @@ async def test_a_look_at_processes_that_never_comes_back_costs_one_gpu(
 
     def look(node: Node, reading: Any) -> Any:
         if reading.index == 0:
-            stuck.wait(DEADLINE_S)
+            stuck.wait(LIMIT_S)
         return whole(node, reading)
 
     monkeypatch.setattr(looks, "LOOK_S", 0.3)
     monkeypatch.setattr(holders, "look", look)
     async with watched(node):
-        await until(lambda: len(node.gpus) == 2, "both GPUs are seen")
+        await soon(lambda: len(node.gpus) == 2, "both GPUs are seen")
         stuck.clear()
-        await until(lambda: by_index(node)[0].use == "unknown", "the first is unknown")
+        await soon(lambda: by_index(node)[0].use == "unknown", "the first is unknown")
         assert "hangs in the kernel" in by_index(node)[0].why
         before = node.sight.seen_at
-        await until(lambda: node.sight.seen_at > before, "the watch goes on")
-        assert by_index(node)[1].use != "unknown"
+        await soon(lambda: node.sight.seen_at > before, "the watch goes on")
+        await soon(lambda: by_index(node)[1].use != "unknown", "the second is seen")
         stuck.set()
-        await until(lambda: by_index(node)[0].use != "unknown", "it is seen again")
+        await soon(lambda: by_index(node)[0].use != "unknown", "it is seen again")
         assert node.sight.blind == {}
 
 

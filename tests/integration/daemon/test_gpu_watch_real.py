@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from waiting import LIMIT_S
 
 from rwkv_daemon.gpus import selftest
 from rwkv_daemon.gpus.facts import Snapshot
@@ -20,7 +21,7 @@ pytestmark = [
 def look() -> Snapshot:
     """One look of a sampler of its own at the first GPU."""
     words = [sys.executable, "-m", "rwkv_daemon.gpus.sampler", "--only", "0"]
-    found = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=True)
+    found = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=True)
     return msgspec.json.decode(found.stdout, type=Snapshot)
 
 

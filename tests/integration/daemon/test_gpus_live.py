@@ -12,8 +12,6 @@ import pytest
 LiveNode = Any
 NewNode = Callable[..., Any]
 GIB = 2**30
-WAIT_S = 60
-"""Generous: the daemon looks once a second, and a busy machine is slow."""
 
 
 def gpus(node: LiveNode) -> dict[str, dict[str, Any]]:
@@ -50,16 +48,12 @@ def begin() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         process.wait()
 
 
-@pytest.fixture
-def until(tools: Any) -> Callable[..., None]:
-    def wait(node: LiveNode, condition: Callable[[], object], saying: str) -> None:
-        tools.wait_for(condition, WAIT_S, saying, lambda: f"{gpus(node)}\n{node.log()}")
-
-    return wait
+def until(node: LiveNode, condition: Callable[[], object], saying: str) -> None:
+    node.until(condition, saying)
 
 
 def test_a_training_run_that_waits_is_told_from_a_zombie_and_explained_by_its_probe(
-    fake_nvml: Any, new_node: NewNode, begin: Any, until: Any
+    fake_nvml: Any, new_node: NewNode, begin: Any
 ) -> None:
     fake_nvml.gpus(8)
     training = begin()
@@ -85,9 +79,7 @@ def test_a_training_run_that_waits_is_told_from_a_zombie_and_explained_by_its_pr
     assert gpus(node)["0"].get("probe", ()) in ((), [])
 
 
-def test_a_defunct_process_makes_a_zombie_and_its_end_a_free_gpu(
-    fake_nvml: Any, new_node: NewNode, begin: Any, until: Any
-) -> None:
+def test_a_defunct_process_makes_a_zombie_and_its_end_a_free_gpu(fake_nvml: Any, new_node: NewNode, begin: Any) -> None:
     fake_nvml.gpus(2)
     dead = begin("true")  # ended, and not waited for: a zombie until this test's end
     fake_nvml.process(1, dead.pid, 30 * GIB)
@@ -100,7 +92,7 @@ def test_a_defunct_process_makes_a_zombie_and_its_end_a_free_gpu(
 
 
 def test_a_card_that_is_lost_is_kept_in_mind_and_quarantined_until_somebody_has_seen_to_it(
-    fake_nvml: Any, new_node: NewNode, until: Any
+    fake_nvml: Any, new_node: NewNode
 ) -> None:
     fake_nvml.gpus(3)
     uuid = fake_nvml.uuid(1)
@@ -122,7 +114,7 @@ def test_a_card_that_is_lost_is_kept_in_mind_and_quarantined_until_somebody_has_
 
 
 def test_a_card_that_is_not_counted_any_more_is_unknown_until_it_is_back_or_forgotten(
-    fake_nvml: Any, new_node: NewNode, until: Any
+    fake_nvml: Any, new_node: NewNode
 ) -> None:
     fake_nvml.gpus(3)
     gone = fake_nvml.uuid(2)
@@ -143,7 +135,7 @@ def test_a_card_that_is_not_counted_any_more_is_unknown_until_it_is_back_or_forg
     until(node, lambda: uses(node) == ["free", "free"], "a new daemon does not know it")
 
 
-def test_xids_quarantine_or_are_counted(fake_nvml: Any, new_node: NewNode, until: Any) -> None:
+def test_xids_quarantine_or_are_counted(fake_nvml: Any, new_node: NewNode) -> None:
     fake_nvml.gpus(2)
     node = new_node().start()
     until(node, lambda: uses(node) == ["free", "free"], "both are free")
@@ -155,7 +147,7 @@ def test_xids_quarantine_or_are_counted(fake_nvml: Any, new_node: NewNode, until
     assert events(node, "gpu.state") == ["GPU 1 is quarantined: XID 79 (GPU has fallen off the bus)"]
 
 
-def test_instances_of_a_divided_card_are_leases_of_their_own(fake_nvml: Any, new_node: NewNode, until: Any) -> None:
+def test_instances_of_a_divided_card_are_leases_of_their_own(fake_nvml: Any, new_node: NewNode) -> None:
     fake_nvml.gpus(2).gpu(1, mig=1).rule(f"mig 1 0 total={20 * GIB}", f"mig 1 3 total={40 * GIB}")
     node = new_node().start()
     until(node, lambda: list(gpus(node)) == ["0", "1:0", "1:3"], "the instances are there")
@@ -167,7 +159,7 @@ def test_instances_of_a_divided_card_are_leases_of_their_own(fake_nvml: Any, new
     assert conditions(node) == ["ok", "ok"]
 
 
-def test_two_cards_that_change_places_keep_what_is_said_of_them(fake_nvml: Any, new_node: NewNode, until: Any) -> None:
+def test_two_cards_that_change_places_keep_what_is_said_of_them(fake_nvml: Any, new_node: NewNode) -> None:
     fake_nvml.gpus(2).gpu(0, uuid="GPU-aaaa0000").gpu(1, uuid="GPU-bbbb0000")
     node = new_node().start()
     until(node, lambda: uses(node) == ["free", "free"], "both are free")
@@ -181,7 +173,7 @@ def test_two_cards_that_change_places_keep_what_is_said_of_them(fake_nvml: Any, 
     assert (found["0"]["id"], found["0"].get("condition", "ok")) == ("GPU-bbbb0000", "ok")
 
 
-def test_decisions_are_refused_repeated_and_explained(fake_nvml: Any, new_node: NewNode, until: Any) -> None:
+def test_decisions_are_refused_repeated_and_explained(fake_nvml: Any, new_node: NewNode) -> None:
     fake_nvml.gpus(3)
     node = new_node().start()
     until(node, lambda: uses(node) == ["free"] * 3, "three are free")
@@ -198,7 +190,7 @@ def test_decisions_are_refused_repeated_and_explained(fake_nvml: Any, new_node: 
     assert "not reserved" in refused[0]["error"]
 
 
-def test_the_last_minutes_can_be_looked_at_again(fake_nvml: Any, new_node: NewNode, begin: Any, until: Any) -> None:
+def test_the_last_minutes_can_be_looked_at_again(fake_nvml: Any, new_node: NewNode, begin: Any) -> None:
     fake_nvml.gpus(2).gpu(1, util=50)
     fake_nvml.process(1, begin().pid, 10 * GIB)
     node = new_node().start()
@@ -227,18 +219,20 @@ def test_the_last_minutes_can_be_looked_at_again(fake_nvml: Any, new_node: NewNo
 
 
 def test_somebody_who_comes_to_our_gpu_is_left_alone_and_the_score_says_so(
-    fake_nvml: Any, new_node: NewNode, begin: Any, until: Any
+    fake_nvml: Any, new_node: NewNode, begin: Any
 ) -> None:
     fake_nvml.gpus(1)
     node = new_node().start(RWKVCTL_TEST_DEVICE="cpu")
     until(node, lambda: uses(node) == ["free"], "the GPU is free")
-    (job,) = node.dispatch()
+    node.engines_do(answers=5)
+    (job,) = node.dispatch(limit=10)
     until(node, lambda: uses(node) == ["leased"], "an engine is there")
     stranger = begin()
     fake_nvml.process(0, stranger.pid, 5 * GIB)
     until(node, lambda: gpus(node)["0"].get("contended"), "the stranger is seen")
     assert f"pid {stranger.pid}" in gpus(node)["0"]["why"]
-    node.wait_for_state(job, "done", timeout_s=120)
+    node.engines_do()
+    node.wait_for_state(job, "done")
     assert stranger.poll() is None
     (said,) = node.job(job)["score"]["provenance"]["contended"]
     assert f"pid {stranger.pid}" in said
@@ -248,21 +242,24 @@ def test_somebody_who_comes_to_our_gpu_is_left_alone_and_the_score_says_so(
 
 
 def test_an_engine_whose_context_an_xid_ended_is_replaced_and_the_job_goes_on(
-    fake_nvml: Any, new_node: NewNode, until: Any, tmp_path: Any
+    fake_nvml: Any, new_node: NewNode, tmp_path: Any
 ) -> None:
     fake_nvml.gpus(2)
     log = tmp_path / "kmsg"
     log.touch()
     node = new_node().start(RWKVCTL_TEST_DEVICE="cpu", RWKVCTL_TEST_DEV=str(tmp_path))
     until(node, lambda: uses(node) == ["free", "free"], "both GPUs are free")
-    (job,) = node.dispatch(settings={"max_tokens": "300", "temperature": "2.5"})  # long enough to be hit in the middle
+    node.engines_do(answers=5)
+    (job,) = node.dispatch(limit=20)
     node.wait_until_some(job, 5)
+    until(node, lambda: "leased" in uses(node), "its lease is seen")
     first, hit = node.engine_record(), uses(node).index("leased")
     with log.open("a") as file:
         file.write(f"NVRM: Xid (PCI:0000:{hit + 1:02x}:00): 31, pid={first.pid}, name=python, Ch 00000008\n")
     fake_nvml.xid(hit, 31)
     until(node, lambda: node.engine_record().pid != first.pid, "another engine takes its place on the other GPU")
-    node.wait_for_state(job, "done", timeout_s=180)
+    node.engines_do()
+    node.wait_for_state(job, "done")
     assert any(text.endswith("hit e1") for text in events(node, "gpu.xid"))
     assert any("is cooldown: an engine ended abnormally" in text for text in events(node, "gpu.state"))
     assert len(node.samples(job)) == node.job(job)["total"]
@@ -270,7 +267,7 @@ def test_an_engine_whose_context_an_xid_ended_is_replaced_and_the_job_goes_on(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a probe then runs as nobody")
 def test_a_probe_of_a_root_daemon_runs_as_nobody_and_is_ended_with_what_it_started(
-    fake_nvml: Any, new_node: NewNode, begin: Any, until: Any
+    fake_nvml: Any, new_node: NewNode, begin: Any
 ) -> None:
     fake_nvml.gpus(1).process(0, begin().pid, GIB)
     node = new_node(gpu_idle_window_s="1").start()

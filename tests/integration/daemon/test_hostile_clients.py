@@ -5,11 +5,9 @@ import contextlib
 import json
 import os
 import resource
-import select
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +15,19 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from waiting import LIMIT_S, wait_for
 
 from rwkvctl.client import Client
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RwkvctlError
 
 GROWTH_BYTES = 120 * 1024 * 1024
-DEADLINE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def node(module_node: Callable[..., Any]) -> Any:
+    """A daemon that outlives all of them."""
+    return module_node().start()
 
 
 def rss_bytes(pid: int) -> int:
@@ -43,16 +47,14 @@ def unharmed(node: Any) -> Iterator[None]:
     yield
     assert node.api.get("/v1/status").value["schema"] == "rwkvctl.status/1"
     assert rss_bytes(node.daemon.pid) < before + GROWTH_BYTES
-    deadline = time.monotonic() + DEADLINE_S
-    while descriptors(node.daemon.pid) > files + 25:  # engines and runners that were started meanwhile take some
-        assert time.monotonic() < deadline, "connections of clients that are gone are still open"
-        time.sleep(0.05)
+    most = files + 25  # engines and runners that were started meanwhile take some
+    wait_for(lambda: descriptors(node.daemon.pid) <= most, "connections of clients that are gone are closed", node.log)
     assert "Traceback" not in node.log()
 
 
 def open_to(node: Any) -> socket.socket:
     link = socket.socket(socket.AF_UNIX)
-    link.settimeout(DEADLINE_S)
+    link.settimeout(LIMIT_S)
     link.connect(str(node.socket))
     return link
 
@@ -79,7 +81,7 @@ async def followers(node: Any, count: int) -> AsyncIterator[list[tuple[asyncio.S
             reader, writer = await asyncio.open_unix_connection(sock=link, limit=2**20)
             writer.write(b"GET /v1/events HTTP/1.1\r\nhost: x\r\n\r\n")
             found.append((reader, writer))
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(LIMIT_S):
             for reader, _ in found:
                 assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
         yield found
@@ -108,7 +110,7 @@ async def test_a_thousand_idle_followers_leave_room_for_others(node: Any) -> Non
             status = await asyncio.to_thread(node.api.get, "/v1/status")
             assert status.value["schema"] == "rwkvctl.status/1"
             await asyncio.to_thread(node.dispatch, limit=1)
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(LIMIT_S):
                 for reader, _ in found:
                     assert b'"session"' in await reader.readuntil(b'"session"'), "each hears of the dispatch"
 
@@ -118,7 +120,7 @@ def test_two_hundred_clients_at_once_are_all_answered(node: Any) -> None:
         "import socket, sys, threading\n"
         "found = []\n"
         "def ask():\n"
-        "    s = socket.socket(socket.AF_UNIX); s.settimeout(60)\n"
+        "    s = socket.socket(socket.AF_UNIX); s.settimeout(120)\n"
         "    s.connect(sys.argv[1])\n"
         "    s.sendall(b'GET /v1/status HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\n\\r\\n')\n"
         "    said = b''\n"
@@ -141,24 +143,18 @@ def test_a_daemon_that_may_open_few_files_turns_clients_away_and_recovers(new_no
         ["/bin/sh", "-c", 'ulimit -n 64; exec "$0" -m rwkv_daemon', sys.executable],
         env=node.environment, stderr=(node.home.parent / "daemon.log").open("ab"),
     )  # fmt: skip
-    deadline = time.monotonic() + DEADLINE_S
-    while not node.answers():
-        assert time.monotonic() < deadline, node.log()
-        time.sleep(0.05)
+    wait_for(node.answers, "the daemon answers", node.log)
     with unharmed(node):
         links = []
         for _ in range(200):
             link = socket.socket(socket.AF_UNIX)
-            link.settimeout(5)
+            link.settimeout(LIMIT_S)
             with contextlib.suppress(OSError):
                 link.connect(str(node.socket))
             links.append(link)
         for link in links:
             link.close()
-        deadline = time.monotonic() + DEADLINE_S
-        while not node.answers():
-            assert time.monotonic() < deadline, node.log()
-            time.sleep(0.05)
+        wait_for(node.answers, "it lets clients in again", node.log)
     assert node.log().count("no other client can be let in") <= 5, "it does not fill the log"
     name = node.dispatch(limit=1)[0]
     assert node.job(name)["state"]
@@ -176,17 +172,6 @@ def test_clients_that_drip_their_requests_hold_nobody_up(node: Any) -> None:
             assert node.api.get("/v1/info").value["pid"] == node.daemon.pid
         for link in links:
             link.close()
-
-
-def test_a_client_that_never_reads_is_dropped(node: Any) -> None:
-    with unharmed(node):
-        stalled = open_to(node)
-        asked = b"GET /v1/benchmarks HTTP/1.1\r\nhost: x\r\n\r\n"
-        stalled.sendall(asked * 100)
-        watch = select.poll()
-        watch.register(stalled, select.POLLHUP)
-        assert watch.poll(1000 * DEADLINE_S), "what nobody reads for ten seconds is given up"
-        stalled.close()
 
 
 # -- greedy
@@ -212,11 +197,12 @@ def test_headers_and_bodies_have_a_limit(node: Any) -> None:
 
 def test_many_large_bodies_of_one_user_are_bounded_together(node: Any) -> None:
     with unharmed(node):
+        before = rss_bytes(node.daemon.pid)
         links = [open_to(node) for _ in range(40)]
         for link in links:
             with contextlib.suppress(ConnectionError):
                 link.sendall(b"POST /v1/plan HTTP/1.1\r\nhost: x\r\ncontent-length: 8000001\r\n\r\n" + bytes(8_000_000))
-        assert rss_bytes(node.daemon.pid) < 300 * 1024 * 1024
+        assert rss_bytes(node.daemon.pid) < before + 240 * 1024 * 1024
         assert node.api.get("/v1/info")
         for link in links:
             link.close()
@@ -273,7 +259,9 @@ SAFE = sorted((kind for kind in m.ROUTES if kind.__name__ != "EventsRequest"), k
 """All but the stream that never ends."""
 
 
-def test_any_typed_request_is_answered_or_refused_with_a_sentence(node: Any) -> None:
+def test_any_typed_request_is_answered_or_refused_with_a_sentence(new_node: Callable[..., Any]) -> None:
+    node = new_node().start()  # some of what is drawn pauses or drains it
+
     @FUZZ
     @given(st.data())
     def ask(data: st.DataObject) -> None:

@@ -5,11 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from rwkvctl.protocol.messages import ImportReply
 
 FOLDER = "builtin"
 ESCAPE = "\x1b]52;c;aGk=\x07"
+
+
+@pytest.fixture(scope="module")
+def shared(module_node: Any) -> Any:
+    """A node that takes in what tests bring, each with models of its own."""
+    return module_node().start()
 
 
 def bring(node: Any, path: Path, *words: str, code: int = 0) -> dict[str, Any]:
@@ -108,7 +115,8 @@ def test_imported_scores_stand_beside_ours_and_never_for_them(node, tmp_path):
     assert node.job(item["job"])["state"] == "done"
 
 
-def test_two_imports_of_the_same_questions_are_comparable(node, tmp_path):
+def test_two_imports_of_the_same_questions_are_comparable(shared, tmp_path):
+    node = shared
     samples = made_up(40)
     first = bring(node, results(tmp_path / "a", samples, model="m1"))["items"][0]
     second = bring(node, results(tmp_path / "b", samples, model="m2", wrong=12))["items"][0]
@@ -134,7 +142,8 @@ def made_up(count: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def test_a_bad_line_refuses_its_score_and_no_other(node, tmp_path):
+def test_a_bad_line_refuses_its_score_and_no_other(shared, tmp_path):
+    node = shared
     good = results(tmp_path / "r" / "good", made_up(5), model="good")
     bad = results(tmp_path / "r" / "bad", made_up(5), model="bad")
     path = bad / "eval" / FOLDER / "demo_arith_test_results.jsonl"
@@ -145,11 +154,12 @@ def test_a_bad_line_refuses_its_score_and_no_other(node, tmp_path):
     problems = [item["problem"] for item in reply["items"] if item["outcome"] == "refused"]
     assert problems[0].startswith(f"{path}:4: no JSON"), problems
     jobs = node.api.get("/v1/jobs").value["items"]
-    assert [job["model"] for job in jobs] == ["good"]
+    assert [job["model"] for job in jobs if job["model"] in {"good", "bad"}] == ["good"]
     assert good.is_dir()
 
 
-def test_paths_that_cannot_be_read_are_said_so(node, tmp_path):
+def test_paths_that_cannot_be_read_are_said_so(shared, tmp_path):
+    node = shared
     found = node.cli("import", str(tmp_path / "none"), check=False)
     assert found.returncode == 4
     assert "No such file" in found.stderr
@@ -157,7 +167,8 @@ def test_paths_that_cannot_be_read_are_said_so(node, tmp_path):
     assert bring(node, tmp_path)["counts"] == {}
 
 
-def test_tables_and_summaries_come_in_too(node, tmp_path):
+def test_tables_and_summaries_come_in_too(shared, tmp_path):
+    node = shared
     root = tmp_path / "results"
     context = {"stages": [{"prompt": "P", "completion": "C", "stop_reason": "stop_token"}], "sampling_config": {}}
     lines(root / "model" / "m" / "aime24_test.jsonl", [{"model_id": 1, "model_name": "from-tables"}])

@@ -55,6 +55,7 @@ def judged(new_node: Any, judges: list[Any], tmp_path: Path) -> Any:
     keys.write_text("k" * 20 + "\n")
     keys.chmod(0o600)
     node = new_node()
+    node.engines_do(texts={"=": "none"})  # so that the judge is asked about every sample
     node.settings["XDG_CONFIG_HOME"] = str(tmp_path / "config")
     command = f'["sh", "-c", "cat > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/told"]'
     told = f'[[notify]]\nevents = ["judge-outage"]\ncommand = {command}\n'
@@ -68,12 +69,12 @@ def judged(new_node: Any, judges: list[Any], tmp_path: Path) -> Any:
     return node.start()
 
 
-def test_jobs_that_wait_for_a_judge_go_on_with_the_next_one(judged: Any, judges: list[Any], tools: Any) -> None:
+def test_jobs_that_wait_for_a_judge_go_on_with_the_next_one(judged: Any, judges: list[Any]) -> None:
     node = judged
-    (name,) = node.dispatch(only_datasets=["reloaded_sums"], limit=6, settings={"temperature": "1000"})
+    (name,) = node.dispatch(only_datasets=["reloaded_sums"], limit=6)
     node.wait_for_state(name, "judging")
-    tools.wait_for(lambda: judges[0].asked, 60, "the judge that is away was asked", node.log)
-    tools.wait_for(node.told.exists, 90, "somebody is told of the outage", node.log)
+    node.until(lambda: judges[0].asked, "the judge that is away was asked")
+    node.until(node.told.exists, "somebody is told of the outage")
     assert json.loads(node.told.read_text())["event"] == "judge-outage"
     node.use("judge-b", judges[1])
     assert node.api.post("/v1/reload", {}).value["changed"] == ["judge: judge-b from now on"]
@@ -84,6 +85,6 @@ def test_jobs_that_wait_for_a_judge_go_on_with_the_next_one(judged: Any, judges:
     assert node.api.post("/v1/reload", {}).value.get("changed", []) == []
     node.keys.write_text("n" * 20 + "\n")  # a new key in the same file
     assert node.api.post("/v1/reload", {}).value["changed"] == ["judge: judge-b from now on"]
-    (again,) = node.dispatch(only_datasets=["reloaded_sums"], limit=7, settings={"temperature": "1000"})
+    (again,) = node.dispatch(only_datasets=["reloaded_sums"], limit=7)
     node.wait_for_state(again, "done")
     assert {asked.key for asked in judges[1].asked[before:]} == {"n" * 20}

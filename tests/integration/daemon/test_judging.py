@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -47,11 +46,13 @@ def judge():
 
 
 @pytest.fixture
-def own(node, judge, tmp_path):
-    """A node with the benchmark and the judge, restarted so that it reads both."""
+def configured(new_node, judge, tmp_path):
+    """A node with the benchmark and the judge, not started yet. Its stub engine answers nothing right, so that the
+    judge is asked about every sample."""
     folder = tmp_path / "config" / "rwkvctl"
     (folder / "benchmarks").mkdir(parents=True)
     (folder / "benchmarks" / "judged_sums.py").write_text(OWN.format(version="1"))
+    node = new_node()
     node.settings |= {
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "JUDGE_MODEL": "fake-judge-1",
@@ -59,8 +60,15 @@ def own(node, judge, tmp_path):
         "JUDGE_API_KEY": "k" * 20,
         "CHECKER_MODEL": "fake-judge-1",
     }
-    node.terminate()
-    return node.start()
+    if not node.real_engine:
+        node.engines_do(texts={"=": "none"})
+    return node
+
+
+@pytest.fixture
+def own(configured):
+    """The same, running."""
+    return configured.start()
 
 
 CHECK = json.dumps(
@@ -76,11 +84,11 @@ def test_a_paused_judge_is_asked_nothing_not_even_after_a_restart(own, judge):
     said = own.cli("pause", "--judge", "--reason", "who pays?").stdout
     assert "judge" in said
     wanted = {"only_datasets": ["judged_sums"], "only_jobs": ["free_response_judge"]}
-    (name,) = own.dispatch(**wanted, limit=12, settings={"temperature": "1000"})
+    (name,) = own.dispatch(**wanted, limit=12)
     own.wait_for_state(name, "judging")
     own.kill()
     own.start()
-    time.sleep(2.5)  # two looks at what there is to be judged
+    own.until(lambda: waiting(own) > 0, "the judge has been given something to do")
     assert judge.asked == []
     assert own.job(name)["state"] == "judging"
     assert "the judge is paused by" in own.cli("judge").stdout
@@ -90,18 +98,22 @@ def test_a_paused_judge_is_asked_nothing_not_even_after_a_restart(own, judge):
     assert judge.asked
 
 
+def waiting(node):
+    """How many samples the judge has been given and has not answered for."""
+    return sum(
+        job.get("waiting", 0) for one in node.api.get("/v1/judge").value["judges"] for job in one.get("jobs", ())
+    )
+
+
 def test_a_job_waits_for_its_judge_and_gets_a_score_with_it(own, judge):
     judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
-    settings = {"temperature": "1000"}
-    (name,) = own.dispatch(
-        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=12, settings=settings
-    )
+    (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=12)
     job = own.wait_for_state(name, "done", "failed")
     score = job["score"]
     assert score["n"] == score["scored"] == 12
     assert "unjudged" not in score
     asked = [sample for sample in own.samples(name) if sample["judge"]]
-    assert asked, "at temperature 1000 some answers are wrong"
+    assert len(asked) == 12
     assert all(sample["value"] == 1.0 and sample["judge"]["model"] == "fake-judge-1" for sample in asked)
     known = score["provenance"]["judge"]
     assert known["rule"].startswith("rwkv-skills-v1")
@@ -113,9 +125,7 @@ def test_a_job_waits_for_its_judge_and_gets_a_score_with_it(own, judge):
 
 def test_an_outage_parks_the_job_and_a_restart_pays_nothing_twice(own, judge):
     judge.behave = lambda _: fake_judge.Do("down", status=503)
-    (name,) = own.dispatch(
-        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8, settings={"temperature": "1000"}
-    )
+    (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8)
     own.wait_for_state(name, "judging")
     assert not own.api.get("/v1/status").value["engines"][0].get("jobs")
     own.kill()
@@ -128,9 +138,7 @@ def test_an_outage_parks_the_job_and_a_restart_pays_nothing_twice(own, judge):
 
 def test_a_job_that_waits_for_its_judge_can_be_paused_and_goes_on_there(own, judge):
     judge.behave = lambda _: fake_judge.Do("down", status=503)
-    (name,) = own.dispatch(
-        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8, settings={"temperature": "1000"}
-    )
+    (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8)
     own.wait_for_state(name, "judging")
     (item,) = own.api.post("/v1/pause", {"jobs": [name], "why": "the judge costs too much"}).value["items"]
     assert (item["state"], item["changed"]) == ("paused", True)
@@ -144,14 +152,12 @@ def test_a_job_that_waits_for_its_judge_can_be_paused_and_goes_on_there(own, jud
     assert (job["score"]["scored"], job["attempt"]) == (8, 1)
 
 
-def test_judging_that_fails_every_time_fails_its_job_and_a_retry_asks_again(own, judge, tmp_path):
+def test_judging_that_fails_every_time_fails_its_job_and_a_retry_asks_again(configured, judge, tmp_path):
+    own = configured
     own.settings["RWKVCTL_MAX_RESTARTS"] = "0"
-    own.terminate()
     own.start()
     judge.behave = lambda _: fake_judge.Do("down", status=503)
-    (name,) = own.dispatch(
-        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8, settings={"temperature": "1000"}
-    )
+    (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8)
     own.wait_for_state(name, "judging")
     own.terminate()
     benchmark = tmp_path / "config" / "rwkvctl" / "benchmarks" / "judged_sums.py"
@@ -171,9 +177,7 @@ def test_judging_that_fails_every_time_fails_its_job_and_a_retry_asks_again(own,
 
 def test_what_was_judged_is_not_asked_again_after_a_rebuild(own, judge):
     judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
-    (name,) = own.dispatch(
-        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8, settings={"temperature": "1000"}
-    )
+    (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8)
     own.wait_for_state(name, "done")
     before = [(s["row"], s["value"], s["judge"]) for s in own.samples(name)]
     own.terminate()
@@ -191,9 +195,7 @@ def test_what_was_judged_is_not_asked_again_after_a_rebuild(own, judge):
 
 def test_what_the_judge_cannot_do_holds_the_score_back_until_it_is_graded_again(own, judge):
     judge.behave = lambda _: fake_judge.Do("neither this nor that")
-    (name,) = own.dispatch(
-        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=6, settings={"temperature": "1000"}
-    )
+    (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=6)
     held = own.wait_for_state(name, "done")["score"]
     assert held["metrics"][held["primary"]]["value"] is None
     assert held["unjudged"] > 0
@@ -208,9 +210,7 @@ def test_what_the_judge_cannot_do_holds_the_score_back_until_it_is_graded_again(
 
 
 def test_another_grader_stands_beside_the_old_one(own, tmp_path):
-    (name,) = own.dispatch(
-        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=5, settings={"temperature": "0"}
-    )
+    (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=5)
     own.wait_for_state(name, "done")
     assert "done" in own.cli("regrade", name).stdout, "graded already: nothing to do, and no error"
     file = tmp_path / "config" / "rwkvctl" / "benchmarks" / "judged_sums.py"
@@ -228,30 +228,38 @@ def test_another_grader_stands_beside_the_old_one(own, tmp_path):
     assert newest["provenance"]["grader_version"] == "2"
 
 
-SLOW = """
-import contextlib, time
+HELD = """
+import contextlib, itertools, pathlib, time
 
 @contextlib.contextmanager
-def slowly(**options):
+def held(**options):
+    count = itertools.count()
+    def waits(row, answer):
+        while next(count) >= 5 and not pathlib.Path({go!r}).exists():
+            time.sleep(0.02)
+        return grade(row, answer)
     with EXACT.open(**options) as grade:
-        yield lambda row, answer: (time.sleep(0.2), grade(row, answer))[1]
+        yield waits
 """
+"""A grader that grades five answers, and the others when there is a file."""
 
 
-def test_grading_again_can_be_stopped_and_what_cannot_be_done_leaves_the_old_grade(own, tmp_path, tools):
+def test_grading_again_can_be_stopped_and_what_cannot_be_done_leaves_the_old_grade(own, judge, tmp_path):
+    judge.behave = lambda _: fake_judge.Do("False")  # no more than what the second version finds without a judge
+    own.engines_do()
     (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=20)
     first = own.wait_for_state(name, "done")["score"]["metrics"]
     file = tmp_path / "config" / "rwkvctl" / "benchmarks" / "judged_sums.py"
-    text = (
-        OWN.format(version="2").replace("PLAIN =", SLOW + "PLAIN =").replace("version='2'", "version='2', open=slowly")
-    )
-    file.write_text(text)
+    go = tmp_path / "go"
+    text = OWN.format(version="2").replace("PLAIN =", HELD.format(go=str(go)) + "PLAIN =")
+    file.write_text(text.replace("version='2'", "version='2', open=held"))
     own.terminate()
     own.start()
     own.cli("regrade", name)
-    tools.wait_for(lambda: 0 < own.job(name).get("done", 0) < 20, 60, "some are graded again")
+    own.until(lambda: 0 < own.job(name).get("done", 0) < 20, "some are graded again")
     own.cli("stop", name)
     own.wait_for_state(name, "stopped")
+    go.touch()
     own.cli("resume", name)
     again = own.wait_for_state(name, "done", "failed")
     assert again["score"]["provenance"]["grader_version"] == "2"
@@ -262,33 +270,33 @@ def test_grading_again_can_be_stopped_and_what_cannot_be_done_leaves_the_old_gra
     own.start()
     file.write_text(OWN.format(version="4"))  # not what the daemon has read: a runner refuses it
     own.cli("regrade", name)
-    tools.wait_for(lambda: "grading again failed" in own.job(name).get("detail", ""), 60, "it is given up")
+    own.until(lambda: "grading again failed" in own.job(name).get("detail", ""), "it is given up")
     job = own.job(name)
     assert job["state"] == "done"
     assert job["done"] == 20
     assert job["score"]["provenance"]["grader_version"] == "2"
 
 
-def test_wrong_answers_go_to_the_checker_and_onto_the_review_list(own, judge, tools):
+def test_wrong_answers_go_to_the_checker_and_onto_the_review_list(own, judge):
     judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "False")
-    (name,) = own.dispatch(only_datasets=["demo_arith"], limit=10, settings={"temperature": "1000"})
+    (name,) = own.dispatch(only_datasets=["demo_arith"], limit=10)
     own.wait_for_state(name, "done")
     wrong = sorted(sample["number"] for sample in own.samples(name) if sample["value"] == 0)
 
     def listed():
         return [item["sample"] for item in own.api.get("/v1/review", job=name).value["items"]]
 
-    tools.wait_for(lambda: listed() == wrong, 30, "the checker has looked at every wrong answer")
+    assert len(wrong) == 10
+    own.until(lambda: listed() == wrong, "the checker has looked at every wrong answer")
     own.cli("review", "mark", str(wrong[0]), "right")
     assert listed() == wrong[1:]
     assert "arithmetic" in own.cli("review", "--job", name, "--output", "tsv").stdout
-    (skipped,) = own.dispatch(
-        only_datasets=["demo_arith"], limit=4, settings={"temperature": "1000"}, disable_checker=True
-    )
+    (skipped,) = own.dispatch(only_datasets=["demo_arith"], limit=4, disable_checker=True)
     own.wait_for_state(skipped, "done")
     assert own.api.get("/v1/review", job=skipped, every=True).value["items"] == []
 
 
+@pytest.mark.real_engine
 def test_a_search_drops_bad_points_early_and_its_best_is_measured_on_other_rows(own):
     (name,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["param_search_free_response"])
     job = own.wait_for_state(name, "done", "failed")

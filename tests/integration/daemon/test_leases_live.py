@@ -14,25 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from rwkv_daemon import processes
-from rwkv_weights.files import builtin_checkpoint_path
 
 LiveNode = Any
 NewNode = Callable[..., Any]
-WAIT_S = 120
 TEST_DEVICE = {"RWKVCTL_TEST_DEVICE": "cpu"}
 OTHER = "rwkv7-g1-0.1b-20250101-ctx4096"
-
-
-def other_checkpoint(node: LiveNode) -> str:
-    """A second model: the built-in one with one number changed."""
-    tensors = torch.load(builtin_checkpoint_path(), weights_only=True, mmap=True)
-    tensors["ln_out.bias"] = tensors["ln_out.bias"] + 0.001
-    (node.home / "weights").mkdir(exist_ok=True)
-    torch.save(tensors, node.home / "weights" / f"{OTHER}.pth")
-    return OTHER
 
 
 def events(node: LiveNode, kind: str) -> list[dict[str, Any]]:
@@ -75,28 +63,28 @@ def engines_of(node: LiveNode, *states: str) -> list[dict[str, Any]]:
 
 
 def test_two_models_run_side_by_side_on_gpus_that_are_free_and_load_once_each(
-    gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any, trainer: subprocess.Popen[bytes]
+    gpu_node: Callable[..., LiveNode], fake_nvml: Any, trainer: subprocess.Popen[bytes]
 ) -> None:
     """GPUs 0 to 3 are in somebody's training, 4 and 5 are reserved for it; the CPU takes no engine where there are
     GPUs."""
     node = gpu_node(8)
     for index in range(4):
         fake_nvml.process(index, trainer.pid)
-    name = other_checkpoint(node)
+    node.add_model(OTHER)
     node.start(**TEST_DEVICE)
-    tools.wait_for(lambda: len(node.api.get("/v1/status").value["leases"]) == 9, 60, "GPUs are known", node.log)
+    node.until(lambda: len(node.api.get("/v1/status").value["leases"]) == 9, "GPUs are known")
     node.api.post("/v1/gpus", {"action": "reserve", "gpus": ["4", "5"], "reason": "training"})
     datasets = ["demo_arith", "demo_choice"]
-    jobs = node.dispatch(models=["builtin", name], only_datasets=datasets, limit=40)
+    jobs = node.dispatch(models=["builtin", OTHER], only_datasets=datasets, limit=20)
     assert len(jobs) == 4
     for job in jobs:
-        node.wait_for_state(job, "done", timeout_s=WAIT_S)
+        node.wait_for_state(job, "done")
     free = {fake_nvml.uuid(6), fake_nvml.uuid(7)}
     ready = starts(node)
     assert {lease for _, lease in ready} == free
-    assert {model for model, _ in ready} == {"builtin", name}
+    assert {model for model, _ in ready} == {"builtin", OTHER}
     assert len(ready) == len(set(ready)), "one load of the weights for each (checkpoint, GPU)"
-    tools.wait_for(lambda: leases_held(node) == dict.fromkeys(free, "leased"), 30, "both are kept warm")
+    node.until(lambda: leases_held(node) == dict.fromkeys(free, "leased"), "both are kept warm")
     assert {engine["lease"] for engine in engines_of(node, "ready")} == free
     for environment in command_lines(node):
         assert environment["CUDA_VISIBLE_DEVICES"] == ""  # the CPU stands in; see device_of
@@ -117,14 +105,14 @@ def trainer() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_restarted_daemon_finds_its_engines_with_their_leases(
-    gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any
+    gpu_node: Callable[..., LiveNode], fake_nvml: Any
 ) -> None:
     node = gpu_node(2)
-    name = other_checkpoint(node)
+    node.add_model(OTHER)
     node.start(**TEST_DEVICE)
-    jobs = node.dispatch(models=["builtin", name], limit=30)
+    jobs = node.dispatch(models=["builtin", OTHER], limit=30)
     for job in jobs:
-        node.wait_for_state(job, "done", timeout_s=WAIT_S)
+        node.wait_for_state(job, "done")
     before = {engine["id"]: (engine["lease"], engine["pid"]) for engine in engines_of(node, "ready")}
     assert {lease for lease, _ in before.values()} == {fake_nvml.uuid(0), fake_nvml.uuid(1)}
     node.kill()
@@ -132,43 +120,43 @@ def test_a_restarted_daemon_finds_its_engines_with_their_leases(
     after = {engine["id"]: (engine["lease"], engine["pid"]) for engine in engines_of(node, "ready")}
     assert after == before
     again = node.dispatch(models=["builtin"], only_datasets=["demo_choice"], limit=20)
-    node.wait_for_state(again[0], "done", timeout_s=WAIT_S)
+    node.wait_for_state(again[0], "done")
     assert len(starts(node)) == 2, "nothing was loaded again"
 
 
-def test_two_daemons_never_take_the_same_gpu(gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any) -> None:
+def test_two_daemons_never_take_the_same_gpu(gpu_node: Callable[..., LiveNode], fake_nvml: Any) -> None:
     """Neither sees the other's processes in NVML here: the lock alone decides."""
     first, second = gpu_node(1), gpu_node()
     for node in (first, second):
         node.start(**TEST_DEVICE)
     [mine] = first.dispatch(limit=20)
-    first.wait_for_state(mine, "done", timeout_s=WAIT_S)
+    first.wait_for_state(mine, "done")
     [theirs] = second.dispatch(limit=20)
-    tools.wait_for(
+    second.until(
         lambda: any("leased by another daemon's engine" in event["text"] for event in events(second, "engine.state")),
-        60, "the second meets the lock", second.log,
-    )  # fmt: skip
+        "the second meets the lock",
+    )
     assert second.job(theirs)["state"] == "queued"
     assert not starts(second)
     [engine] = engines_of(first, "ready")
     os.kill(engine["pid"], 9)  # a death frees the GPU at once
-    second.wait_for_state(theirs, "done", timeout_s=WAIT_S)
+    second.wait_for_state(theirs, "done")
     assert starts(second) == [("builtin", fake_nvml.uuid(0))]
 
 
 def test_a_foreign_job_that_comes_between_the_decision_and_the_start_moves_the_engine_elsewhere(
-    gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any, trainer: subprocess.Popen[bytes]
+    gpu_node: Callable[..., LiveNode], fake_nvml: Any, trainer: subprocess.Popen[bytes]
 ) -> None:
     """The sampler is stopped between two looks, so that the decision is made on what it saw last."""
     node = gpu_node(2, sampler_deadline_s="60")
     node.start(**TEST_DEVICE)
-    tools.wait_for(lambda: len(node.api.get("/v1/status").value["leases"]) == 3, 60, "GPUs are known", node.log)
-    with stopped_between_looks(node, tools):
+    node.until(lambda: len(node.api.get("/v1/status").value["leases"]) == 3, "GPUs are known")
+    with stopped_between_looks(node):
         [job] = node.dispatch(limit=20)
-        tools.wait_for(lambda: starts_on(node), 60, "an engine has its lease", node.log)
+        node.until(lambda: starts_on(node), "an engine has its lease")
         first = starts_on(node)[0]
         fake_nvml.process(0 if first == fake_nvml.uuid(0) else 1, trainer.pid)
-    node.wait_for_state(job, "done", timeout_s=WAIT_S)
+    node.wait_for_state(job, "done")
     taken_back = [event["text"] for event in events(node, "engine.state") if "was not started on" in event["text"]]
     assert len(taken_back) == 1, node.log()
     assert "it is busy: sleep 600" in taken_back[0]
@@ -180,7 +168,7 @@ WAITS = {"7", "23", "270", "271", "72", "73"}
 
 
 @contextlib.contextmanager
-def stopped_between_looks(node: LiveNode, tools: Any) -> Iterator[None]:
+def stopped_between_looks(node: LiveNode) -> Iterator[None]:
     """Stop the daemon's sampler while it waits."""
     found: list[int] = []
 
@@ -198,7 +186,7 @@ def stopped_between_looks(node: LiveNode, tools: Any) -> Iterator[None]:
         os.kill(found[0], signal.SIGCONT)
         return False
 
-    tools.wait_for(waits, 60, "the sampler waits for its next look", node.log)
+    node.until(waits, "the sampler waits for its next look")
     try:
         yield
     finally:
@@ -211,23 +199,23 @@ def starts_on(node: LiveNode) -> list[str]:
     return [one["lease"] for one in data if one["state"] == "starting"]
 
 
-def test_a_long_job_spreads_over_the_gpus_that_are_free(
-    gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any
-) -> None:
+def test_a_long_job_spreads_over_the_gpus_that_are_free(gpu_node: Callable[..., LiveNode], fake_nvml: Any) -> None:
     """Work that is known to be long gets every GPU; its samples come from several engines."""
     node = gpu_node(3, engine_slots="2")
     node.start(**TEST_DEVICE)
     [measured] = node.dispatch(limit=64)
-    node.wait_for_state(measured, "done", timeout_s=WAIT_S)
+    node.wait_for_state(measured, "done")
     assert node.terminate() == 0
     with contextlib.closing(sqlite3.connect(node.home / "store.sqlite")) as store, store:
         assert store.execute("UPDATE rate SET sample_s = 60").rowcount == 1, "the pace was measured and kept"
         assert store.execute("UPDATE engine_fit SET load_s = 1").rowcount == 1
     node.start(**TEST_DEVICE)
-    [job] = node.dispatch(settings={"k": "4", "temperature": "1.0"})
-    tools.wait_for(lambda: len(engines_of(node, "ready")) == 3, WAIT_S, "three engines serve it", node.log)
-    tools.wait_for(lambda: len(used_by(node, job)) == 3, WAIT_S, "all of them answered", node.log)
-    done = node.wait_for_state(job, "done", timeout_s=WAIT_S)
+    node.engines_do(answers=72)  # of each, the first has given 64; what one has taken, up to 256, it does not give back
+    [job] = node.dispatch(limit=240, settings={"k": "3", "temperature": "1.0"})
+    node.until(lambda: len(engines_of(node, "ready")) == 3, "three engines serve it")
+    node.until(lambda: len(used_by(node, job)) == 3, "all of them answered")
+    node.engines_do()
+    done = node.wait_for_state(job, "done")
     assert done["done"] == done["total"]
     places = node.stage_lines(job)
     assert len(places) == len(set(places)), "nothing was generated twice"
@@ -253,7 +241,7 @@ def test_what_auto_numerics_means_is_decided_by_whether_there_are_gpus(
     assert {row["numerics"] for row in rows} == {"fast"}
 
 
-def test_queue_tells_what_to_expect_once_something_like_it_was_measured(node: LiveNode, tools: Any) -> None:
+def test_queue_tells_what_to_expect_once_something_like_it_was_measured(node: LiveNode) -> None:
     wanted = {"selection": {"models": ["builtin"], "only_datasets": ["demo_arith"]}}
     plans: list[dict[str, Any]] = []
 
@@ -261,13 +249,13 @@ def test_queue_tells_what_to_expect_once_something_like_it_was_measured(node: Li
         plans.append(node.api.post("/v1/plan", wanted).value)
         return dict(plans[-1]["rows"][0])
 
-    tools.wait_for(lambda: planned()["action"] == "run", 60, "the weights are hashed", node.log)
+    node.until(lambda: planned()["action"] == "run", "the weights are hashed")
     before = plans[-1]
     assert "est_s" not in before["rows"][0], "no figure is made up"
     assert (before.get("eta_s"), before["not_estimated"]) == (None, 1)
     [job] = node.dispatch(limit=64)
-    node.wait_for_state(job, "done", timeout_s=WAIT_S)
-    tools.wait_for(lambda: "est_s" in planned(), 10, "its pace is remembered", node.log)
+    node.wait_for_state(job, "done")
+    node.until(lambda: "est_s" in planned(), "its pace is remembered")
     after = plans[-1]
     [row] = after["rows"]
     assert row["est_s"] > 0
@@ -276,11 +264,12 @@ def test_queue_tells_what_to_expect_once_something_like_it_was_measured(node: Li
     assert after["hash"] == before["hash"], "what is expected is no part of what would be done"
 
 
-def test_a_waiting_job_says_when_and_where_it_is_expected_to_start(node: LiveNode, tools: Any) -> None:
-    [first] = node.dispatch(limit=64)
-    node.wait_for_state(first, "done", timeout_s=WAIT_S)
-    jobs = [node.dispatch(settings={"k": str(k), "temperature": "1.0"})[0] for k in range(2, 8)]
-    tools.wait_for(lambda: node.job(jobs[-1]).get("expected_on") == "cpu:0", 60, "the last one is expected", node.log)
+def test_a_waiting_job_says_when_and_where_it_is_expected_to_start(node: LiveNode) -> None:
+    node.engines_do(slow_s=0.05)  # not held: work that stands still disproves every estimate
+    [first] = node.dispatch(limit=40)
+    node.wait_for_state(first, "done")
+    jobs = [node.dispatch(limit=20, settings={"k": str(k), "temperature": "1.0"})[0] for k in range(10, 16)]
+    node.until(lambda: node.job(jobs[-1]).get("expected_on") == "cpu:0", "the last one is expected")
     last = node.job(jobs[-1])
     assert last["eta_s"] > last["starts_s"] > 0
     status = node.api.get("/v1/status").value
@@ -288,20 +277,21 @@ def test_a_waiting_job_says_when_and_where_it_is_expected_to_start(node: LiveNod
 
 
 def test_a_gpu_that_is_drained_hands_its_work_to_another_and_is_let_go(
-    gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any
+    gpu_node: Callable[..., LiveNode], fake_nvml: Any
 ) -> None:
     node = gpu_node(2, engine_slots="2")
     node.start(**TEST_DEVICE)
-    [job] = node.dispatch(settings={"k": "4", "temperature": "1.0"})
+    node.engines_do(answers=20)  # the first engine holds 256 samples then, and the rest wait
+    [job] = node.dispatch(limit=300)
     node.wait_until_some(job, 20)
     [engine] = engines_of(node, "ready")
     place = 0 if engine["lease"] == fake_nvml.uuid(0) else 1
     node.api.post("/v1/gpus", {"action": "drain", "gpus": [str(place)], "reason": "its fan rattles"})
     other = fake_nvml.uuid(1 - place)
-    tools.wait_for(
-        lambda: [e["lease"] for e in engines_of(node)] == [other], WAIT_S, "only the other GPU is used", node.log
-    )
-    done = node.wait_for_state(job, "done", timeout_s=WAIT_S)
+    node.until(lambda: used_by(node, job) == {"e1", "e2"}, "another engine has taken what waited")
+    node.engines_do()
+    node.until(lambda: [e["lease"] for e in engines_of(node)] == [other], "only the other GPU is used")
+    done = node.wait_for_state(job, "done")
     assert done["done"] == done["total"]
     places = node.stage_lines(job)
     assert len(places) == len(set(places)), "nothing was generated twice"
@@ -310,16 +300,19 @@ def test_a_gpu_that_is_drained_hands_its_work_to_another_and_is_let_go(
 
 
 def test_two_small_models_share_one_gpu_where_that_is_configured(
-    gpu_node: Callable[..., LiveNode], fake_nvml: Any, tools: Any
+    gpu_node: Callable[..., LiveNode], fake_nvml: Any
 ) -> None:
     node = gpu_node(1, share_gpus="2")
-    name = other_checkpoint(node)
+    node.add_model(OTHER)
     node.start(**TEST_DEVICE)
-    jobs = node.dispatch(models=["builtin", name], limit=30)
+    node.engines_do(answers=5)  # a GPU is not shared before the watch has seen that it is ours
+    jobs = node.dispatch(models=["builtin", OTHER], limit=10)
+    node.until(lambda: len(engines_of(node, "ready")) == 2, "both are there")
+    node.engines_do()
     for job in jobs:
-        node.wait_for_state(job, "done", timeout_s=WAIT_S)
+        node.wait_for_state(job, "done")
     warm = engines_of(node, "ready")
-    assert sorted(engine["model"] for engine in warm) == sorted(["builtin", name])
+    assert sorted(engine["model"] for engine in warm) == sorted(["builtin", OTHER])
     assert {engine["lease"] for engine in warm} == {fake_nvml.uuid(0)}
     with contextlib.closing(sqlite3.connect(node.home / "store.sqlite")) as store:
         held = store.execute("SELECT slot, engine FROM lease ORDER BY slot").fetchall()

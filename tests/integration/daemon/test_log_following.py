@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S, soon
 
 from rwkv_daemon import logfile, logtail
 from rwkv_daemon.events import Bus
 from rwkv_daemon.logfile import Piece
 from rwkv_daemon.logtail import Tail, Tails
 from rwkvctl.protocol.messages import Event
-
-DEADLINE_S = 60.0
 
 
 class Writer:
@@ -61,7 +60,7 @@ class Reader:
 @contextlib.asynccontextmanager
 async def keeping(tails: Tails, bus: Bus | None = None) -> AsyncIterator[asyncio.TaskGroup]:
     """The task that reads, for as long as it is needed."""
-    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(LIMIT_S), asyncio.TaskGroup() as tasks:
         keeper = tasks.create_task(tails.keep_up(bus or Bus()))
         async with asyncio.TaskGroup() as readers:
             yield readers
@@ -69,8 +68,7 @@ async def keeping(tails: Tails, bus: Bus | None = None) -> AsyncIterator[asyncio
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
+    await soon(condition, "the readers are there")
 
 
 @pytest.fixture(autouse=True)
@@ -195,6 +193,16 @@ async def test_what_happened_to_the_job_is_told_with_its_log(tmp_path: Path) -> 
             assert [event.text for event in tail.said] == ["j1: stopping"]
 
 
+async def test_the_last_events_are_there_before_a_log_is_over(tmp_path: Path) -> None:
+    """A follower that is awake in the middle of a look leaves when it is over: it would miss how its job ended."""
+    tails, bus, before = Tails(), Bus(), []
+    with bus.follow() as queue, tails.follow(tmp_path / "log-1.txt", lambda: False, lambda _event: True) as tail:
+        tail.concerns = lambda _event: not before.append(tail.over)
+        bus.publish([Event(kind="job.state", at="now", seq=1, job="j1", text="j1: done")])
+        await tails.look(queue)
+        assert (before, [event.text for event in tail.said], tail.over) == ([False], ["j1: done"], True)
+
+
 def test_pieces_in_memory_are_those_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "log-1.txt"
     path.write_text("one\ntwo\n")
@@ -213,13 +221,15 @@ def test_pieces_in_memory_are_those_of_the_file(tmp_path: Path) -> None:
 
 def lines_of(node: Any, target: str, **query: Any) -> list[dict[str, Any]]:
     """Every piece of a log as the daemon sends it."""
-    return [json.loads(line) for line in node.api.stream(f"/v1/logs/{target}", 60.0, **query)]
+    return [json.loads(line) for line in node.api.stream(f"/v1/logs/{target}", LIMIT_S, **query)]
 
 
 def test_the_log_of_a_real_job_is_followed_through_a_death_to_its_end(node: Any, tools: Any) -> None:
-    (name,) = node.dispatch(limit=80, settings={"k": "8", "temperature": "1.0"})
-    node.wait_until_some(name, 20)
-    tools.kill_worker(node.runner_record(name))
+    node.engines_do(answers=3)
+    (name,) = node.dispatch(limit=6)
+    node.wait_until_some(name, 3)
+    assert tools.kill_worker(node.runner_record(name))
+    node.engines_do()
     pieces = lines_of(node, name, tail=1000, follow=True)
     assert node.job(name)["state"] == "done"
     assert node.job(name)["attempt"] == 2
@@ -236,13 +246,20 @@ def test_the_log_of_a_real_job_is_followed_through_a_death_to_its_end(node: Any,
     assert "e1 builtin is ready on cpu:0" in "".join(piece["text"] for piece in engine)
 
 
-def test_a_job_may_be_followed_before_it_is_started(node: Any) -> None:
+@pytest.fixture(scope="module")
+def shared(module_node: Any) -> Any:
+    """A node that each test leaves with its queue open."""
+    return module_node().start()
+
+
+def test_a_job_may_be_followed_before_it_is_started(shared: Any) -> None:
     """Whether it waits in the queue, or has just been taken from it."""
+    node = shared
     node.api.post("/v1/pause", {"queue": True})
     names = [node.dispatch(limit=5, seed=seed)[0] for seed in (1, 2)]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         early = pool.submit(lines_of, node, names[0], follow=True)
-        stream = map(json.loads, node.api.stream("/v1/events", 60.0))
+        stream = map(json.loads, node.api.stream("/v1/events", LIMIT_S))
         node.api.post("/v1/pause", {"queue": True, "off": True})
         next(one for one in stream if one.get("job") == names[1] and one["text"].endswith("starting"))
         late = pool.submit(lines_of, node, names[1], follow=True)
@@ -251,7 +268,8 @@ def test_a_job_may_be_followed_before_it_is_started(node: Any) -> None:
             assert said == (node.home / "runs" / name / "log-1.txt").read_text() != ""
 
 
-def test_what_was_told_while_nobody_listened_is_told_to_who_comes_back(node: Any) -> None:
+def test_what_was_told_while_nobody_listened_is_told_to_who_comes_back(shared: Any) -> None:
+    node = shared
     (name,) = node.dispatch(limit=5)
     node.wait_for_state(name, "done")
     pieces = lines_of(node, name, tail=1000)
@@ -262,9 +280,11 @@ def test_what_was_told_while_nobody_listened_is_told_to_who_comes_back(node: Any
     assert [piece["text"] for piece in again] == [piece["text"] for piece in told if piece["at"] > told[1]["at"]]
 
 
-def test_the_daemons_own_log_is_followed(node: Any) -> None:
+def test_the_daemons_own_log_is_followed(shared: Any) -> None:
+    node = shared
     node.api.post("/v1/pause", {"queue": True, "why": "one"})
-    stream = (json.loads(line)["text"] for line in node.api.stream("/v1/logs/daemon", 60.0, tail=1, follow=True))
+    stream = (json.loads(line)["text"] for line in node.api.stream("/v1/logs/daemon", LIMIT_S, tail=1, follow=True))
     assert "is paused by" in next(stream)
     node.api.post("/v1/pause", {"queue": True, "why": "another"})
     assert any("another" in text for text in stream)
+    node.api.post("/v1/pause", {"queue": True, "off": True})

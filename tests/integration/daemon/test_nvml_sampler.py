@@ -6,24 +6,21 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from waiting import LIMIT_S, wait_for
 
 from rwkv_daemon.gpus import xidevents
 from rwkv_daemon.gpus.facts import GpuProcess, Reading, Snapshot, Xid
 from rwkv_daemon.gpus.sampler import DRIVER_GONE, NO_NVML
 
-DEADLINE_S = 30.0
 MIB = 2**20
 GIB = 2**30
 FUNCTION_NOT_FOUND, NOT_SUPPORTED, DRIVER_NOT_LOADED, GPU_IS_LOST, UNKNOWN = 13, 3, 9, 15, 999
-XID_DELIVERED = 20
-"""Looks within which an event must be there; it is taken at the next one."""
 
 
 class Sampler:
@@ -51,20 +48,21 @@ class Sampler:
             self.asked.append(line.decode().strip().removeprefix("?"))
 
     def look(self) -> Snapshot:
-        return msgspec.json.decode(self.lines.get(timeout=DEADLINE_S), type=Snapshot)
+        return msgspec.json.decode(self.lines.get(timeout=LIMIT_S), type=Snapshot)
 
     def until(self, condition: Callable[[tuple[Reading, ...]], object]) -> tuple[Reading, ...]:
-        deadline = time.monotonic() + DEADLINE_S
-        while not condition(found := self.look().readings):
-            assert time.monotonic() < deadline, found
-        return found
+        found: list[tuple[Reading, ...]] = []
+
+        def so() -> object:
+            found.append(self.look().readings)
+            return condition(found[-1])
+
+        wait_for(so, "the readings are as they must be", lambda: found[-1], pause=lambda: None)
+        return found[-1]
 
     def wait_until_asking(self, what: str) -> None:
         """Until it has asked that, and says nothing more."""
-        deadline = time.monotonic() + DEADLINE_S
-        while not self.asked or self.asked[-1] != what:
-            assert time.monotonic() < deadline, self.asked
-            time.sleep(0.02)
+        wait_for(lambda: self.asked and self.asked[-1] == what, f"it asks {what}", lambda: self.asked)
 
     def close(self) -> None:
         self.process.kill()
@@ -237,7 +235,7 @@ def test_it_looks_again_and_ends_when_its_input_is_closed(fake_nvml: Any, start:
     sampler.until(lambda found: len(found) == 2)
     assert sampler.process.stdin is not None
     sampler.process.stdin.close()
-    assert sampler.process.wait(DEADLINE_S) == 0
+    assert sampler.process.wait(LIMIT_S) == 0
 
 
 def test_cards_are_known_by_their_uuid_whatever_their_index(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
@@ -251,7 +249,7 @@ def test_cards_are_known_by_their_uuid_whatever_their_index(fake_nvml: Any, star
 
 def test_a_driver_that_is_not_loaded_is_no_nvml(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
     fake_nvml.rule(f"fail nvmlInitWithFlags {DRIVER_NOT_LOADED}")
-    assert start().process.wait(DEADLINE_S) == NO_NVML
+    assert start().process.wait(LIMIT_S) == NO_NVML
 
 
 def test_a_driver_that_goes_away_ends_it(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
@@ -259,7 +257,7 @@ def test_a_driver_that_goes_away_ends_it(fake_nvml: Any, start: Callable[..., Sa
     sampler = start()
     sampler.look()
     fake_nvml.rule(f"fail * {UNKNOWN}")
-    assert sampler.process.wait(DEADLINE_S) == DRIVER_GONE
+    assert sampler.process.wait(LIMIT_S) == DRIVER_GONE
 
 
 def test_no_library_is_no_nvml() -> None:

@@ -54,7 +54,8 @@ def test_every_setting_is_told_with_the_line_the_variable_or_the_flag_that_set_i
 
 def test_what_changed_is_said_and_jobs_notice_nothing(configured: Any) -> None:
     node = configured.start()
-    (job,) = node.dispatch(settings={"k": "40"})
+    node.engines_do(answers=1)
+    (job,) = node.dispatch(limit=5)
     node.wait_until_some(job, 1)
     engine = node.engine_record().pid
     write(
@@ -115,16 +116,16 @@ def test_benchmarks_toml_reaches_the_next_dispatch_and_no_earlier_one(configured
         node.api.post("/v1/reload", {})
 
 
-def test_sighup_does_the_same_and_says_what_is_wrong_in_the_status(configured: Any, tools: Any) -> None:
+def test_sighup_does_the_same_and_says_what_is_wrong_in_the_status(configured: Any) -> None:
     node = configured.start()
     write(node, "engine_slots = 'x'\n")
     os.kill(node.daemon.pid, signal.SIGHUP)
-    tools.wait_for(lambda: "config.toml:1" in notes(node), 30, "the mistake is named", node.log)
+    node.until(lambda: "config.toml:1" in notes(node), "the mistake is named")
     write(node, 'log_format = "json"\n')
     os.kill(node.daemon.pid, signal.SIGHUP)
-    tools.wait_for(lambda: "config.toml" not in notes(node), 30, "it is taken in", node.log)
+    node.until(lambda: "config.toml" not in notes(node), "it is taken in")
     node.dispatch(limit=1)
-    tools.wait_for(lambda: '"job": "j1"' in node.log(), 60, "the log is JSON now", node.log)
+    node.until(lambda: '"job": "j1"' in node.log(), "the log is JSON now")
     lines = [line for line in node.log().splitlines() if line.startswith("{")]
     assert {"at", "level", "message"} <= json.loads(lines[-1]).keys()
 

@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
+from rwkv_daemon import listening, roles
+from rwkvctl import config
 from rwkvctl.client import Client, uid_of
-from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.protocol.errors import ConfigError, Exit, RwkvctlError
 from rwkvctl.sockets import bind_unix
 
 ALICE, BOB, CAROL, MALLORY = 64001, 64002, 64003, 64004
+HASTY, RUDE, STUBBORN = 64005, 64006, 64007
 LAB, TRUSTED = 64100, 64101
 CONFIG = f"""
 socket_group = "{LAB}"
@@ -30,7 +33,7 @@ admin = ["@{TRUSTED}"]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to ask as other users")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
     """A folder that every user of the machine may pass; pytest's own are private."""
     folder = Path(tempfile.mkdtemp(prefix="rwkvctl-", dir="/tmp"))
@@ -39,12 +42,12 @@ def place() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture
-def shared(new_node: Callable[..., Any], place: Path) -> Any:
-    """A daemon of root's for a group and its users."""
+@pytest.fixture(scope="module")
+def shared(module_node: Callable[..., Any], place: Path) -> Any:
+    """A daemon of root's for a group and its users. All tests ask it; who floods it is a user of that test alone."""
     (place / "rwkvctl").mkdir()
     (place / "rwkvctl" / "config.toml").write_text(CONFIG)
-    node = new_node(socket=str(place / "run" / "daemon.sock"))
+    node = module_node(socket=str(place / "run" / "daemon.sock"))
     node.settings["XDG_CONFIG_HOME"] = str(place)
     return node.start()
 
@@ -95,6 +98,7 @@ def test_the_socket_belongs_to_its_group(shared: Any) -> None:
 def test_each_may_do_what_their_role_says_and_all_is_written_down(shared: Any) -> None:
     stop = asked(shared.socket, "/v1/stop", {"jobs": ["j1"]})
     trail = asked(shared.socket, "/v1/audit")
+    before = len(trail()["items"])
     refused = as_user(ALICE, [LAB], stop)
     assert (refused["error"], refused["exit"]) == ("role", Exit.REFUSED)
     assert f"{ALICE} is a viewer here, and `stop` needs an operator: nothing was changed." in refused["says"]
@@ -103,7 +107,8 @@ def test_each_may_do_what_their_role_says_and_all_is_written_down(shared: Any) -
     assert as_user(CAROL, [LAB, TRUSTED], stop)["schema"] == "rwkvctl.changed/1"
     assert as_user(BOB, [LAB], asked(shared.socket, "/v1/reload", {}))["error"] == "role"
     assert as_user(CAROL, [LAB, TRUSTED], asked(shared.socket, "/v1/reload", {}))["schema"] == "rwkvctl.reload/1"
-    items = as_user(BOB, [LAB], trail)["items"]
+    every = as_user(BOB, [LAB], trail)["items"]
+    items = every[: len(every) - before]
     assert [(item["uid"], item["verb"], item["outcome"]) for item in items] == [
         (CAROL, "reload", "done"),
         (BOB, "reload", "refused: role"),
@@ -114,7 +119,8 @@ def test_each_may_do_what_their_role_says_and_all_is_written_down(shared: Any) -
     ]
     assert all(item["pid"] > 0 and item["user"] == str(item["uid"]) for item in items)
     shown = shared.cli("audit", "--user", str(ALICE), "--since", "1h", "-o", "tsv").stdout.splitlines()
-    assert [line.split("\t")[1:2] + line.split("\t")[4:] for line in shown[-2:]] == [
+    own = [line.split("\t")[1:2] + line.split("\t")[4:] for line in shown if str(ALICE) in line]
+    assert own[:2] == [
         [str(ALICE), "audit", "", "refused: role"],
         [str(ALICE), "stop", "j1", "refused: role"],
     ]
@@ -124,23 +130,34 @@ def test_each_may_do_what_their_role_says_and_all_is_written_down(shared: Any) -
 def test_rights_change_with_a_reload(shared: Any, place: Path) -> None:
     stop = asked(shared.socket, "/v1/stop", {"jobs": ["j1"]})
     assert as_user(ALICE, [LAB], stop)["error"] == "role"
-    (place / "rwkvctl" / "config.toml").write_text(CONFIG.replace(str(BOB), str(ALICE)))
-    shared.cli("reload")
-    assert as_user(ALICE, [LAB], stop)["schema"] == "rwkvctl.changed/1"
-    assert as_user(BOB, [LAB], stop)["error"] == "role"
+    file = place / "rwkvctl" / "config.toml"
+    try:
+        file.write_text(CONFIG.replace(str(BOB), str(ALICE)))
+        shared.cli("reload")
+        assert as_user(ALICE, [LAB], stop)["schema"] == "rwkvctl.changed/1"
+        assert as_user(BOB, [LAB], stop)["error"] == "role"
+    finally:
+        file.write_text(CONFIG)
+        shared.cli("reload")
+    assert as_user(ALICE, [LAB], stop)["error"] == "role"
+
+
+MANY = 1000
+"""Questions of which one is refused on however slow a machine, which gives back two a second."""
 
 
 @needs_root
 def test_who_asks_too_often_is_told_so_and_others_are_not(shared: Any) -> None:
     def flood() -> Any:
-        ask = asked(shared.socket, "/v1/info")
-        return [ask() for _ in range(40)]
+        ask, answers = asked(shared.socket, "/v1/info"), []
+        while len(answers) < MANY and (not answers or "error" not in answers[-1]):
+            answers.append(ask())
+        return [len(answers), answers[-1]]
 
-    answers = as_user(ALICE, [LAB], flood)
-    refused = [answer for answer in answers if answer.get("error") == "too-many-requests"]
-    assert refused
-    assert len(answers) - len(refused) >= 20, "a burst of ten seconds is let through"
-    assert "asks more than 2 times a second" in refused[0]["says"]
+    number, refused = as_user(HASTY, [LAB], flood)
+    assert refused["error"] == "too-many-requests"
+    assert number > 20, "a burst of ten seconds is let through"
+    assert "asks more than 2 times a second" in refused["says"]
     assert as_user(BOB, [LAB], asked(shared.socket, "/v1/info"))["schema"] == "rwkvctl.info/1"
     assert all(
         answer["schema"] == "rwkvctl.info/1" for answer in [asked(shared.socket, "/v1/info")() for _ in range(40)]
@@ -152,10 +169,13 @@ def test_a_header_gets_nobody_round_the_limit_and_makes_no_trouble(shared: Any) 
     """The version is looked at after the limit, and a number without end is no mistake of ours."""
 
     def flood() -> Any:
-        return [str(answer_to(shared.socket, f"rwkvctl-protocol: {'9' * 5000}{number}")) for number in range(40)]
+        answers = [""]
+        while len(answers) < MANY and answers[-1] != "429":
+            answers.append(answer_to(shared.socket, f"rwkvctl-protocol: {'9' * 5000}{len(answers)}"))
+        return answers[1:]
 
-    answers = as_user(ALICE, [LAB], flood)
-    assert {answer[:3] for answer in answers} == {"426", "429"}
+    answers = as_user(RUDE, [LAB], flood)
+    assert set(answers) == {"426", "429"}
     assert "Traceback" not in shared.log()
     assert "9" * 100 not in shared.log()
 
@@ -175,14 +195,17 @@ def test_attempts_of_one_who_keeps_trying_do_not_fill_the_trail(shared: Any) -> 
         ask = asked(shared.socket, "/v1/audit")
         return [ask()["error"] for _ in range(45)]
 
-    assert set(as_user(ALICE, [LAB], flood)) <= {"role", "too-many-requests"}
-    assert 15 <= len(asked(shared.socket, "/v1/audit")()["items"]) <= 31
+    assert set(as_user(STUBBORN, [LAB], flood)) <= {"role", "too-many-requests"}
+    items = asked(shared.socket, f"/v1/audit?user={STUBBORN}")()["items"]
+    assert 15 <= len(items) <= 31
+    assert {item["uid"] for item in items} == {STUBBORN}
 
 
 @needs_root
 def test_a_client_does_not_talk_to_a_strangers_socket(place: Path) -> None:
-    place.chmod(0o777)
-    path = place / "daemon.sock"
+    (place / "open").mkdir()
+    (place / "open").chmod(0o777)
+    path = place / "open" / "daemon.sock"
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -209,17 +232,17 @@ def test_the_number_of_a_user() -> None:
     assert uid_of("nobody of that name") is None
 
 
-def test_a_group_that_there_is_not_is_said_at_start(new_node: Callable[..., Any]) -> None:
-    node = new_node(socket_group="no-such-group").start()
-    assert node.daemon.wait(30) == Exit.USAGE
-    assert "socket_group: there is no group no-such-group; make it with `groupadd -r no-such-group`" in node.log()
+def test_a_group_that_there_is_not_is_said_at_start(tmp_path: Path) -> None:
+    settings = config.load({"home": str(tmp_path)}, {"HOME": str(tmp_path), "RWKVCTL_SOCKET_GROUP": "no-such-group"})
+    with pytest.raises(ConfigError, match="there is no group no-such-group; make it with `groupadd -r no-such-group`"):
+        listening.make_folder(settings)
 
 
-def test_a_role_that_there_is_not_is_said_at_start(new_node: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_role_that_there_is_not_is_said_at_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "rwkvctl").mkdir()
     (tmp_path / "rwkvctl" / "config.toml").write_text('[roles]\nsuperuser = ["alice"]\n')
-    node = new_node()
-    node.settings["XDG_CONFIG_HOME"] = str(tmp_path)
-    node.start()
-    assert node.daemon.wait(30) == Exit.USAGE
-    assert "config.toml:1: [roles] knows viewer, operator and admin, not 'superuser'." in node.log()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(
+        ConfigError, match=r"config.toml:1: \[roles\] knows viewer, operator and admin, not 'superuser'"
+    ):
+        roles.load()

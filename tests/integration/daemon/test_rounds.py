@@ -1,12 +1,9 @@
 """What one job, one engine or one moment must not do to all others: the daemon's rounds, with real processes."""
 
 import asyncio
-import contextlib
 import json
-import os
 import shutil
-import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -228,8 +225,6 @@ async def test_the_judge_is_given_a_job_page_by_page(small: Node, monkeypatch: p
 
 # with a whole daemon
 
-SLOW = {"max_tokens": "300", "temperature": "2.5"}
-
 
 def samples_file(node: Any, name: str) -> Path:
     """What the first attempt wrote."""
@@ -244,25 +239,16 @@ def by_row(path: Path) -> dict[int, list[bytes]]:
     return found
 
 
-@contextlib.contextmanager
-def frozen(pid: int) -> Iterator[None]:
-    """A process that stands still for a while."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def test_what_a_runner_wrote_with_its_last_breath_is_not_missed_for_ever(node: Any) -> None:
     """The next runner finds it in the file and will not do it again, so the store must come to it by itself."""
-    [whole] = node.dispatch(limit=200, settings=SLOW)  # a warm engine ends forty in less than a second
+    [whole] = node.dispatch(limit=20)
     node.wait_for_state(whole, "done")
-    [name] = node.dispatch(limit=200, settings=SLOW, overwrite=True)
-    node.wait_until_some(name, 1)
-    with frozen(node.engine_record().pid):
-        node.api.post("/v1/stop", {"jobs": [name]})
-        node.wait_for_state(name, "stopped")
+    node.engines_do(answers=25)  # five more
+    [name] = node.dispatch(limit=20, overwrite=True)
+    node.wait_until_some(name, 5)
+    node.api.post("/v1/stop", {"jobs": [name]})
+    node.wait_for_state(name, "stopped")
+    node.engines_do()
     there, every = by_row(samples_file(node, name)), by_row(samples_file(node, whole))
     missing = min(every.keys() - there.keys())
     with samples_file(node, name).open("ab") as late:
@@ -272,13 +258,13 @@ def test_what_a_runner_wrote_with_its_last_breath_is_not_missed_for_ever(node: A
     assert node.answers_of(name) == node.answers_of(whole)
 
 
-def test_the_runner_of_a_job_that_cannot_be_handled_is_ended_with_it(node: Any, tools: Any) -> None:
-    [name] = node.dispatch(settings=SLOW)
-    node.wait_until_some(name, 1)
-    with frozen(node.engine_record().pid):  # so that it is not done before it is looked at
-        runner, path = node.runner_record(name), samples_file(node, name)
-        shutil.move(path, path.with_suffix(".aside"))
-        path.mkdir()
-        node.wait_for_state(name, "failed")
-        # killed before its job failed; the kernel may take a moment
-        tools.wait_for(lambda: not processes.is_same(runner.pid, runner.pid_start), 10, "the runner is gone", node.log)
+def test_the_runner_of_a_job_that_cannot_be_handled_is_ended_with_it(node: Any) -> None:
+    node.engines_do(answers=5)
+    [name] = node.dispatch(limit=20)
+    node.wait_until_some(name, 5)
+    runner, path = node.runner_record(name), samples_file(node, name)
+    shutil.move(path, path.with_suffix(".aside"))
+    path.mkdir()
+    node.wait_for_state(name, "failed")
+    # killed before its job failed; the kernel may take a moment
+    node.until(lambda: not processes.is_same(runner.pid, runner.pid_start), "the runner is gone")

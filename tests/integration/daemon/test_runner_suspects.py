@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from waiting import LIMIT_S
 
 from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, RunDir, SampleRecord, read_records
 from rwkv_data import sets
@@ -97,7 +98,7 @@ async def ran(engine: DeadlyEngine, tmp_path: Path) -> dict[int, SampleRecord]:
     write(folder, tmp_path)
     runner = await asyncio.create_subprocess_exec(sys.executable, "-m", "rwkv_daemon.runner", str(folder.path))
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LIMIT_S):
             assert await runner.wait() == 0
     finally:
         if runner.returncode is None:

@@ -1,29 +1,29 @@
 """A checkpoint that lies as a folder of safetensors is listed, hashed, served and measured like any other."""
 
 import hashlib
-import importlib.util
+import subprocess
+import sys
 from pathlib import Path
-from types import ModuleType
 
-import torch
+import pytest
 
 from rwkv_weights.files import builtin_checkpoint_path
 
-HELPER = Path(__file__).parents[2] / "unit" / "weights" / "hf_layout.py"
+HELPERS = Path(__file__).parents[2] / "unit" / "weights"
+WRITE = """
+import sys
+from pathlib import Path
+sys.path.append(sys.argv[1])
+import hf_layout, torch
+hf_layout.write(Path(sys.argv[3]), torch.load(sys.argv[2]), shards=2)
+"""
+"""In a process of its own, as torch is large."""
 
 
-def layout() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("hf_layout", HELPER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
+@pytest.mark.real_engine
 def test_a_folder_of_shards_is_measured_under_the_sum_of_its_files(node) -> None:
     folder = node.home / "weights" / "demo-hf"
-    layout().write(folder, torch.load(builtin_checkpoint_path()), shards=2)
+    subprocess.run([sys.executable, "-c", WRITE, HELPERS, builtin_checkpoint_path(), folder], check=True)
     (job,) = node.dispatch(models=["demo-hf"], only_datasets=["demo_arith"], limit=20)
     done = node.wait_for_state(job, "done", "failed")
     assert done["state"] == "done", done

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S
 
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit
@@ -76,7 +77,7 @@ def private(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def loaded(new_node: Any, judge: Any, tmp_path: Path) -> Any:
-    """A node that knows every secret."""
+    """A node that knows every secret, not started yet."""
     folder = tmp_path / "secrets"
     private(folder / "credentials" / "judge.keys", f"{SECRETS['judge key']}\n{SECRETS['second judge key']}\n")
     private(folder / "tokens", f"viewer dashboard {SECRETS['token']}\n")
@@ -92,7 +93,7 @@ def loaded(new_node: Any, judge: Any, tmp_path: Path) -> Any:
         "HF_TOKEN": SECRETS["hub token"],
         "OPENAI_API_KEY": SECRETS["variable of rwkv-skills"],
     }
-    return node.start()
+    return node
 
 
 def found_in(place: str, data: bytes) -> list[str]:
@@ -148,7 +149,7 @@ def in_replies(node: Any, job: str) -> list[str]:
             place = route.replace("{job}", job).replace("{target}", "daemon")
             if "{" not in place and "/search" not in place:
                 found += found_in(place, b"".join(said(node, place)))
-    found += found_in("events", b"".join(node.api.stream("/v1/events", 20.0, since=0, follow=False)))
+    found += found_in("events", b"".join(node.api.stream("/v1/events", LIMIT_S, since=0, follow=False)))
     for words in (["config", "show"], ["judge"], ["audit"], ["doctor"], ["status", "--json"], ["logs", job]):
         done = node.cli(*words, check=False)
         found += found_in(" ".join(words), (done.stdout + done.stderr).encode())
@@ -157,7 +158,7 @@ def in_replies(node: Any, job: str) -> list[str]:
 
 def said(node: Any, place: str) -> Iterator[bytes]:
     """The body of a reply, be it one document, lines or a text."""
-    with node.api._open("GET", place, b"", 20.0) as reader:
+    with node.api._open("GET", place, b"", LIMIT_S) as reader:
         yield reader.read()
 
 
@@ -171,17 +172,24 @@ def test_secrets_stand_nowhere(loaded: Any, judge: Any, tools: Any) -> None:
         return fake_judge.Do("True")
 
     judge.behave = behave
-    (name,) = loaded.dispatch(
-        only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8, settings={"temperature": "1000"}
-    )
+    wrong = {"=": "no sum"}
+    loaded.engines_do(answers=4, texts=wrong)
+    loaded.start()
+    (name,) = loaded.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response_judge"], limit=8)
     found: list[str] = []
     workers: set[bytes] = set()
+
+    def both_seen() -> bool:
+        found.extend(in_processes(loaded, workers))
+        return {b"rwkv_engine", b"rwkv_daemon.runner"} <= {word for words in workers for word in words.split(b"\0")}
+
+    tools.wait_for(both_seen, "engine and runner have been looked at", loaded.log)
+    loaded.engines_do(texts=wrong)
     while loaded.job(name)["state"] not in {"done", "failed"}:
         found += in_processes(loaded, workers)
     assert loaded.wait_for_state(name, "done")["score"]["n"] == 8
-    assert {word for words in workers for word in words.split(b"\0")} >= {b"rwkv_engine", b"rwkv_daemon.runner"}
     assert {asked.key.removeprefix("Bearer ") for asked in judge.asked} & set(SECRETS.values()), "the keys were used"
-    tools.wait_for(lambda: not forks(loaded), 10, "no fork of the daemon stays what it is", loaded.log)
+    tools.wait_for(lambda: not forks(loaded), "no fork of the daemon stays what it is", loaded.log)
     found += in_replies(loaded, name)
     assert loaded.terminate() == 0
     found += in_files(loaded.home) + in_store(loaded.home / "store.sqlite")
@@ -196,12 +204,11 @@ def test_secrets_stand_nowhere(loaded: Any, judge: Any, tools: Any) -> None:
 def test_a_file_of_secrets_that_everybody_can_read_is_refused(
     loaded: Any, tmp_path: Path, what: str, says: str
 ) -> None:
-    loaded.terminate()
     path = tmp_path / "secrets" / "credentials" / what
     path.chmod(0o644)
     daemon = subprocess.run(
         [sys.executable, "-m", "rwkv_daemon"],
-        env=loaded.environment, capture_output=True, text=True, timeout=60, check=False,
+        env=loaded.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert (daemon.returncode, says.format(path=path) in daemon.stderr) == (Exit.USAGE, True), daemon.stderr
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S, soon, wait_for
 
 from rwkv_daemon import processes
 from rwkv_daemon.pulse import Pulse, beat
 from rwkv_daemon.sd_notify import Notifier
 
 WATCHDOG = {"WATCHDOG_USEC": "400000"}
-PATIENCE_S = 60.0
 
 
 class Manager:
@@ -49,22 +49,11 @@ class Manager:
         return [fields[name] for _, fields in self.heard if name in fields]
 
     def wait(self, condition: Callable[[], object], saying: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert time.monotonic() < deadline, f"waited in vain until {saying}; heard {self.heard[-9:]}"
-            time.sleep(0.02)
+        wait_for(condition, saying, lambda: f"heard {self.heard[-9:]}")
 
     def forget(self) -> None:
         self.hear()
         self.heard.clear()
-
-
-@pytest.fixture(params=["path", "abstract"])
-def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Manager]:
-    """One at a path, one at an abstract address."""
-    made = Manager(str(tmp_path / "notify") if request.param == "path" else f"@rwkvctl-test-{os.getpid()}")
-    yield made
-    made.link.close()
 
 
 @pytest.fixture
@@ -74,7 +63,10 @@ def at_path(tmp_path: Path) -> Iterator[Manager]:
     made.link.close()
 
 
-def test_ready_is_said_once_by_the_daemon_itself(new_node: Any, manager: Manager) -> None:
+def test_ready_is_said_once_by_the_daemon_itself_and_one_that_is_stopped_feeds_nobody(
+    new_node: Any, at_path: Manager
+) -> None:
+    manager = at_path
     node = new_node().start(NOTIFY_SOCKET=manager.where, **WATCHDOG)
     manager.wait(lambda: manager.said("READY"), "it is ready")
     (ready,) = [fields for _, fields in manager.heard if "READY" in fields]
@@ -82,6 +74,14 @@ def test_ready_is_said_once_by_the_daemon_itself(new_node: Any, manager: Manager
     assert ready["STATUS"].startswith("0 jobs run")
     manager.wait(lambda: len(manager.said("WATCHDOG")) > 5, "the watchdog is fed")
     assert {pid for pid, _ in manager.heard} == {node.daemon.pid}
+    node.daemon.send_signal(signal.SIGSTOP)
+    stat = Path(f"/proc/{node.daemon.pid}/stat")
+    manager.wait(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it is stopped")
+    fed = len(manager.said("WATCHDOG"))
+    time.sleep(0.9)  # two beats
+    assert len(manager.said("WATCHDOG")) == fed
+    node.daemon.send_signal(signal.SIGCONT)
+    manager.wait(lambda: len(manager.said("WATCHDOG")) > fed, "it goes on")
     assert node.terminate() == 0
     assert manager.said("STOPPING") == ["1"]
     assert manager.said("READY") == ["1"]
@@ -112,7 +112,7 @@ def test_not_ready_before_the_first_look_at_the_gpus(new_node: Any, fake_nvml: A
 
 def test_a_hung_driver_is_said_and_kills_nobody(new_node: Any, fake_nvml: Any, at_path: Manager) -> None:
     fake_nvml.gpus(2)
-    node = new_node(sampler_deadline_s="1").start(NOTIFY_SOCKET=at_path.where, **WATCHDOG)
+    node = new_node(sampler_deadline_s="3").start(NOTIFY_SOCKET=at_path.where, **WATCHDOG)
     at_path.wait(lambda: at_path.said("READY"), "it is ready")
     fake_nvml.rule("hang nvmlDeviceGetMemoryInfo_v2", "hang nvmlDeviceGetMemoryInfo")
     at_path.wait(lambda: "unknown" in "".join(at_path.said("STATUS")), "the GPUs are unknown")
@@ -126,29 +126,14 @@ async def test_a_blocked_loop_feeds_nobody(tmp_path: Path) -> None:
     pulse, notifier = Pulse(), Notifier.of({"NOTIFY_SOCKET": manager.where, "WATCHDOG_USEC": "60000"})
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(beat(pulse, notifier))
-        while len(manager.said("WATCHDOG")) < 3:
-            await asyncio.sleep(0.01)
+        await soon(lambda: len(manager.said("WATCHDOG")) >= 3, "the watchdog is fed")
         manager.forget()
         time.sleep(0.5)  # the loop is blocked, for many beats
         assert manager.said("WATCHDOG") == []
-        while not manager.said("WATCHDOG"):
-            await asyncio.sleep(0.01)
+        await soon(lambda: manager.said("WATCHDOG"), "it is fed again")
         task.cancel()
     assert pulse.worst_s > 0.3
     manager.link.close()
-
-
-def test_a_stopped_daemon_feeds_nobody_and_goes_on(new_node: Any, at_path: Manager) -> None:
-    node = new_node().start(NOTIFY_SOCKET=at_path.where, **WATCHDOG)
-    at_path.wait(lambda: at_path.said("WATCHDOG"), "the watchdog is fed")
-    node.daemon.send_signal(signal.SIGSTOP)
-    stat = Path(f"/proc/{node.daemon.pid}/stat")
-    at_path.wait(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it is stopped")
-    at_path.forget()
-    time.sleep(1.0)
-    assert at_path.said("WATCHDOG") == []
-    node.daemon.send_signal(signal.SIGCONT)
-    at_path.wait(lambda: at_path.said("WATCHDOG"), "it goes on")
 
 
 def test_a_reload_is_announced_and_ends_with_ready(new_node: Any, at_path: Manager) -> None:
@@ -164,10 +149,11 @@ def test_a_reload_is_announced_and_ends_with_ready(new_node: Any, at_path: Manag
     assert at_path.said("WATCHDOG") == []  # nobody asked for it
 
 
-def test_workers_live_on_and_are_adopted(new_node: Any, at_path: Manager, tools: Any) -> None:
+def test_workers_live_on_and_are_adopted(new_node: Any, at_path: Manager) -> None:
     node = new_node().start(NOTIFY_SOCKET=at_path.where, **WATCHDOG)
-    (job,) = node.dispatch(settings={"k": "400"})
-    node.wait_until_some(job, 1)
+    node.engines_do(answers=2)
+    (job,) = node.dispatch(limit=6)
+    node.wait_until_some(job, 2)
     engine, runner = node.engine_record(), node.runner_record(job)
     at_path.forget()  # a full queue takes nothing more
     assert node.terminate() == 0
@@ -181,8 +167,8 @@ def test_workers_live_on_and_are_adopted(new_node: Any, at_path: Manager, tools:
     at_path.wait(lambda: at_path.said("READY"), "it is ready")
     assert "1 jobs run" in at_path.said("STATUS")[0]
     assert (node.engine_record().pid, node.runner_record(job).pid) == (engine.pid, runner.pid)
-    done = node.job(job)["stages_done"]
-    tools.wait_for(lambda: node.job(job)["stages_done"] > done, PATIENCE_S, "the job goes on", node.log)
+    node.engines_do()
+    node.wait_for_state(job, "done")
 
 
 LAUNCHER = """
@@ -206,7 +192,7 @@ def launched(node: Any, listener: socket.socket) -> None:
 def waiting_client(path: Path) -> socket.socket:
     """A client that has asked, with nobody there to answer yet."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.settimeout(PATIENCE_S)
+    client.settimeout(LIMIT_S)
     client.connect(str(path))
     client.sendall(REQUEST)
     return client
@@ -241,8 +227,9 @@ def test_variables_of_somebody_else_are_not_obeyed(new_node: Any) -> None:
     assert not node.socket.exists()
 
 
-async def test_ready_arrives_at_a_manager_that_was_busy(tmp_path: Path) -> None:
-    manager = Manager(str(tmp_path / "notify"))
+@pytest.mark.parametrize("place", ["path", "abstract"])
+async def test_ready_arrives_at_a_manager_that_was_busy(tmp_path: Path, place: str) -> None:
+    manager = Manager(str(tmp_path / "notify") if place == "path" else f"@rwkvctl-test-{os.getpid()}")
     notifier = Notifier.of({"NOTIFY_SOCKET": manager.where, "WATCHDOG_USEC": "1000000"})
     while notifier._send(WATCHDOG="1"):
         pass

@@ -7,7 +7,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 import uuid as uuids
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,22 +14,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from waiting import LIMIT_S, wait_for
 
 from rwkv_daemon import processes, shim
 from rwkv_daemon.processes import Launch, LockHeldError, NotStartedError, Worker
 
-DEADLINE_S = 20.0
 Start = Callable[..., Worker]
 SLEEP = "import time\nprint('ready', flush=True)\ntime.sleep(600)"
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Poll for something true, within a deadline."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.005)
-    return found
 
 
 def launch(
@@ -59,14 +49,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for worker in workers:
         processes.sweep(worker.uuid)
         if worker.popen is not None:
-            worker.popen.wait(DEADLINE_S)
+            worker.popen.wait(LIMIT_S)
         if worker.pidfd >= 0:
             os.close(worker.pidfd)
 
 
 def finish(worker: Worker) -> processes.ShimRecord | None:
     """Wait for the end of shim and worker; the handle is released."""
-    until(lambda: processes.has_ended(worker), "the end of the worker")
+    wait_for(lambda: processes.has_ended(worker), "the end of the worker")
     record = worker.close()
     worker.pidfd = -1
     return record
@@ -87,7 +77,7 @@ def alive(pid: int) -> bool:
 
 
 def said(worker: Worker, word: str = "ready") -> str:
-    return str(until(lambda: word in log_of(worker) and log_of(worker), f"the worker's {word!r}"))
+    return str(wait_for(lambda: word in log_of(worker) and log_of(worker), f"the worker's {word!r}"))
 
 
 # -- one worker
@@ -164,7 +154,7 @@ sys.exit(3)
 
 def test_a_grandchild_that_left_session_and_group_is_waited_for(start: Start, tmp_path: Path) -> None:
     worker = start(argv=(sys.executable, "-I", "-S", "-c", DOUBLE_FORK, str(tmp_path / "go")))
-    until(lambda: (found := processes.read_record(worker.record_path)) and found.done, "the worker's exit record")
+    wait_for(lambda: (found := processes.read_record(worker.record_path)) and found.done, "the worker's exit record")
     said(worker, "grandchild")
     assert not processes.has_ended(worker), "the shim lives as long as anything of the tree"
     (tmp_path / "go").touch()
@@ -251,7 +241,7 @@ def test_the_worker_dies_with_its_shim_and_the_attempt_is_lost(start: Start) -> 
     said(worker)
     processes.send(worker.pidfd, signal.SIGKILL)
     assert finish(worker) is None
-    until(lambda: not alive(worker.pid), "the worker's death")
+    wait_for(lambda: not alive(worker.pid), "the worker's death")
 
 
 def test_a_shim_that_cannot_even_begin_is_reported(tmp_path: Path) -> None:
@@ -295,7 +285,7 @@ def test_a_copy_of_the_run_directory_names_nobody(start: Start, tmp_path: Path) 
     assert adopted is not None, "the same directory by another name"
     os.close(adopted.pidfd)
     processes.end_in(linked)
-    until(lambda: not alive(worker.pid), "the end of the worker")
+    wait_for(lambda: not alive(worker.pid), "the end of the worker")
 
 
 def test_another_users_process_with_our_marker_is_not_ours(start: Start) -> None:
@@ -307,7 +297,7 @@ def test_another_users_process_with_our_marker_is_not_ours(start: Start) -> None
         ["/bin/sleep", "600"], env={processes.MARKER: worker.uuid}, user=65533, group=65533, extra_groups=[]
     )
     try:
-        until(lambda: processes.marker_of(stranger.pid) == worker.uuid, "the stranger")
+        wait_for(lambda: processes.marker_of(stranger.pid) == worker.uuid, "the stranger")
         assert stranger.pid not in set(processes.members(worker.uuid))
         processes.sweep(worker.uuid)
         finish(worker)
@@ -325,7 +315,7 @@ def test_once_the_worker_has_ended_its_groups_number_is_not_signalled(start: Sta
     except OSError:
         pytest.skip("needs root: to choose a pid")
     worker = start(argv=(sys.executable, "-I", "-S", "-c", DOUBLE_FORK, str(tmp_path / "go")))
-    until(lambda: (found := processes.read_record(worker.record_path)) and found.done, "the worker's exit record")
+    wait_for(lambda: (found := processes.read_record(worker.record_path)) and found.done, "the worker's exit record")
     innocent = with_pid(worker.pid, last)
     try:
         processes.ask_to_stop(worker)
@@ -339,7 +329,7 @@ def test_once_the_worker_has_ended_its_groups_number_is_not_signalled(start: Sta
 
 def with_pid(pid: int, last: Path) -> subprocess.Popen[bytes]:
     """A process with this pid that leads its own group. Others may take it first: then it is tried again."""
-    for _ in range(500):
+    for _ in range(2000):
         with contextlib.suppress(OSError):
             last.write_text(str(pid - 1))
         child = subprocess.Popen(["sleep", "1000"], process_group=0)
@@ -467,7 +457,7 @@ def test_a_process_whose_first_thread_has_ended_is_still_found_and_killed(start:
         pytest.skip(f"needs x86_64 or aarch64: is {platform.machine()}")
     worker = start(argv=(sys.executable, "-I", "-S", "-c", LEADER_ENDS, str(number)))
     said(worker)
-    until(lambda: not alive(worker.pid), "the first thread's end")
+    wait_for(lambda: not alive(worker.pid), "the first thread's end")
     assert len(list(Path(f"/proc/{worker.pid}/task").iterdir())) > 1 or alive(worker.record.shim)
     assert processes.marker_of(worker.pid) == worker.uuid
     assert processes.kill(worker) == 1
@@ -488,7 +478,7 @@ def test_what_a_session_left_is_ended_and_a_session_that_lives_is_not_ours_to_en
         processes.kill_session(lives.pid)  # as if its number had been another session's
         assert lives.poll() is None
         processes.kill_session(ended.pid)
-        until(lambda: not alive(left), "the end of what was left")
+        wait_for(lambda: not alive(left), "the end of what was left")
     finally:
         lives.kill()
         lives.wait()

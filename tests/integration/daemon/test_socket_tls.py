@@ -1,35 +1,43 @@
 """The door for other machines: TLS, tokens, and what the command line says where something about them is wrong."""
 
+import asyncio
+import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S
 
+from rwkv_daemon import listening, tcp
+from rwkvctl import cli, httpd
 from rwkvctl.client import Client, client_of
 from rwkvctl.config import load
 from rwkvctl.protocol import messages as m
-from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError
+from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError, RwkvctlError, UnreachableError
 from rwkvctl.remote import remote as named
+from rwkvctl.sockets import bind_tcp
 from rwkvctl.tui.link import Link
 
-VIEWER, OPERATOR = "v" * 32, "o" * 32
+VIEWER, OPERATOR, HASTY = "v" * 32, "o" * 32, "h" * 32
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A self-signed certificate for 127.0.0.1; its key lies beside it."""
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl: not installed")
-    return made(tmp_path / "cert.pem")
+    return made(tmp_path_factory.mktemp("tls") / "cert.pem")
 
 
 def made(path: Path) -> Path:
@@ -73,33 +81,48 @@ class Remote:
     def client(self, text: str) -> Client:
         return client_of(load({}, self.environment(text)), tries=1)
 
-    def cli(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "rwkvctl.cli", *words],
-            env=self.environment(OPERATOR, **environment), capture_output=True, text=True, timeout=120, check=False,
+            env=self.environment(OPERATOR), capture_output=True, text=True, timeout=LIMIT_S, check=False,
         )  # fmt: skip
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
+def tcp_port(pid: int) -> int:
+    """Where a process listens on TCP: the kernel chose the port, so that nobody can have taken it before."""
+    own = {str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+    lines = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    (port,) = [int(line[1].partition(":")[2], 16) for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in own]
+    return port
+
+
+@contextlib.contextmanager
+def closed_port() -> Iterator[int]:
+    """A port at which nobody listens, and nobody else will."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield int(held.getsockname()[1])
+
+
+TOKENS = f"# role name token\nviewer dashboard {VIEWER}\noperator ci {OPERATOR}\nviewer hasty {HASTY}\n"
 
 
 def tokens_file(folder: Path) -> Path:
     path = folder / "tokens"
-    path.write_text(f"# role name token\nviewer dashboard {VIEWER}\noperator ci {OPERATOR}\n")
+    path.write_text(TOKENS)
     path.chmod(0o600)
     return path
 
 
-@pytest.fixture
-def remote(new_node: Callable[..., Any], certificate: Path, tmp_path: Path) -> Remote:
-    port = free_port()
-    node = new_node(
-        listen_tcp=f"127.0.0.1:{port}", tls_cert=str(certificate), tls_key=str(certificate.with_suffix(".key")),
-        tokens_file=str(tokens_file(tmp_path)), requests_per_s="5",
-    )  # fmt: skip
-    return Remote(node.start(), port, certificate, tmp_path)
+@pytest.fixture(scope="module")
+def remote(module_node: Callable[..., Any], certificate: Path, tmp_path_factory: pytest.TempPathFactory) -> Remote:
+    """A daemon that all tests ask; they leave it as it was."""
+    folder = tmp_path_factory.mktemp("client")
+    node = module_node(
+        listen_tcp="127.0.0.1:0", tls_cert=str(certificate), tls_key=str(certificate.with_suffix(".key")),
+        tokens_file=str(tokens_file(folder)), requests_per_s="2",
+    ).start()  # fmt: skip
+    return Remote(node, tcp_port(node.daemon.pid), certificate, folder)
 
 
 # -- tokens and roles
@@ -107,6 +130,7 @@ def remote(new_node: Callable[..., Any], certificate: Path, tmp_path: Path) -> R
 
 def test_each_token_has_its_role_and_its_name_in_the_audit_trail(remote: Remote) -> None:
     viewer, operator = remote.client(VIEWER), remote.client(OPERATOR)
+    before = len(operator.get("/v1/audit").value["items"])
     assert viewer.get("/v1/status").value["schema"] == "rwkvctl.status/1"
     with pytest.raises(RefusedError, match="dashboard is a viewer here, and `stop` needs an operator") as caught:
         viewer.post("/v1/stop", {"jobs": ["j1"]})
@@ -114,7 +138,8 @@ def test_each_token_has_its_role_and_its_name_in_the_audit_trail(remote: Remote)
     assert operator.post("/v1/stop", {"jobs": ["j1"]}).value["schema"] == "rwkvctl.changed/1"
     with pytest.raises(RefusedError, match="needs an admin"):
         operator.post("/v1/reload", {})
-    items = operator.get("/v1/audit").value["items"]
+    every = operator.get("/v1/audit").value["items"]
+    items = every[: len(every) - before]
     found = [(item["user"], item["uid"], item["verb"], item["outcome"]) for item in items]
     assert found == [
         ("ci", -1, "reload", "refused: role"),
@@ -124,7 +149,7 @@ def test_each_token_has_its_role_and_its_name_in_the_audit_trail(remote: Remote)
 
 
 def test_streams_come_over_tls_too(remote: Remote) -> None:
-    lines = remote.client(VIEWER).stream("/v1/events", 20.0, since=0, follow=False)
+    lines = remote.client(VIEWER).stream("/v1/events", LIMIT_S, since=0, follow=False)
     assert all(json.loads(line)["kind"] for line in lines)
 
 
@@ -132,23 +157,27 @@ def test_a_token_counts_as_long_as_its_line_is_there(remote: Remote) -> None:
     operator = remote.client(OPERATOR)
     assert operator.get("/v1/info")
     path = remote.folder / "tokens"
-    path.write_text(f"viewer dashboard {VIEWER}\n")
-    with pytest.raises(RefusedError, match="does not know this token"):
-        operator.get("/v1/info")
-    assert remote.client(VIEWER).get("/v1/info")
-    path.chmod(0o644)
-    path.write_text(f"viewer dashboard {VIEWER}\nviewer other {OPERATOR}\n")
-    with pytest.raises(RefusedError, match="does not know this token"):
-        remote.client(VIEWER).get("/v1/info")
-    assert "nobody can ask over TCP" in remote.node.log()
-    assert remote.node.api.get("/v1/info"), "the Unix socket is another door"
+    try:
+        path.write_text(f"viewer dashboard {VIEWER}\n")
+        with pytest.raises(RefusedError, match="does not know this token"):
+            operator.get("/v1/info")
+        assert remote.client(VIEWER).get("/v1/info")
+        path.chmod(0o644)
+        path.write_text(f"viewer dashboard {VIEWER}\nviewer other {OPERATOR}\n")
+        with pytest.raises(RefusedError, match="does not know this token"):
+            remote.client(VIEWER).get("/v1/info")
+        assert "nobody can ask over TCP" in remote.node.log()
+        assert remote.node.api.get("/v1/info"), "the Unix socket is another door"
+    finally:
+        tokens_file(remote.folder)
+    assert operator.get("/v1/info")
 
 
 def test_a_stranger_is_refused_before_the_body_is_read(remote: Remote) -> None:
     context = ssl.create_default_context(cafile=remote.certificate)
     for header in (b"", b"authorization: Bearer wrong\r\n", b"authorization: Basic dTpw\r\n"):
         with (
-            socket.create_connection(("127.0.0.1", remote.port), 20) as plain,
+            socket.create_connection(("127.0.0.1", remote.port), LIMIT_S) as plain,
             context.wrap_socket(plain, server_hostname="127.0.0.1") as link,
         ):
             link.sendall(b"POST /v1/stop HTTP/1.1\r\nhost: x\r\n" + header + b"content-length: 5000000\r\n\r\n")
@@ -160,13 +189,13 @@ def test_a_stranger_is_refused_before_the_body_is_read(remote: Remote) -> None:
 
 
 def test_who_asks_too_often_waits(remote: Remote) -> None:
-    client = remote.client(VIEWER)
+    client = remote.client(HASTY)
 
     def flood() -> None:
         for _ in range(500):
             client.get("/v1/info")
 
-    with pytest.raises(RefusedError, match="dashboard asks more than 5 times a second") as caught:
+    with pytest.raises(RefusedError, match="hasty asks more than 2 times a second") as caught:
         flood()
     assert caught.value.code == "too-many-requests"
     assert remote.client(OPERATOR).get("/v1/info"), "others are not meant"
@@ -176,7 +205,7 @@ def test_who_asks_too_often_waits(remote: Remote) -> None:
 
 
 def test_nothing_older_than_tls_1_2_and_nothing_plain(remote: Remote) -> None:
-    with socket.create_connection(("127.0.0.1", remote.port), 20) as plain:
+    with socket.create_connection(("127.0.0.1", remote.port), LIMIT_S) as plain:
         plain.sendall(b"GET /v1/info HTTP/1.1\r\nhost: x\r\n\r\n")
         assert not plain.recv(1000).startswith(b"HTTP")
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -184,18 +213,34 @@ def test_nothing_older_than_tls_1_2_and_nothing_plain(remote: Remote) -> None:
     old.set_ciphers("DEFAULT:@SECLEVEL=0")
     with pytest.warns(DeprecationWarning, match="TLSv1"):
         old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
-    with socket.create_connection(("127.0.0.1", remote.port), 20) as plain, pytest.raises((ssl.SSLError, OSError)):
+    with socket.create_connection(("127.0.0.1", remote.port), LIMIT_S) as plain, pytest.raises((ssl.SSLError, OSError)):
         old.wrap_socket(plain, server_hostname="127.0.0.1")
     assert remote.client(VIEWER).get("/v1/info")
 
 
-def test_a_handshake_that_never_comes_costs_a_place_for_seconds_only(remote: Remote) -> None:
-    silent = [socket.create_connection(("127.0.0.1", remote.port), 20) for _ in range(50)]
-    assert remote.client(VIEWER).get("/v1/info")
-    for link in silent:
-        link.settimeout(60)
-        assert link.recv(1000) == b"", "the daemon gives it up"
-        link.close()
+def test_handshakes_that_never_come_hold_nobody_up(remote: Remote) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(50):
+            stack.enter_context(socket.create_connection(("127.0.0.1", remote.port), LIMIT_S))
+        assert remote.client(VIEWER).get("/v1/info")
+
+
+async def test_a_handshake_that_never_comes_is_given_up(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpd, "HANDSHAKE_TIMEOUT_S", 0.1)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+
+    async def nobody(_: httpd.Request) -> httpd.Response:
+        raise AssertionError("a request without TLS")
+
+    server, listener = httpd.Server(nobody), bind_tcp("127.0.0.1", 0)
+    accepting = await server.start(listener, tls=context)
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    async with asyncio.timeout(LIMIT_S):
+        assert await reader.read() == b""
+    writer.close()
+    accepting.close()
+    await server.close()
 
 
 # -- what the command line says
@@ -228,86 +273,90 @@ WRONG = [
 ]
 
 
-def test_what_is_wrong_is_one_sentence_with_its_exit_code(remote: Remote) -> None:
-    for_all = remote.folder / "open"
+def greet(plain: socket.socket) -> None:
+    """What a server of another protocol says to who comes."""
+    link, _ = plain.accept()
+    link.sendall(b"220 mail.example ESMTP\r\n")
+    link.close()
+
+
+@pytest.mark.parametrize(("changed", "code", "says"), WRONG)
+def test_what_is_wrong_is_one_sentence_with_its_exit_code(
+    remote: Remote, certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], changed: dict[str, str], code: int, says: str,
+) -> None:  # fmt: skip
+    for_all = tmp_path / "open"
     for_all.write_text(OPERATOR)
     for_all.chmod(0o644)
-    with socket.create_server(("127.0.0.1", 0)) as plain:
+    with socket.create_server(("127.0.0.1", 0)) as plain, closed_port() as closed:
         places = {
-            "open": for_all, "wrong": remote.token("wrong-" * 5), "other": made(remote.folder / "other.pem"),
-            "port": remote.port, "closed": free_port(), "plain": plain.getsockname()[1],
+            "open": for_all, "wrong": remote.token("wrong-" * 5), "other": certificate.with_name("other.pem"),
+            "port": remote.port, "closed": closed, "plain": plain.getsockname()[1],
         }  # fmt: skip
-        for changed, code, says in WRONG:
-            running = subprocess.Popen(
-                [sys.executable, "-m", "rwkvctl.cli", "status"],
-                env=remote.environment(OPERATOR) | {name: text.format(**places) for name, text in changed.items()},
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            )  # fmt: skip
-            if "{plain}" in changed.get("RWKVCTL_SOCKET", ""):
-                link, _ = plain.accept()
-                link.sendall(b"220 mail.example ESMTP\r\n")
-                link.close()
-            _, errors = running.communicate(timeout=120)
-            assert (running.returncode, says in errors, errors.count("\n")) == (code, True, 1), (changed, errors)
-            assert OPERATOR not in errors
+        if "{other}" in changed.values():
+            made(certificate.with_name("other.pem"))
+        speaks = threading.Thread(target=greet, args=(plain,))
+        if "{plain}" in changed.get("RWKVCTL_SOCKET", ""):
+            speaks.start()
+        for name in [name for name in os.environ if name.startswith("RWKVCTL_")]:
+            monkeypatch.delenv(name)
+        for name, text in (remote.environment(OPERATOR) | changed).items():
+            monkeypatch.setenv(name, text.format(**places))
+        found = cli.main(["status"])
+        if speaks.ident is not None:
+            speaks.join()
+    errors = capsys.readouterr().err
+    assert (found, says in errors, errors.count("\n")) == (code, True, 1), errors
+    assert OPERATOR not in errors
 
 
 # -- what is refused at start
 
 
-@pytest.mark.parametrize(
-    ("missing", "says"),
-    [
-        ("tls_cert", "only TLS, and only to those who have a token: set tls_cert"),
-        ("tls_key", "set tls_key"),
-        ("tokens_file", "set tokens_file"),
-    ],
-)
-def test_tcp_needs_tls_and_tokens(
-    new_node: Callable[..., Any], certificate: Path, tmp_path: Path, missing: str, says: str
+def test_a_daemon_that_may_not_listen_says_so_and_ends(
+    new_node: Callable[..., Any], certificate: Path, tmp_path: Path
 ) -> None:
-    settings = {
-        "tls_cert": str(certificate),
-        "tls_key": str(certificate.with_suffix(".key")),
-        "tokens_file": str(tokens_file(tmp_path)),
-    }
-    del settings[missing]
-    node = new_node(listen_tcp="127.0.0.1:0", **settings).start()
-    assert node.daemon.wait(30) == Exit.USAGE
-    assert says in node.log()
+    node = new_node(listen_tcp="127.0.0.1:0", tls_cert=str(certificate), tokens_file=str(tokens_file(tmp_path))).start()
+    assert node.daemon.wait(LIMIT_S) == Exit.USAGE
+    assert "only TLS, and only to those who have a token: set tls_key" in node.log()
 
 
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
+        ("tls_cert", "", "only TLS, and only to those who have a token: set tls_cert"),
+        ("tls_key", "", "set tls_key"),
+        ("tokens_file", "", "set tokens_file"),
         ("listen_tcp", "7000", "listen_tcp must be HOST:PORT"),
         ("tls_cert", "/etc/passwd", "no certificate with its key in PEM"),
         ("tls_key", "{open}", "chmod 600"),
         ("tokens_file", "/dev/null", "can be read or written by everybody"),
         ("tokens_file", "credential:tokens", "LoadCredential=tokens:FILE"),
-        ("socket", "https://127.0.0.1:7000", "https:// is for clients"),
     ],
 )
-def test_a_door_that_cannot_be_opened_is_said_at_start(
-    new_node: Callable[..., Any], certificate: Path, tmp_path: Path, name: str, value: str, says: str
+def test_a_door_that_cannot_be_opened_is_no_door(
+    certificate: Path, tmp_path: Path, name: str, value: str, says: str
 ) -> None:
     key = certificate.with_suffix(".key")
     shutil.copy(key, tmp_path / "open.key")
     (tmp_path / "open.key").chmod(0o644)
-    settings = {
+    wanted = {
         "listen_tcp": "127.0.0.1:0", "tls_cert": str(certificate), "tls_key": str(key),
         "tokens_file": str(tokens_file(tmp_path)),
     } | {name: value.format(open=tmp_path / "open.key")}  # fmt: skip
-    node = new_node(**settings)
-    daemon = subprocess.run(
-        [sys.executable, "-m", "rwkv_daemon"],
-        env=node.environment, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert (daemon.returncode, says in daemon.stderr) == (Exit.USAGE, True), daemon.stderr
+    environment = {f"RWKVCTL_{one.upper()}": text for one, text in wanted.items()}
+    with pytest.raises(ConfigError, match=re.escape(says)) as refused:
+        tcp.door(load({"home": str(tmp_path)}, environment | {"HOME": str(tmp_path)}).settings)
+    assert refused.value.exit_code == Exit.USAGE
+
+
+def test_the_daemon_does_not_listen_on_what_is_for_clients(tmp_path: Path) -> None:
+    environment = {"HOME": str(tmp_path), "RWKVCTL_SOCKET": "https://127.0.0.1:7000"}
+    with pytest.raises(ConfigError, match="https:// is for clients"):
+        listening.make_folder(load({"home": str(tmp_path)}, environment))
 
 
 def test_errors_of_the_client_are_ours(certificate: Path, tmp_path: Path) -> None:
-    remote = Remote(None, free_port(), certificate, tmp_path)
-    with pytest.raises(UnreachableError, match="No daemon answers"):
-        remote.client(VIEWER).get("/v1/info")
+    with closed_port() as port, pytest.raises(UnreachableError, match="No daemon answers"):
+        Remote(None, port, certificate, tmp_path).client(VIEWER).get("/v1/info")
     assert issubclass(UnreachableError, RwkvctlError)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S
 
 from rwkv_daemon import events, housekeeping
 from rwkv_daemon.catalogue import Benchmarks
@@ -27,7 +28,6 @@ from rwkv_daemon.store.samples import graded, ingest, stages_of
 from rwkvctl import config
 from rwkvctl.protocol.messages import EventsRequest
 
-DEADLINE_S = 20.0
 NEW_JOB = NewJob(
     model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="gsm8k", kind="cot", state="queued", reason="",
     detail="", priority=0, generation_key="g", grade_key="h", settings="{}", configuration="{}", grader="number",
@@ -76,7 +76,7 @@ async def test_a_block_that_raises_or_is_cancelled_leaves_nothing_and_the_store_
             await asyncio.Event().wait()
 
     task = asyncio.ensure_future(waits_inside())
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(LIMIT_S):
         await entered.wait()
         task.cancel()
         await asyncio.wait([task])
@@ -91,7 +91,7 @@ async def test_a_writer_that_is_cancelled_at_any_moment_leaves_all_of_it_or_noth
         for _ in range(steps):
             await asyncio.sleep(0.0005 * (steps % 3))
         task.cancel()
-        await asyncio.wait([task], timeout=DEADLINE_S)
+        await asyncio.wait([task], timeout=LIMIT_S)
         kept += 0 if task.cancelled() else 3
         await add_events(store, 3)
         kept += 3
@@ -102,7 +102,7 @@ async def test_a_writer_that_is_cancelled_at_any_moment_leaves_all_of_it_or_noth
 
 async def test_readers_see_the_last_commit_while_a_writer_is_busy(store: Store) -> None:
     await add_events(store, 1)
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(LIMIT_S):
         async with store.write() as db:
             await events.record(db, "daemon", text="not yet")
             assert len(await events.stored(store, 0)) == 1
@@ -298,7 +298,7 @@ async def test_a_follower_who_comes_in_the_middle_misses_nothing_and_gets_nothin
                 break
         return found
 
-    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(LIMIT_S), asyncio.TaskGroup() as tasks:
         everything = tasks.create_task(follow("", groups * size - 3))
         own = tasks.create_task(follow("s", groups * size // 2))
         tasks.create_task(write())
@@ -311,7 +311,7 @@ async def test_a_follower_of_what_is_stored_hears_no_telemetry_but_that_the_daem
 ) -> None:
     monkeypatch.setattr(events, "HEARTBEAT_S", 0.05)
     found: list[str] = []
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(LIMIT_S):
         stream = events.stream(node.bus, node.store, since=0, follow=True, session="", only_stored=True)
         async for event in stream:
             node.bus.publish([events.passing("lease"), events.passing("engine.stats")])

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import LIMIT_S
 
 from rwkv_daemon import events, housekeeping
 from rwkv_daemon.catalogue import Benchmarks
@@ -15,8 +16,6 @@ from rwkv_daemon.store import Store, StoreDamagedError, migrations, open_store, 
 from rwkv_daemon.store.sqlite import SqliteStore
 from rwkv_daemon.store.sqlite_file import open_sqlite
 from rwkvctl import config
-
-DEADLINE_S = 20.0
 
 
 def check(path: Path) -> str:
@@ -106,7 +105,7 @@ def test_a_daemon_with_a_damaged_store_says_so_and_ends(tmp_path: Path) -> None:
     (tmp_path / "store.sqlite").write_bytes(b"no database\n" * 500)
     daemon = subprocess.run(
         [sys.executable, "-m", "rwkv_daemon", "--home", str(tmp_path), "--socket", str(tmp_path / "d.sock")],
-        capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert daemon.returncode == 1
     assert "cannot be used as a store" in daemon.stderr
@@ -247,7 +246,7 @@ asyncio.run(main())
 def test_when_there_is_room_again_the_store_goes_on(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(tmp_path / "store.sqlite")],
-        capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("refused:") == 3

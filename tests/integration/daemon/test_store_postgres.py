@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S
 
 from rwkv_daemon import events
 from rwkv_daemon.store import Store, StoreDamagedError, StoreError, migrations, open_store
@@ -151,21 +152,23 @@ def test_a_job_goes_on_while_the_server_is_away(
 ) -> None:
     node = new_node(store=url).start()
     assert url.rpartition("/")[2].partition("?")[0] in node.cli("config", "show").stdout
-    (name,) = node.dispatch(settings={"k": "8", "temperature": "1.0"}, limit=100)
+    node.engines_do(answers=20)
+    (name,) = node.dispatch(settings={"k": "8", "temperature": "1.0"}, limit=10)
     node.wait_until_some(name, 20)
     postgres_server.stop()
+    node.engines_do()
     try:
-        tools.wait_for(lambda: "the store cannot be written" in node.log(), 60, "the daemon notices", node.log)
+        tools.wait_for(lambda: "the store cannot be written" in node.log(), "the daemon notices", node.log)
         refused = node.cli("status", check=False)
         assert refused.returncode != 0
         assert "The store cannot be used (the PostgreSQL database" in refused.stderr
         assert node.daemon.poll() is None
     finally:
         postgres_server.start()
-    assert node.wait_for_state(name, "done", "failed")["score"]["n"] == 800
+    assert node.wait_for_state(name, "done", "failed")["score"]["n"] == 80
     places = node.stage_lines(name)
     assert len(set(places)) == len(places), "nothing was generated twice"
     other = new_node(store=url)
     other.start()
-    assert other.daemon.wait(timeout=60) == 1
+    assert other.daemon.wait(LIMIT_S) == 1
     assert "one store serves one daemon" in other.log()

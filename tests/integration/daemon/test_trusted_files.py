@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S
 
 from rwkv_daemon import listening, trusted
 from rwkvctl import config
@@ -57,7 +58,7 @@ def test_the_daemon_runs_no_code_of_everybody(new_node: Callable[..., Any], plac
     (place / "benchmarks" / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     (place / "benchmarks" / "mine.py").chmod(0o666)
     done = subprocess.run(
-        [sys.executable, "-m", "rwkv_daemon"], env=node.environment, capture_output=True, text=True, timeout=60,
+        [sys.executable, "-m", "rwkv_daemon"], env=node.environment, capture_output=True, text=True, timeout=LIMIT_S,
         check=False,
     )  # fmt: skip
     assert done.returncode == 2, done.stderr

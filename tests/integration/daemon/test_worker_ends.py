@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from waiting import LIMIT_S, wait_for
 
 from rwkv_daemon import cgroups, logfile, processes, stall, stopping
 from rwkv_daemon.cgroups import Limits, Scopes
@@ -21,18 +22,8 @@ from rwkv_daemon.logtimes import Times, times_path
 from rwkv_daemon.processes import Launch, Worker
 from rwkv_daemon.stopping import Ladder, Patience, Rung, climb, remains, sweep
 
-DEADLINE_S = 30.0
-QUICK = Patience(batch_s=0.1, ask_s=0.1, term_s=0.1, sweep_s=20.0)
+QUICK = Patience(batch_s=0.1, ask_s=0.1, term_s=0.1, sweep_s=LIMIT_S)
 Start = Callable[..., Worker]
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Poll for something true, within a deadline."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.005)
-    return found
 
 
 @pytest.fixture
@@ -54,7 +45,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for worker in workers:
         processes.sweep(worker.uuid)
         if worker.popen is not None:
-            worker.popen.wait(DEADLINE_S)
+            worker.popen.wait(LIMIT_S)
         os.close(worker.pidfd)
 
 
@@ -63,7 +54,7 @@ def log_of(worker: Worker) -> Path:
 
 
 def says(worker: Worker, word: str) -> None:
-    until(lambda: word in log_of(worker).read_text(errors="replace"), f"the worker says {word!r}")
+    wait_for(lambda: word in log_of(worker).read_text(errors="replace"), f"the worker says {word!r}")
 
 
 def end(worker: Worker, first: Rung = Rung.ASK, patience: Patience = QUICK) -> list[Rung]:
@@ -75,7 +66,7 @@ def end(worker: Worker, first: Rung = Rung.ASK, patience: Patience = QUICK) -> l
             entered.append(ladder.rung)
         return processes.has_ended(worker) and not remains(worker)
 
-    until(step, f"the end of the worker, at {ladder.rung!r}: {remains(worker)}")
+    wait_for(step, f"the end of the worker, at {ladder.rung!r}: {remains(worker)}")
     return entered
 
 
@@ -99,7 +90,7 @@ time.sleep(600)
 def test_one_that_obeys_is_gone_after_sigterm(start: Start) -> None:
     worker = start(POLITE)
     says(worker, "ready")
-    assert end(worker, patience=replace(QUICK, term_s=DEADLINE_S)) == [Rung.ASK, Rung.TERM]
+    assert end(worker, patience=replace(QUICK, term_s=LIMIT_S)) == [Rung.ASK, Rung.TERM]
 
 
 def test_one_that_ignores_sigterm_is_killed_and_its_exit_is_recorded(start: Start) -> None:
@@ -115,7 +106,7 @@ def test_escapees_of_group_and_session_are_found_and_killed(start: Start) -> Non
     worker, bystander = start(ESCAPES), start(POLITE)
     says(worker, "ready")
     says(bystander, "ready")
-    until(lambda: len(remains(worker)) == 4, "worker, shim and two escapees")
+    wait_for(lambda: len(remains(worker)) == 4, "worker, shim and two escapees")
     assert end(worker)[-1] is Rung.SWEEP
     assert remains(worker) == []
     assert len(remains(bystander)) == 2
@@ -126,7 +117,7 @@ def test_frozen_workers_and_frozen_shims_end_too(start: Start, victim: str) -> N
     worker = start(POLITE)
     says(worker, "ready")
     os.kill(getattr(worker.record, victim), signal.SIGSTOP)
-    until(lambda: "stopped by a signal" in " ".join(remains(worker)), "it stands still")
+    wait_for(lambda: "stopped by a signal" in " ".join(remains(worker)), "it stands still")
     assert end(worker)[-1] is (Rung.KILL if victim == "pid" else Rung.SWEEP)
 
 
@@ -148,7 +139,7 @@ def test_what_cannot_die_is_stuck_and_gets_no_storm_of_signals(start: Start) -> 
             asyncio.run(climb(ladder, blocked, Rung.ASK, patience))
             return ladder.rung is Rung.STUCK
 
-        until(step, "stuck")
+        wait_for(step, "stuck")
         for _ in range(5):
             asyncio.run(climb(ladder, blocked, Rung.ASK, patience))
         os.close(blocked.pidfd)
@@ -201,7 +192,7 @@ def scopes() -> Iterator[Scopes]:
     yield cgroups.open_scopes(str(root))
     for folder in [*root.iterdir(), root]:
         if folder.is_dir():
-            until(lambda f=folder: not cgroups.processes(f), "the cgroup is empty")
+            wait_for(lambda f=folder: not cgroups.processes(f), "the cgroup is empty")
             folder.rmdir()
 
 
@@ -210,12 +201,12 @@ def test_a_cgroup_holds_the_worker_and_not_the_shim_and_its_kill_ends_all_at_onc
     assert folder is not None
     worker = start(ESCAPES, cgroup=folder)
     says(worker, "ready")
-    until(lambda: len(cgroups.processes(folder)) == 3, "worker and escapees are in it")
+    wait_for(lambda: len(cgroups.processes(folder)) == 3, "worker and escapees are in it")
     assert worker.pid in cgroups.processes(folder)
     assert worker.record.shim not in cgroups.processes(folder)
     os.kill(worker.pid, signal.SIGSTOP)
     assert cgroups.kill(folder)
-    until(lambda: processes.has_ended(worker), "all are dead")
+    wait_for(lambda: processes.has_ended(worker), "all are dead")
     assert cgroups.processes(folder) == []
     record = processes.read_record(worker.record_path)
     assert record is not None
@@ -252,8 +243,8 @@ def test_a_log_keeps_its_beginning_and_its_end_and_no_reader_notices(start: Star
     lines, cap = 60_000, 1024 * 1024
     worker = start(TALKS.format(lines=lines), log_cap_bytes=cap)
     log = log_of(worker)
-    until(lambda: log.stat().st_size > 100 * lines, "it has said all")
-    until(lambda: log.stat().st_blocks * 512 < 2 * cap, "its middle is given back")
+    wait_for(lambda: log.stat().st_size > 100 * lines, "it has said all")
+    wait_for(lambda: log.stat().st_blocks * 512 < 2 * cap, "its middle is given back")
     with log.open("rb") as file:
         pieces, offset = [], 0
         while (piece := logfile.read_piece(file.fileno(), offset)).data:
@@ -272,12 +263,14 @@ def test_a_log_keeps_its_beginning_and_its_end_and_no_reader_notices(start: Star
 
 
 def test_the_times_of_a_log_say_when_each_line_was_written(start: Start) -> None:
-    code = "import time\nfor n in range(3):\n    print('line', n, flush=True)\n    time.sleep(1.2)\ntime.sleep(600)"
+    code = "import time\nfor n in range(3):\n    print('line', n, flush=True)\n    time.sleep(1.1)\ntime.sleep(600)"
     before = time.time()
     worker = start(code)
     says(worker, "line 2")
     times = Times(times_path(log_of(worker)))
-    until(lambda: times.read() or (times.size and times.size[-1] == len(b"line 0\n") * 3), "the last line has a time")
+    wait_for(
+        lambda: times.read() or (times.size and times.size[-1] == len(b"line 0\n") * 3), "the last line has a time"
+    )
     assert times.at == sorted(times.at)
     assert before - 1 <= times.at[0] <= time.time()
     piece = logfile.Piece(0, log_of(worker).read_bytes())
@@ -310,4 +303,5 @@ async def test_a_look_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPatch
         freed.set()
     assert ladder.looking is not None
     await ladder.looking
+    monkeypatch.setattr(stopping, "LOOK_S", LIMIT_S)
     assert await stopping.in_time(ladder, lambda: "looked") == "looked"

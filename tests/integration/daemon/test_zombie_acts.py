@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S, soon, wait_for
 
 from rwkv_daemon import roles
 from rwkv_daemon.catalogue import Benchmarks
@@ -125,8 +126,7 @@ def born_as(pid: int) -> subprocess.Popen[bytes]:
             return child
         child.kill()
         child.wait()
-        while Path(f"/proc/{pid}").exists():
-            time.sleep(0.01)
+        wait_for(lambda: not Path(f"/proc/{pid}").exists(), f"pid {pid} is nobody's")
     pytest.fail(f"pid {pid} could not be had")
 
 
@@ -152,8 +152,8 @@ async def test_whatever_has_changed_forbids_it(node: Node, plant: Any, name: str
 async def test_one_that_has_closed_the_device_is_left_alone(node: Node, plant: Any) -> None:
     """NVML may still list it: its memory is gone with the file, and so is the reason."""
     pid = adopted(plant, does="for file in files: os.close(file)")
-    while node.zombies.machine.devices(pid):  # it says that it is ready before it does that
-        await asyncio.sleep(0.01)
+    # it says that it is ready before it does that
+    await soon(lambda: not node.zombies.machine.devices(pid), "it has closed the device")
     act = orphaned(node, pid)
     with pytest.raises(NotTouchedError, match="no device file of a GPU open"):
         seize(node, act)
@@ -178,8 +178,7 @@ async def test_one_that_is_dead_and_not_collected_has_ended(node: Node, plant: A
     pid = plant.start("child = os.fork()\nif child: print('ready', child, flush=True); time.sleep(1000)", marker=MARKER)
     act = orphaned(node, pid)
     signal.pidfd_send_signal(plant.pidfds[pid], signal.SIGKILL)
-    while plant.lives(pid):
-        await asyncio.sleep(0.01)
+    await soon(lambda: not plant.lives(pid), "it is dead")
     with pytest.raises(GoneError):
         seize(node, act)
 
@@ -426,11 +425,11 @@ async def test_a_process_that_holds_up_its_reader_holds_up_nobody_else(
 
     def snapshot(_machine: Machine, _pid: int) -> None:
         begun.set()
-        stuck.wait(60)
+        stuck.wait(LIMIT_S)
 
     monkeypatch.setattr(Machine, "snapshot", snapshot)
     look = asyncio.ensure_future(asyncio.to_thread(holders.look, node, reading(pid)))
-    assert await asyncio.to_thread(begun.wait, 60)
+    assert await asyncio.to_thread(begun.wait, LIMIT_S)
     assert node.zombies.all() == []
     stuck.set()
     await look

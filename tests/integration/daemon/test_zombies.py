@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S, wait_for
 
 from rwkv_daemon import faults
 from rwkv_daemon.store import open_store
@@ -23,7 +24,7 @@ from rwkvctl.protocol.errors import RefusedError
 OVER = "2026-01-01T00:00:00.000Z"
 SPIN = """
 import threading
-threading.Thread(target=lambda: [sum(range(9999)) or time.sleep(0.01) for _ in iter(int, 1)]).start()
+threading.Thread(target=lambda: [sum(range(99999)) and time.sleep(0.02) for _ in iter(int, 1)]).start()
 """
 
 
@@ -34,7 +35,6 @@ class Site:
     node: Any
     nvml: Any
     plant: Any
-    tools: Any
 
     @property
     def socket(self) -> str:
@@ -57,9 +57,7 @@ class Site:
         return {item["pid"]: item for item in self.node.api.get("/v1/zombies").value["items"]}
 
     def wait_for_class(self, pid: int, cls: str) -> dict[str, Any]:
-        self.tools.wait_for(
-            lambda: self.listed().get(pid, {}).get("cls") == cls, 30, f"pid {pid} is {cls}", lambda: str(self.listed())
-        )
+        self.node.until(lambda: self.listed().get(pid, {}).get("cls") == cls, f"pid {pid} is {cls}")
         return self.listed()[pid]
 
     def reaped(self) -> list[dict[str, Any]]:
@@ -69,12 +67,12 @@ class Site:
         def found() -> list[dict[str, Any]]:
             return [item for item in self.reaped() if item["pid"] == pid]
 
-        self.tools.wait_for(found, 60, f"pid {pid} has an outcome", self.node.log)
+        self.node.until(found, f"pid {pid} has an outcome")
         return found()[0]
 
     def release_when_gone(self, pid: int) -> None:
         """What a driver does: the memory of a process is free when it has ended."""
-        self.tools.wait_for(lambda: not self.plant.lives(pid), 60, f"pid {pid} has ended", self.node.log)
+        wait_for(lambda: not self.plant.lives(pid), f"pid {pid} has ended", self.node.log)
         self.nvml.end(pid)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
@@ -89,14 +87,14 @@ class Site:
 
 
 @pytest.fixture
-def site(new_node: Callable[..., Any], fake_nvml: Any, plant: Any, tools: Any) -> Callable[..., Site]:
+def site(new_node: Callable[..., Any], fake_nvml: Any, plant: Any) -> Callable[..., Site]:
     """Makes a site with an empty store, and no daemon yet."""
 
     def make(**settings: str) -> Site:
         fake_nvml.gpus(2)
         quick = {"reap_grace_s": "1", "reap_idle_s": "2", "stop_term_s": "1"}
         machine = {"test_dev": str(plant.dev), "test_namespace": "own"}
-        made = Site(new_node(**machine | quick | settings), fake_nvml, plant, tools)
+        made = Site(new_node(**machine | quick | settings), fake_nvml, plant)
         asyncio.run(empty_store(made.node.home / "store.sqlite"))
         return made
 
@@ -143,14 +141,14 @@ def test_one_that_ignores_sigterm_is_killed_once(site: Callable[..., Site]) -> N
 
 def test_a_dead_first_thread_with_a_live_one_is_ended(site: Callable[..., Site], threaded: Any) -> None:
     """`ps` calls it defunct; its memory is held all the same, and it can be ended."""
-    here = site(reap="auto")
+    here = site(reap="auto", reap_idle_s="5")  # time to be seen
     pid = threaded.thread_only(here.over())
-    here.tools.wait_for(lambda: getattr(Machine().stat(pid), "state", "") == "Z", 20, "its first thread has ended")
+    wait_for(lambda: getattr(Machine().stat(pid), "state", "") == "Z", "its first thread has ended")
     here.nvml.process(0, pid)
     here.start()
     assert here.wait_for_class(pid, "orphan")["state"] == "Z"
     pidfd = here.plant.pidfds[pid]
-    here.tools.wait_for(lambda: has_ended(pidfd), 60, "its last thread has ended", here.node.log)
+    wait_for(lambda: has_ended(pidfd), "its last thread has ended", here.node.log)
     here.nvml.end(pid)
     assert here.wait_for_outcome(pid)["outcome"] == "freed"
 
@@ -163,14 +161,14 @@ def has_ended(pidfd: int) -> bool:
 
 def test_an_escapee_that_no_list_names_is_found_by_its_device_file(site: Callable[..., Site]) -> None:
     """A child in a session of its own that inherited the file; its parent is gone, and NVML lists nobody."""
-    here = site(reap="auto")
+    here = site(reap="auto", reap_idle_s="5")
     escape = "child = os.fork()\nif child: print('ready', child, flush=True); os._exit(0)\nos.setsid()"
     pid = here.plant.start(escape, marker=here.over())
     here.nvml.gpu(0, used=4 * 2**30)
     here.start()
     found = here.wait_for_class(pid, "orphan")
     assert "memory_bytes" not in found
-    here.tools.wait_for(lambda: not here.plant.lives(pid), 60, "it has ended", here.node.log)
+    wait_for(lambda: not here.plant.lives(pid), "it has ended", here.node.log)
     here.nvml.gpu(0, used=0)
     assert here.wait_for_outcome(pid)["outcome"] == "freed"
 
@@ -235,7 +233,7 @@ def test_an_operator_is_asked_and_says_yes(site: Callable[..., Site]) -> None:
     pid = here.plant.start(marker=here.over(), minor=1)
     here.nvml.process(1, pid, mem=2**30)
     here.start()
-    here.tools.wait_for(lambda: any("reap" in note for note in notes(here)), 60, "status says it", here.node.log)
+    here.node.until(lambda: any("reap" in note for note in notes(here)), "status says it")
     command = notes(here)[0].split("`")[1].split()
     assert command[:3] == ["rwkvctl", "reap", str(pid)]
     assert [row["text"] for row in here.rows("SELECT text FROM event WHERE kind = 'zombie'")] == notes(here)
@@ -298,7 +296,7 @@ def test_an_orphan_with_a_sign_of_life_is_left_alone(site: Callable[..., Site], 
         rules_ = here.node.api.get("/v1/zombies", pid=pid).value["items"][0].get("rules", [])
         return {item["name"]: item["holds"] for item in rules_ if item["part"] == "evidence"}
 
-    here.tools.wait_for(lambda: evidence().get("watched"), 60, "it was watched for long enough", here.node.log)
+    here.node.until(lambda: evidence().get("watched"), "it was watched for long enough")
     missing = {"util": "idle", "log": "no log", "cpu": "no CPU time"}[rule]
     assert {name for name, holds in evidence().items() if not holds} == {missing}
     assert here.plant.lives(pid)
@@ -317,7 +315,6 @@ def grow(path: Path, stop: threading.Event) -> None:
 POINTS = [point for point in faults.POINTS if point.startswith("reap-")]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 def test_a_daemon_that_dies_half_way_takes_it_up_again(site: Callable[..., Site], point: str) -> None:
     """What somebody asked for is done once and has one outcome, whenever the daemon dies."""
@@ -330,7 +327,7 @@ def test_a_daemon_that_dies_half_way_takes_it_up_again(site: Callable[..., Site]
     releasing = threading.Thread(target=here.release_when_gone, args=(pid,))
     releasing.start()
     here.node.cli("reap", str(pid), "--start", str(start), "--yes", check=False)
-    here.tools.wait_for(lambda: here.node.daemon.poll() is not None, 60, "the daemon has died", here.node.log)
+    here.node.daemon.wait(LIMIT_S)
     intents = here.rows("SELECT * FROM reap_event WHERE step = 'intent'")
     assert len(intents) == (0 if point == "reap-before-intent" else 1)
     here.start()
@@ -351,7 +348,7 @@ def test_a_gpu_that_hangs_is_not_known_and_nothing_on_it_is_ended(site: Callable
     here.start()
     here.wait_for_class(pid, "orphan")
     here.nvml.rule("hang nvmlDeviceGetMemoryInfo_v2 0")
-    here.tools.wait_for(lambda: pid not in here.listed(), 60, "the GPU is unknown", here.node.log)
+    here.node.until(lambda: pid not in here.listed(), "the GPU is unknown")
     start = str(Machine().stat(pid).start_ticks)
     refused = here.node.cli("reap", str(pid), "--start", start, "--yes", check=False)
     assert refused.returncode == 4
@@ -365,7 +362,7 @@ def test_an_act_of_its_own_is_closed_by_the_next_daemon(site: Callable[..., Site
     pid = here.plant.start(marker=here.over())
     here.nvml.process(0, pid)
     here.start(RWKVCTL_CRASH_AT="reap-after-intent")
-    here.tools.wait_for(lambda: here.node.daemon.poll() is not None, 60, "the daemon has died", here.node.log)
+    here.node.daemon.wait(LIMIT_S)
     here.start()
     assert here.wait_for_outcome(pid)["outcome"] == "interrupted"
     assert here.plant.lives(pid)
@@ -380,7 +377,7 @@ def test_in_a_container_nothing_is_ended_and_nothing_blamed(site: Callable[..., 
     inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m", "rwkv_daemon"]
     with (here.node.home.parent / "daemon.log").open("ab") as log:
         here.node.daemon = subprocess.Popen(inside, env=here.node.environment, stdout=log, stderr=log)
-    here.tools.wait_for(here.node.answers, 30, "the daemon answers", here.node.log)
+    here.node.until(here.node.answers, "the daemon answers")
     found = here.wait_for_class(pid, "container")
     assert "cannot know whose it is" in found["verdict"]
     assert "PID namespace of its own" in here.node.api.get("/v1/zombies").value["observing"]

@@ -11,6 +11,7 @@ import threading
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -273,29 +274,40 @@ import json, sys
 from rwkv_data.benchmark import HubSource
 from rwkv_data.errors import PrepareError
 from rwkv_data.sources import hub
-told = []
-try:
-    given = {name: tuple(v) if isinstance(v, list) else v for name, v in json.loads(sys.argv[1]).items()}
-    raw = hub.open_rows(HubSource(**given), lambda now: told.append([now.name, now.done, now.total]))
-    rows = list(raw.placed)
-except PrepareError as error:
-    sys.exit(str(error))
-heavy = sorted({"datasets", "pandas", "torch"} & set(sys.modules))
-print(json.dumps({"source": raw.source, "revision": raw.revision, "rows": [row for _, row in rows],
-                  "places": [place for place, _ in rows], "told": told, "heavy": heavy}))
+
+def read(given):
+    told = []
+    try:
+        source = HubSource(**{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
+        raw = hub.open_rows(source, lambda now: told.append([now.name, now.done, now.total]))
+        rows = list(raw.placed)
+    except PrepareError as error:
+        return str(error)
+    heavy = sorted({"datasets", "pandas", "torch"} & set(sys.modules))
+    return {"source": raw.source, "revision": raw.revision, "rows": [row for _, row in rows],
+            "places": [place for place, _ in rows], "told": told, "heavy": heavy}
+
+print(json.dumps([read(given) for given in json.loads(sys.argv[1])]))
 """
 
 
 @pytest.fixture
-def hub_rows(hub_environment):
-    """Read a HubSource in a process of its own, as its client looks at the environment once: what came, or why not."""
+def hub_sets(hub_environment):
+    """Read HubSources in a process of their own, as its client looks at the environment once: what came of each, or
+    why not."""
 
-    def run(source: HubSource, **environment: str):
-        command = [sys.executable, "-c", READ, json.dumps(asdict(source))]
+    def run(*sources: HubSource, **environment: str) -> list[Any]:
+        command = [sys.executable, "-c", READ, json.dumps([asdict(source) for source in sources])]
         done = subprocess.run(
             command, capture_output=True, text=True, env=hub_environment | environment, timeout=200, check=False
         )
-        assert "Traceback" not in done.stderr, done.stderr
-        return json.loads(done.stdout) if done.returncode == 0 else done.stderr.strip()
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
     return run
+
+
+@pytest.fixture
+def hub_rows(hub_sets):
+    """Read one HubSource so."""
+    return lambda source, **environment: hub_sets(source, **environment)[0]

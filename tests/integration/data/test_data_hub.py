@@ -65,14 +65,13 @@ def publish(hub):
     return everything
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "raw", "answers"),
     [
         ("gsm8k", GSM8K, ["3", "1000"]),
         ("math_500", MATH, ["\\frac{1}{2}"]),
-        ("mmlu", MMLU, ["A", "D"]),
-        ("arc_challenge", ARC, ["B", "B"]),
+        pytest.param("mmlu", MMLU, ["A", "D"], marks=pytest.mark.slow("golds")),
+        pytest.param("arc_challenge", ARC, ["B", "B"], marks=pytest.mark.slow("golds")),
     ],
 )
 def test_rows_of_the_hub_are_those_of_a_file(hub, publish, data_command, tmp_path, name, raw, answers) -> None:
@@ -93,7 +92,6 @@ def test_rows_of_the_hub_are_those_of_a_file(hub, publish, data_command, tmp_pat
     assert all(manifest.revision in seen for seen in fetched), fetched
 
 
-@pytest.mark.slow
 def test_a_bad_row_of_the_hub_is_named(publish, data_command) -> None:
     publish("gsm8k", [*GSM8K, {"question": "Q", "answer": "three"}])
     run = data_command("prepare", "gsm8k")

@@ -1,6 +1,9 @@
-"""lm_eval as an oracle: where its rule and ours ask the same, they must answer the same."""
+"""lm_eval's rules as they are written in its files, without importing it: where its rule and ours ask the same, they
+must answer the same. What takes the harness itself is the slow part `oracles`."""
 
 import json
+import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,36 +17,37 @@ STRICT = r"#### (\-?[0-9\.\,]+)"
 
 
 @pytest.fixture(scope="module")
-def extraction():
-    return pytest.importorskip("lm_eval.filters.extraction", reason="needs lm_eval: not installed")
+def tasks() -> Path:
+    """The folder of the harness's task files."""
+    found = find_spec("lm_eval")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("needs lm_eval: not installed")
+    return Path(found.submodule_search_locations[0], "tasks")
 
 
-@pytest.mark.slow
-def test_number_rule_agrees_on_published_solutions(extraction, real_rows) -> None:
-    """lm_eval's strict match and ours against the published verdicts of 4 x 1,319 graded solutions."""
+def test_number_rule_agrees_on_published_solutions(tasks, real_rows) -> None:
+    """lm_eval's strict match and ours against the published verdicts of every tenth of 4 x 1,319 graded solutions."""
     kind = registry.load("gsm8k").default_kind
     path = real_rows / "gsm8k" / "example_model_solutions.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    strict = extraction.RegexFilter(STRICT)
+    rows = [json.loads(line) for line in path.read_text().splitlines()][::10]
+    assert f"regex_pattern: {json.dumps(STRICT)}" in (tasks / "gsm8k" / "gsm8k.yaml").read_text()
     for model in MODELS:
         disagreements = []
         for row in rows:
             final = row[model]["solution"].rpartition("\nA: ")[2].strip()
             gold = row["ground_truth"].rpartition("\nA: ")[2].strip()
             ours = kind.grade({"question": "Q", "answer": gold}, Answer(final, ("stop_token",))).value == 1.0
-            [[found]] = strict.apply([[f"#### {final}"]], [{}])
-            theirs = found.replace(",", "").rstrip(".") == gold.replace(",", "")
+            found = re.findall(STRICT, f"#### {final}")
+            theirs = bool(found) and found[0].replace(",", "").rstrip(".") == gold.replace(",", "")
             if not ours == theirs == row[model]["is_correct"]:
                 disagreements.append((final, gold, ours, theirs, row[model]["is_correct"]))
         assert disagreements == []
 
 
-@pytest.mark.slow
-def test_choices_are_laid_out_as_lm_eval_does(real_rows, tmp_path) -> None:
+def test_choices_are_laid_out_as_lm_eval_does(tasks, real_rows, tmp_path) -> None:
     """The profiles differ around them; the question (which lm_eval strips) and its lettered choices do not."""
-    templates = pytest.importorskip("lm_eval.tasks", reason="needs lm_eval: not installed")
     jinja2 = pytest.importorskip("jinja2")
-    yaml = Path(templates.__path__[0], "mmlu", "default", "_default_template_yaml").read_text()
+    yaml = (tasks / "mmlu" / "default" / "_default_template_yaml").read_text()
     [line] = [line for line in yaml.splitlines() if line.startswith("doc_to_text:")]
     template = jinja2.Template(json.loads(line.partition(":")[2].strip()))
     prepare("mmlu", tmp_path, real_rows / "mmlu")

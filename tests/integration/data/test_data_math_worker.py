@@ -4,11 +4,11 @@ import json
 import os
 import sys
 import threading
-import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from leftovers import shared
 
 from rwkv_data import registry
 from rwkv_data.answer import Answer
@@ -65,7 +65,7 @@ PAYLOADS = [
 
 @pytest.fixture(scope="module")
 def worker():
-    with MathWorker(cpu_s=20) as opened:
+    with shared("rwkv_data.graders.math_worker"), MathWorker(cpu_s=20) as opened:
         yield opened
 
 
@@ -167,7 +167,6 @@ def test_what_the_worker_has_given_up() -> None:
         text=True,
         env={"PYTHONPATH": paths},
         check=True,
-        timeout=200,
     )
     left = json.loads(ran.stdout.splitlines()[-1])
     refused = ("eval", "exec", "compile", "system", "fork", "spawn", "write", "socket", "lambdify")
@@ -189,25 +188,24 @@ def test_nothing_in_the_box_needs_no_process() -> None:
         assert worker.grade(HALF, Answer("\\dfrac{1}{2}")).value == 1.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("bomb", ["3^{3*10^8}", "\\binom{10^7}{5*10^6}"])
+@pytest.mark.parametrize("bomb", ["3^{3*10^8}", pytest.param("\\binom{10^7}{5*10^6}", marks=pytest.mark.slow("golds"))])
 def test_a_hang_is_tried_twice_and_counts_as_wrong(bomb: str) -> None:
-    with MathWorker(cpu_s=0.5) as worker:
+    with MathWorker(cpu_s=0.2) as worker:
         grade = worker.grade(FIVE, Answer(bomb))
         assert (grade.value, grade.reason) == (0.0, "timeout"), grade
         assert "tried twice" in grade.detail
         assert worker.grade(FIVE, Answer("5+x^2")).value == 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.slow("golds")
 def test_a_reference_that_is_too_slow_is_no_wrong_answer() -> None:
-    with MathWorker(cpu_s=0.5) as worker:
+    with MathWorker(cpu_s=0.2) as worker:
         grade = worker.grade({"question": "Q", "answer": "3^{3*10^8}"}, Answer("x^2"))
         assert (grade.value, grade.reason) == (None, "error")
         assert "the reference alone" in grade.detail
 
 
-@pytest.mark.slow
+@pytest.mark.slow("golds")
 @pytest.mark.parametrize("text", ["(" * 5000, "{" * 5000, "9" * 5000, "\\frac{1}{" * 300])
 def test_deep_or_long_answers_are_wrong_one_way_or_another(text: str) -> None:
     with MathWorker(cpu_s=1.0) as worker:
@@ -244,11 +242,9 @@ def test_a_child_that_only_waits_is_the_machines_fault(monkeypatch) -> None:
     monkeypatch.setattr("rwkv_data.graders.math_process.STALLED_S", 0.5)
     monkeypatch.setattr("rwkv_data.graders.math_process._LOOK_S", 0.1)
     with MathWorker(argv=(sys.executable, "-c", SLEEPS)) as worker:
-        began = time.monotonic()
         grade = worker.grade(FIVE, Answer("5x"))
         assert (grade.value, grade.reason) == (None, "error")
         assert "no processor time" in grade.detail
-        assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("argv", [(sys.executable, "-c", "raise SystemExit(1)"), ("/does/not/exist",)])
@@ -259,11 +255,9 @@ def test_a_child_that_cannot_start_is_no_wrong_answer(argv: tuple[str, ...]) -> 
         assert "cannot start" in grade.detail
 
 
-@pytest.mark.slow
-def test_memory_files_and_processes_are_limited() -> None:
-    with MathWorker() as worker:
-        worker.compare("1", "1")
-        limits = {line[:25].strip(): line[26:].split() for line in _limits_of(worker)}
+def test_memory_files_and_processes_are_limited(worker) -> None:
+    worker.compare("1", "1")
+    limits = {line[:25].strip(): line[26:].split() for line in _limits_of(worker)}
     assert limits["Max address space"][0] == str(2 * 1024**3)
     for name in ("Max file size", "Max core file size", "Max processes"):
         assert limits[name][0] == "0"

@@ -62,7 +62,6 @@ def test_every_gsm8k_reference_is_a_whole_number_and_right(rows_of) -> None:
     assert all(kind.grade(row, Answer(row["answer"] + "}\\)", ("stop_token",))).value == 1 for row in rows)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", "}\\), since we are done"])
 def test_every_math_500_reference_is_right(rows_of, ending: str) -> None:
     rows = rows_of("math_500")
@@ -71,7 +70,7 @@ def test_every_math_500_reference_is_right(rows_of, ending: str) -> None:
     assert refused == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow("golds")
 def test_references_are_told_apart(rows_of) -> None:
     """Each reference against the next row's: equal where both say the same, and only there."""
     rows = rows_of("math_500")

@@ -89,7 +89,7 @@ def _samples(lm_eval, folder, texts):
     return ran["samples"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("oracles")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("name", "grade"), [("given_gsm8k", lm_eval_gsm8k.grade), ("given_gsm8k_cot", lm_eval_gsm8k.grade_cot)]
@@ -105,7 +105,7 @@ def test_gsm8k(evaluated, name: str, grade) -> None:
     assert len(seen) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.slow("oracles")
 @pytest.mark.filterwarnings("ignore")
 def test_hendrycks_math(evaluated) -> None:
     samples, texts = evaluated
@@ -117,7 +117,7 @@ def test_hendrycks_math(evaluated) -> None:
     assert set(values) == {0.0, 1.0}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("oracles")
 @pytest.mark.filterwarnings("ignore")
 def test_bbh(evaluated) -> None:
     samples, texts = evaluated

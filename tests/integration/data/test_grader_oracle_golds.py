@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -32,6 +34,14 @@ MISSED = {"gaokao2023en": [(_GLITCH, "Final Answer: The final answer is $145solu
 """What the chain does not find, because the reference in the public file is spoilt."""
 
 
+SMALL = ("aime24", "amc23")
+
+
+def few_or_all(names: Iterable[str]) -> list[Any]:
+    """The small sets, and as a slow part the others."""
+    return [name if name in SMALL else pytest.param(name, marks=pytest.mark.slow("golds")) for name in names]
+
+
 @pytest.fixture(scope="module")
 def golds(real_rows):
     def of(name: str) -> list[str]:
@@ -54,8 +64,7 @@ def _set_differently(gold: str) -> list[str]:
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", few_or_all(SETS))
 def test_every_reference_is_right_however_it_is_set(golds, name: str) -> None:
     refused, empty = [], 0
     with GRADER.open() as grade:
@@ -67,8 +76,7 @@ def test_every_reference_is_right_however_it_is_set(golds, name: str) -> None:
     assert empty == EMPTY.get(name, 0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["math_500", "gaokao2023en", "comp_math_24_25", "aime24", "cmath"])
+@pytest.mark.parametrize("name", few_or_all(["math_500", "gaokao2023en", "comp_math_24_25", "aime24", "cmath"]))
 def test_every_reference_is_found_in_a_completion(golds, name: str) -> None:
     missed = []
     forms = ("So it is \\boxed{{{}}}.", "Final Answer: The final answer is ${}$. I hope it is correct.")
@@ -80,7 +88,7 @@ def test_every_reference_is_found_in_a_completion(golds, name: str) -> None:
     assert missed == MISSED.get(name, [])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("golds")
 def test_what_only_mathematics_equates(golds) -> None:
     """Plain fractions as quotients, roots and brackets unfolded: no text decides, the worker must."""
     refused, tried = [], 0
@@ -97,7 +105,7 @@ def test_what_only_mathematics_equates(golds) -> None:
     assert refused == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow("golds")
 def test_lists_of_olympiadbench_in_any_order(real_rows) -> None:
     lines = (real_rows / "olympiadbench" / "test.jsonl").read_text().splitlines()
     refused = []
@@ -115,7 +123,7 @@ def test_lists_of_olympiadbench_in_any_order(real_rows) -> None:
     assert refused == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow("golds")
 def test_quantities_of_minerva_in_powers_of_ten_with_a_unit(golds) -> None:
     plain = [gold for gold in golds("minerva_math") if minerva_ocw.quantity(gold, unit=False) is not None]
     assert len(plain) == 192
@@ -127,7 +135,7 @@ def test_quantities_of_minerva_in_powers_of_ten_with_a_unit(golds) -> None:
             assert grade({"answer": gold}, Answer(f"{value * 1.1 if value else 1.0:.6e}")).value == 0.0, gold
 
 
-@pytest.mark.slow
+@pytest.mark.slow("golds")
 def test_neighbours_are_told_apart(golds) -> None:
     """Each reference of comp_math_24_25 against the next: equal only where both say the same."""
     same = []

@@ -51,7 +51,7 @@ def _completions(row, other: str) -> list[str]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("oracles")
 def test_every_column_is_lm_evals(rows, lm_eval_utils) -> None:
     minerva_math, hendrycks_math, aime = lm_eval_utils
     others = random.Random(0).choices([row["answer"] for row in rows], k=len(rows))
@@ -69,7 +69,7 @@ def test_every_column_is_lm_evals(rows, lm_eval_utils) -> None:
                 assert lm_eval_math.grade_aime(row, Answer(text)).value == short, text
 
 
-@pytest.mark.slow
+@pytest.mark.slow("oracles")
 def test_normal_forms_are_lm_evals(real_rows, lm_eval_utils) -> None:
     minerva_math, hendrycks_math, _ = lm_eval_utils
     for line in (real_rows / "math" / "test.jsonl").read_text().splitlines():
@@ -81,7 +81,7 @@ def test_normal_forms_are_lm_evals(real_rows, lm_eval_utils) -> None:
         assert minerva_rules.said(solution) == minerva_math.get_unnormalized_answer(solution)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("golds")
 @pytest.mark.parametrize(
     ("shape", "exact", "flat"), [("sentence", 1.0, 0.024), ("boxed", 0.0, 0.0), ("dollars", 0.0, 1.0)]
 )
@@ -95,7 +95,7 @@ def test_the_same_right_answers_in_three_shapes(rows, shape: str, exact: float, 
     assert {g.parts["math_verify"] for g in grades} == {1.0}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("golds")
 def test_the_ceilings_of_the_graders(real_rows) -> None:
     """Gold answers graded against themselves: 5,000 rows; what each grader refuses is known."""
     rows = [json.loads(line) for line in (real_rows / "math" / "test.jsonl").read_text().splitlines()]

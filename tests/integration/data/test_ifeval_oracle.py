@@ -147,7 +147,7 @@ def _comparable(prompts: list[Raw]) -> Iterator[tuple[int, Raw]]:
             yield number, raw
 
 
-@pytest.mark.slow
+@pytest.mark.slow("oracles")
 @pytest.mark.timeout(900)
 def test_every_rule_gives_the_verdict_of_lm_eval(upstream, prompts, pools) -> None:
     disagreements, seen = [], defaultdict(set)
@@ -196,6 +196,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow("oracles")
 @settings(max_examples=1000, deadline=None)
 @given(st.lists(PIECES, max_size=30).map("".join))
 def test_tokens_and_sentences_are_those_of_nltk(text: str) -> None:

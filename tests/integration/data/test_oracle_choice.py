@@ -24,7 +24,7 @@ from rwkv_data.shapes import choice_arc, choice_bbh, choice_hellaswag
 from rwkv_data.stage import Row
 
 lm_eval = pytest.importorskip("lm_eval", reason="needs lm_eval: not installed")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow("oracles"), pytest.mark.timeout(600)]
 
 STOCK = Path(lm_eval.__path__[0], "tasks")
 SUBJECTS = ("abstract_algebra", "high_school_european_history", "us_foreign_policy")

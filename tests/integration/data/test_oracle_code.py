@@ -22,7 +22,7 @@ from rwkv_data.prepare import prepare
 from rwkv_data.sandbox.probe import available
 
 lm_eval = pytest.importorskip("lm_eval", reason="needs lm_eval: not installed")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow("oracles"), pytest.mark.timeout(600)]
 
 STOCK = Path(lm_eval.__path__[0], "tasks")
 METRIC = """

@@ -111,7 +111,7 @@ def prepared(real_rows, tmp_path_factory):
     return rows
 
 
-@pytest.mark.slow
+@pytest.mark.slow("oracles")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("few", [True, False], ids=["20", "all"])
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_prompts_are_those_of_the_harness(harness, prepared, task, benchmark, ki
         assert how.get("temperature", 0.0) == ours.stages[0].sampling.temperature == 0.0
 
 
-@pytest.mark.slow
+@pytest.mark.slow("oracles")
 @pytest.mark.timeout(600)
 def test_a_question_in_the_middle_has_the_examples_of_the_whole_stream(harness, prepared) -> None:
     """Its five examples depend on all the questions before it; nothing else gives the same."""

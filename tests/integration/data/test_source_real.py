@@ -28,7 +28,7 @@ FILES = [
     ("gsm8k", "example_model_solutions.jsonl", 1319, "question"),
     ("hellaswag", "*.jsonl", 500, "endings"),
     ("human_eval", "HumanEval.jsonl.gz", 164, "entry_point"),
-    ("human_eval_plus", "HumanEvalPlus.jsonl.gz", 164, "plus_input"),
+    pytest.param("human_eval_plus", "HumanEvalPlus.jsonl.gz", 164, "plus_input", marks=pytest.mark.slow("golds")),
     ("ifeval", "input_data.jsonl", 541, "kwargs"),
     ("livecodebench", "*.json", 4, "answer"),
     ("math", "test.jsonl", 5000, "solution"),
@@ -70,6 +70,7 @@ def lying_there(real_rows) -> list[str]:
     return [name for name in registry.names() if (real_rows / name).is_dir() and name not in WITHOUT_TESTS]
 
 
+@pytest.mark.slow("golds")
 def test_every_benchmark_finds_its_rows_in_the_folder_of_all(real_rows, tmp_path) -> None:
     found = {}
     for name in lying_there(real_rows):

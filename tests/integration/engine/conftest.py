@@ -4,15 +4,14 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from waiting import LIMIT_S, wait_for
 
-START_TIMEOUT_S = 60.0
 KEY = "k" * 32
 
 
@@ -26,15 +25,15 @@ class Served:
             self.process = subprocess.Popen(argv, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
         self.base = self._base()
         self.root = self.base.removesuffix("/v1")
-        self.client = httpx.Client(base_url=self.root, timeout=60, headers={"authorization": f"Bearer {KEY}"})
+        self.client = httpx.Client(base_url=self.root, timeout=LIMIT_S, headers={"authorization": f"Bearer {KEY}"})
 
     def _base(self) -> str:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not (found := re.search(r"http://\S+/v1", self.log.read_text())):
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, "the engine does not come up"
-            time.sleep(0.02)
-        return found[0]
+        def greeted() -> re.Match[str] | None:
+            found = re.search(r"http://\S+/v1", self.log.read_text())
+            assert found or self.process.poll() is None, self.log.read_text()
+            return found
+
+        return wait_for(greeted, "the engine says where it serves", self.log.read_text)[0]
 
     def post(self, path: str, **body: Any) -> httpx.Response:
         return self.client.post(path, json=body)
@@ -54,17 +53,18 @@ class Served:
 
     def settle(self) -> dict[str, Any]:
         """The figures once nothing runs or waits."""
-        deadline = time.monotonic() + 20
-        while (stats := self.stats())["running"] or stats["waiting"]:
-            assert time.monotonic() < deadline, f"still busy: {stats}"
-            time.sleep(0.01)
-        return stats
+
+        def at_rest() -> dict[str, Any] | None:
+            stats = self.stats()
+            return None if stats["running"] or stats["waiting"] else stats
+
+        return wait_for(at_rest, "the engine has nothing to do", self.stats)
 
     def close(self) -> None:
         self.client.close()
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(LIMIT_S)
         finally:
             self.process.kill()
 

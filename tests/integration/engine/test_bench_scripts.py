@@ -30,6 +30,9 @@ def speed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCH))
 
 
+BENCH_RUN = pytest.mark.slow("bench")
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a dry run of everything writes."""
@@ -46,12 +49,14 @@ def of(report: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return [record for record in report["records"] if record["kind"] == kind]
 
 
+@BENCH_RUN
 def test_a_run_says_what_it_ran_on(report: dict[str, Any]) -> None:
     assert {"date", "commit", "device", "driver", "cpu", "system", "versions", "cuda"} <= set(report["machine"])
     assert min(report["roofline"].values()) > 0
     assert report["tiny"]
 
 
+@BENCH_RUN
 def test_nothing_is_measured_before_the_gate(report: dict[str, Any]) -> None:
     kinds = [record["kind"] for record in report["records"]]
     assert kinds[:2] == ["gate", "gate"], "a whole small model, and the size's own width"
@@ -61,6 +66,7 @@ def test_nothing_is_measured_before_the_gate(report: dict[str, Any]) -> None:
         assert gate["same"] + gate["near"] == gate["drawn"] > 0
 
 
+@BENCH_RUN
 def test_every_class_has_a_median_and_its_spread(report: dict[str, Any]) -> None:
     (decode,), (prefill,), (serving,) = (of(report, kind) for kind in ("decode", "prefill", "serving"))
     assert set(decode["tok_s"]) == {"M", "S", "E", "E+"}
@@ -75,6 +81,7 @@ def test_every_class_has_a_median_and_its_spread(report: dict[str, Any]) -> None
     assert [record["part"] for record in of(report, "memory")] == ["decode", "prefill"]
 
 
+@BENCH_RUN
 def test_a_peer_is_compared_or_said_to_be_missing(report: dict[str, Any]) -> None:
     rwkv, fla = of(report, "peer")
     assert set(rwkv.get("ratio", ())) == {"decode", "prefill"} or rwkv["failed"] == "not installed"
@@ -143,6 +150,7 @@ def test_a_wrong_model_fails_its_gate() -> None:
     assert not Checked(kl=1e-5, relative=1e-3, same=15, near=0, drawn=16).good
 
 
+@BENCH_RUN
 def test_the_prefix_cache_is_compared_with_none() -> None:
     shown = script("prefix_cache.py", "--tiny", "--slots", "1")
     assert "4 hits" in shown
@@ -150,6 +158,7 @@ def test_the_prefix_cache_is_compared_with_none() -> None:
     assert "x as fast from kept states" in shown
 
 
+@BENCH_RUN
 def test_the_cpu_engine_is_compared_with_the_package() -> None:
     pytest.importorskip("rwkv", reason="needs rwkv: not installed")
     shown = script("engine_tokens.py", "--small", "--tokens", "1", "--rounds", "1")
@@ -160,7 +169,7 @@ STUB = """#!/bin/sh
 case "$*" in
     *"-m pytest"*) echo "one test failed"; exit 3 ;;
     *"-m rwkv_engine"*) echo verified ;;
-    *"--parts peers"*) sleep 60 ;;
+    *"--parts peers"*) exit 124 ;;
     *bench/engine.py*) for file; do :; done; echo '{"records": []}' > "$file" ;;
     *table.py*) echo "told: $2" ;;
     *) exit 0 ;;
@@ -173,19 +182,28 @@ def test_the_gpu_script_goes_on_after_a_step_that_fails(tmp_path: Path) -> None:
     stub.write_text(STUB)
     stub.chmod(0o755)
     out = tmp_path / "out"
-    env = {"PYTHON": str(stub), "OUT": str(out), "DEVICE": "cpu", "BUDGET_S": "7"}
-    done = run("bash", "bench/gpu.sh", "1.5B", "tests", "verify", "engine", "peers", "kernels", **env)
+    env = {"PYTHON": str(stub), "OUT": str(out), "DEVICE": "cpu"}
+    done = run("bash", "bench/gpu.sh", "1.5B", "tests", "verify", "engine", "peers", **env)
     assert done.returncode == 1
     summary = (out / "summary.txt").read_text()
     assert summary in done.stdout
     assert "FAILED    tests: exit code 3" in summary
     assert "ok        verify builtin exact" in summary
     assert "ok        engine" in summary
-    assert "timed out peers" in summary
-    assert "not run   bench_gemm: no time was left" in summary
+    assert "timed out peers" in summary, "the code that `timeout` gives"
     assert f"told: {out}/engine.json" in summary
     assert "one test failed" in (out / "checks.log").read_text()
     assert len(list(out.iterdir())) <= 8
+
+
+def test_the_gpu_script_begins_nothing_that_it_has_no_time_for(tmp_path: Path) -> None:
+    stub = tmp_path / "python"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    env = {"PYTHON": str(stub), "OUT": str(tmp_path / "out"), "DEVICE": "cpu", "BUDGET_S": "0"}
+    done = run("bash", "bench/gpu.sh", "1.5B", "kernels", **env)
+    assert done.returncode == 1
+    assert "not run   bench_gemm: no time was left" in (tmp_path / "out" / "summary.txt").read_text()
 
 
 def test_the_gpu_script_says_that_all_is_well(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""The real process on a real Unix socket, as a supervisor and a runner use it."""
+"""An engine's process on its Unix socket, as a supervisor and a runner use it: the real one, and the stub that stands
+in for it in other tests. The same requests go to both, so that the stub cannot drift."""
 
 import json
 import os
@@ -14,6 +15,8 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
+from live_node import STUB
+from waiting import LIMIT_S, wait_for
 
 from rwkv_weights.files import builtin_checkpoint_path
 from rwkvctl.protocol.engine import (
@@ -30,30 +33,30 @@ from rwkvctl.protocol.engine import (
 )
 
 ROOT = Path(__file__).resolve().parents[3]
-START_TIMEOUT_S = 60.0
 
 
-def start(*flags: str, model: Path | None = None) -> subprocess.Popen[str]:
+ENGINES = {"rwkv": {}, "stub": {"PYTHONPATH": str(STUB)}}
+
+
+def start(which: str, *flags: str, model: Path | None = None) -> subprocess.Popen[str]:
     argv = [sys.executable, "-m", "rwkv_engine", "serve", str(model or builtin_checkpoint_path()), *flags]
-    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    own = {"OMP_NUM_THREADS": "1", **ENGINES[which]}
+    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env={**os.environ, **own})
 
 
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while not path.exists():
-        assert process.poll() is None, process.stderr and process.stderr.read()
-        assert time.monotonic() < deadline, "the engine does not come up"
-        time.sleep(0.02)
+def wait_for_socket(path: Path, process: subprocess.Popen[str]) -> None:
+    wait_for(lambda: path.exists() or process.poll() is not None, "the engine listens")
+    assert process.poll() is None, process.stderr and process.stderr.read()
 
 
 class Engine:
     """A started engine and a client of it."""
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(self, which: str, folder: Path, *flags: str) -> None:
         self.socket = folder / "e.sock"
         self.liveness = folder / "live"
-        self.process = start("--socket", str(self.socket), "--liveness", str(self.liveness), *flags)
-        wait_for(self.socket, self.process)
+        self.process = start(which, "--socket", str(self.socket), "--liveness", str(self.liveness), *flags)
+        wait_for_socket(self.socket, self.process)
         transport = httpx.HTTPTransport(uds=str(self.socket))
         self.client = httpx.Client(transport=transport, base_url="http://engine", timeout=30)
 
@@ -75,11 +78,8 @@ class Engine:
 
     def settle(self) -> EngineStats:
         """The figures once nothing runs or waits."""
-        deadline = time.monotonic() + 10
-        while (stats := self.stats()).running or stats.waiting:
-            assert time.monotonic() < deadline, f"still busy: {stats}"
-            time.sleep(0.01)
-        return stats
+        wait_for(lambda: not (stats := self.stats()).running and not stats.waiting, "nothing runs or waits", self.stats)
+        return self.stats()
 
     def open(self, item: GenerateItem) -> socket.socket:
         """Send an item on a bare connection and leave it open."""
@@ -98,10 +98,15 @@ class Engine:
             self.process.stderr.close()
 
 
+@pytest.fixture(scope="module", params=ENGINES)
+def which(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    flags = ("--slots", "8", "--queue", "64", "--attempt", "a-17", "--weights-sha256", "ab" * 32)
-    running = Engine(tmp_path_factory.mktemp("e"), *flags)
+def engine(which: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    flags = ("--slots", "8", "--queue", "64", "--attempt", "a-17", "--weights-sha256", "ab" * 32, "--numerics", "fp32")
+    running = Engine(which, tmp_path_factory.mktemp("e"), *flags)
     yield running
     running.close()
 
@@ -137,8 +142,7 @@ def test_answers_stream_before_the_request_is_done(engine: Engine) -> None:
 
 def test_a_closed_connection_cancels_its_items(engine: Engine) -> None:
     connection = engine.open(endless("left"))
-    while not engine.stats().running:
-        time.sleep(0.01)
+    wait_for(lambda: engine.stats().running, "it runs")
     before = engine.stats().finished
     connection.close()
     assert engine.settle().finished == before
@@ -160,8 +164,7 @@ def test_a_sample_of_a_group_is_seen_while_it_is_generated(engine: Engine) -> No
     def now(**asked: object) -> GroupNow:
         return msgspec.json.decode(engine.client.get("/v1/groups/j7/now", params=asked).content, type=GroupNow)
 
-    while now().count < 4 or not now().tokens:
-        time.sleep(0.01)
+    wait_for(lambda: now().count == 4 and now().tokens, "all four run")
     first = now()
     assert (first.id, first.index, first.place, first.prompt) == ("7.1.9", 0, 0, "7.1.9")
     assert first.max_tokens == 10_000_000
@@ -171,8 +174,7 @@ def test_a_sample_of_a_group_is_seen_while_it_is_generated(engine: Engine) -> No
     assert now(id="7.1.9", index=1, step=-1).place == 0
     assert now(id="7.1.9", index=5).id == "7.1.10", "one that has ended gives place to the next"
     assert now(id="8").place == 0
-    while now().tokens < 600:
-        time.sleep(0.01)
+    wait_for(lambda: now().tokens >= 600, "it is longer than what is shown")
     assert len(now().text) <= 500
     assert engine.client.get("/v1/groups/other/now").json() == {"count": 0}
     assert engine.client.get("/v1/groups/j7/now?step=x").status_code == 400
@@ -209,8 +211,7 @@ def test_delete_leaves_the_other_items_of_the_request_alone(engine: Engine) -> N
 
 def test_an_item_can_be_followed_while_it_is_generated(engine: Engine) -> None:
     connection = engine.open(endless("watched"))
-    while not engine.stats().running:
-        time.sleep(0.01)
+    wait_for(lambda: engine.stats().running, "it runs")
     with engine.client.stream("GET", "/v1/requests/watched/tail") as response:
         lines = response.iter_lines()
         pieces = [json.loads(next(lines)) for _ in range(3)]
@@ -222,11 +223,9 @@ def test_an_item_can_be_followed_while_it_is_generated(engine: Engine) -> None:
 
 def test_a_full_queue_is_429_and_takes_nothing(engine: Engine) -> None:
     connections = [engine.open(endless(str(i))) for i in range(8)]
-    while engine.stats().running < 8:
-        time.sleep(0.01)
+    wait_for(lambda: engine.stats().running == 8, "all slots are taken")
     connections += [engine.open(endless(f"w{i}")) for i in range(60)]
-    while engine.stats().waiting < 60:
-        time.sleep(0.01)
+    wait_for(lambda: engine.stats().waiting == 60, "the others wait")
     response = engine.post("/v1/generate", *(GenerateItem(id=str(i), text="a") for i in range(5)))
     assert response.status_code == 429
     assert int(response.headers["retry-after"]) >= 1
@@ -259,6 +258,35 @@ def test_a_bad_request_is_400_with_a_sentence(engine: Engine, path: str, body: b
 
 def test_an_unknown_route_is_404(engine: Engine) -> None:
     assert engine.client.get("/v1/nothing").status_code == 404
+
+
+def test_lines_have_these_fields_and_streams_this_type(engine: Engine) -> None:
+    """Compared by name: a field that only the real engine sends is one that tests with the stub would not see."""
+    short = Sampling(max_tokens=4)
+    plain, kept = GenerateItem(id="a", text="1+1=", n=2, sampling=short), GenerateItem(id="b", text="c", keep=True)
+    response = engine.post("/v1/generate", plain, kept)
+    assert response.headers["content-type"].startswith("application/x-ndjson")
+    lines = {(line["id"], line.get("index", 0)): line for line in map(json.loads, response.content.splitlines())}
+    fields = {"id", "ids", "text", "usage", "prompt_ids", "ttl_s"}  # and `stop`, unless it is "length"
+    found = {name: set(line) - {"stop"} for name, line in lines.items()}
+    assert found == {("a", 0): fields, ("a", 1): fields | {"index"}, ("b", 0): fields}
+    assert {len(line["prompt_ids"]) for line in lines.values()} == {5, 2}, "token 0 comes first"
+    scored = engine.post("/v1/score", ScoreItem(id="a", context="1+1=", continuations=("2", "3")))
+    (line,) = map(json.loads, scored.content.splitlines())
+    assert set(line) == {"id", "scores", "usage"}
+    assert [set(score) for score in line["scores"]] == [{"logprob", "tokens", "greedy"}] * 2
+    missing = engine.post("/v1/score", ScoreItem(id="a", continue_from=Continue(id="nobody"), continuations=("2",)))
+    assert json.loads(missing.content) == {"id": "a", "error": "gone"}
+    for path, kind in (("/v1/health", EngineHealth), ("/v1/stats", EngineStats)):
+        assert set(engine.client.get(path).json()) == set(kind.__struct_fields__)
+
+
+def test_an_answer_follows_from_prompt_and_key(engine: Engine) -> None:
+    item = GenerateItem(id="a", text="12+", n=3, keys=(5, 6, 5), sampling=Sampling(max_tokens=30, temperature=2.0))
+    first = {answer.index: answer.ids for answer in engine.generate(item)}
+    beside = engine.generate(GenerateItem(id="b", text="other"), item)
+    assert {answer.index: answer.ids for answer in beside if answer.id == "a"} == first
+    assert first[0] == first[2] != first[1]
 
 
 def test_continue_from_equals_sending_the_ids(engine: Engine) -> None:
@@ -301,17 +329,15 @@ def test_the_step_counter_moves_and_goes_on_when_idle(engine: Engine) -> None:
     engine.generate(GenerateItem(id="a", text="a", sampling=Sampling(max_tokens=3)))
     second = beat()
     assert second >= first + 2  # the answer may leave before the count of its last step
-    time.sleep(1.2)
-    assert beat() > second
+    wait_for(lambda: beat() > second, "it beats though nothing is asked")
 
 
-def test_sigterm_stops_it_and_removes_the_socket(tmp_path: Path) -> None:
-    engine = Engine(tmp_path, "--numerics", "fast")
+def test_sigterm_stops_it_and_removes_the_socket(which: str, tmp_path: Path) -> None:
+    engine = Engine(which, tmp_path, "--numerics", "fast")
     connection = engine.open(endless("x"))
-    while not engine.stats().running:
-        time.sleep(0.01)
+    wait_for(lambda: engine.stats().running, "it runs")
     engine.process.send_signal(signal.SIGTERM)
-    assert engine.process.wait(10) == 0
+    assert engine.process.wait(LIMIT_S) == 0
     assert not engine.socket.exists()
     assert engine.process.stderr is not None
     assert engine.process.stderr.read() == ""
@@ -319,27 +345,26 @@ def test_sigterm_stops_it_and_removes_the_socket(tmp_path: Path) -> None:
     engine.close()
 
 
-def ends_with(code: int, *flags: str, model: Path | None = None) -> str:
+def ends_with(which: str, code: int, *flags: str, model: Path | None = None) -> str:
     """The sentence with which it refuses to start."""
-    process = start(*flags, model=model)
-    _, errors = process.communicate(timeout=START_TIMEOUT_S)
+    process = start(which, *flags, model=model)
+    _, errors = process.communicate(timeout=LIMIT_S)
     assert process.returncode == code
     assert errors.count("\n") == 1, errors
     return errors
 
 
-def test_a_checkpoint_that_does_not_load_is_exit_code_3(tmp_path: Path) -> None:
+def test_a_checkpoint_that_does_not_load_is_exit_code_3(which: str, tmp_path: Path) -> None:
     (tmp_path / "x.pth").write_bytes(b"PK\x03\x04 torn")
-    assert "x.pth" in ends_with(3, "--socket", str(tmp_path / "s"), model=tmp_path / "x.pth")
+    assert "x.pth" in ends_with(which, 3, "--socket", str(tmp_path / "s"), model=tmp_path / "x.pth")
     assert not (tmp_path / "s").exists()
 
 
-def test_a_taken_socket_is_exit_code_1(engine: Engine) -> None:
-    assert "another process answers" in ends_with(1, "--socket", str(engine.socket))
+def test_a_taken_socket_is_exit_code_1(which: str, engine: Engine) -> None:
+    assert "another process answers" in ends_with(which, 1, "--socket", str(engine.socket))
     assert engine.client.get("/v1/health").status_code == 200
 
 
-@pytest.mark.slow
 def test_it_runs_with_bare_paths_and_four_libraries(tmp_path: Path) -> None:
     """As on a node that has torch and nothing of ours installed."""
     paths = ":".join(str(ROOT / room) for room in (".", "engine", "kernels", "weights"))
@@ -348,6 +373,6 @@ def test_it_runs_with_bare_paths_and_four_libraries(tmp_path: Path) -> None:
     )
     argv = [sys.executable, "-c", block, "serve", str(builtin_checkpoint_path()), "--socket", str(tmp_path / "s")]
     process = subprocess.Popen(argv, env={"PYTHONPATH": paths, "PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"})
-    wait_for(tmp_path / "s", process)  # type: ignore[arg-type]
+    wait_for_socket(tmp_path / "s", process)  # type: ignore[arg-type]
     process.terminate()
-    assert process.wait(10) == 0
+    assert process.wait(LIMIT_S) == 0

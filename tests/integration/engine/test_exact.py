@@ -1,6 +1,8 @@
 """Profiles that promise bits keep them in every setting: on the CPU here, and by the same test on a GPU."""
 
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +20,8 @@ from rwkvctl.protocol.numerics import PROFILES, Numerics
 GPU = torch.cuda.is_available()
 EXACT: list[Numerics] = [name for name, profile in PROFILES.items() if profile.exact and (GPU or name != "exact")]
 COMPILER = Compiler(for_vocabulary(257))
+USUAL = 1
+"""A small batch with a cache, in chunks, backwards."""
 
 
 @cache
@@ -35,7 +39,14 @@ def alone(numerics: Numerics) -> invariance.Essence:
     return invariance.answers_in(Setting(), loaded(numerics), COMPILER)[0]
 
 
-@pytest.mark.parametrize("setting", list(invariance.settings(1024, gpu=GPU)), ids=str)
+def settings() -> Iterator[Any]:
+    """Every one there is; on a CPU those that are slow, or much as another, are a part of their own."""
+    for place, setting in enumerate(invariance.settings(1024, gpu=GPU)):
+        usual = GPU or setting.batch == 16 or place == USUAL
+        yield pytest.param(setting, id=str(setting), marks=() if usual else pytest.mark.slow("exact"))
+
+
+@pytest.mark.parametrize("setting", list(settings()))
 @pytest.mark.parametrize("numerics", EXACT)
 def test_answers_keep_their_bits(numerics: Numerics, setting: Setting) -> None:
     there, peak = invariance.answers_in(setting, loaded(numerics), COMPILER)

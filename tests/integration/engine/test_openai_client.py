@@ -1,11 +1,11 @@
 """The `openai` package, unmodified, against a real engine process."""
 
 import json
-import threading
 from typing import Any, Literal
 
 import httpx
 import pytest
+from waiting import LIMIT_S, wait_for
 
 openai = pytest.importorskip("openai", reason="needs openai: not installed")
 
@@ -15,7 +15,7 @@ ENDLESS = {"prompt": "12+34=", "max_tokens": 1_000_000, "ignore_eos": True}
 
 @pytest.fixture
 def client(served: Any) -> openai.OpenAI:
-    return openai.OpenAI(base_url=served.base, api_key=KEY, max_retries=0, timeout=60)
+    return openai.OpenAI(base_url=served.base, api_key=KEY, max_retries=0, timeout=LIMIT_S)
 
 
 def test_the_models_are_listed(client: openai.OpenAI) -> None:
@@ -84,6 +84,20 @@ def test_echo_and_logprobs_cover_prompt_and_answer(client: openai.OpenAI) -> Non
         assert len(top) in {3, 4}
     for top in scores.top_logprobs[6:]:
         assert max(top.values()) in scores.token_logprobs[6:]
+
+
+def test_a_choice_summed_as_lm_eval_sums_it_has_our_own_score(served: Any) -> None:
+    """The harness's rule on what a completion echoes; test_openai_lm_eval.py asks the harness itself."""
+    context, choices, theirs = "12+34=", ["46", "47", "x"], []
+    for choice in choices:
+        asked = {"prompt": context + choice, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True}
+        told = served.complete(**asked)["choices"][0]["logprobs"]
+        scored = list(zip(told["token_logprobs"], told["top_logprobs"], strict=True))[len(context) : -1]
+        theirs.append([sum(own for own, _ in scored), all(own == max(top.values()) for own, top in scored)])
+    item = {"id": "0", "context": context, "continuations": choices, "split": "lm-eval"}
+    (ours,) = map(json.loads, served.client.post("/v1/score", content=json.dumps(item)).text.splitlines())
+    assert [[pytest.approx(one["logprob"], abs=1e-6), one["greedy"]] for one in ours["scores"]] == theirs
+    assert [greedy for _, greedy in theirs] == [True, False, False]
 
 
 def test_echo_without_generation(client: openai.OpenAI, served: Any) -> None:
@@ -246,8 +260,7 @@ def test_wrong_key_wrong_model_wrong_value(client: openai.OpenAI, served: Any) -
 
 def test_a_full_queue_is_a_rate_limit(client: openai.OpenAI, served: Any) -> None:
     streams = [client.completions.create(model="tiny", stream=True, prompt=["a"] * 40, extra_body={}, max_tokens=10**6)]
-    while served.stats()["running"] < 8:
-        pass
+    wait_for(lambda: served.stats()["running"] == 8, "every slot is taken")
     with pytest.raises(openai.RateLimitError) as refused:
         client.completions.create(model="tiny", prompt=["a"] * 20)
     assert refused.value.response.headers["retry-after"] == "1"
@@ -264,12 +277,13 @@ def test_a_reader_that_leaves_ends_its_samples(served: Any) -> None:
 
 
 def test_a_slow_reader_misses_nothing(served: Any) -> None:
+    """It reads on only when all has been generated."""
     asked = ENDLESS | {"max_tokens": 300, "seed": 1, "temperature": 1.0, "stream": True}
     with served.client.stream("POST", "/v1/completions", json=asked) as response:
         text = ""
         for number, line in enumerate(response.iter_lines()):
-            if number % 50 == 2:
-                threading.Event().wait(0.2)
+            if number == 2:
+                served.settle()
             if line.startswith("data: {"):
                 text += json.loads(line.removeprefix("data: "))["choices"][0]["text"]
     whole = served.complete(**asked | {"stream": False})

@@ -16,12 +16,13 @@ from typing import Any
 
 import httpx
 import pytest
+from waiting import LIMIT_S
 
 from rwkv_weights import synthetic
 
 for package in ("lm_eval", "tenacity", "aiohttp", "requests"):
     pytest.importorskip(package, reason=f"needs {package}: not installed")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow("oracles"), pytest.mark.timeout(900)]
 
 KEY = "k" * 32
 WINDOW = 40
@@ -72,7 +73,7 @@ class Mutant(ThreadingHTTPServer):
 
     def __init__(self, root: str, change: Change) -> None:
         super().__init__(("127.0.0.1", 0), Relay)
-        self.client = httpx.Client(base_url=root, timeout=60)
+        self.client = httpx.Client(base_url=root, timeout=LIMIT_S)
         self.change = change
         self.thread = threading.Thread(target=self.serve_forever, daemon=True)
         self.thread.start()

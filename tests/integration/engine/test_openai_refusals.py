@@ -136,7 +136,7 @@ def test_other_refusals_have_the_same_shape(served: Any) -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert answer.json()["error"]["code"] == "method_not_allowed"
     assert served.client.get("/v1/embeddings").json()["error"]["code"] == "not_found"
-    with httpx.Client(base_url=served.root, timeout=60) as client:
+    with httpx.Client(base_url=served.root, timeout=served.client.timeout) as client:
         head = {"content-length": str(65 * 1024 * 1024)}
         unknown = client.post("/v1/completions", content=b" " * (65 * 1024 * 1024), headers=head)
         assert unknown.status_code == 401, "it is refused before its body is read"

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from waiting import soon
 
 from rwkv_daemon.judge.cache import MemoryCache, VerdictCache
 from rwkv_daemon.judge.clock import Clock
@@ -86,7 +87,7 @@ async def judging(
     **settings: Any,
 ) -> AsyncIterator[Judging]:
     """A service over endpoints, running; back-off and minutes pass `speed` times as fast as real ones."""
-    config = checked(JudgeConfig(**({"model": "fake", "timeout_s": 5.0} | settings), endpoints=endpoints), "test")
+    config = checked(JudgeConfig(**({"model": "fake", "timeout_s": 60.0} | settings), endpoints=endpoints), "test")
     events: list[JudgeEvent] = []
     service = JudgeService(config, cache or MemoryCache(), Clock(speed), tell=events.append)
     async with asyncio.TaskGroup() as group:
@@ -102,8 +103,6 @@ def endpoint(fake: Any, **settings: Any) -> EndpointConfig:
     return EndpointConfig(base_url=fake.url, **settings)
 
 
-async def until(condition: Callable[[], object], limit_s: float = 10.0) -> None:
+async def until(condition: Callable[[], object]) -> None:
     """Wait until something is so."""
-    async with asyncio.timeout(limit_s):
-        while not condition():
-            await asyncio.sleep(0.01)
+    await soon(condition, "the judge and its service are there")

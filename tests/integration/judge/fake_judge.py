@@ -21,6 +21,8 @@ class Asked:
     key: str
     document: dict[str, Any]
     number: int
+    answered_at: float | None = None
+    """When it had been given a whole verdict; none if it was refused, cut off, or given up by who asked."""
 
     @property
     def prompt(self) -> str:
@@ -29,13 +31,15 @@ class Asked:
 
 @dataclass
 class Do:
-    """What the server does with a request. `drip_s` sends the reply byte by byte; `cut` closes in its middle."""
+    """What the server does with a request. `drip_s` sends the reply byte by byte; `cut` closes in its middle; `until`
+    holds it back until something is so."""
 
     text: str = "True"
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
     delay_s: float = 0.0
+    until: Callable[[], object] = lambda: True
     drip_s: float = 0.0
     cut: bool = False
     hang: bool = False
@@ -88,7 +92,10 @@ class FakeJudge:
         self.open += 1
         self.most = max(self.most, self.open)
         try:
-            await self.answer(self.behave(asked), writer)
+            do = self.behave(asked)
+            await self.answer(do, writer)
+            if do.status == 200 and not do.cut:
+                asked.answered_at = time.monotonic()
         finally:
             self.open -= 1
 
@@ -96,6 +103,8 @@ class FakeJudge:
         if do.hang:
             await asyncio.sleep(3600)
         await asyncio.sleep(do.delay_s)
+        while not do.until():
+            await asyncio.sleep(0.005)
         data = do.bytes()
         lines = [f"HTTP/1.1 {do.status} Said", f"content-length: {len(data)}", "content-type: application/json"]
         lines += [f"{name}: {value}" for name, value in do.headers.items()]
@@ -138,9 +147,9 @@ def in_thread(fake: FakeJudge) -> Iterator[FakeJudge]:
 
     thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(120)
     try:
         yield fake
     finally:
         loops[0].call_soon_threadsafe(done.set)
-        thread.join(10)
+        thread.join(120)

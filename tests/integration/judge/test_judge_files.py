@@ -2,17 +2,18 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from waiting import LIMIT_S
 
 from rwkv_daemon.judge.cache import FileCache, MemoryCache
 from rwkv_daemon.judge.keyfile import Scrubber, keys_of, read
 from rwkv_daemon.judge.reading import Reply, Usage
 from rwkv_daemon.judge.service import JudgeService
+from rwkv_daemon.judge.transport import CONNECTIONS
 from rwkvctl.judge_config import EndpointConfig, JudgeConfig, checked
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.secret import Secret
@@ -91,15 +92,15 @@ def test_httpx_is_not_imported_before_there_is_a_judge() -> None:
 def test_the_fake_judge_runs_in_a_thread_for_other_tests(kit: Any) -> None:
     fake = kit.FakeJudge(behave=lambda asked: kit.Do(asked.document["model"]))
     with kit.fake_judge.in_thread(fake):
-        answer = httpx.post(f"{fake.url}/chat/completions", json={"model": "m", "messages": []}, timeout=5)
+        answer = httpx.post(f"{fake.url}/chat/completions", json={"model": "m", "messages": []}, timeout=LIMIT_S)
         assert answer.json()["choices"][0]["message"]["content"] == "m"
 
 
-async def test_many_at_once_cost_little_processor_time(kit: Any, judge: Any) -> None:
-    """The fake server's share is in it. One client for all 64 connections took three times as long."""
-    started = time.process_time()
+async def test_many_at_once_share_a_client_by_fours(kit: Any, judge: Any) -> None:
+    """httpx looks at all connections of a client for each request: one for all 64 took three times the processor."""
+    judge.behave = lambda asked: kit.Do(until=lambda: asked.number >= 64 or judge.most == 64)
     async with kit.judging(kit.endpoint(judge, concurrency=64)) as running:
-        outcomes = await running.judge(400)
-    assert sum(outcome.status == "judged" for outcome in outcomes) == 400
-    assert judge.most > 16
-    assert time.process_time() - started < 6.0
+        outcomes = await running.judge(200)
+        (clients,) = running.service.exchange.sender.transport.clients.values()
+    assert sum(outcome.status == "judged" for outcome in outcomes) == 200
+    assert len(clients) == 64 // CONNECTIONS

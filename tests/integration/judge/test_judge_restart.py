@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from waiting import LIMIT_S
+
 SAMPLES, CONCURRENCY = 120, 8
 
 CHILD = """
@@ -46,10 +48,10 @@ def test_a_killed_process_loses_only_what_was_in_flight(kit: Any, tmp_path: Path
             for _ in range(stop_at):
                 process.stdout.readline()
             process.send_signal(signal.SIGKILL)
-            process.wait(10)
+            process.wait(LIMIT_S)
             process.stdout.close()
             kills += 1
-        last = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        last = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
     lines = [line.split() for line in last.stdout.splitlines()]
     assert len(lines) == SAMPLES
     assert {status for _, status, _ in lines} == {"judged"}

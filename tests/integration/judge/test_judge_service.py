@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from waiting import LIMIT_S
 
 from rwkv_daemon.judge.cache import FileCache, MemoryCache
 from rwkv_daemon.judge.calibrate import calibrate
@@ -112,10 +113,8 @@ async def test_hanging_dripping_and_cut_connections_are_tried_again(
 ) -> None:
     judge.behave = lambda asked: kit.Do(**behaviour) if asked.number == 0 else kit.Do("True")
     async with kit.judging(kit.endpoint(judge), timeout_s=0.5) as running:
-        started = time.monotonic()
         (outcome,) = await running.judge(1)
     assert outcome.status == "judged"
-    assert time.monotonic() - started < 10
     counts = running.service.stats().endpoints[0].counts
     assert counts["failed" if "cut" in behaviour else "timeout"] >= 1
 
@@ -180,7 +179,7 @@ async def test_a_refused_key_leaves_the_rotation_and_the_others_go_on(
 
 
 async def test_keys_share_the_work(kit: Any, judge: Any, keys_file: str) -> None:
-    judge.behave = lambda _: kit.Do(delay_s=0.02)
+    judge.behave = lambda _: kit.Do(delay_s=0.02, until=lambda: judge.most == 6)
     async with kit.judging(kit.endpoint(judge, keys_file=keys_file, concurrency=2)) as running:
         await running.judge(60)
     shares = [sum(asked.key == key for asked in judge.asked) for key in KEYS]
@@ -237,7 +236,7 @@ async def test_a_second_endpoint_takes_over(kit: Any, judge: Any) -> None:
 async def test_redirects_are_not_followed(kit: Any, judge: Any) -> None:
     async with kit.serving(kit.FakeJudge()) as other:
         judge.behave = lambda _: kit.Do("", 307, {"location": f"{other.url}/chat/completions"})
-        async with kit.judging(kit.endpoint(judge)) as running, asyncio.timeout(5):
+        async with kit.judging(kit.endpoint(judge)) as running, asyncio.timeout(LIMIT_S):
             async with asyncio.TaskGroup() as group:
                 work = group.create_task(running.judge(1))
                 await kit.until(lambda: "redirects" in running.service.stats().parked)
@@ -324,7 +323,7 @@ async def test_requests_per_minute_hold(kit: Any, judge: Any) -> None:
         started = time.monotonic()
         await running.judge(70)
     assert len(judge.asked) == len(Noted.sent) == 70
-    assert most_within(Noted.sent, 60.0) == 20
+    assert 10 < most_within(Noted.sent, 60.0) <= 20
     assert time.monotonic() - started >= 3.0
 
 
@@ -476,27 +475,31 @@ async def test_a_cache_that_cannot_be_read_is_heard_of(kit: Any, judge: Any) -> 
 
 
 async def test_a_job_that_wants_the_same_goes_on_when_the_other_is_cancelled(kit: Any, judge: Any) -> None:
-    judge.behave = lambda _: kit.Do(delay_s=0.05)
+    gate = asyncio.Event()
+    judge.behave = lambda asked: kit.Do(until=lambda: asked.number == 0 or gate.is_set())
     async with kit.judging(kit.endpoint(judge, concurrency=1)) as running, asyncio.TaskGroup() as group:
         shared = [running.task(number) for number in range(6)]
         first = [group.create_task(running.service.judge(task)) for task in shared]
         other = [group.create_task(running.service.judge(dataclasses.replace(task, job="j2"))) for task in shared]
         await kit.until(lambda: len(judge.asked) == 2)
         running.service.cancel_job("j1")
+        gate.set()
     assert "stopped" in {one.result().status for one in first}
     assert {one.result().status for one in other} == {"judged"}
     assert len(judge.asked) == 6
 
 
 async def test_what_is_in_flight_at_a_cancel_is_kept(kit: Any, judge: Any) -> None:
-    judge.behave = lambda _: kit.Do(delay_s=0.2)
+    gate = asyncio.Event()
+    judge.behave = lambda _: kit.Do(until=gate.is_set)
     cache = MemoryCache()
-    async with kit.judging(kit.endpoint(judge, concurrency=4), cache=cache) as running:
+    async with kit.judging(kit.endpoint(judge, concurrency=4), cache=cache, grace_s=LIMIT_S) as running:
         async with asyncio.TaskGroup() as group:
             work = group.create_task(running.judge(20))
             await kit.until(lambda: len(judge.asked) == 4)
             running.service.cancel_job("j1")
         assert {outcome.status for outcome in work.result()} == {"stopped"}
+        gate.set()
         await kit.until(lambda: len(cache.replies) == 4)
         assert running.service.stats().queue == 0
         running.service.close_job("j1")
@@ -507,13 +510,15 @@ async def test_what_is_in_flight_at_a_cancel_is_kept(kit: Any, judge: Any) -> No
 
 @pytest.mark.parametrize("how", ["stop", "cancel"])
 async def test_what_is_in_flight_at_a_stop_is_kept(kit: Any, judge: Any, how: str) -> None:
-    judge.behave = lambda _: kit.Do(delay_s=0.2)
+    gate = asyncio.Event()
+    judge.behave = lambda _: kit.Do(until=gate.is_set)
     cache = MemoryCache()
-    async with kit.judging(kit.endpoint(judge, concurrency=4), cache=cache) as running:
+    async with kit.judging(kit.endpoint(judge, concurrency=4), cache=cache, grace_s=LIMIT_S) as running:
         async with asyncio.TaskGroup() as group:
             work = group.create_task(running.judge(20))
             await kit.until(lambda: len(judge.asked) == 4)
             running.service.stop() if how == "stop" else running.running.cancel()
+            gate.set()
         statuses = [outcome.status for outcome in work.result()]
     assert statuses.count("judged") == 4
     assert statuses.count("stopped") == 16
@@ -522,13 +527,15 @@ async def test_what_is_in_flight_at_a_stop_is_kept(kit: Any, judge: Any, how: st
 
 async def test_a_stop_does_not_wait_for_a_judge_that_hangs(kit: Any, judge: Any) -> None:
     judge.behave = lambda _: kit.Do(hang=True)
-    started = time.monotonic()
-    async with kit.judging(kit.endpoint(judge), grace_s=0.2) as running, asyncio.TaskGroup() as group:
+    async with (
+        asyncio.timeout(LIMIT_S),
+        kit.judging(kit.endpoint(judge), grace_s=0.2, timeout_s=3600.0) as running,
+        asyncio.TaskGroup() as group,
+    ):
         work = group.create_task(running.judge(3))
         await kit.until(lambda: len(judge.asked) == 3)
         running.service.stop()
     assert {outcome.status for outcome in work.result()} == {"stopped"}
-    assert time.monotonic() - started < 3
 
 
 async def test_a_big_job_does_not_starve_a_small_one(kit: Any, judge: Any) -> None:
@@ -581,7 +588,7 @@ async def test_the_budget_of_one_job_does_not_hold_up_another(kit: Any, judge: A
 
 async def test_wall_time_ends_a_job_without_verdicts(kit: Any, judge: Any) -> None:
     judge.behave = lambda asked: kit.Do() if asked.number < 3 else kit.Do("no", 500)
-    async with kit.judging(kit.endpoint(judge, concurrency=1), max_runtime_s=60.0, speed=20.0) as running:
+    async with kit.judging(kit.endpoint(judge, concurrency=1), max_runtime_s=60.0, speed=12.0) as running:
         outcomes = await running.judge(10)
     statuses = [outcome.status for outcome in outcomes]
     assert statuses.count("judged") == 3
@@ -590,7 +597,7 @@ async def test_wall_time_ends_a_job_without_verdicts(kit: Any, judge: Any) -> No
 
 
 async def test_wall_times_stand_still_while_the_judge_is_paused(kit: Any, judge: Any) -> None:
-    async with kit.judging(kit.endpoint(judge), max_runtime_s=60.0) as running, asyncio.TaskGroup() as group:
+    async with kit.judging(kit.endpoint(judge), max_runtime_s=600.0) as running, asyncio.TaskGroup() as group:
         service = running.service
         service.open_job("before")
         service.pause("paused by alice")
@@ -598,7 +605,7 @@ async def test_wall_times_stand_still_while_the_judge_is_paused(kit: Any, judge:
         await kit.until(lambda: len(service.jobs) == 2 and all(job.scopes for job in service.jobs.values()))
         assert [scope.when() for job in service.jobs.values() for scope in job.scopes] == [None] * 10
         left = {name: job.held_s for name, job in service.jobs.items()}
-        assert all(0 < held <= 60 for held in left.values())
+        assert all(0 < held <= 600 for held in left.values())
         at = service.clock.now()
         service.pause("")
         assert all(job.expires_at >= at + left[name] for name, job in service.jobs.items())

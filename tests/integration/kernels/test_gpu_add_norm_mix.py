@@ -104,6 +104,7 @@ def test_the_formulas_are_those_of_the_cpu() -> None:
     assert distance(xx[[3, 2]], after) < 1e-6
 
 
+@pytest.mark.slow("triton")
 @settings(max_examples=6, deadline=None)
 @given(cuts=st.sets(st.integers(1, 7)), stretch=st.integers(1, 5), parts=st.sampled_from([0, 1, 3]))
 def test_a_prompt_has_the_same_bits_however_it_is_cut(cuts: set[int], stretch: int, parts: int, device: str) -> None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.slow("triton")
 def test_every_kernel_compiles_for_hopper() -> None:
     """In a process of its own: with TRITON_INTERPRET there is nothing to compile."""
     plain = {name: text for name, text in os.environ.items() if name != "TRITON_INTERPRET"}

@@ -51,7 +51,9 @@ def answers(loaded: trial.Loaded, setting: Setting, *items: trial.Item) -> list[
     return sorted(found, key=lambda answer: (answer.id, getattr(answer, "index", 0)))
 
 
-@pytest.mark.parametrize("numerics", NUMERICS)
+@pytest.mark.parametrize(
+    "numerics", ["fast", *(pytest.param(n, marks=pytest.mark.slow("triton")) for n in NUMERICS if n != "fast")]
+)
 def test_its_logits_are_those_of_plain_fp32(tiny: Checkpoint, numerics: Numerics) -> None:
     ids = [0, 5, 250, 17, 99, 3, 3, 128, 64]
     found = agreement(sequence_logits(engines(tiny, numerics), ids).cpu(), reference_logits(tiny, ids))
@@ -59,6 +61,7 @@ def test_its_logits_are_those_of_plain_fp32(tiny: Checkpoint, numerics: Numerics
     assert found.kl < (1e-4 if PROFILES[numerics].half_weights else 1e-9)
 
 
+@pytest.mark.slow("triton")
 def test_long_prompts_are_cut_into_chunks_where_that_is_faster(
     tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +74,23 @@ def test_long_prompts_are_cut_into_chunks_where_that_is_faster(
     assert found.relative < 5e-3
 
 
+def test_a_drawn_token_and_a_choice_are_those_of_the_cpu(tiny: Checkpoint) -> None:
+    """The least that goes through prefill, decode, sampler and score; the next test asks for everything."""
+    items = (
+        GenerateItem(id="drawn", text="x", keys=(5,), sampling=Sampling(max_tokens=2, temperature=1.0), stops=OPEN),
+        ScoreItem(id="choice", context="1", continuations=("46",)),
+    )
+    scored, drawn = answers(engines(tiny, "fp32"), Setting(2, 6), *items)
+    wanted, other = answers(trial.on_cpu(Model.of(tiny, "fp32")), Setting(2, 6), *items)
+    assert isinstance(drawn, Generated)
+    assert isinstance(other, Generated)
+    assert isinstance(scored, Scored)
+    assert isinstance(wanted, Scored)
+    assert (drawn.ids, drawn.stop) == (other.ids, other.stop)
+    assert scored.scores[0].logprob == pytest.approx(wanted.scores[0].logprob, abs=1e-3)
+
+
+@pytest.mark.slow("triton")
 def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
     """Greedy, forked with penalties, bans and biases, log-probabilities shown, choices; a step ahead of the host."""
     items = (
@@ -96,6 +116,7 @@ def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
                 assert x.logprob == pytest.approx(y.logprob, abs=1e-3)
 
 
+@pytest.mark.slow("triton")
 def test_constrained_samples_are_those_of_the_cpu_beside_others_that_run_ahead(tiny: Checkpoint) -> None:
     barred = Sampling(max_tokens=4, temperature=1.0, banned=("b",))
     items = (
@@ -125,6 +146,7 @@ def test_a_mask_forbids_in_its_row_only() -> None:
     assert torch.equal(logits[1::2], before[1::2])
 
 
+@pytest.mark.slow("triton")
 def test_a_kept_sample_goes_on_after_its_stop_token(tiny: Checkpoint) -> None:
     """The device halts a slot that drew a stop token, though the next step was launched by then."""
     loaded = engines(tiny, "fp32")
@@ -148,6 +170,7 @@ def test_a_kept_sample_goes_on_after_its_stop_token(tiny: Checkpoint) -> None:
     assert gone_on.ids == whole.ids
 
 
+@pytest.mark.slow("triton")
 @pytest.mark.usefixtures("ordered_dot")
 @pytest.mark.parametrize("numerics", ["exact", "exact-fp16-state"])
 def test_bits_do_not_depend_on_batch_or_chunking(tiny: Checkpoint, numerics: Numerics) -> None:
@@ -163,6 +186,7 @@ def test_bits_do_not_depend_on_batch_or_chunking(tiny: Checkpoint, numerics: Num
     assert [answer for answer in among if answer.id != "other"] == alone
 
 
+@pytest.mark.slow("triton")
 @pytest.mark.usefixtures("ordered_dot")
 def test_split_sums_have_the_same_bits_side_by_side_and_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

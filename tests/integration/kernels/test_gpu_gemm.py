@@ -36,13 +36,14 @@ def distance(got: Tensor, wanted: Tensor) -> float:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), KINDS)
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize(("n", "k"), [(64, 64), (257, 128), (33, 200)])
+@pytest.mark.parametrize(("n", "k"), [(64, 64), (33, 200), pytest.param(257, 128, marks=pytest.mark.slow("triton"))])
 def test_it_is_the_product(n: int, k: int, transposed: bool, dtype: torch.dtype, tolerance: float, device: str) -> None:
     x, w = random(2, 5, k, dtype=dtype, device=device), weights(2, n, k, dtype, device, transposed=transposed)
     assert distance(product(x, w), gemm.reference(x, w)) < tolerance
     assert distance(product(x, w, dtype), x.float() @ w.float().transpose(1, 2)) < tolerance
 
 
+@pytest.mark.slow("triton")
 @pytest.mark.parametrize("rows", [1, 17, 40, 70, 130])
 @pytest.mark.parametrize(("dtype", "tolerance"), KINDS)
 def test_every_tile_of_rows(rows: int, dtype: torch.dtype, tolerance: float, device: str) -> None:
@@ -50,6 +51,7 @@ def test_every_tile_of_rows(rows: int, dtype: torch.dtype, tolerance: float, dev
     assert distance(product(x, w), gemm.reference(x, w)) < tolerance
 
 
+@pytest.mark.slow("triton")
 @pytest.mark.parametrize("tile", [launch.Tile(128, 128, 8, 4), launch.Tile(128, 256, 8, 3)])
 def test_the_tiles_of_large_batches(tile: launch.Tile, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "gemm_tile", lambda *_, **__: tile)
@@ -89,10 +91,15 @@ def test_splits_are_partial_sums_and_serial_adds_them(transposed: bool, dtype: t
 
 
 @pytest.mark.usefixtures("ordered_dot")
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("dtype", [torch.float16, pytest.param(torch.float32, marks=pytest.mark.slow("triton"))])
 @pytest.mark.parametrize(
     ("how", "transposed"),
-    [({}, True), ({"splits": 2}, False), ({"splits": 2, "serial": True}, True), ({"epilogue": "relu2"}, False)],
+    [
+        ({"splits": 2, "serial": True}, True),
+        pytest.param({}, True, marks=pytest.mark.slow("triton")),
+        pytest.param({"splits": 2}, False, marks=pytest.mark.slow("triton")),
+        pytest.param({"epilogue": "relu2"}, False, marks=pytest.mark.slow("triton")),
+    ],
 )
 def test_a_row_has_the_same_bits_in_any_batch(how: dict, transposed: bool, dtype: torch.dtype, device: str) -> None:
     """The batch grows through every width of tile, and the row moves to another place."""
@@ -105,6 +112,7 @@ def test_a_row_has_the_same_bits_in_any_batch(how: dict, transposed: bool, dtype
         assert torch.equal(product(batch, w, **how)[:, rows // 2], alone[:, 0]), rows
 
 
+@pytest.mark.slow("triton")
 @pytest.mark.usefixtures("ordered_dot")
 def test_a_row_has_the_same_bits_in_the_tiles_of_large_batches(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     n, k = (1024, 1024) if device == "cuda" else (130, 128)

@@ -36,7 +36,11 @@ def given(rows: int, many: int, vocabulary: int, device: str) -> Tensor:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), KINDS)
 @pytest.mark.parametrize(
-    ("rows", "many", "vocabulary", "width"), [(3, 2, 257, 128), (18, 1, 1000, 96), (40, 3, 128, 64)]
+    ("rows", "many", "vocabulary", "width"),
+    [
+        (3, 2, 257, 128),
+        *(pytest.param(*sizes, marks=pytest.mark.slow("triton")) for sizes in ((18, 1, 1000, 96), (40, 3, 128, 64))),
+    ],
 )
 def test_they_are_the_log_softmax(
     rows: int, many: int, vocabulary: int, width: int, dtype: torch.dtype, tolerance: float, device: str
@@ -73,6 +77,7 @@ def test_of_equal_logits_the_lowest_id_is_the_best(device: str) -> None:
     assert score(hidden, head, torch.tensor([[300], [5]], device=device))[1].tolist() == [300, 300]
 
 
+@pytest.mark.slow("triton")
 @pytest.mark.usefixtures("ordered_dot")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_a_row_has_the_same_bits_in_any_batch(dtype: torch.dtype, device: str) -> None:

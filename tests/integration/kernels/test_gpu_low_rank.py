@@ -65,7 +65,7 @@ def distance(got: Tensor, wanted: Tensor) -> float:
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), KINDS)
-@pytest.mark.parametrize("rows", [1, 19, 150])
+@pytest.mark.parametrize("rows", [1, *(pytest.param(rows, marks=pytest.mark.slow("triton")) for rows in (19, 150))])
 def test_it_computes_its_formulas(rows: int, dtype: torch.dtype, tolerance: float, device: str) -> None:
     """With sums side by side and in turn, tiles that overhang, ranks of any size."""
     width = 192 if rows == 150 else 384
@@ -106,6 +106,7 @@ def test_the_formulas_are_those_of_the_cpu() -> None:
         assert distance(got, other) < 1e-5
 
 
+@pytest.mark.slow("triton")
 @pytest.mark.usefixtures("ordered_dot")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_a_row_has_the_same_bits_in_any_batch(dtype: torch.dtype, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,6 +122,7 @@ def test_a_row_has_the_same_bits_in_any_batch(dtype: torch.dtype, device: str, m
             assert torch.equal(mine[place], other[0]), rows
 
 
+@pytest.mark.slow("triton")
 def test_a_scratch_serves_many_layers(device: str) -> None:
     """One after the other, of other shapes, without being cleared."""
     scratch = low_rank.Scratch.allocate(sum(RANKS.values()), device)

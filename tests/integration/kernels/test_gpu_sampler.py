@@ -115,6 +115,7 @@ draws = st.builds(
 )
 
 
+@pytest.mark.slow("triton")
 @settings(max_examples=15, deadline=None)
 @given(
     rows=st.lists(draws, min_size=1, max_size=2), spread=st.sampled_from([0.1, 1.0, 4.0]), seed=st.integers(0, 10_000)
@@ -124,6 +125,7 @@ def test_it_draws_what_the_cpu_draws(rows: list[Draw], spread: float, seed: int,
     check(logits, rows, device)
 
 
+@pytest.mark.slow("triton")
 @pytest.mark.parametrize("spread", [0.01, 3.0])
 def test_a_larger_vocabulary(spread: float, device: str) -> None:
     """Of 4096 nearly equal logits more than 2048 stay: the search runs over the row itself."""
@@ -132,7 +134,7 @@ def test_a_larger_vocabulary(spread: float, device: str) -> None:
     check(logits, rows, device)
 
 
-@pytest.mark.parametrize("vocabulary", [257, 4096])
+@pytest.mark.parametrize("vocabulary", [257, pytest.param(4096, marks=pytest.mark.slow("triton"))])
 def test_equal_logits_are_ordered_by_id(vocabulary: int, device: str) -> None:
     """Of 4096 equals more stand on the threshold than the short search takes."""
     logits = torch.zeros(1, vocabulary)
@@ -172,6 +174,7 @@ def test_a_row_without_a_finite_maximum_gives_no_token_and_changes_nothing(bad: 
     assert got.draws.halted.tolist() == [0, 0, 0]
 
 
+@pytest.mark.slow("triton")
 def test_a_row_depends_on_itself_alone(device: str) -> None:
     """Alone or in a batch, in any slot and place, beside padding: the same id and the same bits."""
     rows = [Draw(0.8, 0, 0.9, 5, 1), Draw(), Draw(1.2, 30, 0.99, 6, 2), Draw(1.0, key=7, position=3)]
@@ -191,6 +194,7 @@ def test_a_row_depends_on_itself_alone(device: str) -> None:
     assert int(batch.position[scratch]) == int(batch.token[scratch]) == 0
 
 
+@pytest.mark.slow("triton")
 def test_frequencies_follow_the_softmax(device: str) -> None:
     many = 2000 if device == "cuda" else 40
     logits = torch.tensor([[0.0, 1.0, 2.0, -1.0]])
@@ -201,7 +205,16 @@ def test_frequencies_follow_the_softmax(device: str) -> None:
     assert chi2 < 16.3  # 3 degrees of freedom, p = 0.001
 
 
-@pytest.mark.parametrize("penalty", [Penalty(0.5, 0.25, 0.9, (3,)), Penalty(0.0, 0.7, 1.0), Penalty(1.0, 0.0, 0.0)])
+@pytest.mark.parametrize(
+    "penalty",
+    [
+        Penalty(0.5, 0.25, 0.9, (3,)),
+        *(
+            pytest.param(one, marks=pytest.mark.slow("triton"))
+            for one in (Penalty(0.0, 0.7, 1.0), Penalty(1.0, 0.0, 0.0))
+        ),
+    ],
+)
 def test_the_ledger_follows_the_cpu_token_by_token(penalty: Penalty, device: str) -> None:
     """A dozen tokens of a tiny vocabulary: every cost, every logit after it and every id as on the CPU."""
     costs = Costs(penalty.presence, penalty.frequency, penalty.decay, frozenset(penalty.spared))
@@ -273,6 +286,7 @@ def test_the_whole_vocabulary(device: str) -> None:
         check(torch.randn(len(rows), 65536, generator=torch.Generator().manual_seed(2)) * spread, rows, device)
 
 
+@pytest.mark.slow("triton")
 def test_the_search_runs_on_few_candidates(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for hardly any candidate (64 columns) both ways of searching are taken, and nothing else changes."""
     monkeypatch.setattr(launch, "sampler_blocks", lambda _: {"BLOCK": 64, "WIDE": 128, "SHORT": 64})

@@ -25,6 +25,7 @@ KINDS = [
     (torch.float32, torch.float32, 1e-5),
 ]
 IDS = ["fp16", "fp16 state", "fp32"]
+FEW = [KINDS[0], *(pytest.param(*kind, marks=pytest.mark.slow("triton")) for kind in KINDS[1:])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ def test_the_formulas_are_those_of_the_cpu() -> None:
     assert distance(after, wanted_after) < 1e-5
 
 
+@pytest.mark.slow("triton")
 @pytest.mark.parametrize(("dtype", "kept", "tolerance"), KINDS, ids=IDS)
 @settings(max_examples=3, deadline=None)
 @given(cuts=st.sets(st.integers(1, 9)), slot=st.integers(0, 3))
@@ -143,7 +145,7 @@ def test_a_prompt_has_the_same_bits_however_it_is_cut(
     assert torch.equal(piecewise, after)
 
 
-@pytest.mark.parametrize(("dtype", "kept", "tolerance"), KINDS, ids=IDS)
+@pytest.mark.parametrize(("dtype", "kept", "tolerance"), FEW, ids=IDS)
 def test_a_sequence_has_the_same_bits_in_any_company(
     dtype: torch.dtype, kept: torch.dtype, tolerance: float, device: str
 ) -> None:
@@ -190,6 +192,7 @@ def fading(x: Layer) -> None:
     x.tokens[5].fill_(math.exp(time_mix.DECAY))
 
 
+@pytest.mark.slow("triton")
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float16, 2e-3), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("change", [lambda _: None, repeated, fading], ids=["any", "repeated", "fading"])
 def test_chunks_compute_the_same_formulas(

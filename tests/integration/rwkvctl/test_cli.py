@@ -8,13 +8,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from waiting import LIMIT_S, wait_for
 
 from rwkvctl import cli, httpd
 from rwkvctl import client as client_module
@@ -235,18 +235,24 @@ def test_model_text_is_escaped_for_people_and_raw_in_json(run: Run, node: Any, f
 
 def test_wait_follows_to_the_scores(run: Run, node: Any, fake_daemon: Any) -> None:
     node.plan_rows = node.plan_rows[:1]
-    threading.Thread(target=finish, args=(node, fake_daemon), daemon=True).start()
-    code, out, err = run("dispatch", "--wait", "--timeout", "20")
+    finishing = threading.Thread(target=finish, args=(node, fake_daemon))
+    finishing.start()
+    code, out, err = run("dispatch", "--wait", "--timeout", "120")
+    finishing.join()
     assert code == 0, err
     assert out.splitlines()[0].startswith("model\tbenchmark")
     assert out.count("74.9") == 2
     assert "j1 rwkv7-g1-2.9b gsm8k cot" in err
 
 
+def follows(node: Any) -> bool:
+    return any(path == "/v1/events" for _, path, *_ in node.asked)
+
+
 def finish(node: Any, fake_daemon: Any) -> None:
-    """Let both jobs make progress and end."""
+    """Let both jobs make progress and end, once somebody follows."""
+    wait_for(lambda: follows(node), "the events are followed")
     for done in (60, 80):
-        time.sleep(0.1)
         node.change(1, done=done)
     for number in (1, 2):
         node.change(number, state="done", done=100, score=fake_daemon.score(number))
@@ -255,7 +261,7 @@ def finish(node: Any, fake_daemon: Any) -> None:
 def test_wait_with_everything_done_shows_stored_scores(run: Run, node: Any, fake_daemon: Any) -> None:
     node.jobs = [fake_daemon.job(9, "done", score=fake_daemon.score(9))]
     node.plan_rows = [node.plan_rows[1]]
-    code, out, err = run("dispatch", "--wait", "--timeout", "20")
+    code, out, err = run("dispatch", "--wait", "--timeout", "120")
     assert code == 0
     assert "0 new, 1 already queued/done" in err
     assert "74.9" in out
@@ -268,7 +274,7 @@ def test_wait_says_which_job_failed(run: Run, node: Any, fake_daemon: Any) -> No
         fake_daemon.job(2, "done", score=fake_daemon.score(2)),
     ]
     node.on_dispatch = lambda *_: m.DispatchReply(session="s1", jobs=("j1", "j2"), plan=node.on_plan())
-    code, out, err = run("dispatch", "--wait", "--timeout", "20")
+    code, out, err = run("dispatch", "--wait", "--timeout", "120")
     assert code == 1
     assert "j1 rwkv7-g1-2.9b gsm8k cot: failed. out of memory" in err
     assert "74.9" in out
@@ -286,17 +292,16 @@ def test_wait_outlives_the_daemon(
     def restart() -> None:
         with fake_daemon.serving(socket_path, node):
             started.set()
-            time.sleep(0.5)
-        time.sleep(0.3)
+            wait_for(lambda: follows(node), "the events are followed")
         node.jobs = [fake_daemon.job(n, "done", score=fake_daemon.score(n)) for n in (1, 2)]
         with fake_daemon.serving(socket_path, node):
-            ended.wait(20)
+            ended.wait(LIMIT_S)
 
     started, ended = threading.Event(), threading.Event()
     thread = threading.Thread(target=restart)
     thread.start()
-    started.wait(5)
-    code, out, err = run("dispatch", "--wait", "--timeout", "20")
+    started.wait(LIMIT_S)
+    code, out, err = run("dispatch", "--wait", "--timeout", "120")
     ended.set()
     thread.join()
     assert code == 0, err
@@ -322,7 +327,7 @@ def test_ctrl_c_is_130_and_says_how_to_stop(node: Any) -> None:
         process.stderr.readline()
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
-        assert process.wait(10) == 130
+        assert process.wait(LIMIT_S) == 130
     assert "rwkvctl stop j1 j2" in rest
     assert "Traceback" not in rest
 
@@ -337,7 +342,7 @@ def test_closed_pipe_is_quiet(node: Any) -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(10) == 141
+        assert process.wait(LIMIT_S) == 141
 
 
 def test_mutation_that_is_cut_is_repeated_under_one_id(run: Run, node: Any) -> None:

@@ -16,6 +16,16 @@ import pytest
 LINE = "rwkvctl dispatch --models builtin --only-datasets demo_arith --only-jobs free_response"
 
 
+@pytest.fixture(scope="module")
+def measured(module_node: Any) -> Any:
+    """A node with two finished jobs, j1 and j2, for tests that only read."""
+    node = module_node().start()
+    for limit, settings in ((1, {}), (2, {"k": "2"})):
+        (job,) = node.dispatch(limit=limit, settings=settings)
+        node.wait_for_state(job, "done")
+    return node
+
+
 @pytest.fixture
 def configured(new_node: Any, tmp_path: Path) -> Any:
     """A node with a folder for its configuration."""
@@ -47,28 +57,21 @@ def test_the_line_that_repeats_a_job_does_the_same_work(configured: Any) -> None
     assert node.answers_of(again["jobs"][0]) == node.answers_of(job)
 
 
-def test_a_repetition_that_would_be_other_work_says_what_is_another(configured: Any, tmp_path: Path) -> None:
-    source = Path(sys.modules["rwkvctl"].__file__).parents[1] / "weights/rwkv_weights/builtin"
-    (checkpoint,) = source.glob("*.pth")
-    weights = configured.home / "weights"
-    weights.mkdir()
-    (weights / "mine.pth").write_bytes(checkpoint.read_bytes())
+def test_a_repetition_that_would_be_other_work_says_what_is_another(configured: Any) -> None:
+    checkpoint = configured.add_model("mine")
     node = configured.start()
     (job,) = node.dispatch(models=["mine"], limit=1)
     node.wait_for_state(job, "done")
     assert node.cli("show", job, "--repro").returncode == 0
-    (weights / "mine.pth").unlink()
+    checkpoint.unlink()
     done = node.cli("show", job, "--repro", check=False)
     assert done.returncode == 1
     assert done.stdout.startswith("rwkvctl dispatch --models mine ")
     assert "no model" in done.stderr
 
 
-def test_the_job_log_in_every_form(node: Any) -> None:
-    (first,) = node.dispatch(limit=1)
-    node.wait_for_state(first, "done")
-    (second,) = node.dispatch(limit=2, settings={"k": "2"})
-    node.wait_for_state(second, "done")
+def test_the_job_log_in_every_form(measured: Any) -> None:
+    node, first, second = measured, "j1", "j2"
     reply = json.loads(node.cli("job-log", "--json").stdout)
     assert [item["job"] for item in reply["items"]] == [second, first]
     newest = reply["items"][0]
@@ -94,6 +97,7 @@ def test_events_from_the_beginning_of_a_kind_and_live(node: Any, tools: Any) -> 
     assert all(line.split("\t")[2].startswith("job.") for line in lines)
     stored = [json.loads(line) for line in node.cli("events", "--since", "1h", "--json").stdout.splitlines()]
     assert [event["seq"] for event in stored] == list(range(1, len(stored) + 1))
+    node.api.post("/v1/pause", {"queue": True})  # from here on nothing need be run
     follower = subprocess.Popen(
         [sys.executable, "-u", "-m", "rwkvctl.cli", "events", "-f", "--since", "0", "--kind", "session"],
         env=node.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -107,26 +111,25 @@ def test_events_from_the_beginning_of_a_kind_and_live(node: Any, tools: Any) -> 
             return b"jobs queued" in b"".join(seen)
 
         node.dispatch(limit=2)
-        tools.wait_for(heard, 30, "the dispatch is shown")
+        tools.wait_for(heard, "the dispatch is shown")
         node.terminate()
         node.start()
         seen.clear()
         node.dispatch(limit=3)
-        tools.wait_for(heard, 30, "it goes on with the next daemon")
+        tools.wait_for(heard, "it goes on with the next daemon")
     finally:
         follower.kill()
         follower.wait()
 
 
-def test_figures_are_read_by_prometheus_own_parser(node: Any) -> None:
+def test_figures_are_read_by_prometheus_own_parser(measured: Any) -> None:
     parser = pytest.importorskip("prometheus_client.parser", reason="needs prometheus_client: not installed")
-    (job,) = node.dispatch(limit=2)
-    node.wait_for_state(job, "done")
+    node = measured
     page = node.cli("metrics").stdout
     found = {family.name: family for family in parser.text_string_to_metric_families(page)}
     value = {sample.labels.get("state"): sample.value for sample in found["rwkvctl_jobs"].samples}
-    assert (value["done"], value["failed"], value["queued"]) == (1, 0, 0)
-    assert found["rwkvctl_samples"].samples[0].value == 2
+    assert (value["done"], value["failed"], value["queued"]) == (2, 0, 0)
+    assert found["rwkvctl_samples"].samples[0].value == 1 + 2 * 2
     tokens = found["rwkvctl_engine_decode_tokens"].samples[0]
     assert tokens.labels["model"] == "builtin"
     assert found["process_resident_memory_bytes"].samples[0].value > 2**20
@@ -135,11 +138,10 @@ def test_figures_are_read_by_prometheus_own_parser(node: Any) -> None:
     assert {item["name"] for item in same} >= {"rwkvctl_jobs", "process_open_fds"}
 
 
-def test_show_has_the_whole_job(node: Any) -> None:
-    (job,) = node.dispatch(limit=2)
-    node.wait_for_state(job, "done")
+def test_show_has_the_whole_job(measured: Any) -> None:
+    node, job = measured, "j1"
     shown = dict(line.split("\t") for line in node.cli("show", job).stdout.splitlines())
-    assert (shown["job"], shown["state"], shown["samples"]) == (job, "done", "2 of 2")
+    assert (shown["job"], shown["state"], shown["samples"]) == (job, "done", "1 of 1")
     assert shown["generation key"] == node.job(job)["generation_key"]
     assert node.cli("show", "j99", check=False).returncode == 4
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from leftovers import shared
 
 from rwkv_data.sandbox import Limits, Outcome, Sandbox
 from rwkv_data.sandbox.probe import available
@@ -87,7 +88,7 @@ def opened() -> Iterator[Sandbox]:
     trouble = available()
     if trouble:
         pytest.skip(f"needs namespaces: {trouble}")
-    with Sandbox(SMALL, drivers=(DRIVERS,)) as sandbox:
+    with shared("sandbox/launcher.py"), Sandbox(SMALL, drivers=(DRIVERS,)) as sandbox:
         yield sandbox
 
 

@@ -4,16 +4,24 @@ import hashlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import defaultdict
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from waiting import LIMIT_S
+
+from rwkv_weights.__main__ import main
+
+PIECE = 1 << 20
 
 
 class Hub(ThreadingHTTPServer):
@@ -33,7 +41,8 @@ class Hub(ThreadingHTTPServer):
         """(pattern of the path, status, headers, how often)."""
         self.tokens: set[str | None] = set()
         self.ranges = True
-        self.pause_s = 0.0
+        self.holds: dict[str, int] = {}
+        """Bytes of a body after which nothing comes until the file is no longer named here."""
 
     @property
     def url(self) -> str:
@@ -59,6 +68,9 @@ class Hub(ThreadingHTTPServer):
         return [
             asked for line, asked in self.seen if line.startswith("GET") and line.endswith(name) and "resolve" in line
         ]
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away is no news."""
 
     def refusal(self, path: str) -> tuple[int, dict[str, str]] | None:
         with self.lock:
@@ -141,9 +153,13 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             cut = self.server.cuts[path].pop(0) if self.server.cuts[path] else len(body)
         self._head(status, headers, len(body))
-        for start in range(0, min(cut, len(body)), 1 << 20):
-            self.wfile.write(body[start : min(start + (1 << 20), cut)])
-            time.sleep(self.server.pause_s)
+        held = min(self.server.holds.get(path, cut), cut)
+        for start in range(0, held, PIECE):
+            self.wfile.write(body[start : min(start + PIECE, held)])
+        self.wfile.flush()
+        while held < cut and path in self.server.holds:
+            time.sleep(0.01)
+        self.wfile.write(body[held:cut])
         if cut < len(body):
             self.wfile.flush()
             self.close_connection = True
@@ -171,9 +187,10 @@ class Handler(BaseHTTPRequestHandler):
 def hub(tmp_path):
     """A running hub with an empty root."""
     server = Hub(tmp_path / "hub")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     yield server
+    server.holds.clear()
     server.shutdown()
     server.server_close()
     thread.join()
@@ -211,14 +228,59 @@ def start(environment, home):
     return begin
 
 
-@pytest.fixture
-def weights(start):
-    """Run it to its end."""
+@dataclass
+class Ran:
+    """What a run left behind. `waits`: the seconds that it wanted to wait, one after the other."""
 
-    def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    returncode: int
+    stdout: str
+    stderr: str
+    waits: list[float] = field(default_factory=list)
+
+
+@pytest.fixture
+def weights_process(start):
+    """Run it to its end in a process of its own, for what is read when the hub's library is imported."""
+
+    def run(*words: str, **more: str) -> Ran:
         process = start(*words, **more)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=LIMIT_S)
         assert "Traceback" not in err, err
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        return Ran(process.returncode, out, err)
+
+    return run
+
+
+@pytest.fixture
+def weights(request, home, monkeypatch, capsys):
+    """Run it to its end in this process, without its waits. A hub is known to it where the test has one."""
+    from rwkv_weights.hub.transfer import Transfer
+    from rwkv_weights.verbs import download
+
+    if "hub" in request.fixturenames:
+        constants = pytest.importorskip("huggingface_hub.constants", reason="needs huggingface_hub: not installed")
+        url = request.getfixturevalue("hub").url
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        )
+        for name in (name for name in list(os.environ) if name.startswith(("HF_", "RWKVCTL_"))):
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("HF_TOKEN", "hf_test")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    waits: list[float] = []
+    monkeypatch.setattr(download, "time", SimpleNamespace(sleep=waits.append))
+    monkeypatch.setattr(Transfer, "_wait", lambda _, seconds: waits.append(seconds))
+
+    def run(*words: str) -> Ran:
+        waits.clear()
+        usual = signal.getsignal(signal.SIGTERM)
+        try:
+            code = main([*words, "--home", str(home)])
+        except SystemExit as wrong:
+            code = int(str(wrong.code))
+        finally:
+            signal.signal(signal.SIGTERM, usual)
+        return Ran(code, *capsys.readouterr(), list(waits))
 
     return run

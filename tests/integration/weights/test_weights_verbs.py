@@ -9,6 +9,7 @@ import sys
 import pytest
 import torch
 from safetensors.torch import save_file
+from waiting import LIMIT_S
 
 from rwkv_weights.synthetic import dims_of, synthetic
 
@@ -41,10 +42,10 @@ def test_the_list_knows_sums_after_a_verify(model, weights) -> None:
     assert document["items"][0]["sha256"] == digest
 
 
-def test_the_list_works_without_torch(model, weights, tmp_path) -> None:
+def test_the_list_works_without_torch(model, weights_process, tmp_path) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError('torch is not to be imported')")
     for verb in (["list"], ["show", NAME]):
-        run = weights(*verb, PYTHONPATH=str(tmp_path))
+        run = weights_process(*verb, PYTHONPATH=str(tmp_path))
         assert run.returncode == 0, run.stderr
 
 
@@ -140,7 +141,7 @@ def test_a_cache_that_cannot_be_written_is_a_note(model, home, weights) -> None:
 def test_the_console_hands_over_what_was_asked(model, home, environment) -> None:
     def rwkvctl(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "rwkvctl.cli", "weights", words[0], "--home", str(home), *words[1:]]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S, check=False)
 
     assert NAME in rwkvctl("list").stdout
     assert rwkvctl("show", NAME, "--json").stdout.startswith('{"schema": "rwkvctl.weights-show/1"')

@@ -1,6 +1,5 @@
 """Which lease an engine fits, which leases have room, what locks them, and what a last look may say."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -170,10 +169,6 @@ def test_the_whole_of_a_gpu_excludes_its_parts_and_a_strange_name_stays_in_the_f
     assert (parts, shared) == ((folder / "rwkvctl-GPU-1.2.lock", folder / "rwkvctl-GPU-1.3.lock"), whole[0])
     [strange], _ = leases.lock_files(folder, "MIG-GPU-1/../../etc/x", ALL)
     assert strange.parent == folder
-
-
-def test_nobody_holds_a_lock_that_is_not_there(tmp_path: Path) -> None:
-    assert leases.lock_holder([tmp_path / "missing", Path(os.devnull)]) is None
 
 
 # -- the last look

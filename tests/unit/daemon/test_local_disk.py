@@ -38,7 +38,6 @@ def test_a_network_file_system_is_refused_with_what_to_do(tmp_path: Path) -> Non
     with pytest.raises(StoreDamagedError, match=r"network file system \(nfs4\).*RWKVCTL_HOME"):
         check_local(tmp_path / "store.sqlite", mounts)
     check_local(tmp_path / "store.sqlite", tmp_path / "nothing")
-    check_local(tmp_path / "store.sqlite")
 
 
 @given(st.text() | st.lists(st.sampled_from(["1", " ", "/", "\\", "040", "- nfs4", "\n", "777"])).map("".join))

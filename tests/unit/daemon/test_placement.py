@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.fitting import GIB, SLOTS, FreeLease
@@ -350,7 +350,6 @@ class World:
                 pass
 
 
-@settings(max_examples=150)
 @given(st.lists(KINDS, max_size=12), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 4))
 def test_every_job_runs_in_the_end(needs: list[EngineKind], leases: int, per_engine: int, load: int, run: int) -> None:
     world = World(queue(*needs), leases, per_engine, load, run)

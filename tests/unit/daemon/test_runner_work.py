@@ -172,21 +172,24 @@ def run(tmp_path: Path) -> Iterator[Run]:
 
 
 async def test_a_suspect_waits_until_nothing_is_in_flight_and_then_nothing_joins_it(run: Run) -> None:
-    async def soon() -> list[Unit] | None:
-        try:
-            return await asyncio.wait_for(run.next_units(ENGINE), 0.01)
-        except TimeoutError:
-            return None
+    async def at_once() -> list[Unit] | None:
+        asked = asyncio.ensure_future(run.next_units(ENGINE))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        if asked.done():
+            return asked.result()
+        asked.cancel()
+        return None
 
     run.work.add(Unit(0, 0))
     others = await run.next_units(ENGINE)
     run.work.add(Unit(1, 0, deaths=SUSPECT_DEATHS))
     run.work.add(Unit(2, 0))
-    assert await soon() is None, "others are in flight"
+    assert await at_once() is None, "others are in flight"
     await run.give_back(batch_of(run, []))
     assert [unit.row for unit in others] == [0]
     assert [unit.row for unit in await run.next_units(ENGINE)] == [1]
-    assert await soon() is None, "the suspect is alone"
+    assert await at_once() is None, "the suspect is alone"
     await run.give_back(batch_of(run, []))
     assert [unit.row for unit in await run.next_units(ENGINE)] == [2]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rwkv_daemon import activation
 from rwkv_daemon.reporting import summary
-from rwkv_daemon.sd_notify import Notifier, address, message, watchdog_s
+from rwkv_daemon.sd_notify import address, message, watchdog_s
 from rwkvctl import config
 from rwkvctl.protocol.messages import LeaseView
 
@@ -46,17 +46,6 @@ def test_the_address(variable: str, expected: str | None) -> None:
 )
 def test_the_watchdog_is_for_the_process_that_it_names(variables: dict[str, str], expected: float | None) -> None:
     assert watchdog_s(variables, 7) == expected
-
-
-@pytest.mark.parametrize("where", ["", "/nowhere/notify.sock", "@nobody-listens-here-rwkvctl"])
-def test_without_a_manager_every_call_does_nothing(where: str) -> None:
-    notifier = Notifier.of({"NOTIFY_SOCKET": where})
-    assert notifier.link is None
-    for call in (notifier.reloading, notifier.stopping, notifier.alive):
-        call()
-    assert notifier.ready("x")
-    notifier.status("y")
-    assert notifier.said == "y"
 
 
 def test_what_is_said_to_this_process_is_not_handed_on() -> None:

@@ -18,7 +18,6 @@ from rwkv_data.metrics import (
     maj_at_k,
     mcnemar,
     mean_stderr,
-    paired_difference,
     pass_at_k,
     pass_hat_k,
     wilson,
@@ -40,48 +39,6 @@ VOTES = [
 
 def outcomes(vote: str) -> list[float]:
     return [float(letter.isupper()) for letter in vote]
-
-
-@pytest.fixture(scope="module")
-def solutions(real_rows):
-    """is_correct of the four models of example_model_solutions.jsonl."""
-    path = real_rows / "gsm8k" / "example_model_solutions.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    models = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification")
-    return {model: [float(row[model]["is_correct"]) for row in rows] for model in models}
-
-
-@pytest.mark.parametrize(
-    ("model", "right", "mean", "stderr", "interval"),
-    [
-        ("6b_finetuning", 286, 0.2168309325246399, 0.011350909906677514, (0.195431, 0.239875)),
-        ("6b_verification", 515, 0.390447, 0.013438, (0.364474, 0.417057)),
-        ("175b_finetuning", 458, 0.347233, 0.013114, (0.322017, 0.373336)),
-        ("175b_verification", 742, 0.5625473843821076, 0.013664299060751915, (0.535633, 0.589099)),
-    ],
-)
-def test_golden_gsm8k(solutions, model, right, mean, stderr, interval) -> None:
-    values = solutions[model]
-    assert (len(values), sum(values)) == (1319, right)
-    got = estimate(values)
-    exact = len(repr(mean)) > 10
-    assert got[:2] == pytest.approx((mean, stderr), rel=1e-12 if exact else None, abs=None if exact else 5e-7)
-    assert got[2:] == pytest.approx(interval, abs=5e-7)
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "difference", "stderr", "interval", "only_a", "only_b", "p"),
-    [
-        ("175b_finetuning", "6b_verification", -0.043215, 0.014361, (-0.071362, -0.015067), 152, 209, 0.003151),
-        ("175b_verification", "6b_verification", 0.172100, 0.014106, (0.144452, 0.199748), 306, 79, 0.0),
-        ("175b_finetuning", "6b_finetuning", 0.130402, 0.013685, (0.103580, 0.157224), 260, 88, 0.0),
-    ],
-)
-def test_golden_paired(solutions, a, b, difference, stderr, interval, only_a, only_b, p) -> None:
-    pairs = list(zip(solutions[a], solutions[b], strict=True))
-    assert paired_difference(solutions[a], solutions[b]) == pytest.approx((difference, stderr, *interval), abs=5e-7)
-    assert (pairs.count((1.0, 0.0)), pairs.count((0.0, 1.0))) == (only_a, only_b)
-    assert mcnemar(only_a, only_b) == pytest.approx(p, abs=1e-6)
 
 
 def test_golden_repeated_samples() -> None:

@@ -1,9 +1,9 @@
 """What is decided by text alone: typesetting, words, whole numbers, votes, short answers, lists, quantities."""
 
 import math
-import time
 
 import pytest
+from effort import bounded
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,14 +65,13 @@ def test_tidying_twice_changes_nothing_that_matters(answer: str) -> None:
 
 @pytest.mark.parametrize("hostile", ["{" * 100_000, "9" * 100_000, "\\text{" * 20_000, "\\{x|" * 20_000, " " * 100_000])
 def test_hostile_answers_take_no_time(hostile: str) -> None:
-    began = time.process_time()
-    math_text.same("\\text{east}", hostile)
-    math_text.same("18", hostile)
-    math_text.same(hostile, hostile)
-    listed(hostile)
-    quantity(hostile)
-    text.grade({"answer": "x"}, Answer(hostile))
-    assert time.process_time() - began < 1.0
+    with bounded():
+        math_text.same("\\text{east}", hostile)
+        math_text.same("18", hostile)
+        math_text.same(hostile, hostile)
+        listed(hostile)
+        quantity(hostile)
+        text.grade({"answer": "x"}, Answer(hostile))
 
 
 @pytest.mark.parametrize(

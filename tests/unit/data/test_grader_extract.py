@@ -1,8 +1,7 @@
 """Which part of a completion is its answer."""
 
-import time
-
 import pytest
+from effort import bounded
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,11 +104,10 @@ def test_an_opened_box(text: str, answer: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
 def test_hostile_texts_take_no_time(text: str) -> None:
-    began = time.process_time()
-    of_text(text)
-    of_box(text)
-    last_box(text)
-    assert time.process_time() - began < 1.0
+    with bounded():
+        of_text(text)
+        of_box(text)
+        last_box(text)
 
 
 ANYTHING = st.text(alphabet="0123456789.,-+/*^_{}()[]\\ $=xab\n:answerisboxed答案是", max_size=120)

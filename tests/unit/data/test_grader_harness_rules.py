@@ -1,8 +1,7 @@
 """The harness-compatible graders keep the harness's quirks; those of Qwen2.5-Math keep its own."""
 
-import time
-
 import pytest
+from effort import bounded
 
 from rwkv_data.answer import Answer
 from rwkv_data.graders import hendrycks, lm_eval_bbh, lm_eval_gsm8k, lm_eval_math, minerva_rules, qwen_strip
@@ -181,11 +180,10 @@ def test_number_words(text: str, number: str) -> None:
     ids=lambda text: ascii(text[:12]),
 )
 def test_hostile_texts_take_no_time(hostile: str) -> None:
-    began = time.process_time()
-    for grade in (lm_eval_gsm8k.grade, lm_eval_gsm8k.grade_cot, lm_eval_bbh.grade, lm_eval_bbh.grade_flan):
-        grade(GSM, Answer(hostile))
-    lm_eval_math.grade_hendrycks(GSM, Answer(hostile))
-    lm_eval_math.grade_aime(GSM, Answer(hostile))
-    minerva_rules.normal(minerva_rules.said(hostile))
-    qwen_strip.answer_of(hostile)
-    assert time.process_time() - began < 3.0
+    with bounded():
+        for grade in (lm_eval_gsm8k.grade, lm_eval_gsm8k.grade_cot, lm_eval_bbh.grade, lm_eval_bbh.grade_flan):
+            grade(GSM, Answer(hostile))
+        lm_eval_math.grade_hendrycks(GSM, Answer(hostile))
+        lm_eval_math.grade_aime(GSM, Answer(hostile))
+        minerva_rules.normal(minerva_rules.said(hostile))
+        qwen_strip.answer_of(hostile)

@@ -1,8 +1,7 @@
 """letter-v1: which letter a completion chooses."""
 
-import time
-
 import pytest
+from effort import bounded
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,6 +152,5 @@ def test_no_text_breaks_it(text: str) -> None:
     ids=lambda text: ascii(text[:12]),
 )
 def test_hostile_texts_take_no_time(text: str) -> None:
-    began = time.process_time()
-    chosen(text, "ABCD", CITIES)
-    assert time.process_time() - began < 1.0
+    with bounded():
+        chosen(text, "ABCD", CITIES)

@@ -1,8 +1,7 @@
 """IFEval's 25 rules: for each, responses that follow it and responses that do not."""
 
-import time
-
 import pytest
+from effort import bounded
 
 from rwkv_data.errors import RowError
 from rwkv_data.instructions import language
@@ -160,7 +159,7 @@ def test_languages_do_not_depend_on_what_was_asked_before() -> None:
     """langdetect by itself changes its mind about short texts like this one."""
     text, others = "ok bien", ("HELLO THERE", GERMAN, ENGLISH, "la casa de papel", "123")
     label = language.detect(text)
-    for turn in range(50):
+    for turn in range(20):
         language.detect(others[turn % len(others)])
         assert language.detect(text) == label
     assert language.detect("") is None
@@ -189,14 +188,10 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_no_text_keeps_a_rule_busy(piece: str) -> None:
-    """Every rule on 100,000 hostile characters, in processor time: a quadratic rule would take minutes."""
+    """Every rule on 100,000 hostile characters."""
     text = (piece * 100_000)[:100_000]
-    slow = {}
     for name, arguments in {case[0]: case[1] for case in CASES}.items():
-        started = time.process_time()
-        bound(RULES[name], arguments)(text)
-        slow[name] = time.process_time() - started
-    assert {name: seconds for name, seconds in slow.items() if seconds > 5} == {}
+        with bounded(name):
+            bound(RULES[name], arguments)(text)

@@ -14,10 +14,10 @@ from rwkv_data.sources import json_rows, streams, table_rows, text_rows, xml_row
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=6,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=4,
 )
-objects = st.lists(st.dictionaries(st.text(max_size=5), values, max_size=4), max_size=5)
+objects = st.lists(st.dictionaries(st.text(max_size=5), values, max_size=3), max_size=3)
 
 
 def rows_of(reader, content: bytes, *arguments, **options):

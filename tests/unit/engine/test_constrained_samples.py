@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from vocabularies import vocabulary
 
 from rwkv_engine import grammars as module
 from rwkv_engine.core import Engine
@@ -21,12 +22,12 @@ from rwkv_engine.runner import Runner
 from rwkv_engine.scheduler import Limits, Scheduler
 from rwkv_engine.state_pool import StatePool
 from rwkv_engine.tasks import NOT_FINITE
-from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_weights import checkpoint, synthetic
 from rwkv_weights.files import builtin_checkpoint_path
 from rwkvctl.protocol.engine import Constraint, Continue, GenerateItem, Sampling, ScoreItem, Stops
 
-HOT = Sampling(max_tokens=60, temperature=1.5)
+HOT = Sampling(max_tokens=32, temperature=1.5)
+BRIEF = Sampling(max_tokens=14, temperature=1.5)
 ANSWERS = ("yes", "yes sir", "no", "Ärger", "日本語", "🦀🦀")
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 3, "maximum": 99},
                                            "é": {"enum": ["x", "日本", True]}},
@@ -68,7 +69,7 @@ class Lab:
 def loaded(path: Path) -> tuple[Model, Compiler]:
     torch.set_num_threads(1)
     found = checkpoint.load(path)
-    return Model.of(found, "fp32"), Compiler(for_vocabulary(found.dims.vocabulary))
+    return Model.of(found, "fp32"), Compiler(vocabulary(found.dims.vocabulary))
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +105,9 @@ def is_asked(value: Any) -> bool:
 def test_many_keys_give_only_what_was_asked_for(make: Callable[..., Lab]) -> None:
     """At a high temperature; characters of several bytes in tokens that are parts of them."""
     results = make().run(
-        asked(Constraint(choices=ANSWERS), "a", 24),
+        asked(Constraint(choices=ANSWERS), "a", 12),
         asked(Constraint(json_schema=SCHEMA), "b", 8),
-        asked(Constraint(regex="[ab]{2,5}(é|日本|🦀)+;"), "c", 12),
+        asked(Constraint(regex="[ab]{2,5}(é|日本|🦀)+;"), "c", 6),
         asked(Constraint(choices=("4", "6"), lead=" ="), "d", 3),
     )
     assert {r.stop for r in results} <= {"stop_token", "length"}
@@ -125,10 +126,10 @@ def test_many_keys_give_only_what_was_asked_for(make: Callable[..., Lab]) -> Non
 
 def test_the_same_tokens_in_any_batch_and_slot(make: Callable[..., Lab]) -> None:
     items = [
-        asked(Constraint(choices=ANSWERS), "a", 2, keys=(5, 6)),
-        asked(Constraint(json_schema=SCHEMA), "b", keys=(8,)),
-        GenerateItem(id="c", text="7*8=", n=2, keys=(1, 2), sampling=HOT, stops=Stops(end_of_text=False)),
-        asked(Constraint(regex="[ab]{9}"), "d", 1, Sampling(max_tokens=30, presence=0.5, temperature=1.0, top_p=0.8)),
+        asked(Constraint(choices=ANSWERS), "a", 2, BRIEF, keys=(5, 6)),
+        asked(Constraint(json_schema=SCHEMA), "b", 1, BRIEF, keys=(8,)),
+        GenerateItem(id="c", text="7*8=", n=2, keys=(1, 2), sampling=BRIEF, stops=Stops(end_of_text=False)),
+        asked(Constraint(regex="[ab]{9}"), "d", 1, Sampling(max_tokens=14, presence=0.5, temperature=1.0, top_p=0.8)),
     ]
     alone = [(r.id, r.index, r.ids, r.stop) for item in items for r in make(1, 3).run(item)]
     for slots, budget in ((2, 5), (6, 64)):
@@ -138,7 +139,10 @@ def test_the_same_tokens_in_any_batch_and_slot(make: Callable[..., Lab]) -> None
 
 def test_a_sample_begun_anew_goes_on_in_its_grammar(make: Callable[..., Lab]) -> None:
     """As after running out of memory."""
-    items = (asked(Constraint(json_schema=SCHEMA), "a", 3), asked(Constraint(regex="[ab]{9}é{3}"), "b", 2))
+    items = (
+        asked(Constraint(json_schema=SCHEMA), "a", 3, BRIEF),
+        asked(Constraint(regex="[ab]{9}é{3}"), "b", 2, BRIEF),
+    )
     wanted = [(r.id, r.index, r.ids) for r in make().run(*items)]
     lab = make()
     lab.add(*items)
@@ -177,8 +181,8 @@ def test_max_tokens_cuts_it(bytewise: Lab, most: int) -> None:
 
 def test_samples_of_one_item_are_those_of_several(make: Callable[..., Lab]) -> None:
     constraint = Constraint(json_schema=SCHEMA)
-    together = make().run(asked(constraint, "a", 3, keys=(3, 4, 5)))
-    alone = [make().run(asked(constraint, "a", keys=(key,)))[0] for key in (3, 4, 5)]
+    together = make().run(asked(constraint, "a", 3, BRIEF, keys=(3, 4, 5)))
+    alone = [make().run(asked(constraint, "a", 1, BRIEF, keys=(key,)))[0] for key in (3, 4, 5)]
     assert [r.ids for r in together] == [r.ids for r in alone]
     assert len({r.ids for r in together}) > 1
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from waiting import LIMIT_S, wait_for
 
 from rwkv_engine.core import Cancel, Engine
 from rwkv_engine.errors import QueueFullError
-from rwkv_engine.gauges import Liveness, Rates, resident_bytes
+from rwkv_engine.gauges import Liveness, Rates
 from rwkv_engine.requests import Compiler
 from rwkv_engine.runner import Landed
 from rwkv_engine.scheduler import Feed, Limits, Output, Scheduler
@@ -43,7 +44,7 @@ class Letters:
         self.gate.set()
 
     def launch(self, feeds: Sequence[Feed]) -> Landed:
-        self.gate.wait(10)
+        self.gate.wait(LIMIT_S)
         return Landed([Output((), ord("a") + 1 if feed.draw else None) for feed in feeds])
 
 
@@ -63,7 +64,7 @@ def task(name: str, sink: Callable[[object], None], tokens: int = 3) -> Generate
 def test_it_answers_from_its_own_thread(engine: Engine) -> None:
     answers: queue.Queue[object] = queue.Queue()
     engine.submit([task("a", answers.put), task("b", answers.put)])
-    results = [answers.get(timeout=5) for _ in range(2)]
+    results = [answers.get(timeout=LIMIT_S) for _ in range(2)]
     assert all(isinstance(r, Generated) and r.text == "aaa" for r in results)
 
 
@@ -71,16 +72,14 @@ def test_a_request_is_queued_whole_or_not_at_all(engine: Engine) -> None:
     engine.runner.gate.clear()  # type: ignore[attr-defined]
     answers: queue.Queue[object] = queue.Queue()
     engine.submit([task(str(i), answers.put) for i in range(2)])
-    deadline = time.monotonic() + 5
-    while engine.waiting and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_for(lambda: not engine.waiting, "the engine has taken up two items")
     engine.submit([task(str(i), answers.put) for i in range(3)])
     assert (engine.waiting, engine.room) == (3, 1)
     with pytest.raises(QueueFullError, match="4 items"):
         engine.submit([task(str(i), answers.put) for i in range(2)])
     assert engine.waiting == 3
     engine.runner.gate.set()  # type: ignore[attr-defined]
-    assert len([answers.get(timeout=5) for _ in range(5)]) == 5
+    assert len([answers.get(timeout=LIMIT_S) for _ in range(5)]) == 5
 
 
 def test_a_cancelled_task_hears_of_it_if_asked(engine: Engine) -> None:
@@ -88,7 +87,7 @@ def test_a_cancelled_task_hears_of_it_if_asked(engine: Engine) -> None:
     endless = task("a", answers.put, 10**9)  # type: ignore[arg-type]
     engine.submit([endless])
     engine.cancel(Cancel(lambda other: other is endless, "cancelled"))
-    assert answers.get(timeout=5).error == "cancelled"
+    assert answers.get(timeout=LIMIT_S).error == "cancelled"
 
 
 def test_it_tells_when_it_dies(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,18 +102,18 @@ def test_it_tells_when_it_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(Scheduler(Limits(1), NoStates(), time.monotonic), Broken(), 4, Liveness(None))
     engine.start(died.set)
     engine.submit([task("a", lambda _: None)])
-    assert died.wait(5)
+    assert died.wait(LIMIT_S)
     engine.stop()
     assert reported == ["no memory"]
 
 
 def test_the_liveness_file_counts(tmp_path: Path) -> None:
-    liveness = Liveness(tmp_path / "live")
+    liveness, began = Liveness(tmp_path / "live"), time.monotonic_ns()
     for _ in range(3):
         liveness.beat()
     count, moment = struct.unpack("<QQ", (tmp_path / "live").read_bytes())
     assert count == 3
-    assert 0 <= time.monotonic_ns() - moment < 5e9
+    assert began <= moment <= time.monotonic_ns()
 
 
 def test_rates_are_those_of_the_last_seconds() -> None:
@@ -123,4 +122,3 @@ def test_rates_are_those_of_the_last_seconds() -> None:
         rates.note(float(second), second * 100, second * 10)
     assert rates.per_second(19.5, 1950, 195) == pytest.approx((100.0, 10.0))
     assert rates.per_second(60.0, 1950, 195) == (0.0, 0.0)
-    assert resident_bytes() > 1 << 20

@@ -5,8 +5,9 @@ import json
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from vocabularies import vocabulary
 
 from rwkv_engine.openai.pieces import Cutter, beginning
 from rwkv_engine.openai.refusals import bad
@@ -15,10 +16,9 @@ from rwkv_engine.openai.templates import Phase
 from rwkv_engine.openai.thinking import Splitter
 from rwkv_engine.sample import Sample, SampleRule
 from rwkv_engine.stops import resolve
-from rwkv_engine.tokenizer import for_vocabulary
 from rwkvctl.protocol.engine import Sampling, Stops
 
-BYTES, WORLD = for_vocabulary(257), for_vocabulary(65536)
+BYTES, WORLD = vocabulary(257), vocabulary(65536)
 PARTS = ["a", "b", "ab", "é", "北", "😀", "\n\n", "User", "</think>"]
 HALVES = [WORLD.ids[bytes([byte])] for byte in (0xE5, 0x8C, 0x97, 0xF0, 0x9F, 0xFF, 0x80)]
 tokens = st.lists(
@@ -48,7 +48,6 @@ def grow(ids: Sequence[int], stop: Sequence[str], looks: Sequence[bool], lead: b
     return sample, text, last
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     tokens, stops, st.lists(st.booleans(), min_size=1, max_size=7), st.sampled_from([b"", b"lead ", "é".encode()[:1]])
 )
@@ -63,7 +62,6 @@ def test_the_pieces_of_a_sample_are_its_text(ids: list[int], stop: list[str], lo
         assert any(whole[len(sample.data) :].startswith(one.encode()) for one in stop)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=12), st.binary(min_size=1, max_size=8))
 def test_what_is_held_back_is_the_longest_beginning_of_the_stop(data: bytes, stop: bytes) -> None:
     wanted = max(k for k in range(len(stop)) if data.endswith(stop[:k]) or k == 0)
@@ -84,7 +82,6 @@ def test_half_a_stop_waits_and_is_given_when_it_is_none() -> None:
 # -- thoughts
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     st.lists(st.sampled_from([">", "<", "</think>", "</thin", "think>", "a", " ", "\n", "b>"]), max_size=12).map(
         "".join
@@ -128,7 +125,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.text(), finite),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)),
-    max_leaves=8,
+    max_leaves=4,
 )
 
 
@@ -144,8 +141,7 @@ def read(data: bytes) -> list[str]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(values, max_size=4))
+@given(st.lists(values, max_size=3))
 def test_events_are_read_back_as_they_were_written(sent: list[object]) -> None:
     data = b"".join(map(event, sent)) + DONE
     *found, done = read(data)

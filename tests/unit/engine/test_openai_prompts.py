@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from vocabularies import vocabulary
 
 from rwkv_engine.openai.messages import CompletionRequest, Message, Part
 from rwkv_engine.openai.orders import NUDGE, Order, key_of, sampling_of
@@ -11,12 +12,11 @@ from rwkv_engine.openai.prompts import prompts_of
 from rwkv_engine.openai.refusals import Refusal
 from rwkv_engine.openai.templates import TEMPLATES, cleaned, render, template_named
 from rwkv_engine.openai.tokens import END, Offsets, Tokens
-from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_kernels.draw import Costs
 from rwkvctl.protocol.engine import Sampling, Stops
 
-WORLD = Tokens(for_vocabulary(65536))
-BYTES = Tokens(for_vocabulary(257))
+WORLD = Tokens(vocabulary(65536))
+BYTES = Tokens(vocabulary(257))
 
 
 def said(*turns: tuple[str, str]) -> list[Message]:
@@ -60,7 +60,6 @@ def test_messages_that_end_with_the_assistant_go_on(name: str, told: str, prompt
     assert (rendered.text, rendered.phase) == (prompt, phase)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text("ab \n\r", max_size=30))
 def test_cleaned_text_cannot_end_a_turn(text: str) -> None:
     once = cleaned(text)
@@ -97,7 +96,6 @@ def test_the_end_of_text_at_a_texts_beginning_is_token_0() -> None:
     assert WORLD.decode((0, *WORLD.encode("é"))) == END + "é"
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text("aé北😀", max_size=12), st.integers(1, 4))
 def test_offsets_are_where_tokens_begin_in_the_text(text: str, step: int) -> None:
     data = text.encode()
@@ -138,7 +136,6 @@ def test_keys_of_a_seed_differ_and_come_again() -> None:
     assert unseeded.keys(0) != unseeded.keys(0)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.floats(-2, 2).map(lambda x: round(x, 2)),
     st.floats(-2, 2).map(lambda x: round(x, 2)),

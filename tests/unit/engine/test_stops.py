@@ -3,15 +3,16 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from vocabularies import vocabulary
 
 from rwkv_engine.errors import ItemError
 from rwkv_engine.sample import Sample, SampleRule
 from rwkv_engine.stops import StopRule, SuffixMatcher, aligned, resolve
-from rwkv_engine.tokenizer import Tokenizer, for_vocabulary
+from rwkv_engine.tokenizer import Tokenizer
 from rwkvctl.protocol.engine import Sampling, Stops
 
-BYTES = for_vocabulary(257)
-WORLD = for_vocabulary(65536)
+BYTES = vocabulary(257)
+WORLD = vocabulary(65536)
 
 
 def finish(tokenizer: Tokenizer, tokens: list[int], stops: Stops, max_tokens: int = 99) -> Sample:

@@ -2,18 +2,17 @@
 
 import hashlib
 import random
-import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from vocabularies import vocabulary
 
 from rwkv_engine import tokenizer
 from rwkv_engine.errors import ItemError, VocabularyError
 from rwkv_engine.tokenizer import BYTE_SIZE, WORLD_SIZE, IncrementalText, Tokenizer, for_vocabulary
 
-WORLD = for_vocabulary(WORLD_SIZE)
-TRIE_ONLY = Tokenizer(WORLD.table, WORLD_SIZE)
+WORLD = vocabulary(WORLD_SIZE)
 BYTES = for_vocabulary(BYTE_SIZE)
 CORPORA = {
     "english": "The quick brown fox, said Alice's sister, didn't jump over 12,345.678 dogs...\n\nUser: why?\n\nAI:",
@@ -26,8 +25,15 @@ CORPORA = {
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
-def test_the_table_is_the_published_one() -> None:
+@pytest.fixture(scope="module")
+def installed() -> Tokenizer:
+    """With the encoder of pyrwkv-tokenizer, where that is installed."""
+    return for_vocabulary(WORLD_SIZE)
+
+
+def test_the_table_is_the_published_one(installed: Tokenizer) -> None:
     assert len(WORLD.table) == 65530
+    assert (installed.table, installed.size) == (WORLD.table, WORLD.size)
     assert hashlib.sha256(b"".join(WORLD.table)).hexdigest() == hashlib.sha256(b"".join(_published())).hexdigest()
     assert WORLD.single("\n\n") == 261
     assert WORLD.single("User") == 24281
@@ -47,29 +53,26 @@ def _published() -> list[bytes]:
 
 
 @pytest.mark.parametrize("corpus", CORPORA.values(), ids=CORPORA)
-def test_both_encoders_agree_and_decode_gives_the_text_back(corpus: str) -> None:
-    ids = WORLD.encode(corpus)
-    assert ids == TRIE_ONLY.encode(corpus)
+def test_both_encoders_agree_and_decode_gives_the_text_back(corpus: str, installed: Tokenizer) -> None:
+    ids = installed.encode(corpus)
+    assert ids == WORLD.encode(corpus)
     assert WORLD.decode(ids) == corpus
     assert BYTES.decode(BYTES.encode(corpus)) == corpus
 
 
-@settings(max_examples=200, deadline=None)
 @given(text)
-def test_both_encoders_agree_on_any_text(sample: str) -> None:
-    ids = WORLD.encode(sample)
-    assert ids == TRIE_ONLY.encode(sample)
+def test_both_encoders_agree_on_any_text(installed: Tokenizer, sample: str) -> None:
+    ids = installed.encode(sample)
+    assert ids == WORLD.encode(sample)
     assert WORLD.decode(ids) == sample
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_survive_the_trie(data: bytes) -> None:
-    assert TRIE_ONLY.decode_bytes(TRIE_ONLY.encode_bytes(data)) == data
+    assert WORLD.decode_bytes(WORLD.encode_bytes(data)) == data
     assert BYTES.decode_bytes(BYTES.encode_bytes(data)) == data
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 65535), max_size=20))
 def test_incremental_text_is_the_text_of_the_whole(ids: list[int]) -> None:
     parts = IncrementalText(WORLD)
@@ -87,8 +90,8 @@ def test_ids_without_bytes_decode_to_nothing() -> None:
     assert WORLD.decode([0, 65530, 65535]) == ""
 
 
-def test_a_lone_surrogate_is_refused() -> None:
-    for each in (WORLD, TRIE_ONLY, BYTES):
+def test_a_lone_surrogate_is_refused(installed: Tokenizer) -> None:
+    for each in (installed, WORLD, BYTES):
         with pytest.raises(ItemError, match="surrogate"):
             each.encode("a\ud800")
 
@@ -103,15 +106,8 @@ def test_without_the_package_the_trie_encodes(monkeypatch: pytest.MonkeyPatch) -
     assert tokenizer.world_encoder() is None
 
 
-def test_the_table_loads_fast() -> None:
-    began = time.process_time()
-    tokenizer.world_table()
-    assert time.process_time() - began < 0.3
-
-
-@pytest.mark.slow
-def test_both_encoders_agree_on_random_unicode() -> None:
+def test_both_encoders_agree_on_random_unicode(installed: Tokenizer) -> None:
     rng = random.Random(0)
     for _ in range(200):
         sample = "".join(chr(c) for _ in range(500) if not 0xD800 <= (c := rng.randrange(0x110000)) < 0xE000)
-        assert WORLD.encode(sample) == TRIE_ONLY.encode(sample)
+        assert installed.encode(sample) == WORLD.encode(sample)

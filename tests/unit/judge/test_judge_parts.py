@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.judge.budget import Budget
@@ -24,7 +24,6 @@ from rwkvctl.judge_config import EndpointConfig, JudgeConfig
 from rwkvctl.secret import Secret
 
 
-@settings(max_examples=200)
 @given(st.integers(1, 20), st.lists(st.tuples(st.floats(0, 30), st.integers(1, 8), st.integers(0, 8)), max_size=60))
 def test_no_minute_holds_more_than_the_limit(limit: int, wishes: list[tuple[float, int, int]]) -> None:
     window, now, sent = Window(limit), 0.0, []

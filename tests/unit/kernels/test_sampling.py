@@ -48,7 +48,6 @@ draws = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(draws, min_size=1, max_size=5), st.sampled_from([7, 64, 257, 600]), st.integers(0, 10_000))
 def test_it_draws_what_the_rule_says(rows: list[Draw], vocabulary: int, seed: int) -> None:
     logits = torch.randn(len(rows), vocabulary, generator=torch.Generator().manual_seed(seed)) * 3

@@ -61,7 +61,9 @@ def configured(tmp_path: Path, text: str) -> dict[str, str]:
 def test_limits_of_groups_are_read_from_the_table(tmp_path: Path) -> None:
     found = config.load(environ=configured(tmp_path, "[groups]\nnightly = 2\nurgent = 8\n"))
     assert found.groups == {"nightly": 2, "urgent": 8}
-    assert config.load(environ={"XDG_CONFIG_HOME": "/nowhere", "RWKVCTL_HOME": str(tmp_path)}).groups == {}
+    assert (
+        config.load(environ={"XDG_CONFIG_HOME": str(tmp_path / "nowhere"), "RWKVCTL_HOME": str(tmp_path)}).groups == {}
+    )
 
 
 @pytest.mark.parametrize(

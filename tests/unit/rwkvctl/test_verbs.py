@@ -178,9 +178,3 @@ def test_completion_asks_for_ids_and_offers_plain_words_only(monkeypatch: pytest
     assert candidates(["samples", "j"]) == ["j1", "j2"]
     assert candidates(["stop", "j1", "j"]) == ["j1", "j2"]
     assert candidates(["dispatch", "--models", "x", "j"]) == ["j1", "j2"]
-
-
-def test_completion_is_silent_without_a_daemon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert candidates(["--socket", "x"]) == []
-    assert candidates(["samples", "--socket", str(tmp_path / "none.sock"), ""]) == []
-    assert capsys.readouterr() == ("", "")

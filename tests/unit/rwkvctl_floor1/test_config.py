@@ -220,6 +220,8 @@ def test_no_other_module_reads_the_environment() -> None:
             continue
         # a worker that forgets its environment does not read it
         text = path.read_text(encoding="utf-8").replace("os.environ.clear()", "pass")
+        if not any(word in text for word in words):
+            continue
         for part in ast.walk(ast.parse(text)):
             read = isinstance(part, ast.Attribute) and part.attr in words and ast.unparse(part.value) == "os"
             taken = isinstance(part, ast.ImportFrom) and part.module == "os" and words & {a.name for a in part.names}

@@ -1,5 +1,7 @@
 """The setting `store`: what may stand in the open, and what may not."""
 
+from pathlib import Path
+
 import pytest
 
 from rwkvctl import config, store_config
@@ -30,12 +32,13 @@ def test_a_url_that_is_none_is_said_without_it() -> None:
     assert "hunter2" not in str(refused.value)
 
 
-def test_the_environment_is_checked_too_and_config_show_says_where_the_store_is() -> None:
+def test_the_environment_is_checked_too_and_config_show_says_where_the_store_is(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path)}
     with pytest.raises(ConfigError, match="RWKVCTL_STORE"):
-        config.load({"home": "/h"}, {"HOME": "/", "RWKVCTL_STORE": "postgresql://me:hunter2@db/x"})
-    shown = {value.name: value.value for value in config.load({"home": "/h"}, {"HOME": "/"}).values()}
+        config.load({"home": "/h"}, home | {"RWKVCTL_STORE": "postgresql://me:hunter2@db/x"})
+    shown = {value.name: value.value for value in config.load({"home": "/h"}, home).values()}
     assert shown["store"] == "/h/store.sqlite"
-    given = config.load({"home": "/h"}, {"HOME": "/", "RWKVCTL_STORE": "postgresql://me@db/x"})
+    given = config.load({"home": "/h"}, home | {"RWKVCTL_STORE": "postgresql://me@db/x"})
     assert {value.name: value.value for value in given.values()}["store"] == "postgresql://me@db/x"
 
 
