@@ -16,7 +16,7 @@ from rwkv_daemon.logtimes import Times, seconds, times_path
 from rwkv_daemon.node import Node
 from rwkv_daemon.store.engines import get_engine
 from rwkv_daemon.store.jobs import get_job
-from rwkv_daemon.store.operation import engine_events, job_events
+from rwkv_daemon.store.operation import Happening, engine_events, job_events
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import Event, LogChunk, LogsRequest
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
@@ -65,44 +65,49 @@ def told(event: Event) -> LogChunk:
 
 async def engine_log(node: Node, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """What became of an engine, and what it said."""
-    log = Log(node, f"e{number}", number, seen=node.bus.last)
-    for chunk in past(await engine_events(node.store, number, MOST_EVENTS), request):
+    log = Log(node, f"e{number}", number)
+    for chunk in past(await log.happened(), request):
         yield chunk
     async for chunk in log.pieces(request):
         yield chunk
 
 
-def past(happened: Iterable[tuple[str, str]], request: LogsRequest) -> list[LogChunk]:
+def past(happened: Iterable[Happening], request: LogsRequest) -> list[LogChunk]:
     """What happened before, as lines; for a reader that goes on where it was, only what happened after `since`."""
     if request.offset >= 0:
-        wanted = [(at, text) for at, text in happened if request.since and at > request.since]
-    else:
-        wanted = [(at, text) for at, text in happened if at >= request.since]
-    return [LogChunk(source="daemon", text=f"{at} {text}\n", at=at) for at, text in wanted]
+        return [line_of(event) for event in happened if request.since and event.at > request.since]
+    return [line_of(event) for event in happened if event.at >= request.since]
+
+
+def line_of(event: Happening) -> LogChunk:
+    """A stored event as a line."""
+    return LogChunk(source="daemon", text=f"{event.at} {event.text}\n", at=event.at)
 
 
 async def job_log(node: Node, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
-    """One attempt after the other, until the job ends."""
+    """One attempt after the other, until the job ends. What happens between two of them, when nobody follows a log, or
+    as the last one ends, is told from the store."""
     if request.follow:
         await until_begun(node, number)
     job = await get_job(node.store, number)
     assert job is not None
     attempt = request.attempt or job.attempt  # 0: it has not been started yet, and its first log is waited for
-    seen = node.bus.last
-    for chunk in past(await job_events(node.store, number, MOST_EVENTS), request):
+    log = Log(node, f"j{number}", number, attempt)
+    for chunk in past(await log.happened(), request):
         yield chunk
     while True:
-        log = Log(node, f"j{number}", number, attempt, seen)
         async for chunk in log.pieces(request):
             yield chunk
-        seen = log.seen
         if not request.follow:
             return
         while (following := await next_attempt(node, number, attempt)) == attempt:
             yield LogChunk(source=f"j{number}", text="", attempt=attempt)
+        for event in await log.happened():
+            yield line_of(event)
         if not following:
             return
         attempt, request = following, whole(request)
+        log = Log(node, f"j{number}", number, attempt, log.seen)
 
 
 async def until_begun(node: Node, number: int) -> None:
@@ -171,6 +176,13 @@ class Log:
         handle = self.node.runners.get(self.number) if self.is_job and event.engine else None
         return handle is not None and int(event.engine[1:]) in {handle.engine, *handle.endpoints}
 
+    async def happened(self) -> list[Happening]:
+        """What has been stored since the last event that was told: none is told twice, and none is left out."""
+        read = job_events if self.is_job else engine_events
+        found = await read(self.node.store, self.number, MOST_EVENTS, self.seen)
+        self.seen = found[-1].seq if found else self.seen
+        return found
+
     async def pieces(self, request: LogsRequest) -> AsyncIterator[LogChunk]:
         """The file from where it was asked for, then what is added while it may grow."""
         times = Times(times_path(self.path))
@@ -184,7 +196,7 @@ class Log:
             return
         with self.node.tails.follow(self.path, self.lives, self.concerns) as tail:
             async for news in self.live(tail, offset):
-                for chunk in [told(news)] if isinstance(news, Event) else self.chunks(news, times, request):
+                for chunk in [line_of(news)] if isinstance(news, Happening) else self.chunks(news, times, request):
                     yield chunk
 
     def begin(self, request: LogsRequest, times: Times) -> int:
@@ -194,14 +206,17 @@ class Log:
             return request.offset
         return times.offset_at(seconds(request.since)) if request.since else start_of_tail(self.path, request.tail)
 
-    async def live(self, tail: Tail, offset: int) -> AsyncIterator[Piece | Event]:
-        """Pieces as they come, events among them; an empty piece where nothing comes for long."""
+    async def live(self, tail: Tail, offset: int) -> AsyncIterator[Piece | Happening]:
+        """Pieces as they come, events among them; an empty piece where nothing comes for long. That there are events is
+        heard, what they are is read from the store: some come while nobody listens."""
         while True:
             turned, over = tail.turned, tail.over
-            for event in list(tail.said):
-                if event.seq > self.seen:
-                    self.seen = event.seq
+            if heard := {
+                event.seq: Happening(event.seq, event.at, event.text) for event in tail.said if event.seq > self.seen
+            }:
+                for event in sorted((heard | {event.seq: event for event in await self.happened()}).values()):
                     yield event
+                self.seen = max(self.seen, *heard)
             piece = await tail.next(offset)
             if piece.data:
                 offset = piece.end

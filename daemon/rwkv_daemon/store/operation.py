@@ -1,6 +1,6 @@
 """Queries about what is done with jobs: pauses, how far a stop has come, why attempts ended, what happened."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from rwkv_daemon.store.interface import Row, Store, Transaction
 
@@ -31,22 +31,31 @@ async def update_attempt(db: Transaction, job: int, number: int, **values: Any) 
     await db.execute(f"UPDATE attempt SET {assignments} WHERE job = ? AND number = ?", (*values.values(), job, number))
 
 
-async def job_events(store: Store, job: int, limit: int) -> list[tuple[str, str]]:
-    """(time, text) of what happened last to a job and to the engines it used, oldest first."""
+class Happening(NamedTuple):
+    """A stored event, as a line of a log."""
+
+    seq: int
+    at: str
+    text: str
+
+
+async def job_events(store: Store, job: int, limit: int, after: int = 0) -> list[Happening]:
+    """What happened last, after an event's number, to a job and to the engines it used, oldest first."""
     rows = await store.all(
-        "SELECT at, text FROM event WHERE text <> '' AND (job = ? OR engine IN "
+        "SELECT seq, at, text FROM event WHERE seq > ? AND text <> '' AND (job = ? OR engine IN "
         "(SELECT DISTINCT engine FROM event WHERE job = ? AND engine IS NOT NULL)) ORDER BY seq DESC LIMIT ?",
-        (job, job, limit),
+        (after, job, job, limit),
     )
-    return [(row["at"], row["text"]) for row in reversed(rows)]
+    return [Happening(row["seq"], row["at"], row["text"]) for row in reversed(rows)]
 
 
-async def engine_events(store: Store, engine: int, limit: int) -> list[tuple[str, str]]:
+async def engine_events(store: Store, engine: int, limit: int, after: int = 0) -> list[Happening]:
     """The same of one engine."""
     rows = await store.all(
-        "SELECT at, text FROM event WHERE text <> '' AND engine = ? ORDER BY seq DESC LIMIT ?", (engine, limit)
+        "SELECT seq, at, text FROM event WHERE seq > ? AND text <> '' AND engine = ? ORDER BY seq DESC LIMIT ?",
+        (after, engine, limit),
     )
-    return [(row["at"], row["text"]) for row in reversed(rows)]
+    return [Happening(row["seq"], row["at"], row["text"]) for row in reversed(rows)]
 
 
 async def ended_jobs(store: Store) -> set[int]:

@@ -6,7 +6,8 @@ sympy reads text through `parse_expr`, which compiles and evaluates it, and does
 sympy generates Python itself (`lambdify` for roots of polynomials and series, the arithmetic of monomials), ordinary
 functions stand instead.
 Behind that stands an audit hook (PEP 578), which cannot be taken out again: compiling source text, starting programs,
-opening files for writing and sockets raise `Refused`, whoever asks. Only modules that are being imported may compile.
+opening files for writing and sockets raise `Refused`, whoever asks. Only modules that are being imported may compile,
+and they leave no bytecode behind.
 """
 
 import os
@@ -61,6 +62,7 @@ def install() -> None:
     parser.parse_expr_cached = arithmetic
     evalf.lambdify = rootoftools.lambdify = polynomial
     monomials.MonomialOps = rings.MonomialOps = Monomials
+    sys.dont_write_bytecode = True  # where none is installed, an import would write it, be refused, and fail
     sys.addaudithook(_refuse)
 
 

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from waiting import LIMIT_S, soon
 from rwkv_daemon import logfile, logtail
 from rwkv_daemon.events import Bus
 from rwkv_daemon.logfile import Piece
+from rwkv_daemon.logs import Log
 from rwkv_daemon.logtail import Tail, Tails
+from rwkv_daemon.store import open_store
 from rwkvctl.protocol.messages import Event
 
 
@@ -244,6 +247,24 @@ def test_the_log_of_a_real_job_is_followed_through_a_death_to_its_end(node: Any,
     assert "".join(piece["text"] for piece in stamped if piece["source"] == name) == files[1].read_text()
     engine = lines_of(node, "e1", tail=3)
     assert "e1 builtin is ready on cpu:0" in "".join(piece["text"] for piece in engine)
+
+
+async def test_what_happens_while_nobody_listens_is_told_with_the_next_event(tmp_path: Path) -> None:
+    """Between two attempts no log is followed, and the bus is not heard."""
+    store = await open_store(tmp_path / "store.sqlite")
+    bus, tail = Bus(), Tail(tmp_path / "log", lambda: False, lambda _event: True)
+    rows = [(1, 1, 1, "starting"), (2, 1, None, "again in 1 s"), (3, None, 1, "e1 builtin is ready"), (4, 1, 1, "done")]
+    columns = "seq, job, engine, text, at, kind, session, data"
+    async with store.write() as db:
+        for row in rows:
+            await db.execute(f"INSERT INTO event ({columns}) VALUES (?, ?, ?, ?, 'now', 'k', '', '{{}}')", row)
+    node: Any = SimpleNamespace(store=store, bus=bus, runners={})
+    log = Log(node, "j1", 1, seen=1)
+    tail.said.append(Event(kind="job.state", at="now", seq=4, job="j1", text="done"))
+    tail.over = True
+    assert [event.text async for event in log.live(tail, 0)] == ["again in 1 s", "e1 builtin is ready", "done"]
+    assert (log.seen, await log.happened()) == (4, [])
+    await store.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import threading
 from itertools import pairwise
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from leftovers import shared
+from waiting import LIMIT_S
 
 from rwkv_data import registry
 from rwkv_data.answer import Answer
@@ -61,6 +63,19 @@ PAYLOADS = [
     "{'a': 1}.keys()",
     "5\x00; import os",
 ]
+
+
+def test_a_module_without_bytecode_can_be_imported_late(tmp_path: Path) -> None:
+    """As uv and `pip --no-compile` install: what writes bytecode is refused, and so was the import."""
+    (tmp_path / "late.py").write_text("said = 'imported'\n")
+    code = "from rwkv_data.graders import no_evaluation; no_evaluation.install(); import late; print(late.said)"
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, check=False, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert (found.stdout, found.returncode) == ("imported\n", 0), found.stderr
+    assert not (tmp_path / "__pycache__").exists()
 
 
 @pytest.fixture(scope="module")
