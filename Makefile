@@ -4,8 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_HOME := $(CURDIR)/.demo
 TORCH := torch==2.13.0
-# no bytecode of everything that is installed: what is used gets its own at the first import, in half the time
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 unexport PYTHONDONTWRITEBYTECODE # an installed program has its bytecode: without it every process compiles us anew
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SETUP := pyproject.toml constraints.txt
