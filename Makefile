@@ -41,7 +41,7 @@ floors: $(VENV)/.dev
 
 # every test can be imported; the bytecode stays for the processes of `make test`
 collected: $(VENV)/.dev
-	@$(PYTEST) --collect-only -qq > /dev/null || $(PYTEST) --collect-only -qq
+	@said=$$($(PYTEST) -p no:syrupy --collect-only -qq 2>&1) || { echo "$$said"; false; }
 
 # Slow parts run when their files have changed since they passed; test-all runs them all. What fails beside others runs
 # once more by itself, to tell a race from a plain fault; it is red all the same.
