@@ -16,9 +16,9 @@ from rwkv_daemon.plan import SelectionError, check_expression
 from rwkvctl import config
 
 CPU_S: Final = 5
-"""Of the process itself: on a machine that has much to do, minutes may pass before it has had a few milliseconds."""
-
+"""What matching may take, in seconds of processor time: how busy the machine is makes no expression worse."""
 LIMIT_S: Final = 60.0
+"""How long an answer is waited for, in seconds: the process runs at the lowest priority."""
 LONGEST: Final = 1000
 """Characters of all expressions together: long ones take long to compile."""
 
@@ -48,7 +48,11 @@ async def matching(expressions: Sequence[str], names: Sequence[str]) -> frozense
         async with asyncio.timeout(LIMIT_S):
             found, _ = await process.communicate(msgspec.json.encode((names, expressions)))
         return frozenset(msgspec.json.decode(found, type=list[str]))
-    except (TimeoutError, msgspec.DecodeError) as error:
+    except TimeoutError as error:
+        raise SelectionError(
+            f"--model-regex: no answer within {LIMIT_S:.0f} s, the machine is busy; try again."
+        ) from error
+    except msgspec.DecodeError as error:
         text = f"--model-regex {' '.join(expressions)} takes too long to match; write it without nested repeats."
         raise SelectionError(text) from error
     finally:

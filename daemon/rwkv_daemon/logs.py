@@ -101,7 +101,8 @@ async def job_log(node: Node, number: int, request: LogsRequest) -> AsyncIterato
         if not request.follow:
             return
         while (following := await next_attempt(node, number, attempt)) == attempt:
-            yield LogChunk(source=f"j{number}", text="", attempt=attempt)
+            for chunk in [*map(line_of, await log.happened()), LogChunk(source=f"j{number}", text="", attempt=attempt)]:
+                yield chunk
         for event in await log.happened():
             yield line_of(event)
         if not following:

@@ -15,7 +15,7 @@ async def add_pause(db: Transaction, values: tuple[str, str, str, str, str]) -> 
 
 
 async def remove_pause(db: Transaction, scope: str, name: str) -> None:
-    """Lift a pause."""
+    """Take a pause back; nothing happens where there is none."""
     await db.execute("DELETE FROM pause WHERE scope = ? AND name = ?", (scope, name))
 
 

@@ -30,6 +30,12 @@ async def test_one_that_runs_away_is_ended_and_the_loop_goes_on(monkeypatch: pyt
         await asked
 
 
+async def test_a_machine_that_is_too_busy_is_not_taken_for_a_bad_expression(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expressions, "LIMIT_S", 0.0)
+    with pytest.raises(SelectionError, match="the machine is busy; try again"):
+        await expressions.matching(["^rwkv"], NAMES)
+
+
 @pytest.mark.parametrize(("expression", "says"), [("[", "no.* valid expression"), ("x" * 1001, "characters in all")])
 async def test_what_is_none_or_too_long_is_said(expression: str, says: str) -> None:
     with pytest.raises(SelectionError, match=says):
