@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_HOME := $(CURDIR)/.demo
 TORCH := torch==2.13.0
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 unexport PYTHONDONTWRITEBYTECODE # an installed program has its bytecode: without it every process compiles us anew
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SETUP := pyproject.toml constraints.txt
@@ -14,18 +14,24 @@ SETUP := pyproject.toml constraints.txt
 
 all: check test
 
-# torch first and pinned: where pip knows a CPU build it is taken, and nothing later replaces it
-$(VENV)/.run: $(SETUP)
-	@echo "setting up $(VENV) (once; a few minutes)"
+# Torch first and pinned: where pip knows a CPU build it is taken, and nothing later replaces it. Bytecode for all that
+# is installed, as pip makes it, but on every core. $(1): the extras
+define install
+	@echo "setting up $(VENV) for $(1) (once; a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) $(TORCH)
-	@$(PIP) --editable '.[daemon,engine]'
+	@$(PIP) --editable '.[$(1)]'
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # a few libraries carry files for other Pythons
+endef
+comma := ,
+
+$(VENV)/.run: $(SETUP)
+	$(call install,daemon$(comma)engine)
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run
-	@echo "installing what development needs"
-	@$(PIP) --editable '.[dev]'
-	@touch $@
+$(VENV)/.dev: $(SETUP)
+	$(call install,daemon$(comma)engine$(comma)dev)
+	@touch $(VENV)/.run $@
 
 check: lint types floors collected
 
