@@ -18,13 +18,12 @@ from rwkvctl import config
 CPU_S: Final = 5
 """What matching may take, in seconds of processor time: how busy the machine is makes no expression worse."""
 LIMIT_S: Final = 60.0
-"""How long an answer is waited for, in seconds: the process runs at the lowest priority."""
+"""How long an answer is waited for, in seconds."""
 LONGEST: Final = 1000
 """Characters of all expressions together: long ones take long to compile."""
 
 PROGRAM: Final = """
-import json, os, re, resource, sys
-os.nice(19)
+import json, re, resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), int(sys.argv[1])))
 names, expressions = json.load(sys.stdin)
 print(json.dumps([name for name in names if any(re.search(one, name) for one in expressions)]))

@@ -208,8 +208,10 @@ class Log:
         return times.offset_at(seconds(request.since)) if request.since else start_of_tail(self.path, request.tail)
 
     async def live(self, tail: Tail, offset: int) -> AsyncIterator[Piece | Happening]:
-        """Pieces as they come, events among them; an empty piece where nothing comes for long. That there are events is
-        heard, what they are is read from the store: some come while nobody listens."""
+        """Pieces as they come, events among them; an empty piece once all there is has been told, and where nothing
+        comes for long. That there are events is heard, what they are is read from the store: some come while nobody
+        listens."""
+        told = False
         while True:
             turned, over = tail.turned, tail.over
             if heard := {
@@ -224,6 +226,9 @@ class Log:
                 yield piece
             elif over:
                 return
+            elif not told:
+                told = True
+                yield piece
             else:
                 try:
                     async with asyncio.timeout(HEARTBEAT_S):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Resize
 from textual.widget import Widget
 
 from rwkvctl.tui.logview import LogView
@@ -16,6 +17,7 @@ from rwkvctl.tui.screens import TABS
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
+from rwkvctl.tui.working import Working
 
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
@@ -27,7 +29,7 @@ SHORT: Final = 32
 NARROW: Final = 100
 
 
-class ConsoleScreen(Widget):
+class ConsoleScreen(Working):
     """A screen of the console. Subclasses say what they are, compose `body`, and draw the state in `draw`.
 
     It has the class `-dense` on a small terminal. Actions that write go through `console_app.may_write`.
@@ -72,6 +74,10 @@ class ConsoleScreen(Widget):
     def draw(self, state: ConsoleState) -> None:
         """Show the state in the widgets of the body."""
         raise NotImplementedError
+
+    def on_resize(self, event: Resize) -> None:
+        """What was drawn before the size was known, or for another one, is drawn anew."""
+        self.draw(self.console_app.state)
 
     def arrive(self, about: str) -> None:
         """The screen is in front now, and about this."""

@@ -20,6 +20,7 @@ from rwkvctl.tui.planning import Planned
 from rwkvctl.tui.planrows import FRESH, estimated, told
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
+from rwkvctl.tui.working import Working
 from rwkvctl.views import ACTIONS, start
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ COLUMNS: Final[list[Column[Row]]] = [
 ]  # fmt: skip
 
 
-class DispatchForm(ModalScreen[Words | None]):
+class DispatchForm(Working, ModalScreen[Words | None]):
     """Closes with the filters it says, to be shown as the queue's plan; with None if it was left or has dispatched."""
 
     DEFAULT_CSS = """

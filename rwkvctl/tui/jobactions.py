@@ -117,6 +117,8 @@ async def do(console: "Console", acts: Sequence[Act], undo: Undo = lambda _: ())
             console.say(str(error), "bad")
             return False
         changed += reply.items
+        if isinstance(reply, PausesReply):
+            console.state.pauses = reply.pauses  # the next key may take it back before the daemon is asked again
         if isinstance(reply, PausesReply) and not reply.items:
             pauses = (f"{len(reply.pauses)} paused" if reply.pauses else "nothing is paused",)
     moved = [item.job for item in changed if item.changed]

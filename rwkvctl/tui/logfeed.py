@@ -46,6 +46,7 @@ class LogFeed:
                 return
             except RwkvctlError:
                 self._lost_at = self._lost_at or time.time()
+            self.merge.past_is_told(self.target)
             quiet = before is self._next and not self._lost_at
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S) if quiet else AGAIN_S
             await (self.link.pause(AGAIN_S) if self._lost_at else asyncio.sleep(pause_s))
@@ -68,6 +69,8 @@ class LogFeed:
                 self.note(gap(self._lost_at, chunk.text.count("\n")))
                 self._lost_at = 0.0
             self.take(chunk)
+            if not chunk.text:
+                self.merge.past_is_told(self.target)
             if chunk.offset:
                 self._next = msgspec.structs.replace(self._next, tail=0, attempt=chunk.attempt, offset=chunk.offset)
             elif chunk.at:
@@ -77,8 +80,11 @@ class LogFeed:
 class EventFeed:
     """What happens on the node, from a number on: the first page of the past is fetched by itself."""
 
-    def __init__(self, link: "Link", take: Callable[[Event], None], note: Callable[[str], None], past: int) -> None:
-        self.link, self.take, self.note, self.past = link, take, note, past
+    def __init__(
+        self, link: "Link", take: Callable[[Event], None], note: Callable[[str], None], past: int,
+        caught_up: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        self.link, self.take, self.note, self.past, self.caught_up = link, take, note, past, caught_up
         self.seq = -1
         self._lost_at = 0.0
 
@@ -89,6 +95,7 @@ class EventFeed:
                 await self._read()
             except RwkvctlError:
                 self._lost_at = self._lost_at or time.time()
+            self.caught_up()
             await self.link.pause(AGAIN_S)
 
     async def _read(self) -> None:
@@ -98,6 +105,7 @@ class EventFeed:
         if self.seq < 0:
             await self._catch_up(EventsRequest(limit=self.past, before=last + 1))
             self.seq = max(self.seq, last)
+        self.caught_up()
         if self._lost_at:
             self.note(gap(self._lost_at, last - self.seq))
             self._lost_at = 0.0

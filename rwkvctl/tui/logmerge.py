@@ -1,7 +1,8 @@
 """Several logs told as one: each line with its time, how bad it is and its source, in the order of the times. Pure.
 
 Pieces of logs come side by side. What has come since the last `flush` is put in order; across flushes the order is that
-of arrival. Where a day begins a line says which.
+of arrival. What the sources tell of the past when they are opened is put in order together. Where a day begins a line
+says which.
 """
 
 from typing import Final, NamedTuple
@@ -15,6 +16,9 @@ from rwkvctl.tui.news import news
 
 LETTERS: Final[dict[str, str]] = {"bad": "E", "warn": "W"}
 SOURCE_WIDTH: Final = 6
+PATIENCE: Final = 15
+"""Flushes for which the past of a source is waited for: three seconds. Another one that is slow holds up nobody longer.
+"""
 
 
 class Told(NamedTuple):
@@ -32,6 +36,17 @@ class LogMerge:
         self._begun: dict[str, tuple[str, str]] = {}
         self._waiting: list[Told] = []
         self._day = ""
+        self._behind: set[str] = set()
+        self._patience = PATIENCE
+
+    def await_past(self, source: str) -> None:
+        """Put nothing in order before this source has told its past. One that joins in later is told as it comes."""
+        if self._patience:
+            self._behind.add(source)
+
+    def past_is_told(self, source: str) -> None:
+        """What a source tells from now on is new; or nothing more comes of it."""
+        self._behind.discard(source)
 
     def take(self, chunk: LogChunk) -> None:
         """A piece of a log, which may end within a line; the line has the time of its beginning."""
@@ -52,8 +67,12 @@ class LogMerge:
 
     def flush(self) -> None:
         """Append what has come."""
+        if self._behind and self._patience:
+            self._patience -= 1
+            return
         if not self._waiting:
             return
+        self._patience = 0
         waiting, self._waiting = self._waiting, []
         if any(line.at for line in waiting):
             waiting = in_order(waiting)
@@ -69,6 +88,7 @@ class LogMerge:
 
     def note(self, text: str) -> None:
         """A line of our own, behind all that has come."""
+        self._patience = 0
         self.flush()
         self.store.note(text)
 

@@ -39,7 +39,7 @@ class PollingScreen(ConsoleScreen):
 
     def action_ask_again(self) -> None:
         """Ask now, and then every so often."""
-        self.run_worker(self._asking, group="asking", exclusive=True)  # type: ignore[arg-type]  # a result of None
+        self.run_worker(self._asking, group="asking", exclusive=True)
 
     async def _asking(self) -> None:
         said = ""

@@ -388,7 +388,7 @@ class Node:
 
     async def log_stream(self, request: httpd.Request) -> AsyncIterator[bytes]:
         """The log from an offset, and what is added to it while it is followed."""
-        place = int(request.query.get("offset", 0))
+        place, told = int(request.query.get("offset", 0)), False
         while True:
             if len(self.log) > place or not place:
                 text, place = self.log[place:], len(self.log)
@@ -397,6 +397,9 @@ class Node:
                 yield msgspec.json.encode(chunk) + b"\n"
             if request.query.get("follow") != "true" or request.gone.is_set():
                 return
+            if not told:
+                told = True
+                yield msgspec.json.encode(m.LogChunk(source="runner", text="", attempt=1, offset=place)) + b"\n"
             await asyncio.sleep(0.02)
 
 

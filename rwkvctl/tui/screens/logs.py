@@ -1,6 +1,7 @@
 """Logs: of jobs, of engines, of the daemon, one or several told as one; followed while the screen is shown."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
@@ -83,6 +84,7 @@ class Logs(ConsoleScreen):
         if not self.about:
             for name in [name for name in self.feeds if name not in wanted][: len(self.feeds) - FOLLOWED]:
                 self.tasks.pop(name).cancel()
+                self.merge.past_is_told(name)
                 del self.feeds[name]
         self.view.called(
             " + ".join(wanted if self.about else [*(name for name in self.feeds if name != DAEMON), DAEMON])
@@ -91,8 +93,10 @@ class Logs(ConsoleScreen):
     def _feed(self, name: str, *, alone: bool) -> LogFeed | EventFeed:
         link, merge = self.console_app.link, self.merge
         if name not in self.feeds:
+            merge.await_past(name)
             if name == DAEMON:
-                self.feeds[name] = EventFeed(link, merge.take_event, merge.note, TAIL)
+                caught_up = partial(merge.past_is_told, name)
+                self.feeds[name] = EventFeed(link, merge.take_event, merge.note, TAIL, caught_up)
             else:
                 self.feeds[name] = LogFeed(link, name, merge, alone=alone)
         return self.feeds[name]

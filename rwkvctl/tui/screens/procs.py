@@ -163,7 +163,7 @@ class Procs(PollingScreen):
         message.stop()
         if message.table.id == "processes":
             self._show_why()
-            self.run_worker(self._explain, group="explain", exclusive=True)  # type: ignore[arg-type]  # a result of None
+            self.run_worker(self._explain, group="explain", exclusive=True)
         elif message.table.id == "gpus":
             self._show_gpu()
 

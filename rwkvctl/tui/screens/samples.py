@@ -119,6 +119,7 @@ class Samples(ConsoleScreen):
         if job is not None and not stale and self.book.due(job.done):
             self.read(again=True)
         self.query_one("#counts", Lines).show([counts_line(self.book, job, self.size.width)], stale=stale)
+        self._preview()
 
     def show(self) -> None:
         """Show the book as it is now."""

@@ -47,6 +47,7 @@ async def test_keys_lead_on_and_change_what_waits(fresh: Any, pressing: Any) -> 
         await hands.press("enter", see="nothing is paused")
         await hands.gone("‖ paused")
         fresh.wait_for_state("j8", "done")
+        await hands.see("Running 0", "Queue 1 · 1 held")
         await hands.press("home", see="! held")
         await hands.press("H", *"other", "enter", see="other")
         await hands.press("u", see="U undoes it: rwkvctl hold j7")

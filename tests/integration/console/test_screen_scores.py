@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from waiting import soon
+
 from rwkvctl.tui.chart import Chart
 from rwkvctl.tui.matrixtable import MatrixTable
 from rwkvctl.tui.screens.compare import Compare
@@ -259,7 +261,8 @@ async def test_a_cell_is_measured_again_as_it_was_and_what_never_ran_for_the_fir
         await hands.see("= +0.0")
         await hands.press("l", see="never run; R runs it")
         await hands.press("R", see=("Measure it again?", "demo_choice multi_choice_plain"))
-        await hands.press("y", see="queued j")
+        await hands.press("y")
+        await soon(lambda: len(fresh.api.get("/v1/jobs").value["items"]) == before + 2, "the second is queued")
         newest = fresh.api.get("/v1/jobs").value["items"][0]
         assert (newest["model"], newest["benchmark"]) == ("builtin", "demo_choice")
         fresh.wait_for_state(newest["id"], "done")

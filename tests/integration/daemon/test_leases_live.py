@@ -268,6 +268,7 @@ def test_a_waiting_job_says_when_and_where_it_is_expected_to_start(node: LiveNod
     node.engines_do(slow_s=0.05)  # not held: work that stands still disproves every estimate
     [first] = node.dispatch(limit=40)
     node.wait_for_state(first, "done")
+    node.engines_do(slow_s=0.5)  # from here on all of them take longer than it takes to dispatch the last
     jobs = [node.dispatch(limit=20, settings={"k": str(k), "temperature": "1.0"})[0] for k in range(10, 16)]
     node.until(lambda: node.job(jobs[-1]).get("expected_on") == "cpu:0", "the last one is expected")
     last = node.job(jobs[-1])

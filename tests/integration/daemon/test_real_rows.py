@@ -1,12 +1,17 @@
 """Real rows through the whole product: rows, prompts, stages and graders fit together, whatever is answered."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from live_node import kill_worker
-from waiting import LIMIT_S
+from waiting import LIMIT_S, LOOK_S, wait_for
+
+from rwkv_daemon.processes import is_same
 
 SHORT = {"cot.max_tokens": "48", "final.max_tokens": "12"}
 
@@ -33,14 +38,32 @@ def test_every_real_benchmark_gets_a_score(node, real_rows):
     assert repeats == {"mmlu": 24, "arc_challenge": 24, "gsm8k": 6, "math_500": 24}
 
 
+def let_through(node, name: str, stages: int) -> None:
+    """Until so many stages are stored and the engine stands still. A real engine cannot be told to hold its answers: it
+    is stopped, and runs for moments."""
+
+    def after_a_moment() -> bool:
+        record = node.engine_record()
+        if record is None or not is_same(record.pid, record.pid_start):
+            return False
+        os.kill(record.pid, signal.SIGCONT)
+        time.sleep(LOOK_S)
+        os.kill(record.pid, signal.SIGSTOP)
+        return len(node.stage_lines(name)) >= stages
+
+    wait_for(after_a_moment, f"{stages} stages are stored", node.log)
+
+
 @pytest.mark.real_engine
 def test_two_stage_samples_hold_both_stages_and_survive_a_dead_engine(node, real_rows):
     prepared = prepare(node, real_rows, "gsm8k")
     settings = SHORT | {"cot.temperature": "1.0", "k": "6"}
     (name,) = prepared.dispatch(only_datasets=["gsm8k"], only_jobs=["free_response"], limit=12, settings=settings)
-    for stages in (10, 40):
-        prepared.wait_until_some(name, stages)
-        prepared.until(lambda: kill_worker(prepared.engine_record()), "an engine that lives is killed")
+    for stages in (10, 12 * 6 + 1):  # in the first stage, and in the second
+        let_through(prepared, name, stages)
+        engine = prepared.engine_record()
+        assert kill_worker(engine)
+        wait_for(lambda engine=engine: not is_same(engine.pid, engine.pid_start), "it is gone", prepared.log)
     assert prepared.wait_for_state(name, "done", "failed")["state"] == "done"
     lines = prepared.stage_lines(name)
     assert len(lines) == len(set(lines)) == 12 * 6 * 2

@@ -80,6 +80,11 @@ def said(worker: Worker, word: str = "ready") -> str:
     return str(wait_for(lambda: word in log_of(worker) and log_of(worker), f"the worker's {word!r}"))
 
 
+def identity(record: processes.ShimRecord) -> tuple[object, ...]:
+    """What of a record does not change: the worker may have ended before it was read."""
+    return record.shim, record.shim_start, record.pid, record.pid_start, record.boot_id
+
+
 # -- one worker
 
 
@@ -88,7 +93,7 @@ def test_the_record_is_on_disk_before_the_worker_runs(start: Start, tmp_path: Pa
     assert finish(worker) is not None
     pid, record = log_of(worker).split("\n", 1)
     found = msgspec.json.decode(record.encode(), type=processes.ShimRecord)
-    assert found == worker.record
+    assert identity(found) == identity(worker.record)
     assert (found.pid, found.done, found.boot_id) == (int(pid), False, processes.boot_id())
     assert found.shim not in {found.pid, os.getpid()}
     assert not list(tmp_path.glob("*.tmp"))

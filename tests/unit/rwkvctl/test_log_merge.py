@@ -3,7 +3,7 @@
 from typing import Any
 
 from rwkvctl.protocol.messages import Event, JobView, LogChunk
-from rwkvctl.tui.logmerge import LogMerge
+from rwkvctl.tui.logmerge import PATIENCE, LogMerge
 from rwkvctl.tui.logsources import sources, targets
 from rwkvctl.tui.logstore import LogStore
 from rwkvctl.tui.state import ConsoleState
@@ -35,6 +35,38 @@ def test_pieces_of_several_sources_are_put_in_the_order_of_their_times() -> None
         "10:48:20 E daemon j1 failed · m b k",
         "10:48:30   j1     late",
     ]
+
+
+def test_the_past_of_several_sources_is_put_in_order_together_however_late_one_comes() -> None:
+    merge = LogMerge(LogStore())
+    for source in ("j1", "daemon"):
+        merge.await_past(source)
+    merge.take(piece("late\n", 30))
+    merge.past_is_told("j1")
+    assert lines(merge) == []
+    merge.take_event(Event(kind="job.state", at="2026-11-22T10:48:20.500Z", job="j1", text="m b k: starting"))
+    merge.past_is_told("daemon")
+    assert lines(merge)[1:] == ["10:48:20   daemon j1 starting · m b k", "10:48:30   j1     late"]
+    merge.await_past("e2")  # joins in later
+    merge.take(piece("goes on\n", 31))
+    assert lines(merge)[-1] == "10:48:31   j1     goes on"
+
+
+def test_a_source_that_does_not_answer_holds_up_the_others_for_a_while_only() -> None:
+    merge = LogMerge(LogStore())
+    merge.await_past("e1")
+    merge.take(piece("said\n", 1))
+    for _ in range(PATIENCE):
+        assert lines(merge) == []
+    assert lines(merge)[1:] == ["10:48:01   j1     said"]
+
+
+def test_a_note_of_the_console_waits_for_nobody() -> None:
+    merge = LogMerge(LogStore())
+    merge.await_past("e1")
+    merge.take(piece("said\n", 1))
+    merge.note("gap")
+    assert lines(merge)[1:] == ["10:48:01   j1     said", "gap"]
 
 
 def test_a_line_that_comes_in_pieces_has_the_time_of_its_beginning_and_is_not_mixed_with_others() -> None:
