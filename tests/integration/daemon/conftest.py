@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import leftovers
 import pytest
 from waiting import wait_for
 
@@ -80,18 +81,28 @@ def server_programs() -> Path | None:
     return next((folder for folder in folders if (folder / "pg_ctl").exists()), None)
 
 
+CLEAN_UP = """
+read nothing
+pid=$(head -n 1 "$1/d/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" && while kill -0 "$pid"; do sleep 0.1; done
+rm -rf "$1"
+"""
+"""Ends the server and removes its folder once nobody holds the other end of the pipe, however that came about."""
+
+
 @contextlib.contextmanager
 def private_server(programs: Path, shared: Path | None = None) -> Iterator[PostgresServer]:
-    """A server that is ours alone, in a folder that goes with it: into those of tests the user postgres may not go."""
+    """A server that is ours alone, in a folder that goes with it: into those of tests the user postgres may not go. It
+    outlives no test process, not even one that is killed."""
     folder = Path(tempfile.mkdtemp(prefix="rwkvpg-", dir="/var/tmp"))
-    try:
+    argv = ["sh", "-c", CLEAN_UP, "sh", str(folder)]
+    with (
+        leftovers.shared(str(folder)),
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True),
+    ):
         if os.getuid() == 0:
             shutil.chown(folder, "postgres", "postgres")
         server = PostgresServer(programs, folder)
         yield server.make() if shared is None else server.copy_of(shared)
-        server.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
