@@ -444,6 +444,7 @@ def main() -> int:
         Connection.engine = server.engine = Engine(options, hashlib.sha256(options.model.read_bytes()).digest())
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
+        server.engine.beat()  # it lives before it answers
         server.serve_forever()
     options.socket.unlink(missing_ok=True)
     return 0
