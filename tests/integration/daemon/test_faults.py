@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,9 @@ def test_kill_9_of_the_shims_too(node, undisturbed):
         os.kill(record.shim, 9)
     goes_on(node, name)
     check_whole(node, name, undisturbed)
+    with contextlib.closing(sqlite3.connect(node.home / "store.sqlite")) as db:
+        states = [state for (state,) in db.execute("SELECT state FROM attempt ORDER BY number")]
+    assert states == ["lost", "ended"], "of the first nobody knows how it ended"
 
 
 @pytest.mark.parametrize("point", [p for p in faults.POINTS if not p.startswith(("runner-", "reap-", "stop-"))])
