@@ -1,13 +1,12 @@
 """A screen that asks the daemon while it is in front: what it shows comes with no event."""
 
 import asyncio
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
 
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
 from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.table import VTable
 
 ASKING: Final = "asking the daemon"
 
@@ -55,10 +54,3 @@ class PollingScreen(ConsoleScreen):
                     said = str(error)
                     self.console_app.say(said, "bad")
             await asyncio.sleep(self.EVERY_S)
-
-
-def say_empty(table: VTable[Any], text: str) -> None:
-    """What a table says where it has no rows."""
-    if table.empty != text:
-        table.empty = text
-        table.repaint()

@@ -68,7 +68,7 @@ class VTable(Moving, Generic[RowT]):
     ) -> None:  # fmt: skip
         super().__init__(id=id)
         self.listing = Listing(columns, key)
-        self.can_focus, self.titled, self.headed, self.empty = focusable, titled, headed, empty
+        self.can_focus, self.titled, self.headed, self._empty = focusable, titled, headed, empty
         self.title: Pieces = ()
         self.stale = self.every = False
         self.at_column, self.left = 0, 0
@@ -197,6 +197,17 @@ class VTable(Moving, Generic[RowT]):
         else:
             self.set_reactive(Widget.virtual_size, size)
             self._scroll_update(size)
+
+    @property
+    def empty(self) -> str:
+        """What stands where there are no rows."""
+        return self._empty
+
+    @empty.setter
+    def empty(self, text: str) -> None:
+        if text != self._empty:
+            self._empty = text
+            self.repaint()
 
     def repaint(self) -> None:
         """Draw everything anew."""

@@ -484,3 +484,13 @@ async def test_every_key_of_the_help_can_be_pressed_anywhere(node: Any, socket_p
         await driving.until(app, "Running")
         assert not re.search(r"Traceback", driving.screen_text(app))
         assert len(pressed) > 100
+
+
+async def test_a_plan_is_never_shown_under_other_filters(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("2")
+        await driving.until(app, "preview of everything")
+        app.go("queue", "--limit 9")
+        assert app.frame.view.planned is None
+        await driving.until(app, "preview of --limit 9")

@@ -256,3 +256,10 @@ async def test_a_menu_gives_the_place_that_was_chosen(driving: Any) -> None:
         await pilot.press("escape")
         await driving.gone(app, "as it comes")
         assert found == [2, None]
+
+
+async def test_what_stands_where_there_are_no_rows_is_drawn_as_soon_as_it_is_another(driving: Any) -> None:
+    async with shown(0) as (app, _):
+        await driving.until(app, "nothing here")
+        app.table.empty = "asking"
+        await driving.until(app, "asking")

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from rwkvctl.protocol.messages import BenchmarksReply, BenchmarksRequest, BenchmarkView
 from rwkvctl.tui import benchmarkcolumns
 from rwkvctl.tui.benchmarkcolumns import Set
-from rwkvctl.tui.polling import ASKING, PollingScreen, say_empty
+from rwkvctl.tui.polling import ASKING, PollingScreen
 from rwkvctl.tui.scorelines import KnownScores
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
@@ -61,7 +61,7 @@ class Benchmarks(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         table = self.table
-        say_empty(table, "the catalogue is empty" if self.known else ASKING)
+        table.empty = "the catalogue is empty" if self.known else ASKING
         rows = benchmarkcolumns.sets_of(self.items, self.scores.items)
         title = f"Benchmarks · {benchmarkcolumns.tally(self.items)}" if self.has_class("-dense") else "Benchmarks"
         table.show(title, rows, stale=bool(state.problem))

@@ -49,6 +49,7 @@ class Events(ConsoleScreen):
         self.feed: EventFeed | None = None
         self.audits: list[AuditView] = []
         self.audit_next, self.audit_answered, self.fetching, self.wanted_at = 0, False, False, ""
+        self.first_page = False
         yield VTable[EventRow](eventrows.COLUMNS, eventrows.key, id="events", empty="nothing that passes is known")
         yield VTable[AuditView](auditrows.COLUMNS, lambda row: str(row.id), id="audit", empty="asking the daemon")
         yield Reading(id="whole", wraps=True)
@@ -63,10 +64,14 @@ class Events(ConsoleScreen):
             self.events.filter(f"job:={about}" if about else "")
         super().arrive(about)
         if self.feed is None:
-            self.feed = EventFeed(self.console_app.link, self.book.take, lambda _: None, PAGE)
+            self.feed = EventFeed(self.console_app.link, self.book.take, lambda _: None, PAGE, self._page_is_here)
         self.run_worker(self.feed.follow(), group="events", exclusive=True)
         if self.audited:
             self._ask_audit()
+
+    def _page_is_here(self) -> None:
+        """The newest page is known whole, so an older one may be asked for."""
+        self.first_page = True
 
     def leave(self) -> None:
         """Nobody looks."""
@@ -168,7 +173,7 @@ class Events(ConsoleScreen):
     def _wants_more(self) -> bool:
         """Whether an older page is wanted, and there may be one."""
         near = self.events.cursor + max(AHEAD, self.events.page_rows) >= self.events.count
-        return (near or bool(self.wanted_at)) and self.book.may_go_back
+        return self.first_page and (near or bool(self.wanted_at)) and self.book.may_go_back
 
     async def _go_back(self) -> None:
         """Fetch page after page as long as more is wanted."""

@@ -11,7 +11,7 @@ from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import ChangedReply, JudgeReply, JudgeRequest, JudgeRetry, RegradeRequest
 from rwkvctl.tui import jobactions, judgecolumns
 from rwkvctl.tui.judgecolumns import Endpoint, Judged
-from rwkvctl.tui.polling import ASKING, PollingScreen, say_empty
+from rwkvctl.tui.polling import ASKING, PollingScreen
 from rwkvctl.tui.scorelines import KnownScores
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
@@ -69,7 +69,7 @@ class Judge(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         stale, endpoints = bool(state.problem), self.table("endpoints")
-        say_empty(endpoints, "no judge is configured" if self.known else ASKING)
+        endpoints.empty = "no judge is configured" if self.known else ASKING
         endpoints.show("Endpoints", judgecolumns.endpoints_of(self.said), stale=stale)
         facts = self.query_one("#facts", Reading)
         lines = judgecolumns.about(self.said) or [[(f" {UNSET}" if self.known else "", "dim")]]

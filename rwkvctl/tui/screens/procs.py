@@ -9,7 +9,7 @@ from textual.widget import Widget
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.protocol.messages import GpusReply, GpusRequest, GpuView, ReapedView, ZombiesReply, ZombiesRequest
 from rwkvctl.tui import gpucolumns, proccolumns, reaping
-from rwkvctl.tui.polling import ASKING, PollingScreen, say_empty
+from rwkvctl.tui.polling import ASKING, PollingScreen
 from rwkvctl.tui.proccolumns import Proc
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
@@ -118,7 +118,7 @@ class Procs(PollingScreen):
     def draw(self, state: ConsoleState) -> None:
         stale = bool(state.problem)
         processes = self.table("processes")
-        say_empty(processes, "no process holds a GPU" if self.known else ASKING)
+        processes.empty = "no process holds a GPU" if self.known else ASKING
         rows = (proccolumns.tree if self.as_tree else proccolumns.flat)(self.found.items)
         processes.show("Processes on GPUs" + (", as a tree" if self.as_tree else ""), rows, stale=stale)
         self._point_out(rows)

@@ -87,14 +87,14 @@ class Queue(JobScreen):
         return flags.line("queue", self.words)
 
     def ask(self) -> None:
-        """Ask the planner; an earlier question is forgotten."""
+        """Ask the planner; an earlier question is forgotten, and so is the answer where it was another question."""
+        if self.planned is not None and self.planned.words != self.words:
+            self.planned = None
         self._asked_at = time.monotonic()
         self._asked_for = signature(self.console_app.state)
         self.run_worker(self._ask(), group="plan", exclusive=True)
 
     async def _ask(self) -> None:
-        if self.planned is not None and self.planned.words != self.words:
-            self.planned = None
         try:
             self.planned = await planning.plan(self.console_app, self.words)
             self.problem = ""

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from rwkvctl.protocol.messages import ModelsReply, ModelsRequest, ModelView
 from rwkvctl.tui import running, weightcolumns
 from rwkvctl.tui.commandline import Run, understand
-from rwkvctl.tui.polling import ASKING, PollingScreen, say_empty
+from rwkvctl.tui.polling import ASKING, PollingScreen
 from rwkvctl.tui.scorelines import KnownScores
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
@@ -79,7 +79,7 @@ class Weights(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         table = self.table
-        say_empty(table, "no checkpoint is found; f downloads one" if self.known else ASKING)
+        table.empty = "no checkpoint is found; f downloads one" if self.known else ASKING
         rows = weightcolumns.rows_of(self.items, self.scores.items, state)
         title = weightcolumns.tally(rows) if self.has_class("-dense") else "Checkpoints"
         table.show(title, rows, stale=bool(state.problem))
