@@ -274,7 +274,8 @@ PROTOCOL: Final = 1
 
 class LogChunk(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A piece of a log. `offset` is the byte after it in its attempt's file: where a reader goes on. `at`: when it was
-    written, to the second, where that was asked for."""
+    written, to the second, where that was asked for. One without text comes to a follower when all there is has been
+    told, and where nothing comes for long."""
 
     source: str
     text: str
