@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from waiting import soon
 
 from rwkvctl.tui.dispatching import DispatchForm
 from rwkvctl.tui.screens.queue import Queue
@@ -92,7 +93,8 @@ async def test_what_is_filtered_in_the_form_is_planned_dispatched_as_shown_and_u
         await hands.press("O", see="▸ done")
         await hands.press("O", see="+ new")
         await hands.press("D", see="Dispatch this job?")
-        await hands.press("y", see="1 jobs queued")
+        await hands.press("y")
+        await soon(lambda: len(fresh.api.get("/v1/jobs").value["items"]) == 9, "j9 is queued")
         assert fresh.job("j9")["version"] == 2
 
 
