@@ -198,9 +198,10 @@ def fresh(measured_home: Path, tmp_path: Path, node_kind: type[Any]) -> Iterator
 
 
 def copied(home: Path, folder: Path, node_kind: type[Any]) -> Iterator[Any]:
-    """A daemon on a copy of a home, until the test is over."""
+    """A daemon on a copy of a home, until the test is over. It is at rest: nothing happens by itself any more."""
     copy = folder / "n" / "h"
     shutil.copytree(home, copy, ignore=shutil.ignore_patterns("run", "*.lock"))
     node = node_kind(copy).start()
+    node.until(lambda: f"{OTHER} is sha256" in node.log(), "the copied checkpoint is hashed")
     yield node
     node.close()
