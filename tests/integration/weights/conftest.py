@@ -39,7 +39,8 @@ class Hub(ThreadingHTTPServer):
         """How often a file is still sent with a wrong byte."""
         self.refusals: list[tuple[str, int, dict[str, str], int]] = []
         """(pattern of the path, status, headers, how often)."""
-        self.tokens: set[str | None] = set()
+        self.tokens: list[tuple[str, str | None, str | None]] = []
+        """Of every request: its line, the token, and who asks."""
         self.ranges = True
         self.holds: dict[str, int] = {}
         """Bytes of a body after which nothing comes until the file is no longer named here."""
@@ -99,7 +100,9 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         path = unquote(urlsplit(self.path).path)
         self.server.seen.append((f"{self.command} {path}", self.headers.get("Range") or ""))
-        self.server.tokens.add(self.headers.get("Authorization"))
+        self.server.tokens.append(
+            (f"{self.command} {path}", self.headers.get("Authorization"), self.headers.get("User-Agent"))
+        )
         if refused := self.server.refusal(path):
             return self._send(refused[0], b"{}", refused[1])
         if match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):

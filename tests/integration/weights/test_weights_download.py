@@ -132,7 +132,7 @@ def test_a_folder_of_ones_own_and_several_repositories(published, weights, tmp_p
 
 def test_the_token_is_sent_and_the_commit_is_pinned(published, weights) -> None:
     assert weights("download", "--match", "*0.1b*").returncode == 0
-    assert published.tokens == {"Bearer hf_test"}
+    assert [asked for asked in published.tokens if asked[1] != "Bearer hf_test"] == []
     fetched = [line for line, _ in published.seen if "/resolve/" in line]
     assert fetched == [f"GET /{REPO}/resolve/{published.commit(REPO)}/{SMALL}"]
 
