@@ -1,12 +1,14 @@
 """Raw rows of the Hugging Face hub: which files hold the split, fetched at exactly one commit, read by our own readers.
 
 The hub's client finds endpoint, token and cache by itself (HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_OFFLINE), resumes
-large files and keeps what it fetched; it is imported here only, when rows are fetched. The rows are not read by the
+large files and keeps what it fetched; it is imported here only, when rows are fetched, and without its telemetry
+unless HF_HUB_DISABLE_TELEMETRY says otherwise. The rows are not read by the
 `datasets` library, which turns the choices "None" and "N/A" of csv into nothing, refuses integers beyond 64 bits, and
 writes everything a second time. Sets that have only a loading script are read from the hub's own parquet copy.
 """
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +42,7 @@ class _Files:
 
 def open_rows(source: HubSource, report: Report = silent) -> Raw:
     """The rows of a set. What exists is looked up at once, its files are fetched when the first row is asked for."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # the client reads it once, when it is imported
     with _one_line(source):
         chosen = list(_chosen(source))
     name = "+".join(source.files) or f"{','.join(source.configs) or source.config}/{source.split}"

@@ -251,7 +251,6 @@ def hub_environment(hub, tmp_path) -> dict[str, str]:
         "HF_HOME": str(tmp_path / "hf"),
         "HF_TOKEN": "hf_test",
         "HF_HUB_DISABLE_XET": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
         "NO_PROXY": "127.0.0.1",
     }
 

@@ -47,6 +47,7 @@ def test_json_lines_keep_words_and_long_integers(hub, put, hub_rows) -> None:
     assert found["heavy"] == []
     assert all(hub.commit("a/set") in line for line in hub.seen if "test.jsonl" in line)
     assert not any("train" in line for line in hub.seen)
+    assert [line for line in hub.seen if "datasets/a/set" not in line] == []
 
 
 def test_csv_keeps_words_that_look_like_nothing(put, hub_rows) -> None:

@@ -39,8 +39,8 @@ class Hub(ThreadingHTTPServer):
         """How often a file is still sent with a wrong byte."""
         self.refusals: list[tuple[str, int, dict[str, str], int]] = []
         """(pattern of the path, status, headers, how often)."""
-        self.tokens: list[tuple[str, str | None, str | None]] = []
-        """Of every request: its line, the token, and who asks."""
+        self.tokens: list[tuple[str, str | None]] = []
+        """Of every request: its line and its token."""
         self.ranges = True
         self.holds: dict[str, int] = {}
         """Bytes of a body after which nothing comes until the file is no longer named here."""
@@ -100,9 +100,7 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         path = unquote(urlsplit(self.path).path)
         self.server.seen.append((f"{self.command} {path}", self.headers.get("Range") or ""))
-        self.server.tokens.append(
-            (f"{self.command} {path}", self.headers.get("Authorization"), self.headers.get("User-Agent"))
-        )
+        self.server.tokens.append((f"{self.command} {path}", self.headers.get("Authorization")))
         if refused := self.server.refusal(path):
             return self._send(refused[0], b"{}", refused[1])
         if match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
@@ -214,7 +212,6 @@ def environment(hub, tmp_path):
         "HF_ENDPOINT": hub.url,
         "HF_HOME": str(tmp_path / "hf"),
         "HF_TOKEN": "hf_test",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
         "NO_PROXY": "127.0.0.1",
     }
 
@@ -264,6 +261,7 @@ def weights(request, home, monkeypatch, capsys):
         constants = pytest.importorskip("huggingface_hub.constants", reason="needs huggingface_hub: not installed")
         url = request.getfixturevalue("hub").url
         monkeypatch.setattr(constants, "ENDPOINT", url)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
         monkeypatch.setattr(
             constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
         )

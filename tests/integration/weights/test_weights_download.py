@@ -130,8 +130,9 @@ def test_a_folder_of_ones_own_and_several_repositories(published, weights, tmp_p
     assert weights("download", "--repo", "fla-hub/rwkv7-0.1B-g1", "--to", str(to)).returncode == 0
 
 
-def test_the_token_is_sent_and_the_commit_is_pinned(published, weights) -> None:
-    assert weights("download", "--match", "*0.1b*").returncode == 0
+def test_the_token_is_sent_and_the_commit_is_pinned(published, weights_process) -> None:
+    assert weights_process("download", "--match", "*0.1b*").returncode == 0
+    assert [line for line, _ in published.seen if REPO not in line] == []
     assert [asked for asked in published.tokens if asked[1] != "Bearer hf_test"] == []
     fetched = [line for line, _ in published.seen if "/resolve/" in line]
     assert fetched == [f"GET /{REPO}/resolve/{published.commit(REPO)}/{SMALL}"]

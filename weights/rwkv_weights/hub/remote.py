@@ -1,9 +1,11 @@
 """The hub through `huggingface_hub`, which finds endpoint, token, proxies and cache by itself (HF_ENDPOINT, HF_TOKEN,
-HF_HOME, HF_HUB_OFFLINE), and every answer it can give as one sentence with what to do.
+HF_HOME, HF_HUB_OFFLINE), and every answer it can give as one sentence with what to do. Its telemetry is off unless
+HF_HUB_DISABLE_TELEMETRY says otherwise: a node asks a hub for files, and for nothing else.
 """
 
 import contextlib
 import email.utils
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -50,6 +52,7 @@ class Hub:
     """One session with the hub, shared by all threads. Raises WeightsError if the library is not installed."""
 
     def __init__(self) -> None:
+        os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # the library reads it once, when it is imported
         try:
             self._library: Any = import_module("huggingface_hub")
             self._utils: Any = import_module("huggingface_hub.utils")
