@@ -104,6 +104,7 @@ class Console(App[None]):
         self.governor = Governor()
         self.places = History(Place(next(iter(screens.TABS))))
         self.undo: Sequence[Act] = ()
+        self.wanted_priorities: dict[str, int] = {}
         self._drawn, self._drawn_at = (-1, -1), 0.0
         self._interrupted_at = 0.0
 

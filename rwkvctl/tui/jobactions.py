@@ -114,17 +114,43 @@ async def do(console: "Console", acts: Sequence[Act], undo: Undo = lambda _: ())
         try:
             reply = await console.link.ask(asked(act.request), expected(act.request), STOP_S)
         except RwkvctlError as error:
+            forget(console, acts)
             console.say(str(error), "bad")
             return False
         changed += reply.items
-        if isinstance(reply, PausesReply):
-            console.state.pauses = reply.pauses  # the next key may take it back before the daemon is asked again
+        learn(console, act.request, reply)
         if isinstance(reply, PausesReply) and not reply.items:
             pauses = (f"{len(reply.pauses)} paused" if reply.pauses else "nothing is paused",)
+    forget(console, acts)
     moved = [item.job for item in changed if item.changed]
     console.undo = undo(moved) if moved or pauses else ()
     tell(console, changed, pauses)
     return True
+
+
+def learn(console: "Console", request: msgspec.Struct, reply: ChangedReply | PausesReply) -> None:
+    """What a reply says of the state: the next key may come before the event that says it too."""
+    if isinstance(reply, PausesReply):
+        console.state.pauses = reply.pauses
+    if isinstance(request, PriorityRequest):
+        jobs = console.state.jobs
+        for item in reply.items:
+            if item.changed and item.job in jobs:
+                jobs[item.job] = msgspec.structs.replace(jobs[item.job], priority=request.priority)
+
+
+def expect(console: "Console", acts: Iterable[Act]) -> None:
+    """Note the priorities that are asked for, for the key that is pressed before they are answered."""
+    requests = [act.request for act in acts if isinstance(act.request, PriorityRequest)]
+    console.wanted_priorities.update({job: request.priority for request in requests for job in request.jobs})
+
+
+def forget(console: "Console", acts: Iterable[Act]) -> None:
+    """These were answered, or could not be sent; what was asked for since stays."""
+    for request in (act.request for act in acts if isinstance(act.request, PriorityRequest)):
+        for job in request.jobs:
+            if console.wanted_priorities.get(job) == request.priority:
+                del console.wanted_priorities[job]
 
 
 def asked(request: msgspec.Struct) -> msgspec.Struct:
@@ -147,13 +173,15 @@ def tell(console: "Console", changed: Iterable[ChangedJob], pauses: Sequence[str
     console.say("; ".join([*pauses, *wrong, *said][: 2 * NAMED]) + more + back, "bad" if wrong else "ok", for_s=15.0)
 
 
-async def undo(console: "Console") -> None:
-    """Take the last change back."""
-    acts, console.undo = console.undo, ()
+def undo(console: "Console") -> Sequence[Act]:
+    """What takes the last change back, once; nothing if there is nothing, or nothing may be changed."""
+    acts = console.undo
     if not acts:
         console.say("nothing to undo")
     elif console.may_write():
-        await do(console, acts)
+        console.undo = ()
+        return acts
+    return ()
 
 
 async def ask_stop(console: "Console", ids: Sequence[str]) -> None:

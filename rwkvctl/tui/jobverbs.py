@@ -37,13 +37,6 @@ class JobScreen(ConsoleScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [*VERBS]
 
-    wanted: dict[str, int]
-    """Priorities that were asked for and not answered yet."""
-
-    def on_mount(self) -> None:
-        """Nothing is asked for yet."""
-        self.wanted = {}
-
     @property
     def chosen_jobs(self) -> Sequence[str]:
         """The jobs that keys act on."""
@@ -54,9 +47,10 @@ class JobScreen(ConsoleScreen):
         jobs = self.console_app.state.jobs
         return [jobs[job] for job in ids if job in jobs]
 
-    def act(self, acts: Sequence[Act], undo: Undo) -> None:
+    def act(self, acts: Sequence[Act], undo: Undo = lambda _: ()) -> None:
         """Do it, if anything may be changed now."""
         if acts and self.console_app.may_write():
+            jobactions.expect(self.console_app, acts)
             self.run_worker(jobactions.do(self.console_app, acts, undo), group="act", exit_on_error=False)
 
     def action_stop_jobs(self) -> None:
@@ -97,24 +91,17 @@ class JobScreen(ConsoleScreen):
 
     def action_undo(self) -> None:
         """Take the last change back, on whichever screen it was made."""
-        self.run_worker(jobactions.undo(self.console_app), group="act", exit_on_error=False)
+        self.act(jobactions.undo(self.console_app))
 
     def action_priority(self, by: int) -> None:
         """Start the chosen jobs earlier or later."""
         jobs = [job for job in self.known(self.chosen_jobs) if job.state not in TERMINAL]
-        if jobs and self.console_app.may_write():
-            for job in jobs:  # a second press may come before the first is answered
-                self.wanted[job.id] = self.wanted.get(job.id, job.priority) + by
-            self.run_worker(self._prioritise(jobs, by), group="act", exit_on_error=False)
-
-    async def _prioritise(self, jobs: Sequence[JobView], by: int) -> None:
-        wanted = {job.id: self.wanted[job.id] for job in jobs}
-        before = {job: number - by for job, number in wanted.items()}
-        acts = [jobactions.priority(job, number) for job, number in wanted.items()]
-        await jobactions.do(self.console_app, acts, lambda ids: [jobactions.priority(job, before[job]) for job in ids])
-        for job, number in wanted.items():
-            if self.wanted.get(job) == number:
-                del self.wanted[job]
+        asked_for = self.console_app.wanted_priorities
+        before = {job.id: asked_for.get(job.id, job.priority) for job in jobs}
+        self.act(
+            [jobactions.priority(job, number + by) for job, number in before.items()],
+            lambda ids: [jobactions.priority(job, before[job]) for job in ids],
+        )
 
     def action_logs(self) -> None:
         """The log of the chosen job; where none is chosen, what the daemon says."""

@@ -40,8 +40,7 @@ async def test_keys_lead_on_and_change_what_waits(fresh: Any, pressing: Any) -> 
         assert hands.app.focused.id == "queue"
         await hands.press("home", "plus", see="U undoes it: rwkvctl priority j8 0")
         assert fresh.job("j8")["priority"] == 1
-        await hands.press("U", see="j8 queued")
-        await hands.press("minus", see="U undoes it")
+        await hands.press("U", "minus", see="j8 has priority -1 (was 0)")
         await hands.press("U")
         await hands.press("p", "end", "up", see="let the queue go on")
         await hands.press("enter", see="nothing is paused")
