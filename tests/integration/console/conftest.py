@@ -50,8 +50,11 @@ class Hands:
 
     async def press(self, *keys: str, see: tuple[str, ...] | str = ()) -> str:
         """Press keys and wait until these words are on the screen; returns the screen."""
+        words = [see] if isinstance(see, str) else see
+        if words and all(word in self.text for word in words):
+            pytest.fail(f"{words} stand there before {keys} are pressed: the test would not wait for what they do")
         await self.pilot.press(*keys)
-        return await self.see(*([see] if isinstance(see, str) else see))
+        return await self.see(*words)
 
     async def type(self, text: str) -> None:
         """Press the key of every letter."""

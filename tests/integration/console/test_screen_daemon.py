@@ -20,16 +20,17 @@ async def test_every_key_does_what_it_says(measured: Any, pressing: Any) -> None
     flags = {"socket": str(measured.socket), "home": str(measured.home)}
     async with pressing(measured, flags=flags, environ=measured.environment | {"TERM": "xterm"}) as hands:
         await hands.press("comma", see="idle_unload_s")
-        text = await hands.press("c", see="only what is set")
+        await hands.press("c")
+        text = await hands.settled()
         assert "idle_unload_s" not in text
         assert "restart_backoff_s" in text
         await hands.press("enter", see="home = ")
         await hands.press("c", see="are set")
         await hands.press("d", see=("Daemon › doctor", "✓ ok       python", "✓ ok       daemon"))
         assert hands.app.frame.view.command() == "rwkvctl doctor"
-        await hands.press("G", "enter", see=": ")
+        await hands.press("G", "enter")
         await hands.press("d", see="Settings in force")
-        await hands.press("r", see="MiB resident")
+        await hands.press("r")
 
 
 async def test_the_configuration_is_read_anew_after_a_question(fresh: Any, pressing: Any, tmp_path: Any) -> None:

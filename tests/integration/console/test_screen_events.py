@@ -22,7 +22,9 @@ async def test_what_happened_newest_first_with_all_of_one_below(
         assert numbers == list(range(numbers[0], 0, -1))
         stored = measured.cli("events", "--since", "0", "-o", "tsv").stdout.splitlines()
         assert len(numbers) == len([line for line in stored if line[:1].isdigit()])
-        await hands.press("G", see="1 · 20")
+        await hands.press("G")
+        await hands.settled()
+        assert events(hands).cursor == len(numbers) - 1
         await hands.press("g", see=f"{numbers[0]} · 20")
 
 

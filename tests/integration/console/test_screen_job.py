@@ -49,7 +49,9 @@ async def test_jobs_samples_and_log_are_reached_from_it(measured: Any, pressing:
             await hands.settled()
             assert hands.app.places.here.name == place
             assert hands.app.places.here.about.startswith("j2")
-            await hands.press("left_square_bracket", see="Jobs › j2")
+            await hands.press("left_square_bracket")
+            await hands.settled()
+            assert hands.app.places.here[:2] == ("job", "j2")
 
 
 async def test_the_sample_that_is_being_generated_streams_freezes_and_gives_way_to_the_next(
@@ -92,9 +94,9 @@ async def test_verbs_act_on_the_job_itself_and_can_be_undone(fresh: Any, pressin
         await hands.press("minus", see="priority -1")
         await hands.press("H", *"later", "enter", see=("! held", "later"))
         await hands.press("u", see="◌ queued")
-        await hands.press("p", "enter", see="‖ paused")
-        await hands.press("e", see="◌ queued")
-        await hands.press("U", see="‖ paused")
+        await hands.press("p", "enter", see="j8 paused · U")
+        await hands.press("e", see="j8 queued · U undoes it: rwkvctl pause j8")
+        await hands.press("U", see="j8 paused")
 
 
 async def test_a_failed_job_says_what_is_to_blame_and_what_to_do(

@@ -26,7 +26,8 @@ async def test_groups_words_and_expressions_narrow_it(measured: Any, pressing: A
         await hands.gone("demo_choice")
         await hands.press("F", "F", "F", see=("─ all 7", "demo_choice"))
         await hands.press("slash", *"own_quiz", see="/own_quiz  2 of 7")
-        await hands.press("escape", see="─ all 7")
+        await hands.press("escape")
+        await hands.gone("/own_quiz")
         hands.app.go("jobs", "done own_quiz")
         await hands.see("─ done 2", "with own_quiz")
         await hands.press("slash", "ctrl+u", *"demo_choice", "enter", see=("─ done 1", "with demo_choice"))
@@ -38,16 +39,17 @@ async def test_a_job_its_samples_and_its_log_are_one_key_away(measured: Any, pre
     async with pressing(measured) as hands:
         await hands.press("3", see="j6")
         await hands.press("down", "enter", see=("Jobs › j6", "✓ done"))
-        await hands.press("escape", see="─ all 7")
+        await hands.press("escape")
+        await hands.settled()
         assert hands.app.query_one("#jobs", VTable).chosen == "j6"
-        await hands.press("a", see="samples")
-        await hands.press("escape", "l", see="Logs")
+        await hands.press("a", see="j6 › samples")
+        await hands.press("escape", "l", see="j6 · following")
         await hands.press("escape", "D", see="New dispatch")
 
 
 async def test_what_was_put_aside_is_released_from_here(fresh: Any, measured: Any, pressing: Any) -> None:
     async with pressing(fresh) as hands:
-        await hands.press("3", see="! held")
+        await hands.press("3", see="! held 1")
         await hands.press("u", see="j7 queued · U undoes it: rwkvctl hold j7 --reason 'wait for the new rows'")
         await hands.see("✓ done 7")
         await hands.press("e", see="this is neither")

@@ -31,7 +31,9 @@ async def test_what_is_followed_is_chosen_and_told_with_times_and_sources(
         )
         hands.app.go("logs", "j1+j2")
         await hands.see("j1 + j2 + daemon · following", "daemon j7")
-        await hands.press("slash", *"samples to do", "enter", see=("j1     own_quiz", "j2     demo_arith"))
+        await hands.press(
+            "slash", *"samples to do", "enter", see=("/samples to do", "j1     own_quiz", "j2     demo_arith")
+        )
 
 
 async def test_the_menu_goes_to_another_log(measured: Any, pressing: Any) -> None:
@@ -68,7 +70,7 @@ async def test_every_key_of_the_log_does_what_it_says(measured: Any, pressing: A
         await hands.press("z", see="  folded")
         await hands.press("z")
         await hands.gone("  folded")
-        await hands.press("g", see="lines below")
+        await hands.press("g")
         await hands.press("m", "F", see=("mark 1", "following"))
         await hands.press("at", *"00:00", "enter")
         await hands.press("less_than_sign", "greater_than_sign", see="no further line has an error")

@@ -36,7 +36,7 @@ async def test_keys_lead_on_and_change_what_waits(fresh: Any, pressing: Any) -> 
     fresh.cli("pause", "--queue", "--reason", "maintenance")
     fresh.dispatch(limit=3)
     async with pressing(fresh, "the queue is paused by", "maintenance") as hands:
-        await hands.press("tab", see=("paused: queue", "‖ paused"))
+        await hands.press("tab")
         assert hands.app.focused.id == "queue"
         await hands.press("home", "plus", see="U undoes it: rwkvctl priority j8 0")
         assert fresh.job("j8")["priority"] == 1
@@ -47,7 +47,7 @@ async def test_keys_lead_on_and_change_what_waits(fresh: Any, pressing: Any) -> 
         await hands.gone("‖ paused")
         fresh.wait_for_state("j8", "done")
         await hands.see("Running 0", "Queue 1 · 1 held")
-        await hands.press("home", see="! held")
+        await hands.press("home")
         await hands.press("H", *"other", "enter", see="other")
         await hands.press("u", see="U undoes it: rwkvctl hold j7")
         for key, place in (("K", "procs"), ("l", "logs")):

@@ -40,11 +40,12 @@ async def test_groups_open_and_close_and_their_rows_lead_to_jobs(measured: Any, 
     async with pressing(measured) as hands:
         hands.app.go("queue", "--models builtin --only-datasets demo_arith own_quiz --limit 40")
         await hands.see("▸ done", "Would not run")
-        await hands.press("tab", see="▸ done")
+        await hands.press("tab")
         assert hands.app.focused.id == "groups"
         place = next(n for n, line in enumerate(hands.app.focused.listing.rows) if line.reason == "done")
         await hands.press(*["down"] * place, "enter", see=("▾ done", "own_quiz multi_choice_plain builtin"))
-        await hands.press("enter", see="▸ done")
+        await hands.press("enter")
+        await hands.gone("▾ done")
         await hands.press("enter", "down", "enter", see=("Jobs › j", "✓ done"))
         await hands.press("escape", see=("Queue › preview of --models", "▾ done"))
         await hands.press("Y", see="copied by terminal: rwkvctl queue --models builtin --only-datasets demo_arith")
@@ -103,7 +104,7 @@ async def test_the_order_is_changed_held_released_paused_and_all_of_it_undone(fr
     fresh.dispatch(limit=3)
     fresh.dispatch(limit=4)
     async with pressing(fresh, "the queue is paused") as hands:
-        await hands.press("2", see=("j8 ◌ queued", "j9 ◌ queued"))
+        await hands.press("2", see=("1    j8 ◌ queued", "2    j9 ◌ queued"))
         table = hands.app.query_one("#order", VTable)
         assert [turn.key for turn in table.listing.rows][:3] == ["j8", "j9", "j7"]
         await hands.press("down")
@@ -127,5 +128,5 @@ async def test_the_order_is_changed_held_released_paused_and_all_of_it_undone(fr
         assert fresh.job("j9")["state"] == "stopped"
         await hands.press("U", see="j9 ◌ queued")
         await hands.press("g", "u", see="u releases jobs that were put aside with H")
-        await hands.press("l", see="Logs")
+        await hands.press("l", see="Logs ›")
         await hands.press("escape", "enter", see="Jobs › j8")

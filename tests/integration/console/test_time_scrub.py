@@ -75,6 +75,7 @@ async def test_what_ran_then_is_listed_and_opened(lively: Any, pressing: Any) ->
     async with pressing(lively) as hands:
         await hands.see("Running 0")
         await hands.press("at", *job["started"][5:19], "enter", see=(" PAST ", "Ran then 1", "demo_arith"))
-        await hands.press("enter", see="demo_arith")
+        await hands.press("enter")
+        await hands.settled()
         assert hands.app.places.here[:2] == ("job", "j1")
         await hands.press("left_square_bracket", see=" PAST ")
