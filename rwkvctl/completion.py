@@ -86,8 +86,9 @@ SOURCES: Final[dict[str, Source]] = {
 """Where the values of a parameter come from, by the parameter's name."""
 
 
-def candidates(words: list[str]) -> list[str]:
-    """What may stand for the last of these words, which may be begun."""
+def candidates(words: list[str], patience_s: float = QUICK_S) -> list[str]:
+    """What may stand for the last of these words, which may be begun. The daemon is given so long to answer: a shell's
+    line waits for it."""
     *given, begun = words or [""]
     verb = find(given)
     if verb is None:
@@ -97,7 +98,7 @@ def candidates(words: list[str]) -> list[str]:
         found = found if given else first_words()
     else:
         rest = given[len(verb.words.split()) :]
-        found = for_verb(verb, rest, begun, lambda source: ask(source, words))
+        found = for_verb(verb, rest, begun, lambda source: ask(source, words, patience_s))
         if len(given) == 1:
             found += [other.words.split()[1] for other in load(given[0]) if " " in other.words]
     return sorted({word for word in found if word.startswith(begun) and PLAIN.fullmatch(word)})
@@ -126,11 +127,11 @@ def values(option: Option, fetch: Callable[[Source], list[str]]) -> list[str]:
     return fetch(SOURCES[option.name]) if option.name in SOURCES else []
 
 
-def ask(source: Source, words: list[str]) -> list[str]:
-    """Ask the daemon, quickly; nothing if it is down."""
+def ask(source: Source, words: list[str], patience_s: float) -> list[str]:
+    """Ask the daemon; nothing if it is down, or takes longer."""
     flags = {name: after(words, f"--{name}") for name in ("home", "socket")}
     try:
-        return source(client_of(config.load(flags), QUICK_S, tries=1))
+        return source(client_of(config.load(flags), patience_s, tries=1))
     except (RwkvctlError, OSError, KeyError):
         return []
 

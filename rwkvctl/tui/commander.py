@@ -23,6 +23,9 @@ BRIEF_S: Final = 3.0
 BRIEF_LINES: Final = 2
 """A verb that ends soon and says little is answered above the keys; any other has the output screen."""
 
+COMPLETION_S: Final = 10.0
+"""How long the daemon may take to name what there is. One can go on typing meanwhile."""
+
 OUTPUT_LINES: Final = 100_000
 
 
@@ -113,7 +116,10 @@ class Commander:
 
     async def _complete(self, begun: str) -> None:
         words = begun.split() + ([""] if not begun or begun[-1].isspace() else [])
-        found = await asyncio.to_thread(candidates, words[1:] if words[0] == "rwkvctl" else words)
+        asked = words[1:] if words[0] == "rwkvctl" else words
+        found = await asyncio.to_thread(candidates, asked, COMPLETION_S)
+        if not self.console.frame.prompt.field.value.startswith(begun):
+            return  # it is another line by now
         if len(words) == 1:
             found = sorted({*found, *(name for name in TABS if name.startswith(words[0]))})
         line, several = completed(begun, found)

@@ -47,12 +47,14 @@ class Hands:
 
     app: Console
     pilot: Pilot[None]
+    seen: str = ""
+    """The screen on which was found what was waited for last."""
 
     async def press(self, *keys: str, see: tuple[str, ...] | str = ()) -> str:
         """Press keys and wait until these words are on the screen; returns the screen."""
         words = [see] if isinstance(see, str) else see
-        if words and all(word in self.text for word in words):
-            pytest.fail(f"{words} stand there before {keys} are pressed: the test would not wait for what they do")
+        if words and all(word in self.seen and word in self.text for word in words):
+            pytest.fail(f"{words} stood there before {keys} were pressed: the test would not wait for what they do")
         await self.pilot.press(*keys)
         return await self.see(*words)
 
@@ -62,7 +64,8 @@ class Hands:
 
     async def see(self, *words: str) -> str:
         """Wait until all of these words are on the screen; returns the screen."""
-        return str(await driving.until(self.app, *words))
+        self.seen = str(await driving.until(self.app, *words))
+        return self.seen
 
     async def gone(self, word: str) -> str:
         """Wait until a word is no longer on the screen; returns the screen."""

@@ -62,4 +62,5 @@ async def test_a_file_that_is_no_checkpoint_says_so(fresh: Any, pressing: Any) -
         await hands.press("8", see="rwkv7-g1-0.4b-20260901")
         await hands.press("slash")
         await hands.type("0.4b")
-        await hands.press("enter", see="is no whole checkpoint of plain tensors")
+        await hands.see("is no whole checkpoint of plain tensors")
+        await hands.press("enter")
