@@ -16,7 +16,13 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 GRACE_S = 20.0
 """What has been killed takes the kernel a moment to end, and longer under load."""
-TOOLS = frozenset({".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".import_linter_cache"})
+TOOLS = frozenset(
+    {
+        ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".import_linter_cache",
+        ".demo", ".stress", ".venv", "build", "demo-checkpoint.pth", "dist",
+    }
+)  # fmt: skip
+"""What test tools make in the checkout, and other targets of make, which may run meanwhile."""
 
 
 SHARED: list[bytes] = []
