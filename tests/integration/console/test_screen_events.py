@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from waiting import soon
 
 from rwkvctl.tui.table import VTable
 
@@ -44,7 +45,9 @@ async def test_every_key_of_the_events_does_what_it_says(measured: Any, pressing
         await hands.press("f")
         await hands.gone("newest first  daemon")
         await hands.press("slash", *"job:=j1", "enter", see="/job:=j1")
-        assert {row.job for row in (events(hands).listing.row(place) for place in range(events(hands).count))} == {"j1"}
+        await soon(
+            lambda: {events(hands).listing.row(place).job for place in range(events(hands).count)} == {"j1"}, "j1"
+        )
         await hands.press("enter", see="Jobs › j1")
         assert hands.app.places.here[:2] == ("job", "j1")
         await hands.press("left_square_bracket", "escape", see="all there are")

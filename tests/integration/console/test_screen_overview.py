@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import soon
 
 from rwkvctl.protocol import messages as m
 from rwkvctl.tui.table import VTable
@@ -26,8 +27,8 @@ async def test_a_running_job_shows_its_engine_rate_score_and_when_all_is_done(fr
     fresh.dispatch(limit=200, settings={"temperature": "1.0"}, seed=9)
     async with pressing(fresh, "▸ generating", "builtin", "▸ run") as hands:
         await hands.see("Running", "/18,000", "±", "all done in")
-        device = hands.app.query_one("#devices", VTable).listing.row(0)
-        assert device.engines[0].slots > 0
+        devices = hands.app.query_one("#devices", VTable).listing
+        await soon(lambda: devices.row(0).engines[0].slots > 0, "the engine's numbers are known")
         await hands.press("shift+tab", "enter", see="Jobs › j8")  # the job of the device
         await hands.press("escape", see="Running")
 

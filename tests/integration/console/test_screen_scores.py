@@ -263,7 +263,10 @@ async def test_a_cell_is_measured_again_as_it_was_and_what_never_ran_for_the_fir
         assert (newest["benchmark"], newest["limit"], newest["version"] > 2) == ("demo_arith", 40, True)
         fresh.wait_for_state(newest["id"], "done")
         await hands.see("demo_arith · 3 runs", newest["id"])
-        assert matrix(hands).listing.row(0).cells["demo_arith", "free_response"].job == newest["id"]
+        cells = matrix(hands).listing
+        await soon(
+            lambda: cells.row(0).cells["demo_arith", "free_response"].job == newest["id"], "its cell is the newest"
+        )
         await hands.see("= +0.0")
         await hands.press("l", see="never run; R runs it")
         await hands.press("R", see=("Measure it again?", "demo_choice multi_choice_plain"))
