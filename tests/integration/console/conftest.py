@@ -51,10 +51,14 @@ class Hands:
     """The screen on which was found what was waited for last."""
 
     async def press(self, *keys: str, see: tuple[str, ...] | str = ()) -> str:
-        """Press keys and wait until these words are on the screen; returns the screen."""
+        """Press keys and wait until these words are on the screen; returns the screen.
+
+        Words that stood there when the last wait ended would not be waited for: they must go first.
+        """
         words = [see] if isinstance(see, str) else see
-        if words and all(word in self.seen and word in self.text for word in words):
-            pytest.fail(f"{words} stood there before {keys} were pressed: the test would not wait for what they do")
+        if words and all(word in self.seen for word in words):
+            saying = f"{words!r} are gone, so that {keys} can bring them"
+            await driving.looking(self.app, lambda text: not all(word in text for word in words), saying)
         await self.pilot.press(*keys)
         return await self.see(*words)
 
