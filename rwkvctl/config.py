@@ -140,6 +140,12 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
     )
 
 
+def quiet_hub() -> None:
+    """Keep the hub's client from asking its hub for anything but what is fetched (its telemetry, its list of agents),
+    unless HF_HUB_DISABLE_TELEMETRY says otherwise. To be called before the client is imported, which reads it once."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
 def groups(environ: Mapping[str, str]) -> dict[str, int]:
     """How many jobs of each group may run at once: the table [groups]. Raises ConfigError with file and line."""
     found: dict[str, int] = {}

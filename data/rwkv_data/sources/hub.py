@@ -8,7 +8,6 @@ writes everything a second time. Sets that have only a loading script are read f
 """
 
 import contextlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from rwkv_data.errors import PrepareError
 from rwkv_data.sources import files, hub_layout
 from rwkv_data.sources.files import Want
 from rwkv_data.sources.raw import CONFIG, Placed, Progress, Raw, Report, silent
+from rwkvctl.config import quiet_hub
 
 CONVERTED: Final = "refs/convert/parquet"
 
@@ -42,7 +42,7 @@ class _Files:
 
 def open_rows(source: HubSource, report: Report = silent) -> Raw:
     """The rows of a set. What exists is looked up at once, its files are fetched when the first row is asked for."""
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # the client reads it once, when it is imported
+    quiet_hub()
     with _one_line(source):
         chosen = list(_chosen(source))
     name = "+".join(source.files) or f"{','.join(source.configs) or source.config}/{source.split}"

@@ -5,7 +5,6 @@ HF_HUB_DISABLE_TELEMETRY says otherwise: a node asks a hub for files, and for no
 
 import contextlib
 import email.utils
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from rwkv_weights.errors import HubError, WeightsError
+from rwkvctl import config
 from rwkvctl.protocol.errors import Exit
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Hub:
     """One session with the hub, shared by all threads. Raises WeightsError if the library is not installed."""
 
     def __init__(self) -> None:
-        os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # the library reads it once, when it is imported
+        config.quiet_hub()
         try:
             self._library: Any = import_module("huggingface_hub")
             self._utils: Any = import_module("huggingface_hub.utils")
