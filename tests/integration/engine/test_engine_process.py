@@ -58,7 +58,7 @@ class Engine:
         self.process = start(which, "--socket", str(self.socket), "--liveness", str(self.liveness), *flags)
         wait_for_socket(self.socket, self.process)
         transport = httpx.HTTPTransport(uds=str(self.socket))
-        self.client = httpx.Client(transport=transport, base_url="http://engine", timeout=30)
+        self.client = httpx.Client(transport=transport, base_url="http://engine", timeout=LIMIT_S)
 
     def post(self, path: str, *items: object) -> httpx.Response:
         return self.client.post(path, content=b"\n".join(map(msgspec.json.encode, items)))
@@ -263,7 +263,10 @@ def test_an_unknown_route_is_404(engine: Engine) -> None:
 def test_lines_have_these_fields_and_streams_this_type(engine: Engine) -> None:
     """Compared by name: a field that only the real engine sends is one that tests with the stub would not see."""
     short = Sampling(max_tokens=4)
-    plain, kept = GenerateItem(id="a", text="1+1=", n=2, sampling=short), GenerateItem(id="b", text="c", keep=True)
+    plain, kept = (
+        GenerateItem(id="a", text="1+1=", n=2, sampling=short),
+        GenerateItem(id="b", text="c", keep=True, sampling=short),
+    )
     response = engine.post("/v1/generate", plain, kept)
     assert response.headers["content-type"].startswith("application/x-ndjson")
     lines = {(line["id"], line.get("index", 0)): line for line in map(json.loads, response.content.splitlines())}
