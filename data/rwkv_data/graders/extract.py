@@ -10,12 +10,16 @@ thinks first only what follows the last `</think>` is read. The chain of `of_tex
 4. `formula`: the last `$...$`, `\(...\)` or `\[...\]`, if no number stands behind it.
 5. `number`: the last number of the text.
 
+A formula or number that is denied or taken back is passed over, and of two that are joined none is taken ("$2$ or $3$",
+see candidates); nor is a sentence that denies what it announces ("I do not think that the answer is 18").
+
 All rules look at the last 20,000 characters alone, and take time linear in them.
 """
 
 import re
 from dataclasses import dataclass
 
+from rwkv_data.graders import candidates
 from rwkv_data.graders.boxed import inside_box, last_box, open_groups
 
 _WINDOW = 20_000
@@ -26,6 +30,11 @@ _ANCHOR = re.compile(
     r"(?:\*{0,2}\s{0,3}:\s{0,3}\*{0,2}|\s{1,3}(?:is|are|was|equals|would\s+be|must\s+be|will\s+be)\b\s{0,3}:?)"
     r"|(?:最终|最后)?(?:答案|结果)\s{0,3}(?:应该|就)?(?:是|为|等于|[:：])\s{0,3}[:：]?|####"
     r"|故选|应选|(?:所以|因此)?选(?=\s{0,3}[A-Z(（])",
+    re.IGNORECASE,
+)
+_DISCLAIMED = re.compile(
+    r"(?:(?<![a-zA-Z])not|n['’]t|cannot)\s+(?:think|believe|say|claim|agree|mean|true|right|correct|the\s+case)(?:\s+that)?"
+    r"(?:\s+(?:the|my|this|correct|right)){0,2}\s*$",
     re.IGNORECASE,
 )
 _MARKS = re.compile(r"^[\s*_:：=]+")
@@ -72,6 +81,8 @@ def _boxed(text: str) -> str:
 def sentence(text: str) -> str:
     """What the last sentence that announces an answer says, without marks and dollars around it."""
     for anchor in reversed(list(_ANCHOR.finditer(text))):
+        if _DISCLAIMED.search(text, max(0, anchor.start() - candidates.NEAR), anchor.start()):
+            continue
         rest = _MARKS.sub("", text[anchor.end() : anchor.end() + _LONGEST])
         if said := _formula_at_start(rest) or bare(_END.split(rest, maxsplit=1)[0]):
             return said
@@ -105,15 +116,26 @@ def _short(text: str) -> str:
 
 
 def _formula(text: str) -> str:
-    found = list(_FORMULA.finditer(text))
-    if not found or _NUMBER.search(text, found[-1].end()):
+    last = _last(text, list(_FORMULA.finditer(text)))
+    if last is None or _NUMBER.search(text, last.end()):
         return ""
-    return bare(next(group for group in found[-1].groups() if group))
+    return bare(next(group for group in last.groups() if group))
 
 
 def _last_number(text: str) -> str:
-    numbers = _NUMBER.findall(text)
-    return str(numbers[-1]) if numbers and len(numbers[-1]) <= _LONGEST else ""
+    last = _last(text, list(_NUMBER.finditer(text)))
+    return last[0] if last is not None and len(last[0]) <= _LONGEST else ""
+
+
+def _last(text: str, found: list[re.Match[str]]) -> re.Match[str] | None:
+    """The last of some matches that is neither denied nor taken back, unless it is joined to the one before it."""
+    standing = (match for match in reversed(found) if not candidates.refused(*candidates.around(text, match)))
+    last, before = next(standing, None), next(standing, None)
+    if last is None or candidates.offered(*candidates.around(text, last)):
+        return None
+    if before is not None and before[0] != last[0] and candidates.joined(text[before.end() : last.start()]):
+        return None
+    return last
 
 
 _CHAIN = (

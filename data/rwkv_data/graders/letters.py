@@ -7,7 +7,12 @@ Of a completion that thinks first only what follows the last `</think>` is read.
    "the answer is a metal" or "is A metal" is no letter; neither is the pronoun in "the answer is I think B".
 2. `boxed`: the last box, if it holds a letter alone or one that opens it (`\boxed{B. 5 cm}`).
 3. `text`: the last sentence or box holds the whole text of one choice, and of that alone.
-4. `alone`: the last capital letter that stands alone anywhere, articles and pronouns aside.
+4. `opening`: the text opens with a choice and its mark, `(A) ...` or `A. ...`, and marks no other.
+5. `alone`: the last capital letter that stands alone anywhere, articles, pronouns and quantities (`$B$`) aside.
+
+An announcement or box that names several letters ("A or B", "both A and B") is the answer all the same, and no letter.
+A letter that is denied or taken back ("not B", "B is wrong") is passed over, and a last one that is joined to another
+("either A or B", "A through E") is none; see candidates.
 
 Otherwise there is no answer. Lower-case letters count only in brackets or alone behind "answer:".
 """
@@ -17,6 +22,7 @@ import unicodedata
 
 from rwkv_data.answer import Answer, Grade
 from rwkv_data.grader import Grader
+from rwkv_data.graders import candidates
 from rwkv_data.graders.boxed import last_box
 from rwkv_data.graders.extract import Extracted, after_thinking
 from rwkv_data.rows import letters
@@ -41,7 +47,15 @@ _ARTICLE = re.compile(r"\s+[a-z]")
 _PRONOUN = re.compile(
     r"\s+(?:think|believe|am|would|will|have|had|was|do|don|can|could|know|need|guess|choose|say)\b|['’]"
 )
-_ALONE = re.compile(r"(?<!\bnot )(?<!n't )(?<![\w'’.&-])([A-Z])(?!\w|['’]\w|&|-\w|\.[A-Za-z]\b|\.\s?[A-Z]\.)", re.ASCII)
+_ALONE = re.compile(r"(?<![\w'’.&-])([A-Z])(?!\w|['’]\w|&|-\w|\.[A-Za-z]\b|\.\s?[A-Z]\.)", re.ASCII)
+_NAMED = r"[\s*_`$\"'“‘(（\[{]*(?:\\text\s?\{|\\textbf\s?\{)?\(?(?:(?:option|choice|letter|answer)s?\s+)?\(?"
+_SEVERAL = re.compile(
+    rf"[\s:：*_]*(?:either\s+|both\s+|between\s+|options?\s+|choices?\s+|letters?\s+)?{_NAMED}(?P<first>[A-Z])(?![A-Za-z0-9'’])[\s)\]}}*_`$\"'”’）]*(?:\\(?:text|mbox|textbf)\s?\{{\s*)?"
+    rf"(?:,|/|\\,|{candidates.JOIN}|and/or)[,\s}}]*(?:or|and)?{_NAMED}(?P<second>[A-Z])(?![A-Za-z0-9]|['’]\w)",
+)
+_MARKED = re.compile(r"\(([A-Z])\)|([A-Z])(?:[.):]|\*\*)(?=\s|\*)(?!\s[A-Z]\.)")
+_MARKED_ANYWHERE = re.compile(r"\(([A-Z])\)|(?:(?<=\n)|^)\s*\**([A-Z])[.):](?=\s|\*)")
+_POINTS_AT = re.compile(r"(?:\b(?:is|be|are|choose|pick|select|option|choice|answer)|[:：选])\s*\$$", re.IGNORECASE)
 _END = re.compile(r"\n|[.!?。！？](?=\s|$)")
 
 
@@ -60,17 +74,43 @@ def chosen(text: str, names: str, choices: list[str]) -> Extracted:
     tail = unicodedata.normalize("NFKC", after_thinking(text)[-_WINDOW:])[-_WINDOW:]
     said = _said(tail)
     for rest in said:
+        if _names_several(rest, names):
+            return Extracted()
         if letter := _first(rest, names):
             return Extracted(letter, "sentence")
     box = last_box(tail)
+    if box is not None and _names_several(box, names):
+        return Extracted()
     if box is not None and (letter := _first(box, names)):
         return Extracted(letter, "boxed")
     for part in [*said[:1], *([box] if box is not None else [])]:
         if letter := _by_text(part, names, choices):
             return Extracted(letter, "text")
+    if letter := _opening(tail, names):
+        return Extracted(letter, "opening")
     if letter := _last_alone(tail, names):
         return Extracted(letter, "alone")
     return Extracted()
+
+
+def _names_several(text: str, names: str) -> bool:
+    """Whether a text opens with two different letters or more that are joined: "A or B", "both (A) and (C)", "A, B"."""
+    several = _SEVERAL.match(text)
+    found = {letter for letter in (several["first"], several["second"]) if letter in names} if several else set()
+    if several is None or len(found) < 2:
+        return False
+    behind = text[several.end() : several.end() + candidates.NEAR]
+    return _stands_alone(several["second"], behind) and not candidates.withdrawn(behind)
+
+
+def _opening(text: str, names: str) -> str:
+    """The letter of the choice that a text opens with, if it marks no other one."""
+    opened = _MARKED.match(text.lstrip().lstrip("*"))
+    marked = {match[1] or match[2] for match in _MARKED_ANYWHERE.finditer(text)}
+    letter = (opened[1] or opened[2]) if opened else ""
+    if not letter or letter not in names or marked & set(names) != {letter} or candidates.withdrawn(text.lstrip()[3:]):
+        return ""
+    return letter
 
 
 def _said(text: str) -> list[str]:
@@ -99,7 +139,7 @@ def _stands_alone(letter: str, behind: str) -> bool:
     if (
         letter in "Aa"
         and _ARTICLE.match(behind)
-        and not re.match(r"\s+(?:is|are|because|since|as|and|or|which)\b", behind)
+        and not re.match(r"\s+(?:is|are|because|since|as|and|or|which|to|through)\b", behind)
     ):
         return False
     return not (letter == "I" and _PRONOUN.match(behind))
@@ -107,7 +147,10 @@ def _stands_alone(letter: str, behind: str) -> bool:
 
 def _by_text(text: str, names: str, choices: list[str]) -> str:
     """The letter of the one choice whose whole text a sentence holds; of one within another, the longer."""
-    sentence = _plain(_END.split(text.lstrip(), maxsplit=1)[0])
+    said = _END.split(text.lstrip(), maxsplit=1)[0]
+    if candidates.denies(said) and not any(candidates.denies(choice) for choice in choices):
+        return ""
+    sentence = _plain(said)
     plain = {name: _plain(choice) for name, choice in zip(names, choices, strict=True)}
     held = {name: choice for name, choice in plain.items() if choice and f" {choice} " in f" {sentence} "}
     longest = [
@@ -124,11 +167,23 @@ def _plain(text: str) -> str:
 
 def _last_alone(text: str, names: str) -> str:
     """The last capital letter that stands alone; at the start of a sentence before a small word, A is an article."""
-    for match in reversed(list(_ALONE.finditer(text))):
-        behind = text[match.end() : match.end() + 20]
-        if match[1] in names and _stands_alone(match[1], behind):
-            return match[1]
-    return ""
+    standing = (match for match in reversed(list(_ALONE.finditer(text))) if _chooses(text, match, names))
+    last, before = next(standing, None), next(standing, None)
+    if last is None or (
+        before is not None and before[1] != last[1] and candidates.joined(text[before.end() : last.start()])
+    ):
+        return ""
+    return last[1]
 
 
-GRADER = Grader.of("letter-v1", "1", grade)
+def _chooses(text: str, match: re.Match[str], names: str) -> bool:
+    """Whether a letter stands for a choice that the text does not reject."""
+    before, behind = candidates.around(text, match)
+    if match[1] not in names or not _stands_alone(match[1], behind[:20]):
+        return False
+    if before.endswith("$") and behind.startswith("$") and not _POINTS_AT.search(before):
+        return False
+    return not candidates.refused(before, behind)
+
+
+GRADER = Grader.of("letter-v1", "2", grade)

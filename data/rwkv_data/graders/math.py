@@ -4,6 +4,9 @@ r"""math-verify-v1 and math-text-v1: mathematical equality with the reference.
 Texts that differ only in their typesetting, answers in words and whole numbers are decided by their text (math_text);
 the rest goes to math-verify in a process of its own. Both sides are wrapped as `$\boxed{...}$` there, because it reads
 nothing from bare LaTeX. Its comparison is the strict one: variables keep their names. `50\%` equals both 50 and 0.5.
+What it gets wrong is compared by our own rules (math_text, math_equality). An answer that names several candidates,
+denies or excludes is wrong unless the reference does so too (candidates). A reference with decimals accepts what rounds
+to it; the route of such a grade ends in `, rounded`.
 
 An answer that takes too much processor time or memory, twice, is a `timeout`: it counts as wrong, and is counted apart.
 A reference that is itself too slow or unreadable, and a worker that cannot run, are errors, without a verdict.
@@ -22,7 +25,9 @@ from rwkv_data.stage import Row
 
 __all__ = ["GRADER", "TEXT", "MathWorker", "asked", "decided", "equality", "in_process", "opener"]
 
-VERSION = "2+math-verify-0.9"
+VERSION = "3+math-verify-0.9"
+ROUNDED = "rounded"
+"""The remark of an answer that is right because it rounds to its reference."""
 Compare = Callable[[Process, Row, str], tuple[bool, str]]
 
 
@@ -30,10 +35,11 @@ def equality(process: Process, gold: str, answer: str) -> tuple[bool, str]:
     """Whether two answers are equal, and a remark. Raises what Process.ask_twice raises, and Unreadable."""
     known = math_text.same(gold, answer)
     if known is not None:
-        return known, ""
+        return known, ROUNDED if known and math_text.rounded(gold, answer) else math_text.objection(gold, answer)
     golds, answers = [math_text.tidy(gold)], [math_text.tidy(answer)]
-    reply = asked(process, "equal", golds, answers)
-    return reply["equal"], "" if reply["read"] else "math-verify reads nothing in it"
+    reply = asked(process, "equal", golds, answers, places=math_text.places(gold))
+    remark = ROUNDED if reply.get("rounded") else "" if reply["read"] else "math-verify reads nothing in it"
+    return reply["equal"], remark
 
 
 class Unreadable(Exception):  # noqa: N818  # an event: the reference's fault
@@ -66,7 +72,8 @@ def decided(compare: Compare, process: Process, row: Row, found: Extracted) -> G
         return Grade(0.0, found.text, expected, "timeout", str(error), found.route)
     except (Unreadable, WorkerGone) as error:
         return Grade(None, found.text, expected, "error", str(error), found.route)
-    return Grade(float(right), found.text, expected, "right" if right else "wrong", remark, found.route)
+    route = f"{found.route}, {ROUNDED}" if remark == ROUNDED else found.route
+    return Grade(float(right), found.text, expected, "right" if right else "wrong", remark, route)
 
 
 def _equal(process: Process, row: Row, text: str) -> tuple[bool, str]:
@@ -106,4 +113,4 @@ def in_process(name: str, version: str, compare: Compare, extract: Callable[[str
 MOST_WORKERS = 8
 # The version names the library's too: other releases give other verdicts (pyproject pins 0.9.*).
 GRADER = in_process("math-verify-v1", VERSION, _equal, of_box)
-TEXT = in_process("math-text-v1", "1+math-verify-0.9", _equal, of_text)
+TEXT = in_process("math-text-v1", "2+math-verify-0.9", _equal, of_text)

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rwkv_data.graders import math_equality
 from rwkv_data.graders.qwen_tasks import qwen_equal
 
 Reply = dict[str, Any]
@@ -22,37 +23,42 @@ def load() -> None:
         ("(1,2]", "(1,3]"),
         ("x^2+1<5", "x<2"),
         ("\\{1\\}", "1"),
+        ("x^2+y^2=4", "2x^2=5"),
+        ("(-\\infty,1)\\cup(3,\\infty)", "x<1\\text{ or }x>3"),
     ):
         equal([gold], [answer])
     latex_reader()("\\frac{1}{2}")
 
 
-def equal(golds: Sequence[str], answers: Sequence[str]) -> Reply:
-    """Whether any reading of the reference equals any reading of the answer. `read` is about the answer."""
-    import math_verify
+def equal(golds: Sequence[str], answers: Sequence[str], places: int | None = None) -> Reply:
+    """Whether any reading of the reference equals any reading of the answer. `read` is about the answer.
 
+    `places`: to how many decimal places the reference may have been rounded; `rounded` says that it was the rounding.
+    """
     parsed_golds = [parsed for text in golds if (parsed := _parse(text))]
     if not parsed_golds:
         return {"unreadable": True}
     parsed = [candidate for text in answers if (candidate := _parse(text))]
-    same = any(
-        math_verify.verify(gold, candidate, timeout_seconds=None) for gold in parsed_golds for candidate in parsed
-    )
-    return {"equal": bool(same), "read": any(not isinstance(candidate[0], str) for candidate in parsed)}
+    pairs = [(gold, candidate) for gold in parsed_golds for candidate in parsed]
+    same = any(math_equality.equal(gold, candidate) for gold, candidate in pairs)
+    rounded = not same and places is not None and any(_rounds(*pair, places) for pair in pairs)
+    read = any(not isinstance(candidate[0], str) for candidate in parsed)
+    return {"equal": same or rounded, "rounded": rounded, "read": read}
+
+
+def _rounds(gold: list[Any], answer: list[Any], places: int) -> bool:
+    first, second = _float(gold[0]), _float(answer[0])
+    return first is not None and second is not None and abs(first - second) <= 0.5 * 10**-places * (1 + 1e-9)
 
 
 def matched(golds: Sequence[str], answers: Sequence[str], tolerance: float, relative: bool) -> Reply:
     """Whether the answers are the reference's, in any order, each within a tolerance if both are numbers."""
-    import math_verify
-
     parsed_golds, left = [_parse(text) for text in golds], [_parse(text) for text in answers]
     if not all(parsed_golds):
         return {"unreadable": True}
     for gold in parsed_golds:
         for index, candidate in enumerate(left):
-            if candidate and (
-                math_verify.verify(gold, candidate, timeout_seconds=None) or _near(gold, candidate, tolerance, relative)
-            ):
+            if candidate and (math_equality.equal(gold, candidate) or _near(gold, candidate, tolerance, relative)):
                 del left[index]
                 break
         else:
@@ -65,6 +71,7 @@ def _parse(text: str) -> list[Any]:
 
     # Behind what it read stands the text as it normalised it; of what it cannot read, that text alone, and then two
     # are equal if their texts are.
+    text = math_equality.readable(text)
     return list(math_verify.parse(f"$\\boxed{{{text}}}$", [math_verify.LatexExtractionConfig()], parsing_timeout=None))
 
 

@@ -2,14 +2,19 @@ r"""What can be said of two answers by their text alone, before a process is ask
 
 Two texts that differ only in how they are set (`\dfrac`, `\left(`, blanks, dollars, a full stop) are equal. Answers in
 words (`\text{east}`, "(C)", "a necessary condition") are compared as words, never as mathematics: to a LaTeX reader
-`east` and `seat` are the same product of four letters. Plain whole numbers are compared as numbers.
+`east` and `seat` are the same product of four letters. Plain numbers are compared as numbers, also a number among words
+by the rules of number-v1. A percentage is its number or a hundredth of it (`50\%` is 50 and 0.5, not `0.5\%`), a
+numeral with a base is that numeral in that base (`12_3` is not `12_4`), quantities in different units are converted.
+What the text gives away as no single answer, or as another unit, variable or kind of bracket, is an objection.
 """
 
 import re
 import unicodedata
 from fractions import Fraction
 
-from rwkv_data.graders.number import final_number
+from rwkv_data.graders import candidates, units
+from rwkv_data.graders.number import final_number, rounds_to
+from rwkv_data.graders.number_words import spelled
 
 LONGEST = 2000
 _SIGNS = str.maketrans("−–，；：（）％", "--,;:()%")
@@ -31,8 +36,27 @@ _NOT_WORDS = re.compile(r"[0-9\\=<>^_+*/|&$]")
 _COMMAND = re.compile(r"\\(?!text|mbox|mathrm)[a-zA-Z]+")
 _A_WORD = re.compile(r"[^\W\d_]{3,}")
 _LETTER = re.compile(r"\(?\s*([A-Z])\s*\)?")
-_WHOLE = re.compile(r"[+-]?[0-9]{1,400}(?:\.0{0,20})?|[+-]?[0-9]{1,3}(?:,[0-9]{3}){1,100}")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|[+-]?\.[0-9]+")
+
+_SEVERAL = re.compile(rf",|;|\\pm|\\mp|\\cup|[<>]|\\[lg]eq?(?![a-z])|{candidates.JOIN}", re.IGNORECASE)
+_PLUS_MINUS = re.compile(r"\\pm(?![a-zA-Z])|\\mp(?![a-zA-Z])|±")
+_PARTS = re.compile(r",|;|(?<![a-zA-Z])(?:or|and)(?![a-zA-Z])|或|和")
+_NUMBERS = re.compile(r"[-+0-9.,\s]+")
+_PERCENT = re.compile(r"%|percent")
+_PERCENTAGE = re.compile(
+    r"(-?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+|\\frac\{?[0-9]+\}?\{?[0-9]+\}?|[0-9]+/[0-9]+))(%|percent)?"
+)
+_BASED = re.compile(
+    r"(?P<digits>(?=[A-F]*[0-9])[0-9A-F][0-9A-F,]*)(?:_(?P<base>[0-9]{1,2}|[{(]{1,3}(?:[0-9]{1,2}|[a-z]{3,8})[)}]{1,3}))?"
+)
+_HALF_OF_DAY = re.compile(r"(?<![a-zA-Z])([ap])\.?\s?m(?![a-zA-Z])", re.IGNORECASE)
+_CLOSED_INFINITY = re.compile(r"\\infty\s*(?:\\right)?\s*\]|\[\s*-\s*\\infty")
+_VARIABLE = re.compile(r"[0-9]([a-z])$")
+_PLAIN = re.compile(r"-?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+|\\frac\{?-?[0-9]+\}?\{?[0-9]+\}?|[0-9]+/[0-9]+)")
+_LISTED = re.compile(r"(\(|\[|\\\{)[^()\[\]]*,[^()\[\]]*(?:\)|\]|\\\})")
+_THIN_SPACE = re.compile(r"(?<=[0-9]),?\s?\\[!,:; ]\s?(?=[0-9]{3}(?![0-9]))")
+_THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))|\([^()]*\)|\[[^\[\]]*\]")
 
 
 def tidy(text: str) -> str:
@@ -50,19 +74,146 @@ def same(gold: str, answer: str) -> bool | None:
         return True
     if words(gold):
         return words(gold) == _in_words(answer)
-    if _WHOLE.fullmatch(gold):
-        return _same_whole(gold, answer)
+    if _objection(gold, answer):
+        return False
+    for rule in (_same_percent, _same_base, _same_quantity, _same_list, _same_number):
+        if (known := rule(gold, answer)) is not None:
+            return known
     return None
 
 
-def _same_whole(gold: str, answer: str) -> bool | None:
-    """Whole numbers against numbers; and against a number among words, by the rules of number-v1."""
-    if _WHOLE.fullmatch(answer):
-        return _number(gold) == _number(answer)
+def rounded(gold: str, answer: str) -> bool:
+    """Whether two texts are plain numbers that differ, of which the answer rounds to the reference."""
+    gold = tidy(gold)
+    found = _a_number(tidy(answer))
+    return is_number(gold) and found is not None and found != _number(gold) and rounds_to(gold, found)
+
+
+def places(text: str) -> int | None:
+    """The decimal places of a plain number that may have been rounded; None for everything else."""
+    text = tidy(text)
+    decimals = text.partition(".")[2]
+    return len(decimals) if is_number(text) and decimals.strip("0") else None
+
+
+def objection(gold: str, answer: str) -> str:
+    """Why the text of an answer cannot be right, whatever mathematics reads in it; empty if nothing is against it."""
+    gold, answer = tidy(gold), tidy(answer)
+    return "" if _set(gold) == _set(answer) or words(gold) else _objection(gold, answer)
+
+
+def _objection(gold: str, answer: str) -> str:
+    rules = (_uncommitted, _other_unit, _other_brackets, _other_variable)
+    return next((reason for rule in rules if (reason := rule(gold, answer))), "")
+
+
+def _uncommitted(gold: str, answer: str) -> str:
+    """Several candidates are right where the reference is as many; denials and exclusions where it has them too."""
+    reason = candidates.objection(gold, answer)
+    several = _SEVERAL.search(_THOUSANDS.sub("", gold)) is not None
+    if "several" in reason and several:
+        more = len(_PARTS.split(answer)) > len(_PARTS.split(gold))
+        return "it names more candidates" if more and _NUMBERS.fullmatch(gold) else ""
+    if not several and _PLUS_MINUS.search(answer):
+        return reason or "it names several candidates"
+    return reason
+
+
+def _other_unit(gold: str, answer: str) -> str:
+    wanted, given = units.split(gold)[1], units.split(answer)[1]
+    if wanted is not None and (given is not None or _PERCENT.search(answer)):
+        same = given is not None and wanted.dimensions == given.dimensions
+        return "" if same or _PERCENT.search(gold) else "it has another unit"
+    halves = [half[1].casefold() for text in (gold, answer) if (half := _HALF_OF_DAY.search(text))]
+    return "it is the other half of the day" if len(set(halves)) > 1 else ""
+
+
+def _other_brackets(gold: str, answer: str) -> str:
+    kinds = {_brackets(gold), _brackets(answer)} - {""}
+    closed = _CLOSED_INFINITY.search(answer) and not _CLOSED_INFINITY.search(gold)
+    return "it has other brackets" if closed or len(kinds) > 1 else ""
+
+
+def _brackets(text: str) -> str:
+    """The kind of brackets around the whole of a list: a set, a point or interval; empty if there is none."""
+    match = _LISTED.fullmatch(_set(text))
+    if match is None:
+        return ""
+    return "set" if match[1] == "\\{" else "interval" if match[0].count(",") == 1 else "list"
+
+
+def _other_variable(gold: str, answer: str) -> str:
+    """math-verify drops some letters behind a number as units: `I=3t`."""
+    last = _VARIABLE.search(gold)
+    lacks = last and units.split(gold)[1] is None and last[1] not in _COMMAND.sub(" ", answer)
+    return "it lacks a variable" if lacks else ""
+
+
+def _same_percent(gold: str, answer: str) -> bool | None:
+    """`g%` is `g%`, `g` and `g/100`; `g` is `100g%`, and `g%` where a percentage may be meant, so not below 1."""
+    wanted, given = _PERCENTAGE.fullmatch(_set(gold)), _PERCENTAGE.fullmatch(_set(answer))
+    if wanted is None or given is None or not (wanted[2] or given[2]):
+        return None
+    reference, value = _fraction(wanted[1]), _fraction(given[1])
+    if reference is None or value is None:
+        return None
+    if bool(wanted[2]) == bool(given[2]):
+        return value == reference or rounds_to(wanted[1], value)
+    if wanted[2]:
+        return reference in {value, value * 100}
+    return reference == value / 100 or (abs(reference) >= 1 and (reference == value or rounds_to(wanted[1], value)))
+
+
+def _same_base(gold: str, answer: str) -> bool | None:
+    """Numerals with a base are compared as they are written; one side may leave the base out."""
+    wanted, given = _BASED.fullmatch(_set(gold)), _BASED.fullmatch(_set(answer))
+    if wanted is None or given is None or not (wanted["base"] or given["base"]):
+        return None
+    named = [match["base"].strip("{}()") for match in (wanted, given) if match["base"]]
+    bases = {spelled(name) if name.isalpha() else int(name) for name in named}
+    return wanted["digits"].replace(",", "") == given["digits"].replace(",", "") and len(bases) == 1
+
+
+def _same_quantity(gold: str, answer: str) -> bool | None:
+    """Quantities with known units: plain numbers are converted, expressions are not."""
+    (value, wanted), (given_value, given) = units.split(gold), units.split(answer)
+    if wanted is None or given is None:
+        return None
+    first, second = _a_number(value), _a_number(given_value)
+    if first is None or second is None:
+        return None if wanted.size == given.size else False
+    return first * wanted.size == second * given.size or (wanted.size == given.size and rounds_to(value, second))
+
+
+def _same_list(gold: str, answer: str) -> bool | None:
+    """Plain numbers in any order, each as often as in the reference: as a set `6,6,7` would be `6,7,7`."""
+    wanted, given = (sorted(map(str.strip, text.split(","))) for text in (gold, answer))
+    if min(len(wanted), len(given)) < 2 or not all(_WHOLE.fullmatch(part) for part in (*wanted, *given)):
+        return None
+    return sorted(map(int, wanted)) == sorted(map(int, given))
+
+
+def _same_number(gold: str, answer: str) -> bool | None:
+    """A plain number against numbers; and against a number among words, by the rules of number-v1."""
+    if not _NUMBER.fullmatch(gold):
+        return None
+    if _NUMBER.fullmatch(answer):
+        return _number(gold) == _number(answer) or rounds_to(gold, _number(answer))
     if _A_WORD.search(_COMMAND.sub(" ", answer)):
         found = final_number(answer)
-        return True if found is not None and found.value == _number(gold) else None
-    return None
+        return True if found is not None and _equal_or_rounded(gold, found.value) else None
+    found_value = _a_number(answer)
+    return True if found_value is not None and _equal_or_rounded(gold, found_value) else None
+
+
+def _equal_or_rounded(gold: str, value: Fraction) -> bool:
+    return value == _number(gold) or rounds_to(gold, value)
+
+
+def _a_number(text: str) -> Fraction | None:
+    """The value of a text that is nothing but one number or fraction."""
+    found = final_number(text) if _PLAIN.fullmatch(_set(text)) else None
+    return None if found is None else found.value
 
 
 def words(text: str) -> str:
@@ -83,6 +234,7 @@ def _in_words(text: str) -> str:
 
 def _set(text: str) -> str:
     """The text as it would be read, whatever its typesetting. Blanks between digits stay: `2 1/2` is not `21/2`."""
+    text = _THIN_SPACE.sub("", text)
     text = _FRACTION.sub(r"\\frac", _SET_APART.sub(" ", text.replace("{,}", ",").replace("\\\\", "\\\\ ")))
     return _BLANKS.sub("", text.replace("^{\\circ}", "^\\circ").replace("\\%", "%"))
 
@@ -95,6 +247,11 @@ def setting_aside(text: str) -> str:
 def is_number(text: str) -> bool:
     """Whether the whole text is one plain number."""
     return bool(_NUMBER.fullmatch(tidy(text)))
+
+
+def _fraction(text: str) -> Fraction | None:
+    found = final_number(text)
+    return None if found is None else found.value
 
 
 def _number(text: str) -> Fraction:

@@ -15,7 +15,7 @@ from rwkv_data.graders.math_process import Process
 from rwkv_data.stage import Row
 
 TOLERANCE = 0.01
-_VERSION = "1+math-verify-0.9"
+_VERSION = "2+math-verify-0.9"
 _DIGITS = r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,40})?(?:\.[0-9]{0,40})?"
 _NUMBER = re.compile(
     rf"\s*(?P<digits>{_DIGITS})"
@@ -53,15 +53,14 @@ def _divisor(digits: str | None) -> float:
 
 def compare(process: Process, row: Row, text: str) -> tuple[bool, str]:
     """Numbers within the tolerance, formulas by mathematics."""
-    gold = str(row["answer"])
-    if math_text.same(gold, text):
-        return True, ""
-    gold = gold.replace("np.", "\\")
+    gold = str(row["answer"]).replace("np.", "\\")
     wanted, said = quantity(gold, unit=False), quantity(text)
-    if wanted is None:
-        return equality(process, gold, text)
-    if said is not None:
+    if wanted is not None and said is not None:
         return abs(said - wanted) <= TOLERANCE * abs(wanted) * (1 + 1e-9), ""
+    if wanted is None or math_text.same(gold, text):
+        return equality(process, gold, text)
+    if reason := math_text.objection(gold, text):
+        return False, reason
     answer = _UNIT_GROUP.sub(" ", math_text.tidy(text))
     reply = asked(process, "matched", [_plain(wanted)], [answer], tolerance=TOLERANCE, relative=True)
     return reply["equal"], "" if reply["read"] else "math-verify reads nothing in it"

@@ -10,11 +10,18 @@ The rule of number-v1, in order:
 4. A number is: digits, with or without commas between groups of three, and an optional decimal part. `\frac{a}{b}` and
    `a/b` are one number, a fraction. A minus right before it belongs to it, unless it stands right behind a digit, a
    letter or a closing bracket, or has blanks on both sides: that is a subtraction.
-5. The last number is the answer, unless an operator ties it to what stands around it (a power, product, root, sum,
+5. A number that is denied ("not 12") or taken back ("12 is wrong") does not count.
+6. The last number is the answer, unless an operator ties it to what stands around it (a power, product, root, sum,
    quotient, ratio, list, mixed number, inequality, a factor such as \pi): then the answer is an expression, of which
    its last number is only a part, and there is no final number. rwkv-skills compares such parts, so there `\sqrt{7}`
    passes for 7; here it does not.
-6. Both sides are compared as exact fractions: 18.0 = 18 = 36/2. Units and words around the number do not matter.
+7. A last number that a word joins to another value ("2 or 3", "from 2 to 3") is one candidate of several, and one that
+   a word bounds ("more than 3", "3 or less") is no value: there is no final number. Nor is there one in a text that
+   says what the answer leaves out ("all but 3"); see candidates.
+8. A text without digits is read as the number that its words spell ("twenty-seven apples"), if they spell one.
+9. Both sides are compared as exact fractions: 18.0 = 18 = 36/2. Units and words around the number do not matter. A
+   reference with decimals accepts what rounds to it: 2/3 is right for 0.6667. The route of such a grade ends in
+   `, rounded`, and the counts of routes stand beside the score.
 
 No number, or an expression, is `no_answer`: it counts as wrong, and is counted apart.
 """
@@ -25,8 +32,10 @@ from fractions import Fraction
 
 from rwkv_data.answer import Answer, Grade
 from rwkv_data.grader import Grader
+from rwkv_data.graders import candidates
 from rwkv_data.graders.boxed import inside_box
 from rwkv_data.graders.extract import of_text
+from rwkv_data.graders.number_words import spelled
 from rwkv_data.stage import Row
 
 _LONGEST = 400
@@ -37,10 +46,11 @@ _NUMBER = re.compile(
     rf"|(?P<whole>{_DIGITS})",
     re.ASCII,
 )
-_MINUS_SIGNS = str.maketrans("−–", "--")
+_MINUS_SIGNS = str.maketrans({"−": "-", "–": "-", "\u2009": "", "\u202f": "", "\u00a0": " "})
 _TAKEN_OUT = re.compile(
     r"\\?\$|\\[!,; ]|\\left(?![a-z])|\\right(?![a-z])|\\(?:text|mathrm|mbox|textbf|mathbf)\s*(?=\{)"
 )
+_DECIMALS = re.compile(r"-?[0-9,]{0,40}\.([0-9]{1,40})", re.ASCII)
 _EQUALS = re.compile(r"=|≈|\\approx|\\equiv")
 _MINUS = re.compile(r"(?:^|[^\w)\]}.])-$|^\s*-\s*$")
 _TIED_BEFORE = re.compile(
@@ -49,6 +59,18 @@ _TIED_BEFORE = re.compile(
 )
 _TIED_BEHIND = re.compile(
     r"\s*(?:\^(?!\{?\\circ)|[*×·÷]|\\times|\\cdot|\\div|\\pi|\\sqrt|\\[dt]?frac|/\s*\w|\+\s*[\w\\(]|\s-\s*[\w\\(])"
+)
+
+
+_UNITS = r"(?:\s*[a-zA-Z%°$\\{}()^]{1,20}){0,3}?"
+_BOUND_BEFORE = re.compile(
+    r"(?<![a-zA-Z])(?:(?:more|less|greater|fewer|larger|smaller|higher|lower|bigger)\s+than|at\s+(?:least|most)|up\s+to|between|below|above)"
+    r"[\s({$\\]*-?$",
+    re.IGNORECASE,
+)
+_BOUND_BEHIND = re.compile(
+    r"(?:\s*[a-zA-Z%°$\\{}()^]{1,20}){0,3}?\s*(?<![a-zA-Z])(?:or|and)\s+(?:more|less|fewer|greater|higher|lower|above|below|larger|smaller|up)(?![a-zA-Z])",
+    re.IGNORECASE,
 )
 
 
@@ -61,16 +83,44 @@ class Found:
 
 
 def final_number(text: str) -> Found | None:
-    """The number that a text comes down to, by rules 2 to 5."""
+    """The number that a text comes down to, by rules 2 to 8."""
     tidy = _TAKEN_OUT.sub("", text.replace("{,}", ",").replace("\\%", "%").translate(_MINUS_SIGNS))
-    side = _EQUALS.split(tidy)[-1]
-    numbers = list(_NUMBER.finditer(side))
-    if not numbers or len(numbers[-1][0]) > _LONGEST:
+    if candidates.excludes(tidy):
         return None
+    numbers = [match for match in _NUMBER.finditer(tidy) if not _refused(tidy, match)]
+    if not numbers:
+        words = spelled(tidy)
+        return None if words is None else Found(Fraction(words), text.strip()[:_LONGEST])
     last = numbers[-1]
-    before, behind = side[: last.start()], side[last.end() :]
+    found = _standing(tidy, last)
+    if found is None or _is_one_of_several(tidy, numbers, found):
+        return None
+    return found
+
+
+def _refused(tidy: str, match: re.Match[str]) -> bool:
+    return candidates.refused(*candidates.around(tidy, match))
+
+
+def _is_one_of_several(tidy: str, numbers: list[re.Match[str]], found: Found) -> bool:
+    """Whether a word joins the last number to another value, or to anything that is no number ("Ted or 540")."""
+    last = numbers[-1]
+    for other in numbers[-2:-1]:
+        first = _found(other, negative=bool(_MINUS.search(tidy[: other.start()])))
+        if candidates.joined(tidy[other.end() : last.start()]):
+            return first is None or first.value != found.value
+    return candidates.offered(*candidates.around(tidy, last))
+
+
+def _standing(tidy: str, last: re.Match[str]) -> Found | None:
+    """The number of a match, unless what stands around it makes it a part of something else."""
+    before, behind = _EQUALS.split(tidy[: last.start()])[-1], tidy[last.end() :]
+    if len(last[0]) > _LONGEST or _EQUALS.search(behind):
+        return None
     negative = bool(_MINUS.search(before))
     if (not negative and _TIED_BEFORE.search(before)) or _TIED_BEHIND.match(behind) or _is_mixed(before, last):
+        return None
+    if _BOUND_BEFORE.search(before) or _BOUND_BEHIND.match(behind):
         return None
     return _found(last, negative=negative)
 
@@ -90,6 +140,14 @@ def _found(match: re.Match[str], *, negative: bool) -> Found | None:
 
 def _fraction(digits: str) -> Fraction:
     return Fraction(digits.replace(",", ""))
+
+
+def rounds_to(reference: str, value: Fraction) -> bool:
+    """Whether a value, rounded to the decimal places of a reference, is the reference. Halves may go either way."""
+    decimals = _DECIMALS.fullmatch(reference)
+    if decimals is None or not decimals[1].strip("0"):
+        return False
+    return abs(value - _fraction(reference)) <= Fraction(1, 2 * 10 ** len(decimals[1]))
 
 
 def grade(row: Row, answer: Answer) -> Grade:
@@ -123,9 +181,11 @@ def _verdict(found: Found | None, gold: Found, expected: str, route: str) -> Gra
         return Grade(0.0, None, expected, "no_answer")
     if found.value == gold.value:
         return Grade(1.0, found.text, expected, "right", route=route)
+    if rounds_to(expected, found.value):
+        return Grade(1.0, found.text, expected, "right", route=f"{route}, rounded".lstrip(", "))
     return Grade(0.0, found.text, expected, "wrong", route=route)
 
 
-NUMBER = Grader.of("number-v1", "1", grade)
-TEXT = Grader.of("number-text-v1", "1", grade_text)
+NUMBER = Grader.of("number-v1", "2", grade)
+TEXT = Grader.of("number-text-v1", "2", grade_text)
 EXACT = Grader.of("exact-number-v1", "1", grade_exact)

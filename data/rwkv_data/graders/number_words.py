@@ -11,7 +11,9 @@ _SMALL = {word: value for value, word in enumerate(_TO_NINETEEN.split())}
 _TENS = {word: 10 * value for value, word in enumerate(_TO_NINETY.split(), start=2)}
 _LARGE = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 _KNOWN = {*_SMALL, *_TENS, *_LARGE, "hundred", "point"}
+_WORDS = {value: word for word, value in (_SMALL | _TENS).items()}
 _LONGEST = 200
+_MOST_AROUND = 4
 
 
 def as_digits(text: str) -> str:
@@ -29,6 +31,37 @@ def as_digits(text: str) -> str:
     if not point or not decimals:
         return str(value)
     return str(value + float("0." + "".join(str(_SMALL[word]) for word in decimals)))
+
+
+def spelled(text: str) -> int | None:
+    """The whole number that the words of a short text spell: one run of number words, in the usual form.
+
+    "Twenty-seven apples" is 27. "Two or three", "twenty twenty" and "one of them" spell none.
+    """
+    if len(text) > _LONGEST or re.search(r"[0-9]", text):
+        return None
+    words = re.findall(r"[a-z]+", text.casefold())
+    named = [index for index, word in enumerate(words) if word in _KNOWN - {"point"}]
+    if not named:
+        return None
+    run = words[named[0] : named[-1] + 1]
+    value = _value([word for word in run if word != "and"])
+    if value is None or run.count("and") > 1 or [word for word in run if word != "and"] != _in_words(value):
+        return None
+    around = len(words) - len(run)
+    return value if around <= (_MOST_AROUND if value != 1 else 0) else None
+
+
+def _in_words(value: int) -> list[str]:
+    """A whole number below 10^12 in words, without "and"."""
+    if value < 20:
+        return [_WORDS[value]]
+    if value < 100:
+        return [_WORDS[value - value % 10], *(_in_words(value % 10) if value % 10 else [])]
+    for size, name in ((10**9, "billion"), (10**6, "million"), (1000, "thousand"), (100, "hundred")):
+        if value >= size:
+            return [*_in_words(value // size), name, *(_in_words(value % size) if value % size else [])]
+    return []
 
 
 def _split(words: list[str]) -> tuple[list[str], bool, list[str]]:

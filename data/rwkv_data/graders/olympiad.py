@@ -14,7 +14,7 @@ from rwkv_data.graders.math import asked, equality, in_process
 from rwkv_data.graders.math_process import Process
 from rwkv_data.stage import Row
 
-_VERSION = "1+math-verify-0.9"
+_VERSION = "2+math-verify-0.9"
 _MOST = 60
 _MARKS = re.compile(
     r"(?P<between>[,;]|\\text\{\s*(?:and|or)\s*\}|\b(?:and|or)\b|\\q?quad\b)|(?P<opens>[(\[{])|(?P<closes>[)\]}])"
@@ -60,6 +60,8 @@ def compare(process: Process, row: Row, text: str) -> tuple[bool, str]:
     tolerance = float(row.get("tolerance") or 0)
     if math_text.same(gold, text):
         return True, ""
+    if reason := math_text.objection(gold, text):
+        return False, reason
     if not row.get("multiple"):
         said = _without(unit, math_text.tidy(text))
         if not tolerance:

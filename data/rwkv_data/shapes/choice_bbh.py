@@ -5,7 +5,8 @@ r"""BIG-Bench Hard: the authors' files, and the rule by which an answer is right
 
 Targets are letters in brackets, "yes", "True", "valid", numbers, sorted words, closing brackets. The answer is what the
 completion announces last ("the answer is ..."). It is compared without regard to case, marks and blanks; an option may
-be given by its letter or by its whole text, brackets and words with any blanks or commas between them.
+be given by its letter or by its whole text, brackets and words with any blanks or commas between them. An answer that
+names several options, or says which one it is not, names none (candidates).
 """
 
 import re
@@ -16,7 +17,7 @@ from typing import Any, Final
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Grade, Grader
 from rwkv_data.errors import RowError
-from rwkv_data.graders import extract
+from rwkv_data.graders import candidates, extract
 from rwkv_data.sources.raw import FILE
 from rwkv_data.stage import Row
 
@@ -137,6 +138,7 @@ SHA256: Final = {
 _EXAMPLE: Final = re.compile(r"Q: (?P<question>.*)\nA: Let's think step by step\.\s(?P<solution>.*)", re.DOTALL)
 _OPTION: Final = re.compile(r"^\(([A-Z])\) (.*)$", re.MULTILINE)
 _LETTER: Final = re.compile(r"\(([a-z])\)|([a-z])(?=[).:]|$)")
+_BRACKETED: Final = re.compile(r"\(([a-z])\)")
 _LINE: Final = 200
 _GUESSED: Final = frozenset({"formula", "number"})
 """Routes that find a number in any text: an answer only where a number is asked for."""
@@ -193,7 +195,7 @@ def grade(row: Row, answer: Answer) -> Grade:
     return Grade(0.0, found.text, expected, "wrong", route=found.route)
 
 
-GRADER: Final = Grader.of("bbh-v1", "1", grade)
+GRADER: Final = Grader.of("bbh-v1", "2", grade)
 
 
 def _found(text: str, *, number: bool) -> extract.Extracted:
@@ -222,10 +224,14 @@ def same(text: str, expected: str, question: str) -> bool:
 
 def _option(given: str, question: str) -> str | None:
     """The letter of the option that is meant: by letter, or by a text that only one option has."""
+    options = {letter.lower(): _normal(text) for letter, text in _OPTION.findall(question)}
     if letter := _LETTER.match(given):
-        return letter[1] or letter[2]
-    meant = [letter for letter, text in _OPTION.findall(question) if _normal(text) == given]
-    return meant[0].lower() if len(meant) == 1 else None
+        name, rest = letter[1] or letter[2], given[letter.end() :].strip()
+        text = options.get(name, "")
+        others = set(_BRACKETED.findall(rest)) - {name}
+        return None if rest != text and (others or candidates.objection(text, rest)) else name
+    meant = [name for name, text in options.items() if text == given]
+    return meant[0] if len(meant) == 1 else None
 
 
 def _normal(text: str) -> str:

@@ -126,6 +126,104 @@ def test_verdicts(worker, gold: str, answer: str, value: int) -> None:
     assert (grade.value, grade.expected) == (value, gold), grade
 
 
+@pytest.mark.parametrize(
+    ("gold", "answer", "value"),
+    [
+        ("I=3t", "I=4t", 0),
+        ("I=3t", "I = 3 t", 1),
+        ("x^2+3x+2=0", "x^2+4x+2=0", 0),
+        ("x^2+3x+2=0", "2x^2+6x+4=0", 1),
+        ("12_3", "12_4", 0),
+        ("12_3", "12_{3}", 1),
+        ("12_3", "12", 1),
+        ("50\\%", "0.5\\%", 0),
+        ("50\\%", "0.5", 1),
+        ("50\\%", "5000\\%", 0),
+        ("0.5", "0.5\\%", 0),
+        ("5\\text{ cm}", "5\\text{ m}", 0),
+        ("5\\text{ cm}", "5\\text{ kg}", 0),
+        ("3\\sqrt{2}\\text{ cm}", "3\\sqrt{2}\\text{ m}", 0),
+        ("0.0000001", "0.0000002", 0),
+        ("[2,5)", "2 \\le x < 5", 1),
+        ("[2,5)", "2 < x < 5", 0),
+        ("[2,5)", "2 \\leq x \\leq 5", 0),
+        ("2 \\le x < 5", "[2,5)", 1),
+        ("(2,\\infty)", "x>2", 1),
+        ("(2,\\infty)", "x \\ge 2", 0),
+        ("(-\\infty,1)\\cup(3,\\infty)", "x<1 \\text{ or } x>3", 1),
+        ("(-\\infty,1)\\cup(3,\\infty)", "x<1 \\text{ or } x>4", 0),
+        ("3", "2 \\text{ or } 3", 0),
+        ("3", "x=2 \\text{ or } x=3", 0),
+        ("3", "2, 3", 0),
+        ("3", "x=2, x=3", 0),
+        ("3", "\\{2,3\\}", 0),
+        ("3", "\\text{all real numbers except } 3", 0),
+        ("10", "\\text{not } 10", 0),
+        ("x+1", "x+1 \\text{ or } x-1", 0),
+        ("x+1", "x-1 \\text{ or } x+1", 0),
+        ("x+1", "x+1, x-1", 0),
+        ("\\frac{1}{2}", "\\frac{1}{3} \\text{ or } \\frac{1}{2}", 0),
+        ("\\frac{1}{2}", "\\text{not } \\frac12", 0),
+        ("\\frac{1}{2}", "\\neq \\frac12", 0),
+        ("(1,2)", "[1,2]", 0),
+        ("(1,2)", "\\{1,2\\}", 0),
+        ("\\{1,2\\}", "(1,2)", 0),
+        ("\\{1,2\\}", "1,2", 1),
+        ("(1,2)", "1,2", 1),
+        ("(1,2,3)", "(3,2,1)", 0),
+        ("(1,2,3)", "[1,2,3]", 1),
+        ("(1,2,3)", "\\{1,2,3\\}", 0),
+        ("1,234,567", "1\\,234\\,567", 1),
+        ("3.5", "3.5 \\text{ pints}", 1),
+        ("6.6", "6.6 centimeters", 1),
+        ("3.50", "3.50 \\text{ dollars}", 1),
+        ("12.5", "12.5\\%", 1),
+        ("0.67", "\\frac{2}{3}", 1),
+        ("1.414", "\\sqrt{2}", 1),
+        ("\\pm 3", "3", 0),
+        ("\\pm 3", "3,-3", 1),
+        ("3", "\\pm 3", 0),
+        ("\\frac{1}{2}", "\\pm\\frac12", 0),
+        ("3x+4y=5", "3x+4y=6", 0),
+        ("3x+4y=5", "6x+8y=10", 1),
+        ("y=2x+1", "2x-y+1=0", 1),
+        ("120^\\circ", "120 \\text{ radians}", 0),
+        ("5 \\text{ hours}", "5 \\text{ minutes}", 0),
+        ("0.\\overline{3}", "0.3", 0),
+        ("0.\\overline{3}", "\\frac13", 1),
+        ("x^2+x+1=0", "x^2+2x+5=0", 0),
+        ("I=3t", "I=3", 0),
+        ("5am", "5pm", 0),
+        ("6,6,7", "6,7,7", 0),
+        ("6,6,7", "7,6,6", 1),
+        ("(5,\\infty)", "(5,\\infty]", 0),
+        ("T_{\\text{eff}}+3", "T_{\\text{eff}}+4", 0),
+        ("T_{\\text{eff}}+3", "3+T_{eff}", 1),
+        ("\\lambda_{\\text{red}}/\\sqrt{2}", "\\lambda_{\\text{red}}/\\sqrt{3}", 0),
+        ("\\frac{4^{2024}}{\\binom{4048}{2024}}-2", "\\frac{5^{2024}}{\\binom{4048}{2024}}-2", 0),
+        ("5\\text{ cm}", "0.05\\text{ m}", 1),
+        ("5\\text{ cm}", "5 centimeters", 1),
+        ("5\\text{ cm}", "5", 1),
+        ("5\\text{ cm}^2", "5\\text{ cm}^3", 0),
+        ("300\\text{ minutes}", "5 hours", 1),
+        ("35\\%", "\\frac{7}{20}", 1),
+        ("m\\frac{dv}{dt}+bv=f", "k\\frac{dv}{dt}+bv=f", 0),
+        ("2\\pi\\text{ cm}", "2\\pi\\text{ m}", 0),
+        ("3", "3 \\text{ or more}", 0),
+    ],
+)
+def test_what_math_verify_alone_gets_wrong(worker, gold: str, answer: str, value: int) -> None:
+    grade = worker.grade({"question": "Q", "answer": gold}, Answer(answer))
+    assert grade.value == value, grade
+
+
+def test_a_rounded_reference_is_said(worker) -> None:
+    for gold, answer in (("1.414", "\\sqrt{2}"), ("0.6667", "\\frac{2}{3}"), ("0.6667", "0.66667")):
+        grade = worker.grade({"question": "Q", "answer": gold}, Answer(answer))
+        assert (grade.value, grade.route) == (1.0, "boxed, rounded"), grade
+    assert worker.grade({"question": "Q", "answer": "0.5"}, Answer("1/2")).route == "boxed"
+
+
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_nothing_of_a_text_is_evaluated(worker, tmp_path, payload: str) -> None:
     """No payload is right, none leaves a mark, and the worker that read it goes on."""

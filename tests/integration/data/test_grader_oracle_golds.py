@@ -7,24 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from golds import SETS, references
 
 from rwkv_data.answer import Answer
-from rwkv_data.graders import hendrycks, math_text, minerva_ocw, olympiad
+from rwkv_data.graders import math_text, minerva_ocw, olympiad
 from rwkv_data.graders.math import GRADER, TEXT
 
-SETS = {
-    "math": lambda row: hendrycks.last_boxed(row["solution"]),
-    "math_500": lambda row: row["answer"],
-    "gaokao2023en": lambda row: row["answer"],
-    "minerva_math": lambda row: hendrycks.last_boxed(row["solution"]),
-    "amc23": lambda row: str(row["answer"]),
-    "aime24": lambda row: str(row["answer"]),
-    "aime25": lambda row: row["expected_answer"],
-    "asdiv": lambda row: row["answer"],
-    "cmath": lambda row: row["answer"],
-    "comp_math_24_25": lambda row: row["expected_answer"],
-    "olympiadbench": lambda row: row["final_answer"][0],
-}
 EMPTY = {"gaokao2023en": 2}
 """References that are empty in the public file: no answer can be right."""
 
@@ -45,8 +33,7 @@ def few_or_all(names: Iterable[str]) -> list[Any]:
 @pytest.fixture(scope="module")
 def golds(real_rows):
     def of(name: str) -> list[str]:
-        lines = (real_rows / name / "test.jsonl").read_text().splitlines()
-        return [SETS[name](json.loads(line)) for line in lines]
+        return references(real_rows, name)
 
     return of
 

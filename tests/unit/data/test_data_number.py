@@ -10,6 +10,7 @@ from rwkv_data.benchmark import Answer
 from rwkv_data.graders import choice
 from rwkv_data.graders.boxed import closes_box, inside_box, open_groups
 from rwkv_data.graders.number import final_number, grade, grade_exact
+from rwkv_data.graders.number_words import _in_words, spelled
 
 CHOICE = {"question": "Q", "choices": ["w", "x", "y"], "answer": "B"}
 
@@ -51,6 +52,21 @@ CHOICE = {"question": "Q", "choices": ["w", "x", "y"], "answer": "B"}
         ("Total: 18", 18),
         ("+18", 18),
         ("(18)", 18),
+        ("1\\,234\\,567", 1234567),
+        ("1\u2009234\u2009567", 1234567),
+        ("eighteen", 18),
+        ("'twenty-seven'", 27),
+        ("Twenty-seven apples.", 27),
+        ("one hundred and five dollars", 105),
+        ("two thousand three hundred", 2300),
+        ("10, not 12", 10),
+        ("not 12 but 10", 10),
+        ("10 (12 is wrong)", 10),
+        ("0.5 or 1/2", Fraction(1, 2)),
+        ("it does not matter, 18", 18),
+        ("2 or 3 eggs a day, that is 18", 18),
+        ("18 or so", 18),
+        ("not only 18", 18),
     ],
 )
 def test_final_numbers(text: str, value: Fraction | int) -> None:
@@ -63,7 +79,35 @@ def test_final_numbers(text: str, value: Fraction | int) -> None:
     "text",
     [
         "",
-        "eighteen",
+        "some",
+        "twenty twenty",
+        "two or three",
+        "one of them",
+        "1 or 2",
+        "2 \\text{ or } 3",
+        "x=2 \\text{ or } x=3",
+        "x = 2 or x = 3",
+        "either 2 or 3",
+        "2 eggs or 3 eggs",
+        "2 and 3",
+        "2 cm and 3 cm",
+        "from 2 to 3",
+        "2~3",
+        "2或3",
+        "\\text{all real numbers except } 3",
+        "every number other than 3",
+        "除了 3",
+        "not 10",
+        "\\text{not } 10",
+        "it cannot be 10",
+        "it isn't 10",
+        "不是 10",
+        "10 is wrong",
+        "10 is not right",
+        "more than 10",
+        "at least 10",
+        "10 or more",
+        "18 = x",
         "\\sqrt{7}",
         "2^{3}",
         "x^2",
@@ -118,8 +162,35 @@ def test_grades_say_what_was_read() -> None:
     assert (right.value, right.reason, right.extracted, right.expected) == (1.0, "right", "18.00", "18")
     assert grade(row, Answer("\\$-18")).value == 0.0
     assert grade(row, Answer("nothing")).reason == "no_answer"
-    broken = grade({"question": "Q", "answer": "eighteen"}, Answer("18"))
+    broken = grade({"question": "Q", "answer": "some"}, Answer("18"))
     assert (broken.value, broken.reason) == (None, "error")
+
+
+@pytest.mark.parametrize(
+    ("reference", "text", "value", "route"),
+    [
+        ("0.6666666667", "2/3", 1.0, "boxed, rounded"),
+        ("0.6666666667", "0.66666666667", 1.0, "boxed, rounded"),
+        ("0.6666666667", "0.6666666667", 1.0, "boxed"),
+        ("0.6666666667", "0.667", 0.0, "boxed"),
+        ("0.6666666667", "0.6666666666", 0.0, "boxed"),
+        ("-0.33", "-1/3", 1.0, "boxed, rounded"),
+        ("2.5", "2.45", 1.0, "boxed, rounded"),
+        ("2.5", "2.44", 0.0, "boxed"),
+        ("18.0", "18.04", 0.0, "boxed"),
+        ("18", "18.04", 0.0, "boxed"),
+    ],
+)
+def test_a_rounded_reference_accepts_what_rounds_to_it(reference: str, text: str, value: float, route: str) -> None:
+    verdict = grade({"question": "Q", "answer": reference}, Answer(text))
+    assert (verdict.value, verdict.route) == (value, route)
+
+
+@given(st.integers(0, 10**12 - 1))
+def test_every_number_in_words_is_read(number: int) -> None:
+    words = _in_words(number)
+    assert spelled(" ".join(words)) == spelled("-".join(words) + " eggs") == number or number == 1
+    assert spelled(f"{' '.join(words)} or {' '.join(words)}") is None
 
 
 @pytest.mark.parametrize(
