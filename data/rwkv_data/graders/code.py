@@ -76,16 +76,17 @@ def livecodebench(*, extract: Rule = between_last_fences, name: str = "livecodeb
 
 
 def apps(*, extract: Rule = last_fenced, name: str = "apps-v1") -> Grader:
-    """APPS and TACO: functions or programs on `input_output`; 4 s for every test, as there."""
-    return _contest("apps", extract, name, 4.0)
+    """APPS and TACO: functions or programs on `input_output`; 4 s for every test, as there. Version 2: whole numbers
+    compare exactly."""
+    return _contest("apps", extract, name, 4.0, version="2")
 
 
-def _contest(rules: str, extract: Rule, name: str, test_cpu_s: float) -> Grader:
+def _contest(rules: str, extract: Rule, name: str, test_cpu_s: float, *, version: str = "1") -> Grader:
     def build(*, test_cpu_s: float) -> Test:
         chosen = Rules("livecodebench" if rules == "livecodebench" else "apps", test_cpu_s)
         return lambda sandbox, row, code: grade_contest(sandbox, row, code, chosen)
 
-    return _grader(name, extract, build, {"test_cpu_s": test_cpu_s})
+    return _grader(name, extract, build, {"test_cpu_s": test_cpu_s}, version=version)
 
 
 def _human_eval(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> Report:
@@ -117,11 +118,13 @@ def _defined(code: str) -> set[str]:
     return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
-def _grader(name: str, extract: Rule, build: Callable[..., Test], options: Mapping[str, float]) -> Grader:
+def _grader(
+    name: str, extract: Rule, build: Callable[..., Test], options: Mapping[str, float], *, version: str = "1"
+) -> Grader:
     def opened(*, place: Place, **chosen: float) -> AbstractContextManager[GradeFunction]:
         return _opened(place, extract, build(**chosen))
 
-    return Grader(name=name, version="1", open=opened, options=options, workers=WORKERS, runs_code=True)
+    return Grader(name=name, version=version, open=opened, options=options, workers=WORKERS, runs_code=True)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ APPS `testing_util.py` as SkyThought keeps it. NumPy's `allclose` is written out
 
 import cmath
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ _NOT_NONE = {"check_str", "text_match_three", "text_starta_endb"}
 _FLOAT_ATOL = 1e-6
 _RTOL = 1e-7
 _LONGEST_LINE = 100_000
+_WHOLE = re.compile(r"[+-]?\d+")
 
 
 class EvalplusRule:
@@ -111,7 +113,8 @@ def all_close(out: Any, expected: Any, atol: float, rtol: float = _RTOL) -> bool
 def same_lines(output: str, expected: str, *, rtol: float = 0.0) -> bool:
     """Line by line without surrounding blanks: the same text, or the same numbers (LiveCodeBench).
 
-    With a relative tolerance numbers may also differ by that much, or by 1e-8 (APPS; `numpy.allclose`).
+    With a relative tolerance numbers may also differ by that much, or by 1e-8 (APPS; `numpy.allclose`). The relative
+    one is not for an expected whole number: 1000000000 is not 1000000007, as it is for `allclose`.
     """
     lines, wanted = ([line.strip() for line in text.strip().split("\n")] for text in (output, expected))
     return len(lines) == len(wanted) and all(
@@ -128,9 +131,14 @@ def _same_numbers(line: str, wanted: str, rtol: float) -> bool:
         numbers, others = ([Decimal(word) for word in text.split()] for text in (line, wanted))
         if numbers == others:
             return True
-        return bool(rtol) and len(numbers) == len(others) and all_close(
-            [float(number) for number in numbers], [float(other) for other in others], 1e-8, rtol
-        )  # fmt: skip
+        if not rtol or len(numbers) != len(others):
+            return False
+        atol, fraction = Decimal("1e-8"), Decimal(repr(rtol))
+        shares = [0 if _WHOLE.fullmatch(word) else fraction for word in wanted.split()]
+        return all(
+            number == other or abs(number - other) <= atol + share * abs(other)
+            for number, other, share in zip(numbers, others, shares, strict=True)
+        )
     except (InvalidOperation, ArithmeticError, ValueError):
         return False
 
