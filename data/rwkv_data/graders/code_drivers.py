@@ -1,8 +1,8 @@
 """How tests drive an answer, in the driver's process of the sandbox (see rwkv_data.sandbox.driver).
 
 It is imported by the zygote: standard library and the sandbox only. Each function gets the candidate and its data, and
-returns a report: `tests`, `passed`, and if one failed `failed` (wrong, raised, timeout, memory, killed) and `detail`.
-The first failure ends the run, as in every benchmark's own grader.
+returns a report: `tests`, `passed`, and if one failed `failed` (wrong, raised, timeout, memory, killed, lost) and
+`detail`. The first failure ends the run, as in every benchmark's own grader.
 """
 
 import builtins

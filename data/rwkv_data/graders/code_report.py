@@ -7,7 +7,7 @@ from rwkv_data.answer import Reason
 from rwkv_data.sandbox.program import Outcome
 
 # A program that broke a limit or crashed is a wrong answer; running out of time is counted apart.
-_REASONS: dict[str, Reason] = {"passed": "right", "timeout": "timeout", "error": "error"}
+_REASONS: dict[str, Reason] = {"passed": "right", "timeout": "timeout", "lost": "error", "error": "error"}
 _LONGEST = 400
 
 

@@ -1,8 +1,9 @@
 """The parent's side of the maths worker: start it, ask it, see how it died, and try once more.
 
-An answer that takes more than `cpu_s` seconds of processor time, or kills its worker by its hunger for memory, is tried
-once more alone in a fresh worker with twice the time; if that ends alike, the answer is at fault (`Overrun`). What is
-the machine's fault, a worker that cannot start or that waits without getting processor time, is `WorkerGone`.
+An answer that takes more than `cpu_s` seconds of processor time, or makes its worker crash, is tried once more alone in
+a fresh worker with twice the time; if that ends alike, the answer is at fault (`Overrun`). What is the machine's fault,
+a worker that cannot start, that waits without getting processor time, or that is killed from outside twice (as when the
+machine has no memory left), is `WorkerGone`.
 """
 
 import contextlib
@@ -24,11 +25,20 @@ _LOOK_S = 2.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ONE_RETRY = threading.Lock()
 
-Cause = Literal["cpu", "died", "machine"]
+# What a crash or a limit of its own sends to a process; every other signal comes from outside
+_OWN_SIGNALS = {
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT),
+    *(signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGPROF, signal.SIGXCPU),
+}
+
+Cause = Literal["cpu", "died", "killed", "machine"]
 
 
 class WorkerGone(Exception):  # noqa: N818  # an event, not a mistake of the caller
-    """The child gave no answer. `cause`: it had used up its time, it died, or the machine is at fault."""
+    """The child gave no answer.
+
+    `cause`: it had used up its time, it died, it was killed from outside, or the machine is at fault otherwise.
+    """
 
     def __init__(self, message: str, cause: Cause) -> None:
         super().__init__(message)
@@ -87,7 +97,7 @@ class Process:
             try:
                 return self._in_full(alone.ask(do, **arguments))
             except WorkerGone as second:
-                if second.cause == "machine":
+                if second.cause in {"killed", "machine"}:
                     raise
                 raise Overrun(f"tried twice: {second}") from None
 
@@ -113,7 +123,8 @@ class Process:
         try:
             self.versions = self._read(self._child).get("ready", {})
         except WorkerGone as error:
-            raise WorkerGone(f"the maths worker cannot start: {error}", "machine") from None
+            cause: Cause = "killed" if error.cause == "killed" else "machine"
+            raise WorkerGone(f"the maths worker cannot start: {error}", cause) from None
         return self._child
 
     def _ask(self, child: subprocess.Popen[bytes], task: dict[str, Any]) -> dict[str, Any]:
@@ -154,6 +165,8 @@ class Process:
         self._kill()
         if code in {-signal.SIGPROF, -signal.SIGXCPU}:
             return WorkerGone("it took more processor time than a comparison may", "cpu")
+        if code is not None and code < 0 and -code not in _OWN_SIGNALS:
+            return WorkerGone(f"the maths worker was killed from outside (signal {-code})", "killed")
         return WorkerGone(f"the maths worker died on this answer (exit {code})", "died")
 
     def _kill(self) -> None:

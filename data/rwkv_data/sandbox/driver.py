@@ -29,11 +29,12 @@ MOST_REPLY_BYTES = 1 << 26
 ALLOW = struct.Struct("d")
 LOST, DONE = -1.0, -2.0
 ENDING = struct.Struct("B")
-ALIVE, OUT_OF_CPU, OUT_OF_WALL, DIED = range(4)
+ALIVE, OUT_OF_CPU, OUT_OF_WALL, DIED, KILLED_OUTSIDE = range(5)
 _ENDINGS = {
     OUT_OF_CPU: ("timeout", "out of processor time"),
     OUT_OF_WALL: ("timeout", "out of time, asleep"),
     DIED: ("killed", "the process ended"),
+    KILLED_OUTSIDE: ("lost", "killed from outside the sandbox"),
 }
 # Calls that may be under way at once: as many as surely fit into a pipe, so that writing them never has to wait
 _MOST_WAITING, _PIPE_BYTES = 256, 1 << 15
@@ -44,7 +45,7 @@ Driver = Callable[["Candidate", Any], Mapping[str, Any]]
 
 
 class CallFailedError(BaseException):
-    """A call gave no value: `kind` is `raised`, `timeout`, `memory` or `killed`.
+    """A call gave no value: `kind` is `raised`, `timeout`, `memory`, `killed` or `lost`.
 
     No Exception: a test that catches Exception must not take a dead candidate for one that raised.
     """

@@ -21,6 +21,8 @@ class DriverProcess:
 
     def usable(self) -> bool:
         """Whether it has come through the last check and may serve again."""
+        if self.watch.ending == driver.ALIVE and select.select([self.watch.handle], [], [], 0)[0]:
+            self.watch.ended()  # killed while nobody needed it
         return self.done and self.watch.ending == driver.ALIVE and self._checks < MOST_CHECKS
 
     def begin(self, name: str, files: list[int]) -> None:
@@ -38,20 +40,13 @@ class DriverProcess:
         """Do what it asks about the candidate's time."""
         message = self.clock.recv(driver.ALLOW.size)
         if len(message) < driver.ALLOW.size:
-            self.watch.kill(driver.DIED)  # it closed its end: nothing of use can come any more
+            self.watch.settle()  # it closed its end: nothing of use can come any more
             return
         (seconds,) = driver.ALLOW.unpack(message)
         if seconds == driver.DONE:
             self.done = True
         elif seconds == driver.LOST:
-            _settle(candidate)
+            candidate.settle()
             self.clock.send(driver.ENDING.pack(candidate.ending))
         else:
             candidate.allow(seconds, wall_for(seconds))
-
-
-def _settle(candidate: Watch) -> None:
-    """The driver lost the candidate: it is ending by itself, or else it closed its pipe and is made to end."""
-    if candidate.ending == driver.ALIVE and select.select([candidate.handle], [], [], 0.5)[0]:
-        candidate.ended()
-    candidate.kill(driver.DIED)

@@ -9,12 +9,13 @@ from rwkv_data.sandbox.program import Limits, Outcome, Status
 
 _MEGABYTE = 1 << 20
 _TAIL = 2000
+LOST = "killed from outside the sandbox"
 
 
 def script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors: bytes) -> Outcome:
     """Of a program that wrote this."""
     if "trouble" in reply:
-        return Outcome(status="error", detail=reply["trouble"])
+        return Outcome(status="lost", detail=reply["trouble"])
     (program,) = reply["guests"]
     said = errors.decode(errors="replace")[-_TAIL:].strip()
     text, cpu_s = output.decode(errors="replace"), program["cpu_s"]
@@ -22,6 +23,8 @@ def script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors:
     if out_of_time:
         starved = program["ending"] == driver.OUT_OF_WALL and cpu_s < limits.cpu_s / 2 and busy()
         return Outcome(status="timeout", detail=out_of_time, output=text, cpu_s=cpu_s, starved=starved)
+    if program["ending"] == driver.KILLED_OUTSIDE:
+        return Outcome(status="lost", detail=LOST, output=text, cpu_s=cpu_s)
     if len(output) >= limits.output_mb * _MEGABYTE:
         return Outcome(status="output", detail=f"more than {limits.output_mb} MB of output", output=text, cpu_s=cpu_s)
     if os.WIFSIGNALED(program["status"]):
@@ -42,7 +45,7 @@ def busy() -> bool:
 def check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
     """Of a check whose driver wrote this report."""
     if "trouble" in reply:
-        return Outcome(status="error", detail=reply["trouble"])
+        return Outcome(status="lost", detail=reply["trouble"])
     program, drives = reply["guests"]
     cpu_s = program["cpu_s"]
     if not drives["done"]:
@@ -53,7 +56,7 @@ def check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
     starved = bool(report.pop("starved")) and busy()
     failed = report.get("failed")
     if failed:
-        status: Status = failed if failed in {"timeout", "memory", "killed"} else "failed"
+        status: Status = failed if failed in {"timeout", "memory", "killed", "lost"} else "failed"
         return Outcome(status=status, detail=report["detail"], cpu_s=cpu_s, result=report, starved=starved)
     return Outcome(status="passed", cpu_s=cpu_s, result=report, starved=starved)
 
@@ -62,6 +65,8 @@ def _no_report(drives: dict[str, Any], cpu_s: float) -> Outcome:
     """The driver died: of the time it took to look at what the candidate sent, or of its size."""
     if _out_of_time(drives):
         return Outcome(status="timeout", detail=f"while its values were compared: {_out_of_time(drives)}", cpu_s=cpu_s)
+    if drives["ending"] == driver.KILLED_OUTSIDE:
+        return Outcome(status="lost", detail=f"the process that tests it: {LOST}", cpu_s=cpu_s)
     if os.WIFSIGNALED(drives["status"]):
         return Outcome(
             status="killed", detail=f"while its values were compared: {_signal(drives['status'])}", cpu_s=cpu_s

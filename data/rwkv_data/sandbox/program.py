@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from rwkv_data.sandbox.budgets import wall_for
 
-Status = Literal["passed", "failed", "timeout", "memory", "output", "killed", "error"]
+Status = Literal["passed", "failed", "timeout", "memory", "output", "killed", "lost", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,10 @@ class Outcome:
 
     `passed`: it ended by itself, without an error (a script: exit status 0; a check: the driver reported).
     `failed`: it raised or left with another status. `timeout`: out of processor time, or asleep for too long.
-    `memory`, `output`: over that limit. `killed`: by a signal, such as a crash. `error`: the sandbox broke, which says
-    nothing about the program. `result` is the driver's report, `output` what a script printed. `starved`: it seemed
-    asleep and had used hardly any processor time, on a machine with more to do than it has processors.
+    `memory`, `output`: over that limit. `killed`: by a signal, such as a crash. `lost`: killed from outside, as when
+    the machine has no memory left, or not started, and that twice. `error`: the sandbox or the test broke. These two
+    say nothing about the program. `result` is the driver's report, `output` what a script printed. `starved`: it
+    seemed asleep and had used hardly any processor time, on a machine with more to do than it has processors.
     """
 
     status: Status

@@ -26,7 +26,7 @@ from rwkv_data.sandbox.codec import encode
 from rwkv_data.sandbox.frames import read_all
 from rwkv_data.sandbox.outcomes import check_outcome, script_outcome
 from rwkv_data.sandbox.program import Limits, Outcome
-from rwkv_data.sandbox.turns import EVERYONE, again_if_starved
+from rwkv_data.sandbox.turns import EVERYONE, again_if_disturbed
 
 START_S = 60.0
 _GRACE_S = 30.0
@@ -223,10 +223,10 @@ def _sealed(text: str) -> Iterator[int]:
 def _surely(once: Callable[[], Outcome]) -> Outcome:
     """What comes of a program, whose zygote may have died under it for reasons of its own: then it is run once more."""
     try:
-        return again_if_starved(once)
+        return again_if_disturbed(once)
     except _ZygoteGoneError:
         pass
     try:
-        return again_if_starved(once)
+        return again_if_disturbed(once)
     except _ZygoteGoneError as error:
         return Outcome(status="error", detail=f"the sandbox broke twice: {error}")

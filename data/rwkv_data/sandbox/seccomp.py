@@ -2,8 +2,11 @@
 
 A call that is not listed answers ENOSYS, as if the kernel had never heard of it: sockets of every kind, ptrace, mount,
 namespaces, key rings, bpf, io_uring, memfd (memory that no limit counts), kill, execve, and whatever a later kernel
-brings. Four are looked at more closely: `clone` makes threads only (unless processes were granted), `ioctl` asks about
+brings. Five are looked at more closely: `clone` makes threads only (unless processes were granted), `ioctl` asks about
 terminals and sizes, `prctl` names a thread, `tgkill` and `prlimit64` are for the process itself.
+
+No program can make the kernel SIGKILL it: not by `tgkill`, nor by lowering its own limit of processor time (which can
+be asked for, not set). So a SIGKILL that the zygote did not send came from outside, and says nothing about the program.
 """
 
 import ctypes
@@ -122,7 +125,6 @@ ALLOWED: dict[str, tuple[int, int | None]] = {
     "getsid": (124, 156),
     "setsid": (112, 157),
     "getrlimit": (97, 163),
-    "setrlimit": (160, 164),
     "getrusage": (98, 165),
     "sysinfo": (99, 179),
     "uname": (63, 160),
@@ -145,6 +147,7 @@ ALLOWED: dict[str, tuple[int, int | None]] = {
 
 _AUDIT_ARCH = (0xC000_003E, 0xC000_00B7)
 _CLONE, _IOCTL, _PRCTL, _TGKILL, _PRLIMIT, _RECVMSG = (56, 220), (16, 29), (157, 167), (234, 131), (302, 261), (47, 212)
+_SETRLIMIT, _RLIMIT_CPU, _SIGKILL = (160, 164), 0, 9
 _CLONE_THREAD = 0x0001_0000
 _NEW_NAMESPACE = 0x7E02_0000
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
@@ -181,7 +184,8 @@ def assemble(column: int, pid: int, *, may_fork: bool, receives: bool = False) -
     rules: dict[int, Rule] = {_CLONE[column]: _clone_rule(may_fork=may_fork)}
     rules |= {_IOCTL[column]: _one_of(1, _IOCTLS), _PRCTL[column]: _one_of(0, _PRCTLS)}
     rules |= {_FCNTL[column]: _one_of(1, _FCNTLS)}
-    rules |= {_TGKILL[column]: _one_of(0, (pid,)), _PRLIMIT[column]: _one_of(0, (0,))}
+    rules |= {_TGKILL[column]: (*_unless(2, _SIGKILL), *_one_of(0, (pid,)))}
+    rules |= {_SETRLIMIT[column]: (*_unless(0, _RLIMIT_CPU), _answer(_ALLOW)), _PRLIMIT[column]: _prlimit_rule()}
     listed = (numbers[column] for numbers in ALLOWED.values())
     rules |= {number: (_answer(_ALLOW),) for number in listed if number is not None}
     if receives:  # the driver is handed its files over a socket that it was started with
@@ -221,6 +225,24 @@ def _one_of(argument: int, values: tuple[int, ...]) -> Rule:
     for value in values:
         rule += [(_EQUAL, 0, 1, value), _answer(_ALLOW)]
     return (*rule, _answer(_ERRNO | errno.EPERM))
+
+
+def _unless(argument: int, value: int) -> Rule:
+    """EPERM if the low half of an argument is this; else what follows."""
+    return ((_LOAD, 0, 0, _ARGUMENT + 8 * argument), (_EQUAL, 0, 1, value), _answer(_ERRNO | errno.EPERM))
+
+
+def _prlimit_rule() -> Rule:
+    """Of the process itself: any limit can be asked for (no new one is given: both halves of the pointer are zero),
+    and set but that of processor time."""
+    refuse = _answer(_ERRNO | errno.EPERM)
+    return (
+        *((_LOAD, 0, 0, _ARGUMENT), (_EQUAL, 1, 0, 0), refuse),
+        *((_LOAD, 0, 0, _ARGUMENT + 8), (_EQUAL, 1, 0, _RLIMIT_CPU), _answer(_ALLOW)),
+        *((_LOAD, 0, 0, _ARGUMENT + 16), (_EQUAL, 1, 0, 0), refuse),
+        *((_LOAD, 0, 0, _ARGUMENT + 20), (_EQUAL, 1, 0, 0), refuse),
+        _answer(_ALLOW),
+    )
 
 
 def _clone_rule(*, may_fork: bool) -> Rule:

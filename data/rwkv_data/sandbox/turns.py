@@ -1,4 +1,4 @@
-"""Programs of one process take turns where they must: one that was starved is run again while no other is."""
+"""Programs of one process take turns where they must: one that the machine disturbed is run again while no other is."""
 
 import contextlib
 import threading
@@ -47,10 +47,10 @@ class Crowd:
 EVERYONE = Crowd()
 
 
-def again_if_starved(once: Callable[[], Outcome]) -> Outcome:
-    """A program that the machine may have kept from running gets one more chance, alone."""
+def again_if_disturbed(once: Callable[[], Outcome]) -> Outcome:
+    """A program that the machine may have kept from running, or that was killed from outside, runs once more, alone."""
     outcome = once()
-    if not outcome.starved:
+    if not outcome.starved and outcome.status != "lost":
         return outcome
     with EVERYONE.alone():
         return once()

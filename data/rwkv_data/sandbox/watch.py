@@ -1,6 +1,7 @@
 """One guest under watch: its deadlines by processor time and by the clock, its end, and what it used."""
 
 import os
+import select
 import signal
 import time
 from contextlib import suppress
@@ -10,6 +11,7 @@ from rwkv_data.sandbox import driver, kernel
 from rwkv_data.sandbox.budgets import PATIENCE
 
 LONGEST_NAP_S, SHORTEST_LOOK_S = 0.25, 0.05
+SETTLE_S = 2.0
 ASLEEP_BELOW = 0.02  # of one processor
 
 
@@ -71,18 +73,28 @@ class Watch:
             self._reap()
 
     def ended(self) -> None:
-        """It ended by itself."""
+        """It ended, and not by our hand. It cannot SIGKILL itself (see seccomp): but for the kernel's own processor
+        limit, which counts as ours, whoever did that is outside, as the kernel is when the machine has no memory left.
+        """
         if self.ending == driver.ALIVE:
             self.ending = driver.DIED
             self._reap()
+            if os.WIFSIGNALED(self.status) and self.cpu_s >= self.cpu_limit:
+                self.ending = driver.OUT_OF_CPU
+            elif os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL:
+                self.ending = driver.KILLED_OUTSIDE
 
     def _reap(self) -> None:
         _, self.status, usage = os.wait4(self.pid, 0)
         self.cpu_s = max(self.cpu_s, usage.ru_utime + usage.ru_stime)
         os.close(self.handle)
 
+    def settle(self) -> None:
+        """It closed what others hear it by: it is ending, or else it is made to end."""
+        if self.ending == driver.ALIVE and select.select([self.handle], [], [], SETTLE_S)[0]:
+            self.ended()
+        self.kill(driver.DIED)
+
     def report(self) -> dict[str, Any]:
-        """For the caller. The kernel's own processor limit counts as ours."""
-        if self.ending == driver.DIED and os.WIFSIGNALED(self.status) and self.cpu_s >= self.cpu_limit:
-            self.ending = driver.OUT_OF_CPU
+        """For the caller."""
         return {"ending": self.ending, "status": self.status, "cpu_s": self.cpu_s}

@@ -337,6 +337,33 @@ def test_a_child_that_ends_twice_is_the_answers_fault(program: str, cause: str) 
             process.ask_twice("equal")
 
 
+KILLED = """
+import json, os, signal, sys
+print('{"ready": {}}', flush=True)
+sys.stdin.readline()
+marks = sys.argv[2:]
+if not marks or not os.path.exists(marks[0]):
+    for mark in marks:
+        open(mark, "w").close()
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+print(json.dumps({"equal": True}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP"])
+def test_a_child_killed_from_outside_is_tried_again_and_is_no_verdict(name: str, tmp_path: Path) -> None:
+    once = (sys.executable, "-c", KILLED, name, str(tmp_path / "killed"))
+    with Process(argv=once) as process:
+        assert process.ask_twice("equal") == {"equal": True}
+    always = (sys.executable, "-c", KILLED, name)
+    with Process(argv=always) as process, pytest.raises(WorkerGone, match="killed from outside") as gone:
+        process.ask_twice("equal")
+    assert gone.value.cause == "killed"
+    with MathWorker(argv=always) as worker:
+        grade = worker.grade(FIVE, Answer("5x"))
+    assert (grade.value, grade.reason) == (None, "error"), grade
+
+
 def test_a_grade_of_a_crash_counts_as_wrong_unless_the_reference_crashes_too() -> None:
     with MathWorker(argv=(sys.executable, "-c", DIES)) as worker:
         grade = worker.grade(FIVE, Answer("5x"))

@@ -1,16 +1,21 @@
 """Where it runs, where it refuses, what survives what, and what it means to run without it."""
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from waiting import LIMIT_S, wait_for
 
+from rwkv_data.graders.code_drivers import call_text
+from rwkv_data.graders.code_report import reported
 from rwkv_data.sandbox import Limits, Sandbox, SandboxUnavailableError, available
 from rwkv_data.sandbox.slots import slot
 
@@ -83,6 +88,64 @@ def test_a_zygote_killed_under_a_program_is_replaced_and_the_program_run_again(p
         killer.start()
         assert sandbox.script("import time\ntime.sleep(1)\nprint('slept')").output == "slept\n"
         killer.join()
+
+
+@contextlib.contextmanager
+def killed_guests(sandbox: Sandbox, children, times: int, which: slice = slice(None)) -> Iterator[None]:
+    """Kill guests of the sandbox from outside, as the kernel does where there is no memory left."""
+    assert sandbox._process is not None
+    (zygote,) = children(sandbox._process.pid)
+
+    def kill() -> None:
+        dead: set[int] = set()
+        for _ in range(times):
+            wait_for(lambda: [pid for pid in children(zygote) if pid not in dead], "the program runs")
+            time.sleep(0.2)  # it is in the midst of it
+            for pid in [pid for pid in sorted(children(zygote)) if pid not in dead][which]:
+                dead.add(pid)
+                os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    yield
+    killer.join()
+
+
+SLEEPS = "import time\ndef f():\n    time.sleep(1)\n    return 5\nprint(f())"
+CHECK = ("rwkv_data.graders.code_drivers:assertions", {"before": "", "tests": ["assert f() == 5"], "functions": ["f"]})
+
+
+def test_a_program_killed_from_outside_runs_again_and_killed_twice_is_no_verdict(process_children) -> None:
+    with Sandbox(drivers=("rwkv_data.graders.code_drivers",)) as sandbox:
+        with killed_guests(sandbox, process_children, 1):
+            assert sandbox.script(SLEEPS).output == "5\n"
+        with killed_guests(sandbox, process_children, 2):
+            outcome = sandbox.script(SLEEPS)
+        assert (outcome.status, reported(outcome).reason) == ("lost", "error"), outcome
+        for which in (slice(1), slice(1, 2)):  # the candidate comes first, the driver after it
+            with killed_guests(sandbox, process_children, 1, which):
+                assert sandbox.check(SLEEPS, *CHECK).status == "passed"
+            with killed_guests(sandbox, process_children, 2, which):
+                outcome = sandbox.check(SLEEPS, *CHECK)
+            assert (outcome.status, reported(outcome).reason) == ("lost", "error"), outcome
+
+
+def test_a_driver_killed_while_it_waits_for_work_is_replaced(process_children) -> None:
+    with Sandbox(drivers=("rwkv_data.graders.code_drivers",)) as sandbox:
+        data = {"entry_point": "f", "calls": [call_text()], "limits_s": [5.0], "expected": [5], "rule": "apps"}
+        drive = "rwkv_data.graders.code_drivers:contest"
+        assert sandbox.check("def f(): return 5", drive, data, reuse_driver=True).status == "passed"
+        assert sandbox._process is not None
+        _, idle = sorted(process_children(sandbox._process.pid))
+        os.kill(idle, signal.SIGKILL)
+        assert sandbox.check("def f(): return 5", drive, data, reuse_driver=True).status == "passed"
+
+
+def test_a_program_without_a_sandbox_cannot_pass_for_one_killed_from_outside() -> None:
+    with Sandbox(run_untrusted_code_unsandboxed=True) as sandbox:
+        for code in ("os.kill(os.getpid(), 9)", "signal.raise_signal(9)", "r.setrlimit(r.RLIMIT_CPU, (0, 0))"):
+            outcome = sandbox.script(f"import os, signal, resource as r\n{code}\nwhile True: pass")
+            assert outcome.status == "failed", outcome
 
 
 def test_closing_ends_everything(process_children) -> None:

@@ -41,6 +41,7 @@ def test_every_number_is_answered_as_the_table_says(column: int) -> None:
         (157, 167)[column],
         (234, 131)[column],
         (302, 261)[column],
+        (160, 164)[column],
     }
     for number in range(600):
         expected = ALLOW if number in allowed else ENOSYS
@@ -80,10 +81,24 @@ def test_calls_that_are_looked_at_more_closely(column: int) -> None:
     assert answer(column, ioctl, 1, 0x5412) == EPERM
     assert answer(column, prctl, 15) == ALLOW
     assert answer(column, prctl, 22) == EPERM
-    assert answer(column, tgkill, 1, 1, 9) == ALLOW
+    assert answer(column, tgkill, 1, 1, 6) == ALLOW
     assert answer(column, tgkill, 2, 2, 9) == EPERM
     assert answer(column, prlimit, 0) == ALLOW
     assert answer(column, prlimit, 1) == EPERM
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_no_program_can_have_itself_killed_as_from_outside(column: int) -> None:
+    """Else a wrong answer could pass for one that the machine has lost."""
+    tgkill, prlimit, setrlimit = ((234, 302, 160), (131, 261, 164))[column]
+    assert answer(column, tgkill, 1, 1, 9) == EPERM
+    assert answer(column, tgkill, 1, 1, 9 | 1 << 32) == EPERM  # the kernel looks at the low half only
+    assert answer(column, setrlimit, 0, 4096) == EPERM
+    assert answer(column, setrlimit, 7, 4096) == ALLOW
+    assert answer(column, prlimit, 0, 0, 0, 4096) == ALLOW  # asks
+    for pointer in (4096, 1 << 32):
+        assert answer(column, prlimit, 0, 0, pointer) == EPERM
+        assert answer(column, prlimit, 0, 7, pointer) == ALLOW
 
 
 def test_no_jump_leaves_the_program() -> None:
