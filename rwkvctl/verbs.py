@@ -16,7 +16,7 @@ import importlib
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from keyword import iskeyword
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
@@ -84,7 +84,9 @@ def register(function: Callable[..., int], *, passed: bool) -> Callable[..., int
     words = words_of(function)
     if words in REGISTRY:
         raise ValueError(f"two functions are the verb '{words}'")
-    summary, text, examples, helps = read_docstring(inspect.getdoc(function) or "")
+    summary, text, examples, helps = read_docstring(
+        inspect.getdoc(function) or "", inspect.signature(function).parameters
+    )
     REGISTRY[words] = Verb(words, function, summary, text, examples, helps, passed)
     return function
 
@@ -97,8 +99,8 @@ def words_of(function: Callable[..., int]) -> str:
     return file.replace("_", "-") + name.removeprefix(file).replace("_", " ")
 
 
-def read_docstring(doc: str) -> tuple[str, str, tuple[str, ...], dict[str, str]]:
-    """Summary, text, examples and the help of each parameter."""
+def read_docstring(doc: str, parameters: Container[str]) -> tuple[str, str, tuple[str, ...], dict[str, str]]:
+    """Summary, text, examples and the help of each parameter. A word before a colon that names none is text."""
     summary, _, rest = doc.partition("\n")
     text: list[str] = []
     examples: list[str] = []
@@ -106,7 +108,7 @@ def read_docstring(doc: str) -> tuple[str, str, tuple[str, ...], dict[str, str]]
     for line in rest.splitlines():
         if line.startswith("$ "):
             examples.append(line[2:])
-        elif match := HELP_LINE.fullmatch(line):
+        elif (match := HELP_LINE.fullmatch(line)) and match[1] in parameters:
             helps[match[1]] = match[2]
         else:
             text.append(line)

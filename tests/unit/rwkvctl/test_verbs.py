@@ -1,5 +1,6 @@
 """One registry feeds the parser, the help, the reference page and the completion."""
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,16 @@ def test_every_verb_explains_itself(words: str) -> None:
     assert all(
         len(line) <= 80 for line in parser_for(verb).format_help().splitlines() if not line.startswith("  rwkvctl")
     )
+
+
+@pytest.mark.parametrize("words", ALL)
+def test_no_line_of_a_docstring_is_lost_in_the_help(words: str) -> None:
+    """Nor anywhere else that the registry's words are shown: `Classes: ...` is text where no parameter is called so."""
+    verb = by_name(words)
+    shown = "".join(parser_for(verb).format_help().split())
+    for line in (inspect.getdoc(verb.run) or "").splitlines():
+        said = line.removeprefix("$ ").partition(": ")[2] if line.partition(": ")[0] in verb.helps else line
+        assert "".join(said.removeprefix("$ ").split()) in shown, line
 
 
 @pytest.mark.parametrize("words", ["queue", "dispatch"])
