@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from rwkv_data import measures
 from rwkv_data.measures import Rows, Sample
-from rwkv_data.metrics import Estimate, mcnemar, paired_difference
+from rwkv_data.metrics import MANY, Estimate, mcnemar, paired_difference
 
 DRAWS = 10_000
 SEED = 0
@@ -29,7 +29,8 @@ Verdict = Literal["better", "worse", "no difference shown"]
 class Paired(NamedTuple):
     """Two runs on the same rows. `only_a` and `only_b` count the rows on which one of them did better.
 
-    The interval of `difference` is normal after McNemar's test, and the bootstrap's percentiles after the other.
+    The interval of `difference` is the bootstrap's percentiles where that is the test and many rows differ, else that
+    of `paired_difference`.
     """
 
     rows: int
@@ -93,7 +94,8 @@ def pair(a: Sequence[float], b: Sequence[float], *, verdicts: bool) -> Paired:
     if verdicts and {*a, *b} <= {0, 1}:
         return Paired(len(a), fmean(a), fmean(b), estimate, only_a, only_b, "mcnemar", mcnemar(only_a, only_b))
     found = bootstrap([y - x for x, y in zip(a, b, strict=True)])
-    estimate = estimate._replace(ci_low=found.ci_low, ci_high=found.ci_high)
+    if only_a + only_b >= MANY:
+        estimate = estimate._replace(ci_low=found.ci_low, ci_high=found.ci_high)
     return Paired(len(a), fmean(a), fmean(b), estimate, only_a, only_b, "bootstrap", found.p)
 
 

@@ -74,7 +74,8 @@ def unit(name: str) -> Unit:
 def measure(name: str, rows: Rows) -> Estimate:
     """One metric over graded samples, equally many a row. Raises ValueError for a name nobody knows."""
     if name in CORPUS:
-        return metrics.corpus_estimate(CORPUS[name].of, [_summed(row) for row in rows])
+        corpus = CORPUS[name]
+        return metrics.corpus_estimate(corpus.of, [_summed(row) for row in rows], share=corpus.unit == "share")
     return metrics.estimate([per_row(name, row) for row in rows])
 
 

@@ -22,7 +22,8 @@ def compare(
     right-or-wrong answer a row is tested by McNemar's exact test, anything
     else by a paired bootstrap of 10,000 resamples with a fixed seed. p is
     adjusted over all benchmarks that were compared (Holm), so that many of
-    them do not make a difference appear. The difference is B minus A.
+    them do not make a difference appear. The difference is B minus A; its
+    95 % interval has a width even where no row differs.
 
     Scores of other rows, prompts, k, sampling, numerics, graders, limits or
     benchmark versions are not compared; each such field is named. --force
