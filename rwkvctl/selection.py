@@ -99,6 +99,7 @@ def prepared(file: str, home: str) -> str:
     if done.returncode:
         why = done.stderr.strip().removeprefix("rwkv_data: ") or "the rows cannot be read"
         raise SelectionError(f"--rows: {why} (`rwkvctl data own` has --name and --replace)")
+    sys.stderr.write(done.stderr)  # how the first row was read and will be asked, before anything is queued
     return done.stdout.strip()
 
 

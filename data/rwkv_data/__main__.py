@@ -87,10 +87,25 @@ def _of_manifest(manifest: sets.Manifest, where: Path) -> list[str]:
 
 
 def _own(arguments: argparse.Namespace, found: config.Config) -> Printed:
-    """A set of the operator's own rows, ready to be dispatched by the name that is printed."""
+    """A set of the operator's own rows, ready to be dispatched by the name that is printed. How the first row was read
+    and will be asked stands on standard error, where nothing but the name is wanted."""
     name = arguments.name or arguments.file.name.partition(".")[0]
     manifest = prepare_own(name, arguments.file, found.data_dir, replace=arguments.replace)
+    print("\n".join(_first_row(manifest.benchmark, found)), file=sys.stderr)
     return [manifest.benchmark], msgspec.to_builtins(manifest)
+
+
+def _first_row(name: str, found: config.Config) -> list[str]:
+    """The first row as it was read, and as each kind asks it."""
+    benchmark = _catalogue(found).load(name)
+    (row,) = sets.load_rows(found.data_dir, benchmark, 1)
+    lines = [f"the first row of {name}, as read:", safe_text(json.dumps(row, ensure_ascii=False, indent=2))]
+    for kind in benchmark.kinds:
+        (shown,) = show(benchmark, kind, found.data_dir, 1)
+        lines += ["", f"as {kind} asks it (the answer that counts: {safe_line(shown['expected'])}):"]
+        for stage in shown["stages"]:
+            lines += [f"-- {stage['name']} ({stage['mode']}):", safe_text(stage["prompt"])]
+    return lines
 
 
 def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:

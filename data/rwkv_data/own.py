@@ -14,6 +14,7 @@ from rwkv_data.errors import RowsDamagedError
 from rwkv_data.graders import math
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
+from rwkv_data.sources.own_rows import LICENCE, VERSION
 
 PREFIX = "own_"
 
@@ -37,10 +38,10 @@ def benchmark(data_dir: Path, name: str) -> Benchmark:
         raise RowsDamagedError(f"{folder} is not a prepared set ({error}); dispatch its file again") from error
     return Benchmark(
         name=name,
-        version=1,
+        version=VERSION,
         domain="multi_choice" if has_choices else "free_response",
         title=f"own rows: {manifest.get('source', name)}",
-        licence="your own",
+        licence=LICENCE,
         split=manifest["split"],
         rows=count,
         kinds=by_name(choice_kinds() if has_choices else [free_response(math.GRADER, metrics=("pass@1",))]),

@@ -54,22 +54,24 @@ def prepare_own(
 ) -> sets.Manifest:
     """Prepare rows of one's own as the set `own_NAME`: questions with answers, or with choices and answers.
 
-    The same rows again change nothing; others take the place of a set only with `replace`. Raises PrepareError.
+    The same rows again change nothing, unless they were read by an older version; others take the place of a set only
+    with `replace`. Raises PrepareError.
     """
     name = name.removeprefix(own.PREFIX)
     if not OWN_NAME.fullmatch(name):
         raise PrepareError(f"{name!r} is no name for rows: small letters, digits and _, at most 48, a letter first")
-    benchmark = own_rows.benchmark(own.PREFIX + name, path)
     _need_file(path)
+    forms = own_rows.common_forms(row for _, row in local.open_rows(path, (), "test").placed)
+    benchmark = own_rows.benchmark(own.PREFIX + name, path, forms)
     raw = local.open_rows(path, (), benchmark.split)
     before = None if replace else sets.read_manifest(data_dir, benchmark.name)
-    if before is None:
-        return _write(benchmark, data_dir, raw, None, report)
-    if before.revision != raw.revision:
+    if before and before.revision != raw.revision:
         raise PrepareError(
             f"{benchmark.name} is there already, of other rows ({before.source}); replace it or take another name"
         )
-    return before
+    if before and before.benchmark_version == benchmark.version:
+        return before
+    return _write(benchmark, data_dir, raw, None, report)
 
 
 def _need_file(path: Path) -> None:

@@ -26,6 +26,9 @@ def data_prepare(context: Context, names: list[str] = [], *, from_: str = "", po
 def data_own(context: Context, file: str, *, name: str = "", replace: bool = False) -> NoReturn:
     """Make a benchmark of rows of your own: questions with answers, or with choices and the letter of the right one.
 
+    The name to dispatch it by goes to standard output. The first row, as it was
+    read and as it will be asked, is shown on standard error: look at it.
+
     file: JSON lines, a JSON list, csv or parquet
     name: what it is called, after `own_` (default: the file's name)
     replace: replace a set of that name that has other rows

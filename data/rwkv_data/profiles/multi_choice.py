@@ -32,7 +32,7 @@ MULTI_CHOICE_COT: Final = Sampling(
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What stands before and after a question with its choices; `{subject}` is filled in. `tail` follows the chain of
+    """What stands before and after a question with its choices; `{expert}` is filled in. `tail` follows the chain of
     thought."""
 
     opening: str
@@ -42,7 +42,7 @@ class Wording:
 
 
 ENGLISH: Final = Wording(
-    "User: You are a very talented expert in {subject}. Answer this question:\n",
+    "User: You are {expert}. Answer this question:\n",
     "Assistant: The answer is",
     "Assistant: <think",
     "\nTherefore, the answer is",
@@ -51,8 +51,14 @@ CHINESE: Final = Wording("User: ", "Assistant: 正确答案是", "Assistant:", "
 
 
 def subject(row: Row) -> str:
-    """The subject in words."""
-    return str(row.get("subject") or "unknown").replace("_", " ")
+    """The subject in words; empty where none is known (rwkv-skills would ask an expert in "unknown")."""
+    named = str(row.get("subject") or "").strip().replace("_", " ")
+    return "" if named.casefold() == "unknown" else named
+
+
+def expert(row: Row) -> str:
+    """Who is asked: an expert, in the subject if the row has one."""
+    return "a very talented expert" + (f" in {named}" if (named := subject(row)) else "")
 
 
 def choice_lines(row: Row) -> str:
@@ -62,7 +68,7 @@ def choice_lines(row: Row) -> str:
 
 def asked(row: Row, wording: Wording, assistant: str) -> str:
     """The question with its choices and the beginning of the answer; ends stripped, line ends one byte."""
-    opening = wording.opening.replace("{subject}", subject(row))
+    opening = wording.opening.replace("{expert}", expert(row))
     text = f"{opening}{row['question']}\n{choice_lines(row)}\n\n{assistant}"
     return text.strip().replace("\r\n", "\n")
 

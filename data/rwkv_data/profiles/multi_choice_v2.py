@@ -14,7 +14,7 @@ from msgspec.structs import replace as replace_fields
 
 from rwkv_data.benchmark import Kind, Row
 from rwkv_data.profiles import RWKV_SKILLS_V2
-from rwkv_data.profiles.multi_choice import answered, choice_lines, letter_stage, multi_choice_cot, subject
+from rwkv_data.profiles.multi_choice import answered, choice_lines, expert, letter_stage, multi_choice_cot
 from rwkv_data.profiles.multi_choice import multi_choice_plain as plain_v1
 
 FINAL = "Therefore, the answer is"
@@ -24,7 +24,7 @@ END_OF_THOUGHT = "</think>"
 def user_part(row: Row) -> str:
     """The question with its choices, and what is wanted."""
     return (
-        f"User: You are a very talented expert in {subject(row)}.\n"
+        f"User: You are {expert(row)}.\n"
         "Answer this question and finish with a single option letter.\n"
         f"Question: {row['question']}\nChoices:\n{choice_lines(row)}\n\n"
     )

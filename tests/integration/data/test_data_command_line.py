@@ -14,6 +14,22 @@ def no_configuration(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
 
 
+def test_the_first_own_row_is_shown_as_read_and_as_asked(tmp_path, capsys) -> None:
+    """On standard error: scripts read the name alone."""
+    path = tmp_path / "sums.csv"
+    path.write_text("Question,A,B,Answer\nWhat is 2+3?,A) 5,B) 6,A\nWhat is 3+3?,A) 5,B) 6,B\n")
+    assert cli.main(["own", str(path), "--home", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert said.out == "own_sums\n"
+    assert '"What is 2+3?"' in said.err
+    assert "What is 3+3?" not in said.err
+    assert "User: You are a very talented expert. Answer this question:\nWhat is 2+3?\nA. 5\nB. 6\n\n" in said.err
+    assert "(the answer that counts: A)" in said.err
+    path.write_text("Frage,Answer\nWhat is 2+3?,5\n")
+    assert cli.main(["own", str(path), "--home", str(tmp_path), "--replace"]) != 0
+    assert "none of question, " in capsys.readouterr().err
+
+
 def test_command_line(tmp_path, capsys) -> None:
     (tmp_path / "test.jsonl").write_text(GOOD)
     arguments = ["prepare", "gsm8k", "--home", str(tmp_path), "--from", str(tmp_path)]

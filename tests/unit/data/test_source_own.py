@@ -8,7 +8,9 @@ import pytest
 from rwkv_data import sets
 from rwkv_data.errors import PrepareError, RowError
 from rwkv_data.prepare import prepare_own
+from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
 from rwkv_data.registry import Catalogue
+from rwkv_data.rows import check_choice
 from rwkv_data.sources.own_rows import from_source
 
 
@@ -33,6 +35,27 @@ from rwkv_data.sources.own_rows import from_source
             {"question": "Q", "choices": {"text": ["1", "0"], "label": ["A", "B"]}, "answer": "0"},
             {"question": "Q", "choices": ["1", "0"], "answer": "B"},
         ),
+        ({"Question": "Q", "ANSWER": 0.5}, {"question": "Q", "answer": "0.5"}),
+        ({" Problem ": "Q", "Correct Answer": "7"}, {"question": "Q", "answer": "7"}),
+        ({"question": "q", "Question": "Q", "answer": 1}, {"Question": "Q", "question": "q", "answer": "1"}),
+        (
+            {"Question": "Q", "A": "u", "B": "v", "Answer": "B", "Subject": "law"},
+            {"question": "Q", "choices": ["u", "v"], "answer": "B", "Subject": "law", "subject": "law"},
+        ),
+        (
+            {"question": "Q", "a": "u", "b": "v", "answer": "b"},
+            {"question": "Q", "choices": ["u", "v"], "answer": "B"},
+        ),
+        ({"question": "a+b?", "a": 1, "b": 2, "answer": 3}, {"question": "a+b?", "a": 1, "b": 2, "answer": "3"}),
+        (
+            {"question": "Q", "Option A": "u", "Option B": "v", "answer": "A"},
+            {"question": "Q", "choices": ["u", "v"], "answer": "A"},
+        ),
+        (
+            {"question": "Q", "option1": "u", "option2": "v", "answer": "2"},
+            {"question": "Q", "choices": ["u", "v"], "answer": "B"},
+        ),
+        ({"question": "Q", "choices": " ", "answer": "1"}, {"question": "Q", "choices": " ", "answer": "1"}),
     ],
 )
 def test_fields_by_any_name(raw, row) -> None:
@@ -48,12 +71,113 @@ def test_fields_by_any_name(raw, row) -> None:
         ({"question": "Q", "choices": ["u", "v"], "answer": 2}, "'2' is no letter, index or text"),
         ({"question": "Q", "choices": ["u", "u"], "answer": "u"}, "'u' is no letter"),
         ({"question": "Q", "choices": ["u", None], "answer": "A"}, "missing where text"),
-        ({"cells": ["Q", "1"], "subject": "x"}, "to ask"),
+        ({"cells": ["Q", "1"], "subject": "x"}, "to ask: the first line of the table names no columns"),
+        ({"Frage": "Q", "Antwort": "7"}, "none of question, .* to ask: the fields are 'Frage', 'Antwort'"),
+        ({"Question": "Q", "Antwort": "7"}, "any of answer, .*: the fields are 'Question', 'Antwort'"),
+        ({"question": "Q", "A": "u", "B": None, "C": "w", "answer": "A"}, "missing where text"),
     ],
 )
 def test_rows_that_say_too_little(raw, complaint: str) -> None:
     with pytest.raises(RowError, match=complaint):
         from_source(raw)
+
+
+def gold(choices, answer) -> tuple[list[str], str]:
+    row = from_source({"question": "Q", "choices": choices, "answer": answer})
+    return row["choices"], row["answer"]
+
+
+@pytest.mark.parametrize("choices", [["0", "1", "2", "3"], ["3", "2", "1", "0"], ["5", "1", "9", "3"], list("badc")])
+def test_an_integer_is_an_index_always(choices: list[str]) -> None:
+    for index in range(4):
+        assert gold(choices, index) == (choices, "ABCD"[index])
+        assert gold(choices, float(index))[1] == "ABCD"[index]
+    for wrong in (4, -1, True):
+        with pytest.raises(RowError):
+            gold(choices, wrong)
+
+
+@pytest.mark.parametrize(
+    ("choices", "answer", "found"),
+    [
+        (["A) 5", "B) 6"], "B", (["5", "6"], "B")),
+        (["A) 5", "B) 6"], "A) 5", (["5", "6"], "A")),
+        (["A. 5", "B. 6"], "6", (["5", "6"], "B")),
+        (["(A) 5", "(B) 6", "(C) 7"], "(C)", (["5", "6", "7"], "C")),
+        (["a) u", "b) v"], "b.", (["u", "v"], "B")),
+        (["A. Lincoln", "Bob"], "Bob", (["A. Lincoln", "Bob"], "B")),
+        (["C. elegans", "E. coli"], "B", (["C. elegans", "E. coli"], "B")),
+        ("A) red B) green C) blue", "C", (["red", "green", "blue"], "C")),
+        ("A. red\nB. green", "green", (["red", "green"], "B")),
+        ("(A) 1, (B) 2", "A", (["1", "2"], "A")),
+        ('["A) u", "B) v"]', "B", (["u", "v"], "B")),
+        ('["u", 2]', "2", (["u", "2"], "B")),
+        ({"B": "v", "A": "u"}, "A", (["v", "u"], "B")),
+        ({"text": ["u", "v", "w"], "label": ["1", "2", "3"]}, "2", (["u", "v", "w"], "B")),
+        (["8", "9"], "1", (["8", "9"], "B")),
+        (["1", "1"], "1", (["1", "1"], "B")),
+    ],
+)
+def test_choices_in_any_form(choices, answer, found: tuple[list[str], str]) -> None:
+    assert gold(choices, answer) == found
+
+
+@pytest.mark.parametrize(
+    ("choices", "answer", "complaint"),
+    [
+        ("red, green", "red", "'choices' is one text, 'red, green', and not 'A"),
+        ("A) red C) blue", "A", "is one text"),
+        ("A. Vitamin C. B. Iron", "A", "is one text"),
+        ("['u' 'v']", "u", "is one text"),
+        ("A) red", "A", "'choices' has 1 entries"),
+        (7, 0, "'choices' is 7, not a list of choices"),
+        (["B) u", "A) v"], "A", "labelled B, A: not in order"),
+        (["1", "0"], "0", "'0' can mean A or B"),
+        (["B", "A"], "A", "'A' can mean A or B"),
+        ({"text": ["u", "v"], "label": ["A"]}, "A", "2 texts and 1 labels"),
+        ([{"u": 1}, {"v": 2}], "A", "where text or a number belongs"),
+    ],
+)
+def test_choices_that_cannot_be_told_are_refused_not_dropped(choices, answer, complaint: str) -> None:
+    with pytest.raises(RowError, match=complaint):
+        check_choice(dict(zip(("choices", "answer"), gold(choices, answer), strict=True), question="Q"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "letters"),
+    [(("2", "0"), "CA"), (("2", "24"), "BC"), (("C", "B"), "CB"), (("two", "C"), "DC")],
+    ids=["indexes", "texts", "letters", "texts and letters"],
+)
+def test_what_an_answer_means_follows_from_all_rows(tmp_path, answers: tuple[str, str], letters: str) -> None:
+    choices = ["8", "2", "24", "C"] if answers[0] != "two" else ["8", "C2", "24", "two"]
+    path = tmp_path / "mine.jsonl"
+    rows = [{"question": "Q", "choices": choices, "answer": answer} for answer in answers]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    prepare_own("mine", path, tmp_path / "data")
+    benchmark = Catalogue(data_dir=tmp_path / "data").load("own_mine")
+    assert "".join(row["answer"] for row in sets.load_rows(tmp_path / "data", benchmark)) == letters
+
+
+def test_no_prompt_asks_an_expert_in_nothing_or_doubles_a_letter(tmp_path) -> None:
+    path = tmp_path / "mine.jsonl"
+    for subject in ({}, {"subject": "unknown"}, {"subject": ""}):
+        path.write_text(json.dumps({"question": "2+3?", "choices": ["A)5", "B)6"], "answer": 0} | subject))
+        prepare_own("mine", path, tmp_path / "data", replace=True)
+        benchmark = Catalogue(data_dir=tmp_path / "data").load("own_mine")
+        (row,) = sets.load_rows(tmp_path / "data", benchmark)
+        for kind in [*benchmark.kinds.values(), *multi_choice_v2()]:
+            asked = kind.stages[0].prompt(row)
+            assert asked.startswith("User: You are a very talented expert."), asked
+            assert "A. 5\nB. 6\n" in asked
+
+
+def test_rows_that_an_older_version_read_are_read_again(tmp_path, file) -> None:
+    manifest = prepare_own("mine", file, tmp_path / "data")
+    place = sets.manifest_path(tmp_path / "data", "own_mine")
+    place.write_bytes(place.read_bytes().replace(b'"benchmark_version": 2', b'"benchmark_version": 1'))
+    assert sets.read_manifest(tmp_path / "data", "own_mine") != manifest
+    assert prepare_own("mine", file, tmp_path / "data").benchmark_version == 2
+    assert sets.load_rows(tmp_path / "data", Catalogue(data_dir=tmp_path / "data").load("own_mine"))
 
 
 @pytest.fixture
