@@ -9,6 +9,7 @@ This file is also the child's program: it imports nothing of the engine.
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -17,7 +18,8 @@ from pathlib import Path
 CPU_S = 2.0
 MEMORY_BYTES = 1 << 30
 STACK_BYTES = 4 << 20  # half of what a thread of the engine has: what overflows there overflows here first
-DYING_S = 1.0
+DYING_S = 10.0
+OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}  # its own limits send others
 
 
 class Rehearsal:
@@ -29,23 +31,31 @@ class Rehearsal:
         self._child: subprocess.Popen[str] | None = None
 
     def fault(self, grammar: str) -> str:
-        """Why this grammar cannot be used; empty if it can."""
+        """Why this grammar cannot be used; empty if it can. A child that is killed from outside says nothing of the
+        grammar: another one is asked."""
+        code = 0
         with self._lock:
-            if self._child is None or self._child.poll() is not None:
-                self._child = _start(self._cpu_s)
-            answer = _ask(self._child, grammar)
-            return answer if answer is not None else self._buried()
+            for _ in range(2):
+                if self._child is None or self._child.poll() is not None:
+                    self._child = _start(self._cpu_s)
+                answer = _ask(self._child, grammar)
+                if answer is not None:
+                    return answer
+                code = self._buried()
+                if -code not in OUTSIDE:
+                    break
+        if code > 0 or -code in OUTSIDE:
+            return f"the child process that compiles it failed ({code})"
+        return f"it takes more than {self._cpu_s:g} s or {MEMORY_BYTES >> 20} MiB to compile"
 
-    def _buried(self) -> str:
-        """What the child died of."""
+    def _buried(self) -> int:
+        """What the child died of: its exit status, or less than 0 for a signal."""
         assert self._child is not None
         child, self._child = self._child, None
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(DYING_S)
         _end(child)
-        if child.returncode > 0:
-            return f"the child process that compiles it failed ({child.returncode})"
-        return f"it takes more than {self._cpu_s:g} s or {MEMORY_BYTES >> 20} MiB to compile"
+        return child.returncode
 
     def close(self) -> None:
         """End the child."""
@@ -81,7 +91,6 @@ def _ask(child: subprocess.Popen[str], grammar: str) -> str | None:
 def main(cpu_s: float) -> None:
     """Answer line by line."""
     import resource
-    import signal
 
     from llguidance import LLMatcher, LLTokenizer
 

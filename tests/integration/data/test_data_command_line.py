@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rwkv_data import __main__ as cli
+from rwkvctl.selection import prepared
 
 GOOD = '{"question": "Q", "answer": "#### 7"}\n'
 
@@ -28,6 +29,13 @@ def test_the_first_own_row_is_shown_as_read_and_as_asked(tmp_path, capsys) -> No
     path.write_text("Frage,Answer\nWhat is 2+3?,5\n")
     assert cli.main(["own", str(path), "--home", str(tmp_path), "--replace"]) != 0
     assert "none of question, " in capsys.readouterr().err
+
+
+def test_rows_of_a_dispatch_are_shown_before_anything_is_queued(tmp_path, capsys) -> None:
+    path = tmp_path / "sums.jsonl"
+    path.write_text('{"question": "What is 2+3?", "answer": 5}\n')
+    assert prepared(str(path), str(tmp_path)) == "own_sums"
+    assert "User: What is 2+3?\n\nAssistant: <think" in capsys.readouterr().err
 
 
 def test_command_line(tmp_path, capsys) -> None:

@@ -1,7 +1,9 @@
 """What cannot be followed is found out in a child process, whose time and memory have an end."""
 
 import json
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from functools import cache
 
@@ -105,6 +107,17 @@ def test_a_child_that_died_is_replaced(impatient: None) -> None:
         with pytest.raises(ConstraintError, match="takes more than"):
             made.compiled(REFUSED["a great modulus"][0])
         assert made.compiled(Constraint(regex="[ab]")).begin().allowed(())[3]
+
+
+def test_a_child_killed_from_outside_says_nothing_of_a_grammar() -> None:
+    made = Rehearsal()
+    fine = grammar_of(Constraint(regex="a+"))
+    assert made.fault(fine) == ""
+    assert made._child is not None
+    made._child.send_signal(signal.SIGSTOP)
+    threading.Timer(0.3, made._child.kill).start()
+    assert made.fault(fine) == ""
+    made.close()
 
 
 def test_a_child_that_does_not_start_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
