@@ -19,7 +19,7 @@ _NOT_NONE = {"check_str", "text_match_three", "text_starta_endb"}
 _FLOAT_ATOL = 1e-6
 _RTOL = 1e-7
 _LONGEST_LINE = 100_000
-_WHOLE = re.compile(r"[+-]?\d+")
+_WHOLE = re.compile(r"[+-]?[\d_]+")
 
 
 class EvalplusRule:
@@ -97,17 +97,17 @@ def all_floats(value: Any) -> bool:
     return isinstance(value, float)
 
 
-def all_close(out: Any, expected: Any, atol: float, rtol: float = _RTOL) -> bool:
+def all_close(out: Any, expected: Any, atol: float) -> bool:
     """Numbers within the tolerance, in lists of the same shape; anything that is no number is not close."""
     if isinstance(expected, list | tuple):
         if not isinstance(out, list | tuple) or len(out) != len(expected):
             return False
-        return all(all_close(one, other, atol, rtol) for one, other in zip(out, expected, strict=True))
+        return all(all_close(one, other, atol) for one, other in zip(out, expected, strict=True))
     if not (isinstance(out, int | float | complex) and isinstance(expected, int | float | complex)):
         return False
     if out == expected:
         return True
-    return cmath.isfinite(expected) and abs(out - expected) <= atol + rtol * abs(expected)
+    return cmath.isfinite(expected) and abs(out - expected) <= atol + _RTOL * abs(expected)
 
 
 def same_lines(output: str, expected: str, *, rtol: float = 0.0) -> bool:
@@ -136,7 +136,7 @@ def _same_numbers(line: str, wanted: str, rtol: float) -> bool:
         atol, fraction = Decimal("1e-8"), Decimal(repr(rtol))
         shares = [0 if _WHOLE.fullmatch(word) else fraction for word in wanted.split()]
         return all(
-            number == other or abs(number - other) <= atol + share * abs(other)
+            number == other or (other.is_finite() and abs(number - other) <= atol + share * abs(other))
             for number, other, share in zip(numbers, others, shares, strict=True)
         )
     except (InvalidOperation, ArithmeticError, ValueError):

@@ -107,7 +107,9 @@ def letter(answer: Any, choices: Choices, forms: Collection[Form] = FORMS) -> st
 
 def is_whole(answer: Any) -> bool:
     """Whether an answer is a whole number, not a text of one."""
-    return isinstance(answer, int | float) and not isinstance(answer, bool) and float(answer).is_integer()
+    return not isinstance(answer, bool) and (
+        isinstance(answer, int) or (isinstance(answer, float) and answer.is_integer())
+    )
 
 
 def meanings(answer: Any, choices: Choices) -> dict[Form, int]:

@@ -60,7 +60,7 @@ def common_forms(raws: Iterable[Row]) -> Collection[Form]:
             answer = _first(raw, fields, ANSWER)
             choices, _ = _choices(raw, fields, answer)
             if choices and not own_choices.is_whole(answer) and str(answer) not in choices.labels:
-                common &= own_choices.meanings(answer, choices).keys()
+                common &= own_choices.meanings(answer, choices).keys() or common
     return common or FORMS
 
 
