@@ -2,20 +2,18 @@
 
 import os
 import sys
-from itertools import pairwise
 from typing import Any, Final
 
 from rwkvctl import config
-from rwkvctl.context import Context, local_envelope
-from rwkvctl.parsing import UsageError, arguments, overview, parser_for, program, unknown_verb
-from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
+from rwkvctl.context import Context
+from rwkvctl.envelope import error_envelope
+from rwkvctl.parsing import UsageError, arguments, overview, parser_for, program, unknown_verb, wants_json
+from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.render import Terminal
 from rwkvctl.safe import safe_line
 from rwkvctl.verbs import Verb, did_you_mean, find, first_words, load
 
 HELP: Final = {"-h", "--help"}
-JSON_PAIRS: Final = {("-o", "json"), ("--output", "json")}
-CODES: Final = {Exit.UNREACHABLE: "unreachable", Exit.VERSION_SKEW: "version-skew", Exit.USAGE: "usage"}
 
 
 def main(words: list[str] | None = None) -> int:
@@ -75,17 +73,8 @@ def report(terminal: Terminal, error: RwkvctlError, words: list[str]) -> int:
     said = safe_line(str(error))
     terminal.note(said if said.startswith("rwkvctl ") else f"rwkvctl: {said}", "bad")
     if wants_json(words):
-        code, detail, hint = CODES.get(error.exit_code, "failed"), str(error), ""
-        if isinstance(error, RefusedError):
-            code, detail, hint = error.code, error.detail, error.hint
-        fields = {"code": code, "detail": detail, "hint": hint, "exit_code": int(error.exit_code)}
-        terminal.json(local_envelope("rwkvctl.error/1", fields))
+        terminal.json(error_envelope(error))
     return int(error.exit_code)
-
-
-def wants_json(words: list[str]) -> bool:
-    """Whether JSON is asked for, in a command line that may be wrong."""
-    return "--json" in words or "--output=json" in words or any(pair in JSON_PAIRS for pair in pairwise(words))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """What a verb is given: the configuration, the client, the terminal, and how output is wanted."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from rwkvctl import config
 from rwkvctl.client import Answer, Client, Record, client_of, request_id
+from rwkvctl.envelope import envelope
 from rwkvctl.render import Table, Terminal
 
 View = Callable[[Terminal], Sequence[Table]]
@@ -66,17 +66,8 @@ class Context:
 
     def show_local(self, schema: str, fields: dict[str, Any], *tables: Table, headline: str = "") -> None:
         """Something this process knows by itself, in the same envelope as a reply of the daemon."""
-        self.show(Answer(local_envelope(schema, fields).encode(), {}), *tables, headline=headline)
+        self.show(Answer(envelope(schema, fields).encode(), {}), *tables, headline=headline)
 
     def say(self, text: str) -> None:
         """A sentence for the operator that is no data."""
         self.terminal.note(text)
-
-
-def local_envelope(schema: str, fields: dict[str, Any]) -> str:
-    """A JSON document with schema, time and node."""
-    from datetime import UTC, datetime
-    from platform import node
-
-    as_of = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return json.dumps({"schema": schema, "as_of": as_of, "node": node(), **fields}, ensure_ascii=False, default=str)

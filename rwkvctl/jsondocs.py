@@ -32,6 +32,9 @@ LOCAL: Final = {
     "rwkvctl.weights/1": "`weights list`: `items` of what each name says, `path`, `size_bytes`, `sha256`, `builtin`.",
     "rwkvctl.weights-show/1": "`weights show`: dimensions, ranks, parameters and memory of one checkpoint.",
     "rwkvctl.weights-verify/1": "`weights verify`: `ok`, `sha256`, and `checks` of `name`, `ok`, `what`.",
+    "rwkvctl.engine-verify/1": "`engine verify`: `model`, `numerics`, `device`, `torch`, `ok`, and `checks` of `name`, "
+    "`ok` (null where nothing is promised), `what`.",
+    "rwkvctl.samples-diff/1": "`samples diff`: `one`, `other`, `row`, `repeat`, `same`, and `lines`, a unified diff.",
     "rwkvctl.weights-download/1": "`weights download`: `items` of `file`, `size_bytes`, `sha256`, and what was done.",
     "rwkvctl.gate/1": "`gate`: `model`, `baseline`, `margin`, `alpha`, `verdict` (passed, regression, undecided), and "
     "`items` (ComparisonView) with `gate`, the same word for each.",

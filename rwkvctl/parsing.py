@@ -146,6 +146,17 @@ def arguments(verb: Verb, words: list[str]) -> tuple[dict[str, Any], argparse.Na
     return values | {group.__name__.lower(): group(**fields) for group, fields in groups.items()}, parsed
 
 
+def wants_json(words: list[str]) -> bool:
+    """Whether JSON is asked for, in a command line that may be wrong."""
+    parser = Parser(allow_abbrev=False, add_help=False)
+    parser.add_argument("-o", "--output", dest="output_")
+    parser.add_argument(COMMON[0][0], **COMMON[0][1])
+    try:
+        return bool(parser.parse_known_args(words)[0].output_ == "json")
+    except UsageError:
+        return False
+
+
 def unknown_words(parser: Parser, unknown: list[str]) -> str:
     """What was not understood, with what may have been meant."""
     word = unknown[0].split("=")[0]

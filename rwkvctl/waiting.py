@@ -7,9 +7,10 @@ from typing import Final
 
 from rwkvctl import views
 from rwkvctl.client import Answer, CutError, Record
-from rwkvctl.context import Context, local_envelope
+from rwkvctl.context import Context
+from rwkvctl.envelope import envelope
 from rwkvctl.progress import Progress
-from rwkvctl.protocol.errors import Exit, UnreachableError
+from rwkvctl.protocol.errors import Exit, RefusedError, UnreachableError
 from rwkvctl.protocol.states import TERMINAL
 
 SILENCE_S: Final = 45.0
@@ -72,10 +73,8 @@ def wait(context: Context, dispatched: Answer, timeout_s: float | None) -> int:
         return Exit.INTERRUPTED
     progress.close()
     if not waiting.is_over():
-        context.say(
-            f"still at work after {timeout_s:g} s; it goes on. See: rwkvctl status --session-id {reply['session']}"
-        )
-        return Exit.TIMEOUT
+        said = f"still at work after {timeout_s:g} s; it goes on."
+        raise RefusedError("timed-out", said, f"See: rwkvctl status --session-id {reply['session']}", Exit.TIMEOUT)
     return conclude(context, reply, list(waiting.jobs.values()))
 
 
@@ -141,7 +140,7 @@ def conclude(context: Context, reply: Record, jobs: list[Record]) -> int:
     """Show the scores and say which jobs have none."""
     whole = [context.client.get(f"/v1/jobs/{job['id']}").value["item"] for job in jobs]
     scores = [job["score"] for job in whole if job.get("score")]
-    raw = local_envelope("rwkvctl.waited/1", {"session": reply["session"], "items": scores, "jobs": whole})
+    raw = envelope("rwkvctl.waited/1", {"session": reply["session"], "items": scores, "jobs": whole})
     context.show(Answer(raw.encode(), {}), views.scores(scores))
     others = [job for job in whole if job["state"] != "done"]
     for job in others:

@@ -2,10 +2,14 @@
 
 import sys
 
+from rwkvctl.envelope import fail
+from rwkvctl.protocol.errors import RwkvctlError
+
 try:
     from rwkv_daemon.main import main
 except ModuleNotFoundError as error:
-    sys.exit(f"rwkvctl daemon: {error.name} is not installed; pip install 'rwkvctl[daemon,engine]'")
+    wrong = RwkvctlError(f"{error.name} is not installed; pip install 'rwkvctl[daemon,engine]'")
+    sys.exit(fail("rwkvctl daemon", wrong, as_json="--json" in sys.argv))
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -9,7 +9,6 @@ import os
 import resource
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -43,7 +42,8 @@ from rwkv_daemon.store_place import daemon_name, store_place
 from rwkv_daemon.zombies import watch as zombies
 from rwkvctl import __version__, config, notify_config
 from rwkvctl.config import Config
-from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.envelope import fail
+from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
 from rwkvctl.sockets import SocketInUseError
 
 log = logging.getLogger("rwkvctl")
@@ -62,6 +62,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="rwkvctl daemon", description="Run the daemon in the foreground.")
     parser.add_argument("--home", default="", help="where data, weights, runs and the store lie")
     parser.add_argument("--socket", default="", help="the Unix socket to listen on")
+    parser.add_argument("--json", action="store_true", help="an error as JSON too")
     given = parser.parse_args(arguments)
     service = config.take_service_variables()
     journal.set_up(service)
@@ -71,9 +72,10 @@ def main(arguments: list[str]) -> int:
         with only_one(settings):
             raise_file_limit()
             asyncio.run(run(settings, service))
-    except (RwkvctlError, SocketInUseError) as error:
-        sys.stderr.write(f"rwkvctl daemon: {error}\n")
-        return int(getattr(error, "exit_code", Exit.REFUSED))
+    except SocketInUseError as error:
+        return fail("rwkvctl daemon", RefusedError("in-use", str(error), "", Exit.REFUSED), as_json=given.json)
+    except RwkvctlError as error:
+        return fail("rwkvctl daemon", error, as_json=given.json)
     return Exit.OK
 
 

@@ -21,6 +21,7 @@ from rwkv_data.prepare import prepare, prepare_own
 from rwkv_data.show import difference, facts, kind_of, show
 from rwkv_data.sources.raw import Progress
 from rwkvctl import config
+from rwkvctl.envelope import fail
 from rwkvctl.meter import Meter
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.safe import safe_line, safe_text
@@ -37,8 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         lines, plain = arguments.run(arguments, config.load({"home": str(arguments.home or "")}))
     except RwkvctlError as error:
-        print(f"rwkv_data: {safe_line(str(error))}", file=sys.stderr)
-        return int(error.exit_code)
+        return fail("rwkv_data", error, as_json=arguments.json)
     except KeyboardInterrupt:
         print("rwkv_data: interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)

@@ -8,24 +8,49 @@ does not load, 4 for a device without the memory for it; the reason is one sente
 import argparse
 import sys
 from pathlib import Path
+from typing import NoReturn
+
+from rwkvctl.envelope import error_envelope, fail
+from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
 
 try:
     from rwkv_engine.serve import DOES_NOT_LOAD, Options, ServeError, default_numerics, device_of, serve
 except ModuleNotFoundError as error:
-    sys.exit(f"rwkvctl engine: {error.name} is not installed; pip install 'rwkvctl[engine]'")
+    wrong = RwkvctlError(f"{error.name} is not installed; pip install 'rwkvctl[engine]'")
+    sys.exit(fail("rwkvctl engine", wrong, as_json="--json" in sys.argv))
 from rwkv_engine.errors import OutOfMemory, VocabularyError
 from rwkv_weights.files import builtin_checkpoint_path
 from rwkvctl.protocol.numerics import NUMERICS, Numerics
 
 
+class Parser(argparse.ArgumentParser):
+    """argparse whose errors are ours, so that --json has them too."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        raise ServeError(f"{self.prog}: error: {message}", Exit.USAGE)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m rwkv_engine", description=__doc__)
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        return _run(words)
+    except ServeError as error:
+        sys.stderr.write(f"{error}\n")
+        if "--json" in words:
+            code = "usage" if error.code == Exit.USAGE else "failed"
+            sys.stdout.write(error_envelope(RefusedError(code, str(error), "", error.code)) + "\n")
+        return error.code
+
+
+def _run(words: list[str]) -> int:
+    parser = Parser(prog="python -m rwkv_engine", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     serving = verbs.add_parser("serve", help="load a model and serve it")
     _flags(serving)
     _verify_flags(verbs.add_parser("verify", help="check a model's arithmetic on this machine"))
-    flags = vars(parser.parse_args(argv))
+    flags = vars(parser.parse_args(words))
     verb = flags.pop("verb")
     if str(flags["model"]) == "builtin":
         flags |= {"model": builtin_checkpoint_path()} | (
@@ -33,14 +58,11 @@ def main(argv: list[str] | None = None) -> int:
         )
     if verb == "serve" and flags["socket"] is None and flags["port"] is None:
         serving.error("say where to listen: --socket, --port or both")
-    try:
-        return _verify(**flags) if verb == "verify" else serve(Options(**flags))
-    except ServeError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.code
+    as_json = flags.pop("json")
+    return _verify(**flags, as_json=as_json) if verb == "verify" else serve(Options(**flags))
 
 
-def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, threads: int) -> int:
+def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, threads: int, *, as_json: bool) -> int:
     import torch
 
     from rwkv_engine.verify.command import main as verify
@@ -51,7 +73,7 @@ def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, t
     if where.type == "cuda":
         torch.cuda.set_device(where)
     try:
-        return verify(model, numerics or default_numerics(where), where, largest)
+        return verify(model, numerics or default_numerics(where), where, largest, as_json=as_json)
     except (CheckpointError, VocabularyError, OutOfMemory) as error:
         raise ServeError(str(error), DOES_NOT_LOAD) from error
 
@@ -62,6 +84,7 @@ def _verify_flags(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
     verb.add_argument("--largest", type=int, default=128, help="largest batch that is tried (default: %(default)s)")
     verb.add_argument("--threads", type=int, default=1, help="torch threads (default: %(default)s)")
+    verb.add_argument("--json", action="store_true", help="the findings as one JSON document")
 
 
 def _flags(verb: argparse.ArgumentParser) -> None:
@@ -80,6 +103,7 @@ def _flags(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--weights-sha256", default="", help="the file's hash as the supervisor knows it; not computed")
     verb.add_argument("--attempt", default="", help="marker echoed in /v1/health")
     verb.add_argument("--liveness", type=Path, help="file in which a step counter is mapped")
+    verb.add_argument("--json", action="store_true", help="an error as JSON too")
 
 
 if __name__ == "__main__":

@@ -17,4 +17,4 @@ def daemon(context: Context) -> NoReturn:
     $ rwkvctl daemon --home ~/rwkvctl
     """
     flags = [word for name, value in context.flags.items() if value for word in (f"--{name}", str(value))]
-    become("rwkv_daemon", *flags)
+    become("rwkv_daemon", *flags, *(["--json"] if context.as_json else []))

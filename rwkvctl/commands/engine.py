@@ -26,7 +26,7 @@ def engine_verify(context: Context, rest: list[str]) -> NoReturn:
 
     Weights, agreement with plain fp32 and with the package rwkv, and whether answers keep their bits in every batch,
     slot, chunking and cache. Exits with 1 if a promise of the profile is broken. `rwkvctl engine verify --help` lists
-    the flags.
+    the flags; with --json the findings are one document.
 
     rest: the model, then flags of the check
 

@@ -2,7 +2,8 @@
 
 from rwkvctl import comparison
 from rwkvctl.client import Answer, Record
-from rwkvctl.context import Context, local_envelope
+from rwkvctl.context import Context
+from rwkvctl.envelope import envelope
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
 
@@ -40,7 +41,7 @@ def gate(
     ]
     verdict, code = outcome(items)
     fields = {"model": reply["b"], "baseline": reply["a"], "margin": margin, "alpha": alpha, "verdict": verdict}
-    found = Answer(local_envelope("rwkvctl.gate/1", fields | {"items": items}).encode(), {})
+    found = Answer(envelope("rwkvctl.gate/1", fields | {"items": items}).encode(), {})
     context.show(found, comparison.table(items), headline=f"{reply['b']} against {reply['a']}: {verdict}\n")
     if not context.as_json:
         say_why(context, items, verdict)

@@ -16,21 +16,19 @@ def help_(context: Context, words: list[str] = [], *, markdown: bool = False) ->
     $ rwkvctl help
     $ rwkvctl help dispatch
     """
+    named = find(words)
+    if words and named is None:
+        raise unknown_verb(" ".join(words))
     if context.as_json:
-        verbs = [{"verb": found.words, "summary": found.summary, "flags": flags(found.options)} for found in load_all()]
+        meant = [named] if named else load_all()
+        verbs = [{"verb": found.words, "summary": found.summary, "flags": flags(found.options)} for found in meant]
         codes = {str(code.value): meaning for code, meaning in EXIT_CODES.items()}
         context.show_local("rwkvctl.help/1", {"items": verbs, "exit_codes": codes})
         return Exit.OK
     if markdown:
         context.terminal.write(reference())
         return Exit.OK
-    if not words:
-        context.terminal.write(overview())
-        return Exit.OK
-    found = find(words)
-    if found is None:
-        raise unknown_verb(" ".join(words))
-    context.terminal.write(parser_for(found).format_help())
+    context.terminal.write(parser_for(named).format_help() if named else overview())
     return Exit.OK
 
 

@@ -30,6 +30,8 @@ def judge_retry(context: Context) -> int:
 
     $ rwkvctl judge retry
     """
-    context.change("/v1/judge/retry", {})
+    answer = context.change("/v1/judge/retry", {})
+    if context.as_json:
+        context.show(answer)
     context.say("every key is tried again")
     return Exit.OK

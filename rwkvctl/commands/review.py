@@ -36,6 +36,8 @@ def review_mark(context: Context, sample: int, decision: Literal["right", "wrong
 
     $ rwkvctl review mark 4711 right
     """
-    context.change("/v1/review", {"sample": sample, "decision": decision})
+    answer = context.change("/v1/review", {"sample": sample, "decision": decision})
+    if context.as_json:
+        context.show(answer)
     context.say(f"sample {sample}: {decision}")
     return Exit.OK

@@ -130,6 +130,10 @@ def samples_diff(context: Context, one: str, other: str, *, row: int = 0, repeat
 
     before, after = (prompts(sample_at(context, job, row, repeat)) for job in (one, other))
     lines = list(difflib.unified_diff(before, after, one, other, lineterm="", n=2))
+    if context.as_json:
+        fields = {"one": one, "other": other, "row": row, "repeat": repeat, "same": not lines, "lines": lines}
+        context.show_local("rwkvctl.samples-diff/1", fields)
+        return Exit.OK
     for line in lines or ["the prompts are the same"]:
         context.terminal.line(safe_line(line))
     return Exit.OK

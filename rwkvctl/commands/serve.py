@@ -39,7 +39,7 @@ def serve(context: Context, model: str, *, serving: Serving, numerics: Numerics 
     given = {field.name: getattr(serving, field.name) for field in fields(serving)} | {"numerics": numerics}
     flags = [(name, value) for name, value in given.items() if value or name == "port"]
     words = [word for name, value in flags for word in (f"--{name.replace('_', '-')}", str(value))]
-    become("rwkv_engine", "serve", checkpoint(context, model), *words)
+    become("rwkv_engine", "serve", checkpoint(context, model), *words, *(["--json"] if context.as_json else []))
 
 
 def checkpoint(context: Context, model: str) -> str:

@@ -17,8 +17,8 @@ from typing import Any, Final
 from rwkv_weights import shelf
 from rwkv_weights.verbs import places
 from rwkv_weights.verbs.output import Output
+from rwkvctl.envelope import fail
 from rwkvctl.protocol.errors import Exit, RwkvctlError
-from rwkvctl.safe import safe_line
 
 VERBS: Final = {
     "list": ("listing", "the checkpoints of this node"),
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except RwkvctlError as error:
-        return _report(error, as_json="json" in words)
+        return fail("rwkvctl weights", error, as_json="json" in words)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.CLOSED_PIPE
@@ -66,7 +66,7 @@ def _load(module: str) -> Any:
     try:
         return import_module(f"rwkv_weights.verbs.{module}")
     except ModuleNotFoundError as error:
-        sys.exit(f"rwkvctl weights: {error.name} is not installed; pip install 'rwkvctl[engine]'")
+        raise RwkvctlError(f"{error.name} is not installed; pip install 'rwkvctl[engine]'") from error
 
 
 def _common() -> argparse.ArgumentParser:
@@ -77,14 +77,6 @@ def _common() -> argparse.ArgumentParser:
         "--output", choices=("table", "tsv", "json"), default="", help="default: a table, or tsv in a pipe"
     )
     return common
-
-
-def _report(error: RwkvctlError, *, as_json: bool) -> int:
-    print(f"rwkvctl weights: {safe_line(str(error))}", file=sys.stderr)
-    if as_json:
-        fields = {"code": "failed", "detail": str(error), "hint": "", "exit_code": int(error.exit_code)}
-        Output("json").json("rwkvctl.error/1", fields)
-    return int(error.exit_code)
 
 
 def _hash(path: Path) -> int:

@@ -3,15 +3,12 @@ with `--home DIR` and `--json`. Exit codes are those of `rwkvctl.protocol.errors
 
 import argparse
 import asyncio
-import json
 import logging
 import os
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rwkv_daemon.clock import now
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.copying import CopyError
 from rwkv_daemon.store_tools.backup import backup
@@ -21,8 +18,8 @@ from rwkv_daemon.store_tools.offline import Told
 from rwkv_daemon.store_tools.rebuild import rebuild
 from rwkv_daemon.store_tools.restore import restore
 from rwkvctl import config
+from rwkvctl.envelope import envelope, fail
 from rwkvctl.protocol.errors import Exit, RwkvctlError
-from rwkvctl.safe import safe_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,17 +30,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         told = asyncio.run(perform(given, config.load({"home": given.home})))
     except RwkvctlError as error:
-        return failed(given.verb, str(error), error.exit_code)
+        return fail(f"rwkvctl {given.verb}", error, as_json=given.json)
     except (StoreError, CopyError, OSError) as error:
-        return failed(given.verb, f"{error}. What was there is as it was.", Exit.FAILED)
-    envelope = {"schema": f"rwkvctl.{given.verb}/1", "as_of": now(), "node": socket.gethostname()}
-    print(json.dumps(envelope | told.fields, ensure_ascii=False) if given.json else "\n".join(told.lines))  # noqa: T201
+        wrong = RwkvctlError(f"{error}. What was there is as it was.")
+        return fail(f"rwkvctl {given.verb}", wrong, as_json=given.json)
+    schema = f"rwkvctl.{given.verb}/1"
+    print(envelope(schema, told.fields) if given.json else "\n".join(told.lines))  # noqa: T201
     return Exit.OK
-
-
-def failed(verb: str, text: str, code: int) -> int:
-    sys.stderr.write(f"rwkvctl {verb}: {safe_line(text)}\n")
-    return int(code)
 
 
 async def perform(given: argparse.Namespace, settings: config.Config) -> Told:

@@ -20,6 +20,7 @@ from rwkv_engine.verify.oracle import Agreement, agreement, reference_logits
 from rwkv_engine.verify.package import package_logits
 from rwkv_weights import checkpoint
 from rwkv_weights.checkpoint import Checkpoint
+from rwkvctl.envelope import envelope
 from rwkvctl.protocol.numerics import PROFILES, Numerics
 
 ORACLE_TOKENS = 48
@@ -136,21 +137,36 @@ def _state(subject: Subject) -> Finding:
     return Finding("state in fp16", f"loss by {precision.BIN_TOKENS} positions: {shown} nats a token", good=good)
 
 
-def main(path: Path, numerics: Numerics, device: torch.device, largest: int) -> int:
-    """Print the findings and a verdict. Returns 0 if every promise is kept, 1 if not."""
+def main(path: Path, numerics: Numerics, device: torch.device, largest: int, *, as_json: bool = False) -> int:
+    """Print the findings and a verdict, or one JSON document. Returns 0 if every promise is kept, 1 if not."""
     marks = {True: "ok  ", False: "FAIL", None: "-   "}
-    failed = 0
     subject = Subject.of(path, numerics, device)
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    sys.stdout.write(f"{path.name}: {numerics} on {where}, torch {torch.__version__}\n")
-    try:
-        for finding in verify(subject, largest):
-            failed += finding.good is False
-            sys.stdout.write(f"{marks[finding.good]} {finding.name}: {finding.detail}\n")
-            sys.stdout.flush()
-    except OutOfMemory as error:
-        sys.stdout.write(f"FAIL memory: {error}; try a smaller --largest\n")
-        failed += 1
+    told = (lambda _: None) if as_json else say
+    told(f"{path.name}: {numerics} on {where}, torch {torch.__version__}")
+    found: list[Finding] = []
+    for finding in within_memory(verify(subject, largest)):
+        found.append(finding)
+        told(f"{marks[finding.good]} {finding.name}: {finding.detail}")
+    failed = sum(finding.good is False for finding in found)
     promise = "" if PROFILES[numerics].exact else f" ({numerics} promises no equal bits)"
-    sys.stdout.write(f"{'verified' if not failed else f'{failed} checks failed'}{promise}\n")
+    told(f"{'verified' if not failed else f'{failed} checks failed'}{promise}")
+    if as_json:
+        checks = [{"name": one.name, "ok": one.good, "what": one.detail} for one in found]
+        facts = {"model": str(path), "numerics": numerics, "device": where, "torch": torch.__version__}
+        say(envelope("rwkvctl.engine-verify/1", facts | {"ok": not failed, "checks": checks}))
     return 1 if failed else 0
+
+
+def within_memory(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """The findings; one that says so where the device has no memory for the next."""
+    try:
+        yield from findings
+    except OutOfMemory as error:
+        yield Finding("memory", f"{error}; try a smaller --largest", good=False)
+
+
+def say(line: str) -> None:
+    """A line of output at once: the checks take long."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,5 +1,6 @@
 """`engine verify`: it passes what keeps its promises, and sees what does not."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -79,6 +80,19 @@ def test_without_the_package_the_rest_is_checked(verify: Verify) -> None:
     assert "-    reference: the package rwkv is not installed, or this machine too small for it" in lines
     assert sum("the same bits as alone" in line for line in lines) == 3
     assert lines[-1] == "verified"
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_findings_are_one_json_document(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Finding("weights", "finite", good=True), Finding("reference", "not here", good=None)]
+    monkeypatch.setattr(command, "verify", lambda *_: iter(found))
+    done = verify("builtin", "--device", "cpu", "--json")
+    document = json.loads(done.out)
+    assert (done.code, document["schema"], document["ok"]) == (0, "rwkvctl.engine-verify/1", True)
+    assert document["checks"][1] == {"name": "reference", "ok": None, "what": "not here"}
+    found.append(Finding("batch 1", "1 probe differs", good=False))
+    done = verify("builtin", "--device", "cpu", "--json")
+    assert (done.code, json.loads(done.out)["ok"]) == (1, False)
 
 
 @pytest.mark.usefixtures("alone")

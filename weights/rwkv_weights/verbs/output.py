@@ -3,14 +3,12 @@
 `rwkvctl.render` draws for the console's side of the socket; this room does not import it.
 """
 
-import json
-import os
 import shutil
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from rwkvctl.envelope import envelope
 from rwkvctl.safe import cell_width, fit, safe_json, safe_line
 
 GAP = "  "
@@ -48,8 +46,7 @@ class Output:
 
     def json(self, schema: str, fields: dict[str, Any]) -> None:
         """The envelope that every document of rwkvctl has."""
-        as_of = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        text = json.dumps({"schema": schema, "as_of": as_of, "node": os.uname().nodename, **fields}, ensure_ascii=False)
+        text = envelope(schema, fields)
         sys.stdout.write((safe_json(text) if self.is_tty else text) + "\n")
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]], empty: str = "") -> None:
