@@ -1,16 +1,49 @@
 """Amounts as people say them, for the command line and for the programs below it."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
 
 LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
 RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
 
 
+class Amount(str):
+    """A number as people read it. `plain` is what a program reads in its place: no unit, no separators, a share as a
+    fraction of 1."""
+
+    __slots__ = ("plain",)
+    plain: str
+
+    def __new__(cls, text: str, value: float | None) -> Self:
+        made = super().__new__(cls, text)
+        made.plain = "" if value is None else str(int(value)) if value == int(value) else f"{value:.10g}"
+        return made
+
+
+def plain(text: str) -> str:
+    """What a program reads in the place of a cell's text."""
+    if isinstance(text, Amount):
+        return text.plain
+    return "" if text == "–" else text
+
+
+def count(value: float | None) -> str:
+    """A whole number with separators."""
+    return "–" if value is None else Amount(f"{value:,.0f}", round(value))
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A fraction as a percentage without its sign."""
+    return "–" if value is None else Amount(f"{100 * value:.{digits}f}", value)
+
+
 def size(value: float | None) -> str:
     """Bytes as people say them."""
-    if value is None:
-        return "–"
+    return "–" if value is None else Amount(size_in_words(value), round(value))
+
+
+def size_in_words(value: float) -> str:
+    """`977 KiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(value) < 1024:
             return f"{value:.0f} {unit}" if unit in {"B", "KiB"} else f"{value:.1f} {unit}"
@@ -20,9 +53,11 @@ def size(value: float | None) -> str:
 
 def duration(seconds: float | None) -> str:
     """`8s`, `4m24s`, `2h41m`, `3d04h`."""
-    if seconds is None:
-        return "–"
-    whole = max(0, round(seconds))
+    return "–" if seconds is None else Amount(duration_in_words(max(0, round(seconds))), round(max(0.0, seconds), 3))
+
+
+def duration_in_words(whole: int) -> str:
+    """`4m24s`."""
     if whole < 60:
         return f"{whole}s"
     if whole < 3600:

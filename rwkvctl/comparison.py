@@ -6,7 +6,8 @@ from typing import Final
 from rwkvctl.client import Record
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
-from rwkvctl.render import Cell, Column, Role, Table, count, joined
+from rwkvctl.render import Amount, Cell, Column, Role, Table, count, joined
+from rwkvctl.views import INTERVAL, ends
 
 PATIENCE_S: Final = 600.0
 """How long a comparison of everything may take."""
@@ -40,12 +41,12 @@ def table(items: Iterable[Record]) -> Table:
     columns = [
         Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"), Column("VERDICT"),
         Column("METRIC", wide=True), Column("A", right=True), Column("B", right=True), Column("B-A", right=True),
-        Column("95 % CI", right=True), Column("ONLY A", right=True, wide=True),
+        *INTERVAL, Column("ONLY A", right=True, wide=True),
         Column("ONLY B", right=True, wide=True),
         Column("N", right=True), Column("P", right=True, wide=True), Column("P HOLM", right=True),
         Column("TEST", wide=True), Column("JOBS", wide=True), Column("WHY", cut="end"),
     ]  # fmt: skip
-    return Table(columns, [line(item) for item in items], "nothing to compare")
+    return Table(columns, [line(item) for item in items], "nothing to compare", "comparison")
 
 
 def line(item: Record) -> list[str | Cell]:
@@ -64,6 +65,7 @@ def line(item: Record) -> list[str | Cell]:
         number(item.get("b"), unit),
         number(difference.get("value"), unit, signed=True),
         interval(difference, unit),
+        *ends(difference),
         count(item.get("only_a", 0)) if compared else "–",
         count(item.get("only_b", 0)) if compared else "–",
         count(item.get("rows", 0)) if compared else "–",
@@ -80,7 +82,7 @@ def number(value: float | None, unit: str, *, signed: bool = False) -> str:
     if value is None:
         return "–"
     scaled, digits = (100 * value, 1) if unit == "share" else (value, 3)
-    return f"{scaled:+.{digits}f}" if signed else f"{scaled:.{digits}f}"
+    return Amount(f"{scaled:+.{digits}f}" if signed else f"{scaled:.{digits}f}", value)
 
 
 def interval(difference: Record, unit: str) -> str:
@@ -95,7 +97,7 @@ def probability(p: float | None) -> str:
     """A p value, never as a plain zero."""
     if p is None:
         return "–"
-    return f"{p:.4f}" if p >= 0.0001 else "<.0001"
+    return Amount(f"{p:.4f}" if p >= 0.0001 else "<.0001", p)
 
 
 def forced_words(item: Record) -> str:
@@ -121,7 +123,7 @@ def flips(items: Iterable[Record]) -> Table:
         Column("AFTER", right=True),
     ]  # fmt: skip
     rows = [flip(item, one) for item in items for one in item.get("flips", ())]
-    return Table(columns, rows, "no row on which only one side does better")
+    return Table(columns, rows, "no row on which only one side does better", "flip")
 
 
 def flip(item: Record, one: Record) -> list[str | Cell]:

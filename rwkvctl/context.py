@@ -7,7 +7,7 @@ from typing import Any
 from rwkvctl import config
 from rwkvctl.client import Answer, Client, Record, client_of, request_id
 from rwkvctl.envelope import envelope
-from rwkvctl.render import Table, Terminal
+from rwkvctl.render import Table, Terminal, separated
 
 View = Callable[[Terminal], Sequence[Table]]
 """Tables of a reply. On a terminal a view may also write lines of its own between them."""
@@ -57,12 +57,14 @@ class Context:
         self.tables(*tables)
 
     def tables(self, *tables: Table) -> None:
-        """Tables under one another, with a blank line between."""
-        shown = [table for table in tables if table.rows or table.empty or self.as_tabs]
-        for number, table in enumerate(shown):
+        """Tables under one another, with a blank line between; in a pipe one, so that it has one header line."""
+        if self.as_tabs:
+            self.terminal.write("".join(line + "\n" for line in separated(*tables) if tables))
+            return
+        for number, table in enumerate(table for table in tables if table.rows or table.empty):
             if number:
                 self.terminal.line()
-            self.terminal.table(table, tabs=self.as_tabs, whole=self.output == "wide")
+            self.terminal.table(table, tabs=False, whole=self.output == "wide")
 
     def show_local(self, schema: str, fields: dict[str, Any], *tables: Table, headline: str = "") -> None:
         """Something this process knows by itself, in the same envelope as a reply of the daemon."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from rwkvctl.client import Record
-from rwkvctl.render import Cell, Column, Role, Table, clock, count, duration, joined, percent, spark
-from rwkvctl.views import memory
+from rwkvctl.render import Cell, Column, Role, Table, clock, count, duration, joined, percent, size, spark
+from rwkvctl.views import MEMORY, memory_cells
 
 ROLES: Final[dict[str, Role]] = {
     "leased": "ok", "zombie": "bad", "unknown": "warn", "free": "dim", "ok": "dim", "quarantined": "bad",
@@ -22,8 +22,9 @@ def gpus(items: Iterable[Record], recent: Record | None = None) -> Table:
     past = {item["id"]: trend(item) for item in (recent or {}).get("items", ())}
     columns = [
         Column("GPU"), Column("DEVICE", cut="end", wide=True), Column("USE"), Column("CONDITION"), Column("ENGINE"),
-        Column("MEMORY", right=True), Column("UTIL %", right=True), Column("10 MIN", drawn=True, wide=True),
-        Column("W", right=True), Column("°C", right=True), Column("WHOSE", cut="end"), Column("WHY", cut="end"),
+        *MEMORY, Column("UTIL %", right=True, name="util"), Column("10 MIN", drawn=True, wide=True),
+        Column("W", right=True, name="watts"), Column("°C", right=True, name="celsius"),
+        Column("WHOSE", cut="end"), Column("WHY", cut="end"),
         Column("SINCE", wide=True),
         Column("IDLE", right=True, wide=True), Column("MHZ", right=True, wide=True), Column("THROTTLE", wide=True),
         Column("ECC", right=True, wide=True), Column("APP XIDS", right=True, wide=True), Column("UUID", wide=True),
@@ -46,14 +47,14 @@ def gpu_row(item: Record, past: str) -> list[str | Cell]:
         Cell(item["use"], ROLES.get(item["use"], "")),
         Cell(condition, ROLES.get(condition, "warn")),
         " ".join(item.get("engines", ())) or "–",
-        memory(item.get("memory_used_bytes"), item.get("memory_total_bytes")),
+        *memory_cells(item.get("memory_used_bytes"), item.get("memory_total_bytes")),
         percent(item.get("utilisation"), 0),
         Cell(past, "info"),
         count(item.get("power_w")),
         count(item.get("temperature_c")),
         whose(item),
         joined([item.get("reason", ""), item.get("why", "")]),
-        clock(item.get("since", "")),
+        Cell(clock(item.get("since", "")), plain=item.get("since", "")),
         duration(item.get("idle_s")),
         count(item.get("clock_mhz")),
         joined(item.get("throttle", ())),
@@ -90,8 +91,9 @@ def changed(items: Iterable[Record]) -> Table:
 def history(reply: Record) -> Table:
     """The recorded steps, one line for each GPU and step in which it was seen."""
     columns = [
-        Column("TIME"), Column("GPU"), Column("USE"), Column("CONDITION"), Column("UTIL %", right=True),
-        Column("MEMORY", right=True), Column("W", right=True), Column("°C", right=True),
+        Column("TIME"), Column("GPU"), Column("USE"), Column("CONDITION"), Column("UTIL %", right=True, name="util"),
+        Column("MEMORY", right=True, name="memory used"), Column("W", right=True, name="watts"),
+        Column("°C", right=True, name="celsius"),
     ]  # fmt: skip
     rows = [
         step_row(item, step, at_step(reply, step))
@@ -117,7 +119,7 @@ def step_row(item: Record, step: int, at: str) -> list[str | Cell]:
         Cell(item["use"][step], ROLES.get(item["use"][step], "")),
         item["condition"][step],
         percent(item["utilisation"][step], 0),
-        memory(item["memory_used_bytes"][step], None),
+        size(item["memory_used_bytes"][step]),
         count(item["power_w"][step]),
         count(item["temperature_c"][step]),
     ]

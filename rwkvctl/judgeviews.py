@@ -4,39 +4,38 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from rwkvctl.client import Record
-from rwkvctl.render import Cell, Column, Table, count, joined, percent
-from rwkvctl.views import interval
+from rwkvctl.render import Cell, Column, Table, amount, count, joined, percent
+from rwkvctl.views import INTERVAL, interval_cells
 
 
 def judges(items: Iterable[Record]) -> Table:
     """The judge and the checker, one line an endpoint."""
     columns = [
         Column("ROLE"), Column("MODEL", cut="model"), Column("ENDPOINT", cut="middle"), Column("WAITS FOR", cut="end"),
-        Column("QUEUE", right=True), Column("RUN", right=True), Column("/S", right=True), Column("P50 S", right=True),
-        Column("OUTAGES", right=True), Column("TOKENS", right=True), Column("COST", right=True),
+        Column("QUEUE", right=True), Column("RUN", right=True), Column("/S", right=True, name="per s"),
+        Column("P50 S", right=True), Column("OUTAGES", right=True), Column("TOKENS", right=True),
+        Column("COST", right=True),
     ]  # fmt: skip
-    rows: list[list[str | Cell]] = []
-    for item in items:
-        usage = item.get("usage", {})
-        tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
-        for endpoint in item.get("endpoints", ()):
-            p50 = endpoint.get("p50_s")
-            rows.append(
-                [
-                    item["role"],
-                    item["model"],
-                    endpoint["name"],
-                    Cell(item.get("parked", ""), "warn"),
-                    count(item.get("queue", 0)),
-                    count(endpoint.get("in_flight", 0)),
-                    f"{endpoint.get('rate', 0):.1f}",
-                    "–" if p50 is None else f"{p50:.1f}",
-                    count(item.get("outages", 0)),
-                    count(tokens),
-                    f"{usage.get('cost', 0):.2f}",
-                ]
-            )
+    rows = [endpoint(item, one) for item in items for one in item.get("endpoints", ())]
     return Table(columns, rows, "no judge is configured; see `rwkvctl help judge`")
+
+
+def endpoint(item: Record, one: Record) -> list[str | Cell]:
+    """One endpoint of a judge."""
+    usage = item.get("usage", {})
+    return [
+        item["role"],
+        item["model"],
+        one["name"],
+        Cell(item.get("parked", ""), "warn"),
+        count(item.get("queue", 0)),
+        count(one.get("in_flight", 0)),
+        amount(one.get("rate", 0), ".1f"),
+        amount(one.get("p50_s"), ".1f"),
+        count(item.get("outages", 0)),
+        count(usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)),
+        amount(usage.get("cost", 0), ".2f"),
+    ]
 
 
 CHECKER_FLAGS = {
@@ -79,14 +78,14 @@ def findings(items: Iterable[Record]) -> Table:
 def points(items: Iterable[Record]) -> Table:
     """The points of a search."""
     columns = [
-        Column("POINT", right=True), Column("%", right=True), Column("95 % CI", right=True), Column("ROWS", right=True),
+        Column("POINT", right=True), Column("%", right=True, name="value"), *INTERVAL, Column("ROWS", right=True),
         Column("SETTINGS", cut="end"),
     ]  # fmt: skip
     rows: list[list[str | Cell]] = [
         [
             str(item["point"]),
             percent(item.get("value")),
-            interval(item),
+            *interval_cells(item),
             count(item["rows"]),
             settings(item["settings"]),
         ]
@@ -108,7 +107,7 @@ def promotion(reply: Record) -> Table:
         ["sum of values", f"{reply['objective']:.4f} on the rows of the searches: optimistic"],
         ["measure it", command],
     ]
-    return Table([Column(""), Column("", cut="end")], rows, "")
+    return Table([Column("", name="what"), Column("", cut="end", name="text")], rows, "")
 
 
 def settings(values: Mapping[str, str]) -> str:

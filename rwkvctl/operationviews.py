@@ -22,7 +22,7 @@ def pauses(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows)
+    return Table(columns, rows, name="pause")
 
 
 def show_paused(context: Context, answer: Answer) -> None:

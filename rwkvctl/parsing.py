@@ -193,7 +193,11 @@ def reference() -> str:
     verbs = "".join(f"\n## {verb.words}\n\n```text\n{parser_for(verb).format_help()}```\n" for verb in load_all())
     return (
         "# Verbs\n\nWritten by `rwkvctl help --markdown`; `make docs` brings it up to date, and a test compares.\n"
-        f"What `--json` prints is in [json.md](json.md).\n\n| exit code | meaning |\n|---|---|\n{codes}{verbs}"
+        "What `--json` prints is in [json.md](json.md).\n\n"
+        "With `-o tsv`, and in a pipe, a table is tab-separated lines: one header line, nothing cut, numbers plain as in\n"
+        "JSON (shares as fractions of 1, durations in seconds, sizes in bytes), nothing where nothing is known. Where a\n"
+        "verb has several tables they are one with the columns of all, and its first column, `table`, says of each line\n"
+        f"which one it is from.\n\n| exit code | meaning |\n|---|---|\n{codes}{verbs}"
     )
 
 

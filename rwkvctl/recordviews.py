@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable
 
 from rwkvctl.client import Record
-from rwkvctl.render import Cell, Column, Role, Table, clock, count, state_cell
+from rwkvctl.render import Amount, Cell, Column, Role, Table, amount, clock, count, state_cell
 from rwkvctl.safe import safe_line
 from rwkvctl.views import value_with_interval, why
 
@@ -27,13 +27,18 @@ def event_cells(event: Record) -> list[str | Cell]:
     return [str(event.get("seq", "")), event["at"], event["kind"], about, Cell(safe_line(event.get("text", "")), role)]
 
 
+RESULT = tuple(Column(title, piped=True) for title in ("METRIC", "VALUE", "CI LOW", "CI HIGH", "WHY"))
+"""A job's result for a pipe: the score in numbers, or why there is none."""
+
+
 def job_log(items: Iterable[Record]) -> Table:
     """The job log for people."""
     columns = [
         Column("JOB"), Column("QUEUED"), Column("WHO"), Column("MODEL", cut="model"),
         Column("BENCHMARK", cut="middle"), Column("KIND"), Column("V", right=True, wide=True), Column("STATE"),
         Column("SAMPLES", right=True, wide=True),
-        Column("RESULT", cut="end"), Column("SETTINGS", cut="end", wide=True), Column("CONFIG", wide=True),
+        Column("RESULT", cut="end", drawn=True), *RESULT,
+        Column("SETTINGS", cut="end", wide=True), Column("CONFIG", wide=True),
     ]  # fmt: skip
     rows: list[list[str | Cell]] = [
         [
@@ -47,6 +52,9 @@ def job_log(items: Iterable[Record]) -> Table:
             state_cell(item["state"]),
             count(item.get("samples", 0)),
             item.get("result", ""),
+            item.get("metric", ""),
+            *(amount(item.get(name), "g") for name in ("value", "ci_low", "ci_high")),
+            "" if item.get("metric") else item.get("result", ""),
             described(item),
             Cell(item.get("config", "")[:12], "dim", item.get("config", "")),
         ]
@@ -109,8 +117,9 @@ def job(item: Record) -> Table:
         ("why", why(item)),
         ("model", item["model"]),
         ("benchmark", f"{item['benchmark']} {item['kind']}, version {item.get('version', 1)}"),
-        ("samples", f"{item.get('done', 0)} of {item.get('total', 0)}"),
-        ("limit", "" if item.get("limit") is None else f"the first {item['limit']} rows"),
+        ("samples", Amount(f"{item.get('done', 0)} of {item.get('total', 0)}", item.get("done", 0))),
+        ("total", count(item.get("total", 0))),
+        ("limit", "" if item.get("limit") is None else Amount(f"the first {item['limit']} rows", item["limit"])),
         ("score", score_text(score)),
         ("warnings", "; ".join(score.get("warnings", ()))),
         ("settings", described({"settings": provenance.get("settings", {})})),
@@ -137,4 +146,4 @@ def score_text(score: Record) -> str:
     metric = score.get("metrics", {}).get(score.get("primary", ""))
     if not metric or metric.get("value") is None:
         return str(score.get("why_null", ""))
-    return f"{score['primary']} {value_with_interval(metric)} (n {score.get('n', 0)})"
+    return Amount(f"{score['primary']} {value_with_interval(metric)} (n {score.get('n', 0)})", metric["value"])

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TextIO
 
-from rwkvctl import amounts
+from rwkvctl import amounts, tabs
 from rwkvctl.safe import cell_width, fit, safe_json, safe_line
 
 Role = Literal["", "ok", "warn", "bad", "worse", "info", "dim", "bold", "title"]
 SGR: Final[dict[str, str]] = {
     "ok": "32", "warn": "33", "bad": "31", "worse": "31", "info": "36", "dim": "2", "bold": "1", "title": "1;4",
 }  # fmt: skip
+Amount, count, percent = amounts.Amount, amounts.count, amounts.percent
 size, duration, bar, spark = amounts.size, amounts.duration, amounts.bar, amounts.spark
 
 GAP: Final = "  "
@@ -45,8 +46,8 @@ class Cell(NamedTuple):
 
 class Column(NamedTuple):
     """A column: `right` aligned; `cut` says how it may be shortened (a "model" loses first what tells least in a
-    checkpoint's name); a `wide` one is dropped where it does not fit, a `calm` one where it does not and all is zero;
-    and a `drawn` one is for eyes only: a pipe does not get it."""
+    checkpoint's name); a `wide` one is dropped where it does not fit, a `calm` one where it does not and all is zero.
+    A `drawn` one is for eyes only, a `piped` one for pipes only, where it is called `name` if that is another word."""
 
     title: str
     right: bool = False
@@ -54,14 +55,18 @@ class Column(NamedTuple):
     wide: bool = False
     drawn: bool = False
     calm: bool = False
+    piped: bool = False
+    name: str = ""
 
 
 class Table(NamedTuple):
-    """Columns and rows. `empty` is what a person reads when there are none."""
+    """Columns and rows. `empty` is what a person reads when there are none, `name` what a row is, which a pipe is told
+    where there are several tables."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[str | Cell]]
     empty: str = ""
+    name: str = ""
 
 
 class Terminal:
@@ -138,15 +143,32 @@ def paint(text: str, role: Role, colour: bool) -> str:
     return f"\x1b[{SGR[role]}m{text}\x1b[0m" if colour and role and text else text
 
 
-def separated(table: Table) -> list[str]:
-    """Title line and rows, cells separated by tabs, nothing cut, nothing coloured."""
-    kept = [i for i, column in enumerate(table.columns) if not column.drawn]
-    rows = [[safe_line(plain_of(row[i])) for i in kept] for row in table.rows]
-    return ["\t".join(row) for row in [[table.columns[i].title.lower() for i in kept], *rows]]
+def separated(*tables: Table) -> list[str]:
+    """Title line and rows, cells separated by tabs, nothing cut, nothing coloured. Several tables are one, with the
+    columns of all: the first says of each row which table it is from."""
+    told = [{(column.name or column.title).lower(): i for i, column in enumerate(table.columns) if not column.drawn}
+            for table in tables]  # fmt: skip
+    if len(tables) == 1:
+        return tabs.lines([*told[0]], ([plain_of(row[i]) for i in told[0].values()] for row in tables[0].rows))
+    titles = list(dict.fromkeys(title for places in told for title in places))
+    rows = (
+        [table.name, *(plain_of(row[places[title]]) if title in places else "" for title in titles)]
+        for table, places in zip(tables, told, strict=True)
+        for row in table.rows
+    )
+    return tabs.lines(["table", *titles], rows)
+
+
+def seen(table: Table) -> Table:
+    """The table as people see it: without what only a pipe gets."""
+    kept = [i for i, column in enumerate(table.columns) if not column.piped]
+    columns, rows = [table.columns[i] for i in kept], [[row[i] for i in kept] for row in table.rows]
+    return table._replace(columns=columns, rows=rows)
 
 
 def aligned(table: Table, width: int, *, colour: bool) -> list[str]:
     """Title line and rows in columns; `width` 0 means as wide as they need."""
+    table = seen(table)
     cells = [[Cell(safe_line(text_of(cell)), role_of(cell)) for cell in row] for row in table.rows]
     kept, widths, gap = layout(table.columns, cells, width)
     titles = [Cell(table.columns[i].title, "dim") for i in kept]
@@ -247,19 +269,14 @@ def share(done: float, of: float) -> float:
     return done / of if of else 0.0
 
 
-def percent(value: float | None, digits: int = 1) -> str:
-    """A fraction as a percentage without its sign."""
-    return "–" if value is None else f"{100 * value:.{digits}f}"
-
-
-def count(value: float | None) -> str:
-    """A whole number with separators."""
-    return "–" if value is None else f"{value:,.0f}"
-
-
 def clock(stamp: str) -> str:
     """The time of day of an RFC 3339 stamp."""
     return stamp[11:19] if len(stamp) >= 19 else stamp
+
+
+def amount(value: float | None, form: str) -> str:
+    """A number in a format of Python's, a dash for none."""
+    return "–" if value is None else Amount(format(value, form), value)
 
 
 def joined(words: Iterable[str]) -> str:

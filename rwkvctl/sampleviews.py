@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from rwkvctl.client import Record
-from rwkvctl.render import Cell, Column, Table, percent, share
+from rwkvctl.render import Cell, Column, Table, amount, count, percent, share
 
 
 def outlined(reply: Record) -> Iterator[tuple[str, str]]:
@@ -19,12 +19,12 @@ def sample_counts(counts: Mapping[tuple[str, str], int]) -> Table:
     reasons = sorted({reason for _, reason in counts}, key=lambda reason: (reason != "right", reason))
     sums = {name: {reason: counts.get((name, reason), 0) for reason in reasons} for name, _ in counts}
     order = sorted(sums, key=lambda name: (share(sums[name].get("right", 0), sum(sums[name].values())), name))
-    columns = [Column("SUBJECT"), Column("SAMPLES", right=True), Column("RIGHT %", right=True)]
+    columns = [Column("SUBJECT"), Column("SAMPLES", right=True), Column("RIGHT %", right=True, name="right share")]
     rows: list[list[str | Cell]] = []
     for name in order:
         whole = sum(sums[name].values())
-        cells = [f"{sums[name][reason]:,}" for reason in reasons]
-        rows.append([name or "all", f"{whole:,}", percent(share(sums[name].get("right", 0), whole)), *cells])
+        cells = [count(sums[name][reason]) for reason in reasons]
+        rows.append([name or "all", count(whole), percent(share(sums[name].get("right", 0), whole)), *cells])
     columns += [Column(reason.upper().replace("_", " "), right=True) for reason in reasons]
     return Table(columns, rows, "no samples")
 
@@ -36,7 +36,7 @@ def same_samples(items: Iterable[Record]) -> Table:
                Column("EXTRACTED", cut="end")]  # fmt: skip
     rows: list[list[str | Cell]] = []
     for item in items:
-        value = "–" if item.get("value") is None else f"{item['value']:g}"
+        value = amount(item.get("value"), "g")
         extracted = item.get("extracted")
         rows.append([Cell(item["job"], "bold"), item["model"], item["kind"], str(item["version"]), str(item["number"]),
                      value, item["reason"], "" if extracted is None else extracted])  # fmt: skip

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rwkvctl.client import Record
-from rwkvctl.render import Cell, Column, Table, count, percent, spark
-from rwkvctl.views import in_unit, interval
+from rwkvctl.render import Amount, Cell, Column, Table, count, percent, spark
+from rwkvctl.views import INTERVAL, NULL, in_unit, interval_cells
 
 COUNTS: Final = ("n", "scored", "truncated", "no_answer", "timeouts", "unjudged", "errors", "rows", "repeats")
 ELSEWHERE: Final = frozenset({"groups", "macro", "curves", "routes", "search", "engines", "configuration"})
@@ -39,59 +39,62 @@ def trend(scores: Iterable[Record], shown: Record) -> str:
 
 def metrics(score: Record) -> Table:
     """Every metric with its interval; the headline first."""
-    columns = [Column("METRIC"), Column("VALUE", right=True), Column("SE", right=True), Column("95 % CI", right=True)]
+    columns = [Column("METRIC"), Column("VALUE", right=True), Column("SE", right=True), *INTERVAL]
     names = sorted(score["metrics"], key=lambda name: name != score["primary"])
     rows: list[list[str | Cell]] = []
     for name in names:
         metric = score["metrics"][name]
         value, stderr = metric.get("value"), metric.get("stderr")
-        shown = Cell("null", "warn") if value is None else Cell(in_unit(value, metric), "bold")
-        rows.append([name, shown, "–" if stderr is None else in_unit(stderr, metric), interval(metric)])
-    return Table(columns, rows, "")
+        shown = Cell(NULL, "warn") if value is None else Cell(in_unit(value, metric), "bold")
+        rows.append([name, shown, "–" if stderr is None else in_unit(stderr, metric), *interval_cells(metric)])
+    return Table(columns, rows, "", "metric")
 
 
 def counts(score: Record) -> Table:
     """What the score rests on, and what must be known with it."""
     rows: list[list[str | Cell]] = [[name, count(score.get(name, 0))] for name in COUNTS]
-    rows.append(["completion tokens", f"{score.get('completion_tokens', 0):.1f} a sample"])
+    tokens = score.get("completion_tokens", 0)
+    rows.append(["completion tokens", Amount(f"{tokens:.1f} a sample", tokens)])
     if score.get("chance") is not None:
         rows.append(["chance", percent(score["chance"])])
     if score.get("why_null"):
         rows.append(["no score", Cell(score["why_null"], "warn")])
     rows += [["note", Cell(text, "warn")] for text in score.get("warnings", ())]
-    return Table([Column("COUNT"), Column("", cut="end")], rows, "")
+    return Table([Column("COUNT"), Column("", cut="end", name="value")], rows, "", "count")
 
 
 def groups(known: Record) -> Table:
     """The headline of each subject, and their plain mean."""
-    columns = [Column("GROUP", cut="middle"), Column("%", right=True), Column("ROWS", right=True)]
+    columns = [Column("GROUP", cut="middle"), Column("%", right=True, name="value"), Column("ROWS", right=True)]
     found = known.get("groups", {})
     rows: list[list[str | Cell]] = [[name, percent(one["value"]), count(one["rows"])] for name, one in found.items()]
     if found:
         rows.append(["mean of the groups", percent(known.get("macro")), ""])
-    return Table(columns, rows, "")
+    return Table(columns, rows, "", "group")
 
 
 def curves(found: Mapping[str, Mapping[str, float]]) -> Table:
     """k metrics over k."""
     ks = sorted({int(k) for values in found.values() for k in values})
-    columns = [Column("K"), *(Column(str(k), right=True) for k in ks)]
+    columns = [Column("K"), *(Column(str(k), right=True, name=f"at {k}") for k in ks)]
     rows: list[list[str | Cell]] = [
         [f"{name}{'' if name.endswith('^') else '@'}k", *(percent(values.get(str(k))) for k in ks)]
         for name, values in found.items()
     ]
-    return Table(columns, rows, "")
+    return Table(columns, rows, "", "curve")
 
 
 def routes(known: Record) -> Table:
     """How answers were found."""
     found = sorted(known.get("routes", {}).items(), key=lambda pair: -pair[1])
-    return Table([Column("FOUND BY"), Column("SAMPLES", right=True)], [[name, count(n)] for name, n in found], "")
+    columns = [Column("FOUND BY"), Column("SAMPLES", right=True)]
+    return Table(columns, [[name, count(n)] for name, n in found], "", "route")
 
 
 def provenance(known: Record) -> Table:
     """Everything else that says what was measured."""
-    return Table([Column("PROVENANCE"), Column("", cut="end")], [[*pair] for pair in flat(known)], "")
+    columns = [Column("PROVENANCE"), Column("", cut="end", name="value")]
+    return Table(columns, [[*pair] for pair in flat(known)], "", "provenance")
 
 
 def flat(known: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from rwkvctl.client import Record
-from rwkvctl.render import Cell, Column, Table, count, joined
+from rwkvctl.render import Cell, Column, Table, amount, count, joined
 
 
 def reloaded(reply: Record) -> Table:
@@ -44,7 +44,7 @@ def tested(items: Iterable[Record]) -> Table:
         [
             Cell(item["name"], "bold"),
             Cell("failed", "bad") if item.get("error") else Cell("arrived", "ok"),
-            f"{item['seconds']:.1f}",
+            amount(item["seconds"], ".1f"),
             item.get("error", ""),
         ]
         for item in items

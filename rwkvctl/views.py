@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from rwkvctl.client import Record
 from rwkvctl.render import (
+    Amount,
     Cell,
     Column,
     Role,
     Table,
+    amount,
     bar,
     count,
     duration,
@@ -23,6 +25,8 @@ from rwkvctl.render import (
 )
 
 BAR: Final = 10
+NULL: Final = Amount("null", None)
+"""A score without a number. A pipe gets nothing in its place: the reason stands in another column."""
 ACTIONS: Final[dict[str, tuple[str, Role]]] = {
     "run": ("▸ run", "ok"), "resume": ("▸ resume", "ok"), "skip": ("· skip", "dim"), "hold": ("! hold", "warn"),
 }  # fmt: skip
@@ -47,8 +51,8 @@ def leases(items: Iterable[Record]) -> Table:
     """GPUs (or the CPU) and what holds them."""
     columns = [
         Column("LEASE"), Column("DEVICE", cut="end"), Column("USE"), Column("CONDITION", wide=True), Column("ENGINE"),
-        Column("MEMORY", right=True), Column("UTIL %", right=True), Column("W", right=True, wide=True),
-        Column("°C", right=True, wide=True), Column("WHY", cut="end"), Column("UUID", wide=True),
+        *MEMORY, Column("UTIL %", right=True, name="util"), Column("W", right=True, wide=True, name="watts"),
+        Column("°C", right=True, wide=True, name="celsius"), Column("WHY", cut="end"), Column("UUID", wide=True),
     ]  # fmt: skip
     rows = [
         [
@@ -57,7 +61,7 @@ def leases(items: Iterable[Record]) -> Table:
             use_cell(item.get("use", "free"), item.get("condition", "ok")),
             condition_cell(item.get("condition", "ok")),
             item.get("engine") or "–",
-            memory(item.get("memory_used_bytes"), item.get("memory_total_bytes")),
+            *memory_cells(item.get("memory_used_bytes"), item.get("memory_total_bytes")),
             percent(item.get("utilisation"), 0),
             count(item.get("power_w")),
             count(item.get("temperature_c")),
@@ -66,7 +70,7 @@ def leases(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows)
+    return Table(columns, rows, name="lease")
 
 
 def use_cell(use: str, condition: str) -> Cell:
@@ -82,18 +86,22 @@ def condition_cell(condition: str) -> Cell:
     return Cell(condition, "dim" if condition == "ok" else "warn")
 
 
-def memory(used: int | None, total: int | None) -> str:
-    """`1.2/4.0 GiB`, or a dash where it is not known."""
-    if used is None:
-        return "–"
-    return size(used) if not total else f"{used / 2**30:.1f}/{total / 2**30:.1f} GiB"
+MEMORY: Final = (Column("MEMORY", right=True, name="memory used"), Column("MEMORY TOTAL", piped=True))
+
+
+def memory_cells(used: int | None, total: int | None) -> list[str]:
+    """`1.2/4.0 GiB`, or a dash where it is not known, and for a pipe all that there is."""
+    if used is None or not total:
+        return [size(used), size(total)]
+    return [Amount(f"{used / 2**30:.1f}/{total / 2**30:.1f} GiB", used), size(total)]
 
 
 def engines(items: Iterable[Record]) -> Table:
     """Engine processes."""
     columns = [
         Column("ENGINE"), Column("STATE"), Column("MODEL", cut="model"), Column("NUMERICS", wide=True),
-        Column("LEASE"), Column("RUN/SLOTS", right=True), Column("WAIT", right=True), Column("TOK/S", right=True),
+        Column("LEASE"), Column("RUN/SLOTS", right=True, name="run"), Column("SLOTS", piped=True),
+        Column("WAIT", right=True), Column("TOK/S", right=True),
         Column("PREFILL/S", right=True, wide=True), Column("DETAIL", cut="end", wide=True),
     ]  # fmt: skip
     rows = [
@@ -103,7 +111,8 @@ def engines(items: Iterable[Record]) -> Table:
             item["model"],
             item["numerics"],
             item["lease"],
-            f"{item.get('running', 0)}/{item.get('slots', 0)}",
+            Amount(f"{item.get('running', 0)}/{item.get('slots', 0)}", item.get("running", 0)),
+            count(item.get("slots", 0)),
             count(item.get("waiting", 0)),
             count(item.get("decode_tokens_per_s", 0)),
             count(item.get("prefill_tokens_per_s", 0)),
@@ -111,7 +120,7 @@ def engines(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows)
+    return Table(columns, rows, name="engine")
 
 
 def engine_role(state: str) -> Role:
@@ -125,7 +134,8 @@ def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
     columns = [
         Column("JOB"), Column("STATE"), Column("MODEL", cut="model"), Column("BENCHMARK", cut="middle"),
         Column("KIND"), Column("PROGRESS", wide=True, drawn=True), Column("DONE", right=True),
-        Column("SCORE ±CI", right=True), Column("ETA", right=True, wide=True), Column("WHY", cut="end"),
+        Column("TOTAL", piped=True), Column("SCORE ±CI", right=True, name="score"), Column("CI LOW", piped=True),
+        Column("CI HIGH", piped=True), Column("ETA", right=True, wide=True), Column("WHY", cut="end"),
     ]  # fmt: skip
     rows = [
         [
@@ -135,14 +145,16 @@ def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
             item["benchmark"],
             item["kind"],
             bar(share(item["done"], item.get("total", 0)), BAR) if item.get("done") else "",
-            f"{item['done']:,}/{item.get('total', 0):,}" if item.get("done") else "–",
+            Amount(f"{item['done']:,}/{item.get('total', 0):,}" if item.get("done") else "–", item.get("done", 0)),
+            count(item.get("total", 0)),
             running_score(item),
+            *ends(metric_of(item)),
             duration(item.get("eta_s")),
             why(item),
         ]
         for item in items
     ]
-    return Table(columns, rows, empty)
+    return Table(columns, rows, empty, "job")
 
 
 def why(item: Record) -> str:
@@ -153,22 +165,27 @@ def why(item: Record) -> str:
 
 def running_score(item: Record) -> str:
     """A job's score, or the score so far."""
-    score = item.get("score")
-    metric = score["metrics"].get(score["primary"]) if score else item.get("running_score")
+    metric = metric_of(item)
     return value_with_interval(metric) if metric else "–"
+
+
+def metric_of(item: Record) -> Record:
+    """The headline of a job, or how it stands so far; empty where it has none."""
+    score = item.get("score")
+    return (score["metrics"].get(score["primary"]) if score else item.get("running_score")) or {}
 
 
 def value_with_interval(metric: Record | None) -> str:
     """`74.9 ±2.3`, a share in percent."""
     if not metric or metric.get("value") is None:
-        return "null"
+        return NULL
     half = half_interval(metric)
-    return in_unit(metric["value"], metric) + (f" ±{half}" if half != "–" else "")
+    return Amount(in_unit(metric["value"], metric) + (f" ±{half}" if half != "–" else ""), metric["value"])
 
 
 def in_unit(value: float, metric: Record) -> str:
     """A share in percent, anything else as it is."""
-    return percent(value) if metric.get("unit", "share") == "share" else f"{value:.3f}"
+    return percent(value) if metric.get("unit", "share") == "share" else amount(value, ".3f")
 
 
 def half_interval(metric: Record) -> str:
@@ -183,11 +200,27 @@ def interval(metric: Record) -> str:
     return "–" if low is None or high is None else f"{in_unit(low, metric)}–{in_unit(high, metric)}"
 
 
+INTERVAL: Final = (
+    Column("95 % CI", right=True, drawn=True), Column("CI LOW", piped=True), Column("CI HIGH", piped=True),
+)  # fmt: skip
+
+
+def interval_cells(metric: Record) -> list[str]:
+    """The 95 % interval as people read it, and its two ends."""
+    return [interval(metric), *ends(metric)]
+
+
+def ends(metric: Record) -> list[str]:
+    """The two ends of the 95 % interval."""
+    return [amount(metric.get(name), ".3f") for name in ("ci_low", "ci_high")]
+
+
 def plan(rows: Iterable[Record]) -> Table:
     """What a dispatch would do, in its order, one reason a row."""
     columns = [
-        Column("#", right=True), Column("ACTION"), Column("MODEL", cut="model"), Column("BENCHMARK", cut="middle"),
-        Column("KIND", cut="middle"), Column("SAMPLES", right=True), Column("EST", right=True),
+        Column("#", right=True, name="place"), Column("ACTION"), Column("MODEL", cut="model"),
+        Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"), Column("SAMPLES", right=True),
+        Column("EST", right=True),
         Column("START", right=True, wide=True), Column("WHERE", wide=True), Column("REASON"),
         Column("NUMERICS", wide=True), Column("JOB", wide=True), Column("DETAIL", cut="end"),
     ]  # fmt: skip
@@ -217,7 +250,7 @@ def start(row: Record) -> str:
     starts_s = row.get("starts_s")
     if starts_s is None:
         return "–"
-    return "now" if starts_s < 1 else f"in {duration(starts_s)}"
+    return Amount("now" if starts_s < 1 else f"in {duration(starts_s)}", starts_s)
 
 
 def place_of(row: Record) -> str:
@@ -241,19 +274,20 @@ def reasons(rows: Iterable[Record], meanings: Mapping[Any, str]) -> Table:
         if row["action"] in {"skip", "hold"}:
             found[row["reason"]] = found.get(row["reason"], 0) + 1
     columns = [Column("NOT RUN", right=True), Column("REASON"), Column("MEANING", cut="end")]
-    return Table(columns, [[str(number), reason, meanings.get(reason, "")] for reason, number in found.items()])
+    cells = [[count(number), reason, meanings.get(reason, "")] for reason, number in found.items()]
+    return Table(columns, cells, name="reason")
 
 
 def scores(items: Iterable[Record]) -> Table:
     """Scores with what qualifies them; a missing one shows its reason in place of a number."""
     columns = [
         Column("MODEL", cut="model"), Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"),
-        Column("METRIC", wide=True), Column("%", right=True), Column("±CI", right=True),
-        Column("95 % CI", right=True, wide=True), Column("N", right=True), Column("TRUNC", right=True, calm=True),
+        Column("METRIC", wide=True), Column("%", right=True, name="value"), Column("±CI", right=True, name="ci half"),
+        INTERVAL[0]._replace(wide=True), *INTERVAL[1:], Column("N", right=True), Column("TRUNC", right=True, calm=True),
         Column("NO ANS", right=True, calm=True), Column("ERR", right=True, calm=True), Column("CHANCE", right=True),
         Column("V", right=True, wide=True), Column("JOB", wide=True), Column("NOTE", cut="end"),
     ]  # fmt: skip
-    return Table(columns, [score_row(item) for item in items], "no scores yet")
+    return Table(columns, [score_row(item) for item in items], "no scores yet", "score")
 
 
 def score_row(item: Record) -> list[str | Cell]:
@@ -266,9 +300,9 @@ def score_row(item: Record) -> list[str | Cell]:
         item["benchmark"],
         item["kind"],
         item["primary"],
-        Cell("null", "warn") if value is None else Cell(in_unit(value, metric), "bold"),
+        Cell(NULL, "warn") if value is None else Cell(in_unit(value, metric), "bold"),
         half_interval(metric),
-        interval(metric),
+        *interval_cells(metric),
         count(item["n"]),
         count(item.get("truncated", 0)),
         count(item.get("no_answer", 0)),
@@ -319,7 +353,7 @@ def parameters(billions: float | None) -> str:
     """Parameters in billions, with digits where the model is small."""
     if billions is None:
         return "–"
-    return f"{billions:.1f}" if billions >= 0.1 else f"{billions:.4f}"
+    return amount(billions, ".1f" if billions >= 0.1 else ".4f")
 
 
 def benchmarks(items: Iterable[Record]) -> Table:
@@ -365,7 +399,7 @@ def changed(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "no job to change")
+    return Table(columns, rows, "no job to change", "job")
 
 
 def sample_rows(items: Iterable[Record], empty: str = "") -> Table:

@@ -36,14 +36,14 @@ def zombies(items: Iterable[Record], *, verdicts: bool) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "no process holds a GPU")
+    return Table(columns, rows, "no process holds a GPU", "process")
 
 
 def rules(items: Iterable[Record]) -> Table:
     """Every rule that was asked about one process, with what was measured."""
     columns = [Column("ASKED"), Column("RULE"), Column("HOLDS"), Column("MEASURED", cut="end")]
     rows: list[list[str | Cell]] = [[PARTS[rule["part"]], rule["name"], held(rule), rule["value"]] for rule in items]
-    return Table(columns, rows)
+    return Table(columns, rows, name="rule")
 
 
 def held(rule: Record) -> Cell:
@@ -73,7 +73,7 @@ def reaped(items: Iterable[Record]) -> Table:
 def plan(steps: Iterable[str]) -> Table:
     """What would be done, in order."""
     rows = [[str(number), step] for number, step in enumerate(steps, 1)]
-    return Table([Column("STEP", right=True), Column("WOULD", cut="end")], rows)
+    return Table([Column("STEP", right=True), Column("WOULD", cut="end")], rows, name="step")
 
 
 def headline(reply: Record) -> str:

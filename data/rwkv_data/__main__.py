@@ -20,7 +20,7 @@ from rwkv_data import overrides, registry, sandbox, sets
 from rwkv_data.prepare import prepare, prepare_own
 from rwkv_data.show import difference, facts, kind_of, show
 from rwkv_data.sources.raw import Progress
-from rwkvctl import config
+from rwkvctl import config, tabs
 from rwkvctl.envelope import fail
 from rwkvctl.meter import Meter
 from rwkvctl.protocol.errors import Exit, RwkvctlError
@@ -109,13 +109,15 @@ def _first_row(name: str, found: config.Config) -> list[str]:
 
 
 def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:
-    lines, plain, catalogue = [], [], _catalogue(found)
+    lines, rows, plain, catalogue = [], [], [], _catalogue(found)
     for name in catalogue.names():
         benchmark = catalogue.load(name)
         manifest = sets.read_manifest(found.data_dir, benchmark)
         state = "not prepared" if manifest is None else "built in" if benchmark.built_in else f"{manifest.rows} rows"
-        usual = [kind.name for kind in benchmark.kinds.values() if kind.default]
-        lines.append(f"{name:<16} {state:<14} {', '.join(usual or benchmark.kinds):<40} {benchmark.title}")
+        there = "no" if manifest is None else "built in" if benchmark.built_in else "yes"
+        usual = ", ".join([kind.name for kind in benchmark.kinds.values() if kind.default] or benchmark.kinds)
+        lines.append(f"{name:<16} {state:<14} {usual:<40} {benchmark.title}")
+        rows.append([name, there, str(manifest.rows if manifest else ""), usual, benchmark.title])
         plain.append(
             {
                 "name": name,
@@ -130,7 +132,7 @@ def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:
                 "manifest": msgspec.to_builtins(manifest),
             }
         )
-    return lines, plain
+    return tabs.lines(("name", "prepared", "rows", "kinds", "title"), rows) if arguments.tabs else lines, plain
 
 
 def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
@@ -223,7 +225,9 @@ def _parser() -> argparse.ArgumentParser:
     differ.add_argument("--row", type=int, default=0)
     differ.set_defaults(run=_diff)
     verbs.add_parser("sandbox", parents=[common], help="whether the sandbox works here").set_defaults(run=_sandbox)
-    verbs.add_parser("list", parents=[common], help="all benchmarks").set_defaults(run=_list)
+    listing = verbs.add_parser("list", parents=[common], help="all benchmarks")
+    listing.add_argument("--tabs", action="store_true", help="tab-separated")
+    listing.set_defaults(run=_list)
     return parser
 
 

@@ -46,7 +46,7 @@ def data_list(context: Context) -> NoReturn:
 
     $ rwkvctl data list
     """
-    become("rwkv_data", "list", *common(context))
+    become("rwkv_data", "list", *(["--tabs"] if context.as_tabs else []), *common(context))
 
 
 def common(context: Context) -> list[str]:

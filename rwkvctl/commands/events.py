@@ -3,19 +3,21 @@
 import json
 import time
 from collections.abc import Iterator
+from itertools import chain, islice
 
 from rwkvctl.client import CutError, Record
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
 from rwkvctl.protocol.errors import Exit, UnreachableError
 from rwkvctl.recordviews import event_cells
-from rwkvctl.render import paint, plain_of, role_of, text_of
+from rwkvctl.render import Column, Table, paint, role_of, separated, text_of
 from rwkvctl.since import moment
 from rwkvctl.verbs import verb
 
 SILENCE_S = 60.0
 """The daemon says something every 15 s."""
 PAUSE_S = 1.0
+TITLES = ("EVENT", "AT", "KIND", "ABOUT", "TEXT")
 WIDTHS = (6, 24, 12, 8)
 
 
@@ -42,7 +44,11 @@ def events(
     """
     if tail_lines < 0:
         raise UsageError("rwkvctl events: --tail-lines must not be negative.")
-    for raw in stream(context, start(context, since, tail_lines), session_id, follow=follow):
+    lines = stream(context, start(context, since, tail_lines), session_id, follow=follow)
+    first = list(islice(lines, 1))  # a daemon that does not answer leaves no header behind
+    if context.as_tabs:
+        context.tables(Table([Column(title) for title in TITLES], []))
+    for raw in chain(first, lines):
         event = json.loads(raw)
         if wanted(event, kind, everything=all_):
             show(context, raw, event)
@@ -92,7 +98,7 @@ def show(context: Context, raw: bytes, event: Record) -> None:
         return
     cells = event_cells(event)
     if context.as_tabs:
-        context.terminal.write("\t".join(plain_of(cell) for cell in cells) + "\n")
+        context.terminal.write(separated(Table([Column(title) for title in TITLES], [cells]))[1] + "\n")
         return
     *heads, last = cells
     line = "  ".join(f"{text_of(cell):<{width}}" for cell, width in zip(heads, WIDTHS, strict=True))

@@ -74,7 +74,7 @@ def _common() -> argparse.ArgumentParser:
     common.add_argument("--home", type=Path, help="holds weights/ and cache/ (default: the configured home)")
     common.add_argument("--weights-dir", type=Path, help="where checkpoints lie (default: as configured)")
     common.add_argument(
-        "--output", choices=("table", "tsv", "json"), default="", help="default: a table, or tsv in a pipe"
+        "--output", choices=("table", "wide", "tsv", "json"), default="", help="default: a table, or tsv in a pipe"
     )
     return common
 

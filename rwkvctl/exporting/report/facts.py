@@ -13,7 +13,7 @@ from rwkvctl.client import Record
 from rwkvctl.comparison import forced_words, probability
 from rwkvctl.exporting.report.gather import Found
 from rwkvctl.protocol.messages import ComparisonView
-from rwkvctl.render import Table, count, role_of, text_of
+from rwkvctl.render import Table, count, role_of, seen, text_of
 from rwkvctl.safe import safe_line
 from rwkvctl.tui.matrix import gain, titles_of
 from rwkvctl.views import score_note, value_with_interval
@@ -79,6 +79,7 @@ def left_out(score: Record, shown: int) -> str:
 
 def table(found: Table) -> list[Any]:
     """Columns (title, whether to the right) and rows (text, role)."""
+    found = seen(found)
     columns = [[column.title, column.right] for column in found.columns]
     return [columns, [[[safe_line(text_of(cell)), role_of(cell)] for cell in row] for row in found.rows]]
 

@@ -147,8 +147,8 @@ def test_pipe_is_tab_separated_and_plain(run: Run, node: Any) -> None:
     code, out, _ = run("scores")
     assert code == 0
     header, line = out.splitlines()
-    assert header.split("\t")[:6] == ["model", "benchmark", "kind", "metric", "%", "±ci"]
-    assert line.split("\t")[:6] == ["rwkv7-g1-2.9b", "gsm8k", "cot", "accuracy", "74.9", "2.3"]
+    assert header.split("\t")[:6] == ["model", "benchmark", "kind", "metric", "value", "ci half"]
+    assert line.split("\t")[:6] == ["rwkv7-g1-2.9b", "gsm8k", "cot", "accuracy", "0.749", "0.023"]
 
 
 def test_table_fits_80_columns(run: Run, node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_wait_follows_to_the_scores(run: Run, node: Any, fake_daemon: Any) -> No
     finishing.join()
     assert code == 0, err
     assert out.splitlines()[0].startswith("model\tbenchmark")
-    assert out.count("74.9") == 2
+    assert out.count("0.749") == 2
     assert "j1 rwkv7-g1-2.9b gsm8k cot" in err
 
 
@@ -264,7 +264,7 @@ def test_wait_with_everything_done_shows_stored_scores(run: Run, node: Any, fake
     code, out, err = run("dispatch", "--wait", "--timeout", "120")
     assert code == 0
     assert "0 new, 1 already queued/done" in err
-    assert "74.9" in out
+    assert "0.749" in out
 
 
 def test_wait_says_which_job_failed(run: Run, node: Any, fake_daemon: Any) -> None:
@@ -277,7 +277,7 @@ def test_wait_says_which_job_failed(run: Run, node: Any, fake_daemon: Any) -> No
     code, out, err = run("dispatch", "--wait", "--timeout", "120")
     assert code == 1
     assert "j1 rwkv7-g1-2.9b gsm8k cot: failed. out of memory" in err
-    assert "74.9" in out
+    assert "0.749" in out
 
 
 def test_wait_outlives_the_daemon(
@@ -306,7 +306,7 @@ def test_wait_outlives_the_daemon(
     thread.join()
     assert code == 0, err
     assert "the daemon went away" in err
-    assert out.count("74.9") == 2
+    assert out.count("0.749") == 2
 
 
 def test_wait_times_out_and_says_that_work_goes_on(run: Run, node: Any) -> None:

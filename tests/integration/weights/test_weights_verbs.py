@@ -32,7 +32,7 @@ def checks(run) -> dict[str, tuple[bool, str]]:
 def test_the_list_knows_sums_after_a_verify(model, weights) -> None:
     lines = weights("list").stdout.splitlines()
     assert lines[0] == "model\tarch\tdata\tparams b\tcontext\tdate\tsize\tsha-256\tpath"
-    assert lines[1].split("\t")[:6] == [NAME, "rwkv7", "g1d", "0.1", "8,192", "20260129"]
+    assert lines[1].split("\t")[:6] == [NAME, "rwkv7", "g1d", "0.1", "8192", "20260129"]
     assert lines[1].split("\t")[7:] == ["not hashed", str(model)]
     assert weights("verify", NAME).returncode == 0
     digest = hashlib.sha256(model.read_bytes()).hexdigest()

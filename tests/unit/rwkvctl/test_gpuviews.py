@@ -42,10 +42,12 @@ def test_a_gpu_says_whose_it_is_and_why() -> None:
     busy, unknown = rows(gpuviews.gpus([plain(BUSY), plain(UNKNOWN)]))
     assert (busy["gpu"], busy["use"], busy["condition"], busy["whose"]) == ("3", "waiting", "reserved", "alice")
     assert busy["why"].startswith("for training, python train.py")
-    assert (busy["memory"], busy["util %"], busy["w"], busy["idle"]) == ("60.0/80.0 GiB", "0", "70", "12m00s")
-    assert (busy["since"], busy["throttle"], busy["uuid"]) == ("02:11:09", "hw-thermal", "GPU-a")
-    shown = [unknown[name] for name in ("gpu", "memory", "util %", "why")]
-    assert shown == ["4:1", "–", "–", "XID 79, it is lost"]
+    assert (busy["memory used"], busy["memory total"]) == (str(60 * 2**30), str(80 * 2**30))
+    assert (busy["util"], busy["watts"], busy["idle"]) == ("0", "70", "720")
+    assert (busy["since"][11:19], busy["throttle"], busy["uuid"]) == ("02:11:09", "hw-thermal", "GPU-a")
+    shown = [unknown[name] for name in ("gpu", "memory used", "util", "why")]
+    assert shown == ["4:1", "", "", "XID 79, it is lost"]
+    assert "60.0/80.0 GiB" in aligned(gpuviews.gpus([plain(BUSY)]), 0, colour=False)[1]
 
 
 def test_eight_gpus_fit_a_small_terminal_and_keep_what_matters() -> None:
@@ -78,7 +80,7 @@ def test_history_leaves_out_what_was_not_recorded() -> None:
     )  # fmt: skip
     reply = plain(m.GpuHistoryReply(since=1_790_000_000, until=1_790_000_025, step_s=10, items=(track,)))
     found = rows(gpuviews.history(reply))
-    assert [(row["time"], row["use"], row["util %"], row["w"]) for row in found] == [
-        ("2026-09-21T14:13:30Z", "busy", "50", "300"),
-        ("2026-09-21T14:13:40Z", "free", "0", "–"),
+    assert [(row["time"], row["use"], row["util"], row["watts"]) for row in found] == [
+        ("2026-09-21T14:13:30Z", "busy", "0.5", "300"),
+        ("2026-09-21T14:13:40Z", "free", "0", ""),
     ]

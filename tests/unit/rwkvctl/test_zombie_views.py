@@ -54,10 +54,10 @@ def test_only_fields_that_exist_are_read() -> None:
     assert read <= {field.name for struct in structs for field in msgspec.structs.fields(struct)}
 
 
-def test_what_is_not_known_is_a_dash() -> None:
+def test_what_is_not_known_is_nothing_in_a_pipe() -> None:
     head, _, ghost, _ = [line.split("\t") for line in separated(zombieviews.zombies(ITEMS, verdicts=True))]
     shown = dict(zip(head, ghost, strict=True))
-    assert {shown[name] for name in ("start", "user", "age", "still", "memory", "command")} == {"–"}
+    assert {shown[name] for name in ("start", "user", "age", "still", "memory", "command")} == {""}
     assert (shown["gpu"], shown["class"]) == ("7:1", "ghost")
 
 

@@ -16,7 +16,7 @@ from rwkv_weights.hub.transfer import kind
 from rwkv_weights.sums import Sums
 from rwkv_weights.verbs.output import Column, Output, billions
 from rwkv_weights.verbs.places import Places
-from rwkvctl.amounts import duration, size
+from rwkvctl.amounts import Amount, count, duration, size
 from rwkvctl.meter import Meter
 from rwkvctl.protocol.errors import Exit
 
@@ -80,12 +80,12 @@ def listed(hub: Hub, repos: Sequence[str], revision: str | None, output: Output)
 
 def nothing(files: Sequence[RemoteFile], flags: argparse.Namespace) -> UnknownCheckpointError:
     """The sentence for a choice that is empty."""
-    count = len(choice.wanted(files, []))
+    whole = len(choice.wanted(files, []))
     where = " and ".join(flags.repo or [DEFAULT])
-    if not count:
+    if not whole:
         return UnknownCheckpointError(f"{where} has no .pth and no .safetensors file.")
     globs = " or ".join(repr(glob) for glob in flags.match)
-    return UnknownCheckpointError(f"no file of {where} matches {globs}; see --list for the {count} there are.")
+    return UnknownCheckpointError(f"no file of {where} matches {globs}; see --list for the {whole} there are.")
 
 
 def only_listed(items: Sequence[Item], flags: argparse.Namespace, output: Output, failed: int) -> int:
@@ -145,13 +145,18 @@ def row(item: Item) -> list[str]:
         name.version or "–",
         billions(name.size_b),
         name.date or "–",
-        f"{name.context:,}" if name.context else "–",
-        HERE[item.state].format(100 * item.kept // max(1, item.remote.size)),
+        count(name.context or None),
+        part(item.kept / max(1, item.remote.size)) if item.state == "part" else HERE[item.state],
         item.remote.repo,
     ]
 
 
-HERE: Final = {"missing": "–", "part": "{}%", "unhashed": "yes, unread", "here": "yes", "other": "another file"}
+def part(share: float) -> str:
+    """How much of a file is here."""
+    return Amount(f"{int(100 * share)}%", share)
+
+
+HERE: Final = {"missing": "–", "unhashed": "yes, unread", "here": "yes", "other": "another file"}
 
 
 def fetch(crew: Crew, items: Sequence[Item], output: Output) -> list[Outcome]:
@@ -211,10 +216,10 @@ def offline(hub: Hub, flags: argparse.Namespace, output: Output, error: OfflineE
     """Say what the hub's own cache holds."""
     rows, items = [], []
     for repo in flags.repo or [DEFAULT]:
-        for path, count, where in hub.cached(repo):
+        for path, bytes_, where in hub.cached(repo):
             if path.endswith(choice.WEIGHTS) and choice.matches(path, flags.match):
-                rows.append([path, size(count), repo, str(where)])
-                items.append({"repo": repo, "file": path, "size_bytes": count, "path": str(where), "state": "cached"})
+                rows.append([path, size(bytes_), repo, str(where)])
+                items.append({"repo": repo, "file": path, "size_bytes": bytes_, "path": str(where), "state": "cached"})
     output.note(str(error))
     if output.as_json:
         output.json("rwkvctl.weights-download/1", {"items": items})

@@ -12,7 +12,7 @@ from rwkv_weights.shelf import Found
 from rwkv_weights.sums import Sums
 from rwkv_weights.verbs.output import Column, Output, billions
 from rwkv_weights.verbs.places import Places
-from rwkvctl.amounts import size
+from rwkvctl.amounts import count, size
 
 COLUMNS = (
     Column("MODEL", cut=True), Column("ARCH"), Column("DATA"), Column("PARAMS B", right=True),
@@ -32,8 +32,8 @@ def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
         output.json("rwkvctl.weights/1", {"weights_dir": str(places.weights), "items": items})
     else:
         empty = f"no checkpoint in {places.weights}; fetch one: rwkvctl weights download --list"
-        where = Column("WHERE", cut=True) if output.mode == "table" else Column("PATH")
-        rows = [[*_row(item), _folder(item) if output.mode == "table" else item["path"]] for item in items]
+        where = Column("WHERE", cut=True) if output.mode != "tsv" else Column("PATH")
+        rows = [[*_row(item), _folder(item) if output.mode != "tsv" else item["path"]] for item in items]
         output.table([*COLUMNS, where], rows, empty)
     return 0
 
@@ -70,7 +70,7 @@ def _row(item: dict[str, Any]) -> list[str]:
         item["architecture"] or "–",
         item["data_version"] or "–",
         billions(item["parameters_b"]),
-        f"{item['context']:,}" if item["context"] else "–",
+        count(item["context"] or None),
         item["date"] or "–",
         size(item["size_bytes"]),
         item["sha256"][:12] or "not hashed",

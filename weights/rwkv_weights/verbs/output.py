@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rwkvctl import tabs
+from rwkvctl.amounts import Amount
 from rwkvctl.envelope import envelope
 from rwkvctl.safe import cell_width, fit, safe_json, safe_line
 
@@ -24,7 +26,8 @@ class Column(NamedTuple):
 
 
 class Output:
-    """`mode` is table, tsv, json, or empty for: a table on a terminal, else tsv."""
+    """`mode` is table, wide (a table that nothing is cut from), tsv, json, or empty for: a table on a terminal, else
+    tsv."""
 
     def __init__(self, mode: str = "") -> None:
         self.is_tty = sys.stdout.isatty()
@@ -53,8 +56,9 @@ class Output:
         """Rows under titles, or in a pipe whole and separated by tabs."""
         cells = [[safe_line(cell) for cell in row] for row in rows]
         if self.mode == "tsv":
-            titles = [column.title.lower() for column in columns]
-            sys.stdout.write("".join("\t".join(row) + "\n" for row in [titles, *cells]))
+            sys.stdout.write(
+                "".join(f"{line}\n" for line in tabs.lines([column.title.lower() for column in columns], rows))
+            )
         elif cells:
             sys.stdout.write("".join(f"{line}\n" for line in aligned(columns, cells, self._width())))
         elif empty:
@@ -62,12 +66,12 @@ class Output:
 
     def _width(self) -> int:
         """0: as wide as it needs."""
-        return shutil.get_terminal_size().columns if self.is_tty else 0
+        return shutil.get_terminal_size().columns if self.is_tty and self.mode != "wide" else 0
 
 
 def aligned(columns: Sequence[Column], rows: list[list[str]], width: int) -> list[str]:
     """Titles and rows in columns within `width` cells (0: as wide as they need)."""
-    shown = [[column.title for column in columns], *rows]
+    shown = [[column.title.lower() for column in columns], *rows]
     widths = [max(cell_width(row[i]) for row in shown) for i in range(len(columns))]
     kept = list(range(len(columns)))
 
@@ -90,4 +94,4 @@ def _cell(text: str, column: Column, width: int) -> str:
 
 def billions(value: float | None) -> str:
     """`1.5`, `0.001`; a dash where the name does not say."""
-    return "–" if value is None else f"{value:g}"
+    return "–" if value is None else Amount(f"{value:g}", value)
