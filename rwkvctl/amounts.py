@@ -16,7 +16,8 @@ class Amount(str):
 
     def __new__(cls, text: str, value: float | None) -> Self:
         made = super().__new__(cls, text)
-        made.plain = "" if value is None else str(int(value)) if value == int(value) else f"{value:.10g}"
+        whole = value is not None and float(value).is_integer()
+        made.plain = "" if value is None else str(int(value)) if whole else f"{value:.10g}"
         return made
 
 

@@ -7,11 +7,12 @@ from typing import Any, Final
 from rwkvctl import config
 from rwkvctl.context import Context
 from rwkvctl.envelope import error_envelope
+from rwkvctl.guide import meant
 from rwkvctl.parsing import UsageError, arguments, overview, parser_for, program, unknown_verb, wants_json
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.render import Terminal
 from rwkvctl.safe import safe_line
-from rwkvctl.verbs import Verb, did_you_mean, find, first_words, load
+from rwkvctl.verbs import Verb, find, first_words, load
 
 HELP: Final = {"-h", "--help"}
 
@@ -65,7 +66,7 @@ def unknown_words(words: list[str]) -> UsageError:
     seconds: list[Verb] = load(words[0])
     names = [verb.words for verb in seconds]
     said = " ".join(words[:2])
-    return UsageError(f"rwkvctl has no verb '{said}'.{did_you_mean(said, names)} There is: {', '.join(names)}.")
+    return UsageError(f"rwkvctl has no verb '{said}'.{meant(said, names)} There is: {', '.join(names)}.")
 
 
 def report(terminal: Terminal, error: RwkvctlError, words: list[str]) -> int:

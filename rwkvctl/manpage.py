@@ -66,7 +66,7 @@ def body(verb: Verb) -> Iterator[str]:
     """Synopsis, description, options and examples of a verb."""
     yield from (
         ".SH SYNOPSIS",
-        rf"\fBrwkvctl {text(verb.words)}\fR{text(usage(verb))} [\fIflags\fR]",
+        rf"\fBrwkvctl {text(verb.words)}\fR{text(' '.join(['', *usage(verb)]))}",
         ".SH DESCRIPTION",
     )
     yield from paragraphs(f"{verb.summary}\n\n{verb.text}".strip())

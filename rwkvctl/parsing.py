@@ -4,10 +4,14 @@ import argparse
 import sys
 from typing import Any, Final, NoReturn
 
+from rwkvctl.guide import GROUPS, meant
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.verbs import Option, Verb, did_you_mean, first_words, load_all
 
 SHORT_LIST: Final = 40
+FEW: Final = 9
+"""So many flags at most are shown in a usage one by one."""
+WIDTH: Final = 80
 OUTPUTS: Final = ("table", "wide", "json", "tsv")
 EXIT_CODES: Final[dict[Exit, str]] = {
     Exit.OK: "done, or already so",
@@ -48,7 +52,7 @@ def parser_for(verb: Verb) -> Parser:
     """The parser of one verb."""
     parser = Parser(
         prog=f"rwkvctl {verb.words}",
-        usage=f"rwkvctl {verb.words}{usage(verb)} [flags]",
+        usage=folded(f"rwkvctl {verb.words}", usage(verb)),
         description=description(verb),
         epilog=epilog(verb),
         formatter_class=Formatter,
@@ -66,10 +70,33 @@ def parser_for(verb: Verb) -> Parser:
     return parser
 
 
-def usage(verb: Verb) -> str:
-    """The arguments of a verb as its usage line shows them."""
-    words = [metavar(option) + (" ..." if option.many else "") for option in verb.options if not option.flags]
-    return "".join(f" {word}" for word in words)
+def usage(verb: Verb) -> list[str]:
+    """The arguments and flags of a verb as its usage shows them, in brackets what may be left out. Of many flags only
+    those that must be given."""
+    arguments = [option for option in verb.options if not option.flags]
+    flags = [option for option in verb.options if option.flags]
+    few = len(flags) <= FEW
+    shown = [*arguments, *(option for option in flags if few or option.required)]
+    return [*(asked(option) for option in shown), "[flags]"]
+
+
+def asked(option: Option) -> str:
+    """One argument or flag: `JOB`, `[JOBS ...]`, `--baseline BASELINE`, `[--all]`."""
+    value = "" if option.kind is None else metavar(option) + (" ..." if option.many else "")
+    if option.alone:
+        value = f"[{value}]"
+    words = " ".join(filter(None, (*option.flags[:1], value)))
+    return words if option.required else f"[{words}]"
+
+
+def folded(first: str, words: list[str]) -> str:
+    """A usage in lines of at most 80 columns, broken between its parts only."""
+    lines = [f"usage: {first}"]
+    for word in words:
+        if len(lines[-1]) + 1 + len(word) > WIDTH:
+            lines.append(" " * len(f"usage: {first}"))
+        lines[-1] += f" {word}"
+    return "\n".join(lines).removeprefix("usage: ")
 
 
 def description(verb: Verb) -> str:
@@ -169,22 +196,30 @@ def unknown_words(parser: Parser, unknown: list[str]) -> str:
 
 def unknown_verb(word: str) -> UsageError:
     """No verb begins with that word."""
-    return UsageError(f"rwkvctl has no verb '{word}'.{did_you_mean(word, first_words())} See `rwkvctl help`.")
+    return UsageError(f"rwkvctl has no verb '{word}'.{meant(word, first_words())} See `rwkvctl help`.")
 
 
 def overview() -> str:
     """The text of `rwkvctl help`."""
     verbs = load_all()
     width = max(len(verb.words) for verb in verbs)
-    listed = "\n".join(f"  {verb.words:<{width}}  {verb.summary}" for verb in verbs)
+    listed = "\n\n".join(
+        f"{title}:\n" + "\n".join(f"  {verb.words:<{width}}  {verb.summary}" for verb in of_words(verbs, firsts))
+        for title, firsts in GROUPS.items()
+    )
     codes = "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
     return (
         "rwkvctl: measure RWKV-7 checkpoints on this node's GPUs.\n\n"
-        f"usage: rwkvctl VERB [arguments] [-o table|json|tsv] [--home DIR] [--socket PATH]\n\nverbs:\n{listed}\n\n"
+        f"usage: rwkvctl VERB [arguments] [-o table|json|tsv] [--home DIR] [--socket PATH]\n\n{listed}\n\n"
         f"exit codes:\n{codes}\n\n"
         "`rwkvctl VERB --help` has examples and every flag. Data goes to standard output, all else to\n"
         "standard error. NO_COLOR and FORCE_COLOR are obeyed; a pipe gets tab-separated lines.\n"
     )
+
+
+def of_words(verbs: list[Verb], firsts: tuple[str, ...]) -> list[Verb]:
+    """The verbs that begin with these words, in their order."""
+    return [verb for first in firsts for verb in verbs if verb.words.split()[0] == first]
 
 
 def reference() -> str:
@@ -194,10 +229,10 @@ def reference() -> str:
     return (
         "# Verbs\n\nWritten by `rwkvctl help --markdown`; `make docs` brings it up to date, and a test compares.\n"
         "What `--json` prints is in [json.md](json.md).\n\n"
-        "With `-o tsv`, and in a pipe, a table is tab-separated lines: one header line, nothing cut, numbers plain as in\n"
-        "JSON (shares as fractions of 1, durations in seconds, sizes in bytes), nothing where nothing is known. Where a\n"
-        "verb has several tables they are one with the columns of all, and its first column, `table`, says of each line\n"
-        f"which one it is from.\n\n| exit code | meaning |\n|---|---|\n{codes}{verbs}"
+        "With `-o tsv`, and in a pipe, a table is tab-separated lines: one header line, nothing cut, numbers plain as\n"
+        "in JSON (shares as fractions of 1, durations in seconds, sizes in bytes), nothing where nothing is known.\n"
+        "Where a verb has several tables they are one with the columns of all, and its first column, `table`, says of\n"
+        f"each line which one it is from.\n\n| exit code | meaning |\n|---|---|\n{codes}{verbs}"
     )
 
 

@@ -8,7 +8,8 @@ import pytest
 from rwkvctl import completion, jsondocs, verbs
 from rwkvctl.commands.dispatch import summary
 from rwkvctl.completion import candidates
-from rwkvctl.parsing import UsageError, arguments, overview, parser_for, reference
+from rwkvctl.guide import DESTRUCTIVE, GROUPS, STOPPERS, TYPED, meant
+from rwkvctl.parsing import UsageError, arguments, overview, parser_for, reference, unknown_verb
 from rwkvctl.selection import Filters, SelectionError, body
 from rwkvctl.verbs import Verb, find, load_all
 
@@ -149,6 +150,63 @@ def test_overview_lists_every_verb_and_exit_code() -> None:
     text = overview()
     assert all(f"  {words} " in text for words in ALL)
     assert "141" in text
+
+
+def test_overview_has_every_verb_in_one_group() -> None:
+    grouped = [first for firsts in GROUPS.values() for first in firsts]
+    assert sorted(grouped) == verbs.first_words(), "rwkvctl.guide.GROUPS"
+    text = overview()
+    assert text.index("the queue:") < text.index("  dispatch ") < text.index("results:") < text.index("  scores ")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("stop", "rwkvctl stop [JOBS ...] [--model MODEL] [--session-id ID] [--all] [--yes] [--timeout TIMEOUT]"),
+        ("hold", "rwkvctl hold JOBS ... [--reason REASON]"),
+        ("status", "rwkvctl status [--session-id ID] [--limit LIMIT] [--watch [WATCH]] [--plain]"),
+        ("gpus reserve", "rwkvctl gpus reserve GPUS ... --for FOR [--probe PROBE]"),
+        ("gpus history", "rwkvctl gpus history [GPU] [--since SINCE] [--step STEP]"),
+        ("review mark", "rwkvctl review mark SAMPLE right|wrong"),
+        ("queue", "rwkvctl queue"),
+    ],
+)
+def test_usage_shows_what_is_optional(words: str, expected: str) -> None:
+    usage = parser_for(by_name(words)).format_help().partition("\n\n")[0]
+    assert " ".join(usage.split()) == f"usage: {expected} [flags]"
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        *(("ps", "'status'"), ("ls", "'jobs'"), ("top", "'tui'"), ("eval", "'dispatch'"), ("run", "'dispatch'")),
+        *(("list", "'jobs'"), ("job", "'jobs'"), ("log", "'logs'"), ("nodes", "'status'"), ("results", "'scores'")),
+        *(("statsu", "'status'"), ("sampels", "'samples'"), ("gpu", "'gpus'")),
+    ],
+)
+def test_a_word_that_is_no_verb_leads_to_one(typed: str, says: str) -> None:
+    assert f"Did you mean {says}?" in str(unknown_verb(typed))
+
+
+@pytest.mark.parametrize("typed", ["cancel", "rm", "kill", "delete", "clear", "scancel"])
+def test_who_wants_an_end_is_told_how_and_nothing_is_proposed(typed: str) -> None:
+    said = str(unknown_verb(typed))
+    assert "`rwkvctl stop JOB` stops a job; nothing was done." in said
+    assert "Did you mean" not in said
+
+
+@pytest.mark.parametrize("typed", ["stpo", "sotp", "drian", "drai", "rebuidl", "migrat", "restor", "reep"])
+def test_no_verb_that_destroys_is_ever_proposed(typed: str) -> None:
+    assert not any(f"'{verb}'" in meant(typed, verbs.first_words()) for verb in DESTRUCTIVE)
+    assert meant("gpus drian", ["gpus drain", "gpus forget"]) == ""
+
+
+def test_everything_that_is_proposed_is_a_verb() -> None:
+    assert all(by_name(words).words == words for words in TYPED)
+    typed = [word for words in TYPED.values() for word in words]
+    assert len(set(typed)) == len(typed)
+    assert not set(typed) & (STOPPERS | set(verbs.first_words()))
+    assert not set(TYPED) & DESTRUCTIVE
 
 
 def test_reference_page_is_fresh() -> None:
