@@ -41,7 +41,7 @@ def main() -> None:
                 path = home / "weights" / f"rwkv7-g1a-0.1b-20260101-step{number:05d}.pth"
                 path.write_bytes(bytes([number % 256]) * 64)
             begun = time.perf_counter()
-            jobs = len(api.post("/v1/dispatch", {"selection": {}}).value["jobs"])
+            jobs = len(api.post("/v1/dispatch", {"selection": {"hold_missing": True}}).value["jobs"])
             took = time.perf_counter() - begun
             line(f"enqueue {jobs:,} jobs in one dispatch", took, "s", 2 * max(1, jobs / WANTED))
             line("RSS with them", rss(pid), "MiB", 150)

@@ -16,7 +16,8 @@ def confirm(context: Context, question: str, *, yes: bool) -> None:
     if yes:
         return
     if not (context.terminal.err_is_tty and sys.stdin.isatty()):
-        raise RefusedError("needs-yes", f"{question} Nobody can be asked here: say --yes.", "", Exit.REFUSED)
+        detail = f"{question} Nobody can be asked here: say --yes."
+        raise RefusedError("needs-yes", detail, "Nothing was changed.", Exit.REFUSED)
     context.terminal.err.write(f"{question} [y/N] ")
     context.terminal.err.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:

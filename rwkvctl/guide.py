@@ -60,7 +60,9 @@ DESTRUCTIVE: Final = frozenset(
     {"stop", "reap", "drain", "restore", "rebuild", "migrate", "delete", "prune", "gpus drain", "gpus quarantine",
      "gpus forget", "service uninstall"}
 )  # fmt: skip
-"""Verbs that end or replace something: never proposed for another word."""
+"""Verbs that end or replace something: proposed for a slip of the finger only, never for another word."""
+
+SLIP: Final = 0.8
 
 
 def meant(word: str, known: list[str]) -> str:
@@ -71,4 +73,12 @@ def meant(word: str, known: list[str]) -> str:
     if named:
         return f" Did you mean '{named}'?"
     closest = did_you_mean(word, known)
-    return "" if any(closest == f" Did you mean '{verb}'?" for verb in DESTRUCTIVE) else closest
+    proposed = closest.partition("'")[2].rpartition("'")[0]
+    return "" if proposed in DESTRUCTIVE and not is_slip(word, proposed) else closest
+
+
+def is_slip(word: str, verb: str) -> bool:
+    """Whether a word is this very verb, mistyped: its letters in another order, or nearly all of it."""
+    from difflib import SequenceMatcher
+
+    return sorted(word) == sorted(verb) or SequenceMatcher(None, word, verb).ratio() > SLIP

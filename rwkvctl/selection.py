@@ -46,7 +46,8 @@ class Filters:
     seed: int | None = option(None, "seed of every random draw; else the benchmark's own")
     numerics: Numerics | None = option(None, "default: what the daemon is set to")
     overwrite: bool = option(False, "measure again what has a score: a new version; history stays")
-    skip_missing_dataset: bool = option(False, "leave out benchmarks whose rows are missing, rather than hold them")
+    hold_missing: bool = option(False, "queue benchmarks whose rows are missing too, held until they are prepared")
+    skip_missing_dataset: bool = option(False, "leave them out, which is so without it too; known from rwkv-skills")
     priority: int = option(0, "higher runs earlier")
     group: str = option("", "the group of these jobs; [groups] in the configuration says how many of it run at once")
     run_log_dir: str = option("", "also link the jobs' logs into this folder")
@@ -60,6 +61,7 @@ def body(filters: Filters, home: str) -> Record:
         own = prepared(filters.rows, home)
         filters = dataclasses.replace(filters, rows="", only_datasets=[*filters.only_datasets, own])
     given = {field.name: getattr(filters, field.name) for field in dataclasses.fields(filters)}
+    del given["skip_missing_dataset"]
     given["settings"] = settings(given.pop("set"))
     given["checkpoints"] = checkpoints(path) if (path := given.pop("manifest")) else []
     if filters.run_log_dir:
@@ -112,6 +114,8 @@ def check(filters: Filters) -> None:
             raise SelectionError(f"--model-regex '{pattern}' is no valid expression: {error}.") from error
     if filters.limit is not None and filters.limit < 1:
         raise SelectionError(f"--limit must be at least 1, is {filters.limit}.")
+    if filters.hold_missing and filters.skip_missing_dataset:
+        raise SelectionError("--hold-missing and --skip-missing-dataset exclude each other.")
     low, high = filters.min_param_b, filters.max_param_b
     if low is not None and high is not None and low > high:
         raise SelectionError(f"--min-param-b {low:g} is above --max-param-b {high:g}: no model can match.")

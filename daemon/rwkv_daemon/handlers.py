@@ -33,7 +33,7 @@ from rwkv_daemon.lineage import with_lineage
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify import answers as notices
 from rwkv_daemon.operating import find_job, once
-from rwkv_daemon.plan import Plan, SelectionError
+from rwkv_daemon.plan import NoModelError, Plan, SelectionError
 from rwkv_daemon.store import Transaction
 from rwkv_daemon.store.comparing import first_scores
 from rwkv_daemon.store.jobs import (
@@ -217,6 +217,8 @@ async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
 async def planned(node: Node, selection: m.Selection) -> Plan:
     try:
         return await planning.plan(node, selection)
+    except NoModelError as error:
+        raise RefusedError("no-such-model", str(error), exit_code=Exit.REFUSED) from error
     except SelectionError as error:
         raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
 

@@ -6,6 +6,7 @@ Both call `make_plan` with the same facts, so they cannot disagree; every pair g
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from fnmatch import fnmatch
 
 from msgspec import structs
@@ -105,6 +106,10 @@ class SelectionError(Exception):
     """A flag names something that does not exist, or is not valid; the sentence says which."""
 
 
+class NoModelError(SelectionError):
+    """No checkpoint of the node passes the filters; the sentence names those that are called nearly so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Pairs in dispatch order, and a hash that changes when what would be done changes."""
@@ -166,9 +171,10 @@ def without_twins(pairs: list[Pair]) -> Iterator[Pair]:
 def select_models(selection: Selection, models: Iterable[ModelFact], matching: Matching = found_in) -> list[ModelFact]:
     """Models by glob or name, by expression, by size, then by the selection mode, in natural order."""
     models = list(models)
+    names = [model.name for model in models]
     for glob in selection.models:
         if not any(matches(model, glob) for model in models):
-            raise SelectionError(f"--models: no model matches {glob}; see `rwkvctl models`.")
+            raise NoModelError(f"--models: no model matches {glob}{near(glob, names)}; see `rwkvctl models`.")
     chosen = [m for m in models if matches_globs(m, selection.models)]
     for expression in selection.model_regex:
         check_expression(expression)
@@ -179,8 +185,15 @@ def select_models(selection: Selection, models: Iterable[ModelFact], matching: M
     chosen = MODES[selection.model_select](chosen)
     if not chosen and (selection.models or selection.model_regex):
         wanted = " ".join(selection.models + selection.model_regex)
-        raise SelectionError(f"No model matches {wanted}; see `rwkvctl models`.")
+        raise NoModelError(f"No model matches {wanted}{near(wanted, names)}; see `rwkvctl models`.")
     return sorted(chosen, key=lambda m: (m.order, m.name))
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """` (near it: gsm8k, gsm_plus)`, or nothing where no name is like that one."""
+    plain = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower().strip("*?").removesuffix(".pth"), plain, 3, 0.5)
+    return f" (near it: {', '.join(plain[name] for name in found)})" if found else ""
 
 
 def matches_globs(model: ModelFact, globs: tuple[str, ...]) -> bool:
@@ -315,7 +328,7 @@ def slug(name: str, known: set[str], flag: str) -> str:
         for spelling in (candidate, ALIASES.get(candidate, "")):
             if spelling in known:
                 return spelling
-    raise SelectionError(f"{flag}: unknown {name}; known are {', '.join(sorted(known))}.")
+    raise SelectionError(f"{flag}: unknown {name}{near(text, known)}; known are {', '.join(sorted(known))}.")
 
 
 def sort_kinds(selection: Selection, kinds: list[KindFact]) -> list[KindFact]:
@@ -386,7 +399,7 @@ def decide(
     if generation and not selection.overwrite and (job := facts.generated(generation)):
         return "skip", "regrade", f"{job} has the completions: `rwkvctl regrade {job}`; --overwrite runs it again", job
     if kind.rows is None:
-        action = "skip" if selection.skip_missing_dataset else "hold"
+        action = "hold" if selection.hold_missing else "skip"
         return action, "data-missing", f"rwkvctl data prepare {kind.benchmark}", ""
     if kind.judged and not facts.judge:
         asked_for = {kind.kind, kind.job} & set(selection.only_jobs)

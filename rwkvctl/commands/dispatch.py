@@ -1,24 +1,34 @@
 """`rwkvctl dispatch`: queue jobs, and with --wait follow them to their scores."""
 
+from typing import Final
+
 from rwkvctl import selection, views, waiting
 from rwkvctl.client import Answer, Record
+from rwkvctl.confirming import confirm
 from rwkvctl.context import Context
-from rwkvctl.protocol.errors import Exit
+from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.selection import Filters
 from rwkvctl.verbs import verb
+from rwkvctl.waiting import PASSING
 
 
 @verb
 def dispatch(
-    context: Context, filters: Filters, *, plan: str = "", wait: bool = False, timeout: float | None = None
-) -> int:
+    context: Context, filters: Filters, *, plan: str = "", yes: bool = False, wait: bool = False,
+    timeout: float | None = None,
+) -> int:  # fmt: skip
     """Queue the jobs that the filters select; what is done or queued already is left alone.
+
+    More than 50 jobs (setting dispatch_asks_above), or jobs that would all be held, are asked about first, or need
+    --yes or --plan. What has no rows on this node is left out and named, unless --hold-missing is said.
 
     With --wait, one line per job shows the progress on standard error, and the scores follow on standard output.
     Ctrl-C and --timeout end the waiting, never the work. Exit code with --wait: 0 all done, 1 a job failed or was
-    stopped, 6 timed out, 8 some jobs are held and the others done.
+    stopped, 6 timed out, 8 some jobs are held and the others done. Exit code 5: nothing passes the filters,
+    or nothing that does has rows.
 
     plan: refuse if the plan is another one by now: the hash that `rwkvctl queue` showed
+    yes: do not ask
     wait: follow the jobs until they end, then show their scores
     timeout: with --wait, seconds after which waiting ends
 
@@ -26,14 +36,63 @@ def dispatch(
     $ rwkvctl dispatch --model-regex 'g1.*2.9b' --only-datasets gsm8k --limit 100 --seed 7
     $ rwkvctl dispatch --only-datasets gsm8k --set temperature=0 --overwrite
     """
-    answer = context.change(
-        "/v1/dispatch", {"selection": selection.body(filters, str(context.config.home)), "plan_hash": plan}
-    )
+    wanted = selection.body(filters, str(context.config.home))
+    if not plan:
+        look_first(context, wanted, yes=yes)
+    answer = context.change("/v1/dispatch", {"selection": wanted, "plan_hash": plan})
+    if left := without_rows(answer.value["plan"]["rows"]):
+        context.say(f"left out, as their rows are not prepared: {', '.join(left)}")
+        context.say(f"`rwkvctl data prepare {' '.join(left)}` gets them; --hold-missing queues their jobs held")
     if wait:
         context.say(summary(answer.value))
         return waiting.wait(context, answer, timeout)
     show(context, answer)
     return Exit.OK
+
+
+def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
+    """Go on only if the plan is one that nobody need be asked about, or it is wanted. Raises RefusedError."""
+    rows = context.client.post("/v1/plan", {"selection": wanted}).value["rows"]
+    if not rows:
+        raise RefusedError("nothing-matches", NOTHING, near_names(context), Exit.REFUSED)
+    if all(row["reason"] == "data-missing" and row["action"] == "skip" for row in rows):
+        names = without_rows(rows)
+        hint = f"`rwkvctl data prepare {' '.join(names)}` gets them; --hold-missing queues the jobs held."
+        detail = f"Nothing was queued: the rows of {', '.join(names)} are not prepared."
+        raise RefusedError("data-missing", detail, hint, Exit.REFUSED)
+    if question := question_about(rows, context.config.settings.dispatch_asks_above):
+        confirm(context, question, yes=yes)
+
+
+NOTHING: Final = "Nothing was queued: no model, or no benchmark, passes the filters."
+NAMED: Final = 5
+"""So many models are named where nothing matches."""
+
+
+def near_names(context: Context) -> str:
+    """What there is, where nothing that was asked for is."""
+    names = [item["name"] for item in context.client.get("/v1/models").value["items"]]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"The models here are {', '.join(names[:NAMED])}{more}; `rwkvctl benchmarks` lists the benchmarks."
+
+
+def question_about(rows: list[Record], most: int) -> str:
+    """What is to be asked before these rows are queued; empty where nothing is."""
+    queued = [row for row in rows if row["action"] in {"run", "resume", "hold"}]
+    held = [row for row in queued if row["action"] == "hold"]
+    if queued and len(held) == len(queued) and not any(row["reason"] in PASSING for row in held):
+        why = ", ".join(sorted({row["reason"] for row in held}))
+        return f"Queue {len(queued):,} jobs that would all be held ({why})?"
+    if not most or len(queued) <= most:
+        return ""
+    models, benchmarks = ({row[name] for row in queued} for name in ("model", "benchmark"))
+    return f"Queue {len(queued):,} jobs: {len(models):,} models on {len(benchmarks):,} benchmarks?"
+
+
+def without_rows(rows: list[Record]) -> list[str]:
+    """Benchmarks that are left out because their rows are not prepared."""
+    missing = (row["benchmark"] for row in rows if row["reason"] == "data-missing" and row["action"] == "skip")
+    return list(dict.fromkeys(missing))
 
 
 def show(context: Context, answer: Answer) -> None:

@@ -18,6 +18,7 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which models on which benchmarks: the filter flags of `queue` and `dispatch`, and what changes the work.
 
     `checkpoints`, where there are any, are the models to choose from instead of those under the weights folder.
+    `hold_missing`: what has no rows on the node is queued and held until they are prepared; otherwise it is left out.
     `settings` holds `--set name=value` pairs; they and `limit`, `seed` and `numerics` are part of the generation key.
     `group`: of its jobs only so many run at once as the configuration's table [groups] says.
     """
@@ -40,7 +41,7 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seed: int | None = None
     numerics: str = ""
     overwrite: bool = False
-    skip_missing_dataset: bool = False
+    hold_missing: bool = False
     priority: int = 0
     run_log_dir: str = ""
     disable_checker: bool = False

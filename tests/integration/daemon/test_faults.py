@@ -189,7 +189,10 @@ def test_a_corrupt_checkpoint_holds_its_jobs_and_others_go_on(node):
 
 def test_missing_rows_hold_the_job_until_they_are_prepared(node, real_rows: Path):
     held, good = node.dispatch(
-        only_datasets=["arc_challenge", "demo_arith"], only_jobs=["multi_choice_plain", "free_response"], limit=5
+        only_datasets=["arc_challenge", "demo_arith"],
+        only_jobs=["multi_choice_plain", "free_response"],
+        limit=5,
+        hold_missing=True,
     )
     if node.job(held)["benchmark"] != "arc_challenge":
         held, good = good, held

@@ -175,6 +175,48 @@ def test_second_dispatch_queues_nothing(run: Run, node: Any) -> None:
     assert out.startswith("0 new, 2 already queued/done")
 
 
+def queued_by(node: Any) -> bool:
+    return any(path == "/v1/dispatch" for _, path, *_ in node.asked)
+
+
+@pytest.mark.parametrize(("reason", "number"), [("run", 51), ("data-missing", 2)])
+def test_much_or_only_held_work_is_asked_about_before_it_is_queued(
+    run: Run, node: Any, reason: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action = "run" if reason == "run" else "hold"
+    row = msgspec.structs.replace(node.plan_rows[0], action=action, reason=reason)
+    node.plan_rows = [msgspec.structs.replace(row, benchmark=f"b{n}") for n in range(number)]
+    code, out, err = run("dispatch")
+    assert (code, out) == (5, "")
+    assert f"Queue {number} jobs" in err
+    assert "say --yes. Nothing was changed." in err
+    assert json.loads(run("dispatch", "--json")[1])["code"] == "needs-yes"
+    assert not queued_by(node)
+    assert run("dispatch", "--yes")[0] == 0
+    assert queued_by(node)
+    node.asked.clear()
+    monkeypatch.setenv("RWKVCTL_DISPATCH_ASKS_ABOVE", "0")
+    assert run("dispatch")[0] == (0 if reason == "run" else 5)
+    assert run("dispatch", "--plan", "77c1aa03")[0] == 0, "its plan was seen"
+
+
+def test_what_has_no_rows_is_named_and_nothing_at_all_is_refused(run: Run, node: Any) -> None:
+    node.plan_rows[2] = msgspec.structs.replace(node.plan_rows[2], action="skip")
+    code, _, err = run("dispatch")
+    assert code == 0
+    assert "left out, as their rows are not prepared: ifeval" in err
+    node.asked.clear()
+    node.plan_rows = node.plan_rows[2:]
+    code, out, err = run("dispatch", "--json")
+    assert (code, json.loads(out)["code"]) == (5, "data-missing")
+    assert "`rwkvctl data prepare ifeval` gets them" in err
+    node.plan_rows = []
+    code, _, err = run("dispatch")
+    assert code == 5
+    assert "no model, or no benchmark, passes the filters. The models here are builtin" in err
+    assert not queued_by(node)
+
+
 def test_stop_twice_changes_nothing_the_second_time(run: Run, node: Any) -> None:
     assert "yes" in run("stop", "j1")[1]
     code, out, _ = run("stop", "j1", "--json")

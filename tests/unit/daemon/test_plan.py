@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
 from rwkv_daemon import plan as plan_module
-from rwkv_daemon.plan import Facts, KindFact, ModelFact, Plan, SelectionError, make_plan, select_models
+from rwkv_daemon.plan import Facts, KindFact, ModelFact, NoModelError, Plan, SelectionError, make_plan, select_models
 from rwkv_weights import names
 from rwkvctl.protocol.messages import Selection
 from rwkvctl.protocol.states import REASONS
@@ -239,7 +239,7 @@ def stopped(*_of: str) -> Any:
         (SMALL_B, READY, {"open_jobs": opened, "scored": scored, "disk_low": True}, ("skip", "queued", "j8")),
         (SMALL_B, READY, {"open_jobs": stopped, "scored": scored}, ("resume", "resume", "j9")),
         (SMALL_B, READY, {"scored": scored, "disk_low": True}, ("skip", "done", "j7")),
-        (UNHASHED, MISSING, {"scored": scored, "disk_low": True}, ("hold", "data-missing", "")),
+        (UNHASHED, MISSING, {"scored": scored, "disk_low": True}, ("skip", "data-missing", "")),
         (UNHASHED, READY, {"scored": scored, "disk_low": True}, ("hold", "weights-hashing", "")),
         (SMALL_B, READY, {"disk_low": True}, ("hold", "disk-low", "")),
         (SMALL_B, READY, {}, ("run", "run", "")),
@@ -262,7 +262,7 @@ def test_overwrite_runs_what_has_a_score_but_never_what_is_queued() -> None:
 
 def test_a_model_without_rows_is_held_or_left_out() -> None:
     facts = Facts(models=(SMALL_B,), kinds=(MISSING,), numerics="fp32")
-    held, left_out = only(facts), only(facts, skip_missing_dataset=True)
+    held, left_out = only(facts, hold_missing=True), only(facts)
     assert (held.action, left_out.action) == ("hold", "skip")
     assert held.reason == left_out.reason == "data-missing"
     assert held.detail == "rwkvctl data prepare gsm8k"
@@ -397,8 +397,16 @@ def test_the_same_facts_give_the_same_plan(
 
 
 def test_a_glob_that_matches_nothing_is_an_error_even_beside_one_that_does() -> None:
-    with pytest.raises(SelectionError, match=r"--models: no model matches typo\*"):
+    with pytest.raises(NoModelError, match=r"--models: no model matches typo\*"):
         chosen(models=("*", "typo*"))
+
+
+def test_a_name_that_is_none_is_answered_with_those_near_it() -> None:
+    there = SMALL_B.name
+    with pytest.raises(NoModelError, match=rf"no model matches x{there} \(near it: .*{there}"):
+        chosen(models=(f"x{there}",))
+    with pytest.raises(SelectionError, match=r"unknown gsmk8 \(near it: gsm8k\); known are"):
+        make_plan(Selection(only_datasets=("gsmk8",)), FACTS)
 
 
 # -- profiles and judges

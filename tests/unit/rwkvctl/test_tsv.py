@@ -14,6 +14,7 @@ from rwkvctl.context import Context
 from rwkvctl.parsing import arguments
 from rwkvctl.protocol import messages as m
 from rwkvctl.render import Cell, Column, Table, Terminal, count, duration, percent, separated, size
+from rwkvctl.settings import Settings
 from rwkvctl.verbs import find, load_all
 
 ELSEWHERE: Final = {
@@ -30,7 +31,7 @@ TEXT: Final = {
 """Verbs that have no table."""
 VERBS: Final = {
     "audit": m.AuditReply, "benchmarks": m.BenchmarksReply, "compare a b": m.CompareReply,
-    "compare a b --flips": m.CompareReply, "config show --daemon": m.ConfigReply, "dispatch": m.DispatchReply,
+    "compare a b --flips": m.CompareReply, "config show --daemon": m.ConfigReply, "dispatch --plan x": m.DispatchReply,
     "drain": m.PausesReply, "gate a --baseline b": m.CompareReply, "gpus": m.GpusReply,
     "gpus drain 0 --reason x": m.GpusChangedReply, "gpus forget 0": m.GpusChangedReply,
     "gpus history": m.GpuHistoryReply, "gpus quarantine 0 --reason x": m.GpusChangedReply,
@@ -120,7 +121,7 @@ def tsv(line: str, reply: Any) -> str:
     assert verb is not None
     values, _ = arguments(verb, line.split()[len(verb.words.split()) :])
     context = Context(Terminal({}, io.StringIO(), io.StringIO()), {}, "tsv")
-    vars(context).update(client=Daemon(reply), config=SimpleNamespace(home="/h"))
+    vars(context).update(client=Daemon(reply), config=SimpleNamespace(home="/h", settings=Settings()))
     context.change = lambda *_, **__: context.client.post("/")  # type: ignore[method-assign]
     verb.run(context, **values)
     out = context.terminal.out

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rwkvctl import completion, jsondocs, verbs
-from rwkvctl.commands.dispatch import summary
+from rwkvctl.commands.dispatch import question_about, summary, without_rows
 from rwkvctl.completion import candidates
 from rwkvctl.guide import DESTRUCTIVE, GROUPS, STOPPERS, TYPED, meant
 from rwkvctl.parsing import UsageError, arguments, overview, parser_for, reference, unknown_verb
@@ -195,10 +195,17 @@ def test_who_wants_an_end_is_told_how_and_nothing_is_proposed(typed: str) -> Non
     assert "Did you mean" not in said
 
 
-@pytest.mark.parametrize("typed", ["stpo", "sotp", "drian", "drai", "rebuidl", "migrat", "restor", "reep"])
-def test_no_verb_that_destroys_is_ever_proposed(typed: str) -> None:
+@pytest.mark.parametrize(
+    "typed", ["step", "sloop", "shop", "train", "brain", "reboot", "rebase", "mirror", "reset2", "leap"]
+)
+def test_no_verb_that_destroys_is_proposed_for_another_word(typed: str) -> None:
     assert not any(f"'{verb}'" in meant(typed, verbs.first_words()) for verb in DESTRUCTIVE)
-    assert meant("gpus drian", ["gpus drain", "gpus forget"]) == ""
+
+
+def test_a_slip_of_the_finger_is_understood() -> None:
+    assert "'stop'" in meant("stpo", verbs.first_words())
+    assert "'restore'" in meant("restor", verbs.first_words())
+    assert "'gpus drain'" in meant("gpus drian", ["gpus drain", "gpus forget"])
 
 
 def test_everything_that_is_proposed_is_a_verb() -> None:
@@ -217,6 +224,36 @@ def test_reference_page_is_fresh() -> None:
 def test_json_page_is_fresh() -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "json.md"
     assert page.read_text(encoding="utf-8") == jsondocs.page(), "run: python -m rwkvctl.jsondocs > docs/json.md"
+
+
+def rows_of(action: str, reason: str, number: int) -> list[dict[str, str]]:
+    return [{"model": "m", "benchmark": f"b{n}", "action": action, "reason": reason} for n in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "expected"),
+    [
+        (rows_of("run", "run", 50), 50, ""),
+        (rows_of("run", "run", 51), 50, "Queue 51 jobs: 1 models on 51 benchmarks?"),
+        (rows_of("resume", "resume", 3), 2, "Queue 3 jobs: 1 models on 3 benchmarks?"),
+        (rows_of("run", "run", 5000), 0, ""),
+        (rows_of("skip", "done", 60), 50, ""),
+        (rows_of("hold", "data-missing", 2), 50, "Queue 2 jobs that would all be held (data-missing)?"),
+        (rows_of("hold", "data-missing", 2), 0, "Queue 2 jobs that would all be held (data-missing)?"),
+        (rows_of("hold", "data-missing", 2) + rows_of("run", "run", 1), 50, ""),
+        (rows_of("hold", "weights-hashing", 2), 50, ""),
+    ],
+)
+def test_what_is_asked_before_jobs_are_queued(rows: list[dict[str, str]], most: int, expected: str) -> None:
+    assert question_about(rows, most) == expected
+
+
+def test_what_has_no_rows_is_left_out_unless_it_is_to_be_held() -> None:
+    assert body(Filters(skip_missing_dataset=True), "/h") == {}
+    assert body(Filters(hold_missing=True), "/h") == {"hold_missing": True}
+    with pytest.raises(SelectionError, match="exclude each other"):
+        body(Filters(hold_missing=True, skip_missing_dataset=True), "/h")
+    assert without_rows(rows_of("skip", "data-missing", 2) * 2 + rows_of("skip", "done", 3)) == ["b0", "b1"]
 
 
 def test_summary_of_a_second_dispatch() -> None:
