@@ -199,6 +199,16 @@ class Node:
         return bool(self.pauses.disk)
 
 
+def kept_hold(job: JobRow, happening: lifecycle.Happening) -> dict[str, str]:
+    """What a job that is stopped keeps of an operator's hold, or of the wish for one: it is held again when it is
+    resumed, and only `release` ends that."""
+    if happening == "stop" and (job.state, job.reason) == ("held", "held"):
+        return {"reason": "held", "detail": job.detail}
+    if happening == "ended" and job.wanted == "hold" and job.wanted_reason == "held":
+        return {"reason": "held", "detail": job.wanted_why}
+    return {}
+
+
 @dataclass(slots=True)
 class Change:
     """One transaction in progress."""
@@ -210,7 +220,7 @@ class Change:
     async def move(self, job: JobRow, happening: lifecycle.Happening, **columns: Any) -> JobRow:
         """Let something happen to a job, with other columns that change along; returns the job as it is then."""
         state = lifecycle.after(job.state, happening)
-        columns = {"reason": "", "detail": ""} | columns
+        columns = {"reason": "", "detail": ""} | kept_hold(job, happening) | columns
         if state in TERMINAL:
             columns |= {"finished": now()}
         if state not in ACTIVE:

@@ -160,7 +160,7 @@ async def resume(node: Node, request: m.ResumeRequest) -> m.ChangedReply:
     if request.all or request.session:
         wanted = ("failed",) if request.failed else ("stopped", "failed", "held", "paused")
         found = await jobs_in(node.store, wanted, session=request.session, limit=MANY)
-        names = tuple(job.name for job in found if job.reason != "held")
+        names = tuple(job.name for job in found if (job.state, job.reason) != ("held", "held"))
     act = retry_one if request.failed else resume_one
     return m.ChangedReply(items=tuple(await each(node, names, act)))
 
@@ -255,6 +255,10 @@ async def release(node: Node, request: m.ReleaseRequest) -> m.ChangedReply:
     """Let go what an operator holds."""
 
     async def release_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+        if (job.state, job.reason) == ("stopped", "held"):
+            await update_job(change.db, job.id, reason="", detail="")
+            await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} is held no more")
+            return changed(job)
         if "held" in {job.wanted_reason, job.reason}:
             return changed(await pausing.resume_in(node, change, job))
         why = f"{job.name} is held for another reason: {job.detail or job.reason}" if job.state == "held" else ""

@@ -98,7 +98,8 @@ def leave_the_judge(node: Node, job: JobRow) -> None:
 
 async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
     """Let a job go on that is stopped, failed, paused or held, or about to be put aside. Restarts, and failures of its
-    engine, count afresh. A job that never got its keys waits for them first."""
+    engine, count afresh. A job that never got its keys waits for them first; one that was held when it was stopped is
+    held again."""
     if job.wanted:
         await update_job(change.db, job.id, wanted="", wanted_reason="", wanted_why="")
         await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} goes on after all")
@@ -108,6 +109,9 @@ async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
     await forget_load_failures(change.db, job.weights_sha256)
     await forget_fit(change.db, job.weights_sha256)
     node.leasing.forget(job.weights_sha256)
+    if (job.state, job.reason) == ("stopped", "held"):
+        moved = await change.move(job, "resume", restarts=0, finished="", engine=None)
+        return await change.move(moved, "hold", reason="held", detail=job.detail)
     fresh = {"restarts": 0, "finished": "", "engine": None, "engine_deaths": 0}
     if job.total and job.done >= job.total and lifecycle.allows(job.state, "rejudge"):
         return await change.move(job, "rejudge", **fresh)

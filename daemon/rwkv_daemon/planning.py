@@ -68,6 +68,8 @@ async def plan(node: Node, selection: Selection) -> Plan:
             return job.name, "skip", "queued", f"{job.name} is {job.state}"
         if selection.overwrite or key in scored:
             return None
+        if job.reason == "held":
+            return job.name, "skip", "held", f"{job.name} is stopped and held; `rwkvctl release {job.name}` ends that"
         return job.name, "resume", "resume", f"{job.name} has {job.done} of {job.total} samples"
 
     return make_plan(

@@ -146,6 +146,36 @@ def test_what_an_operator_holds_only_an_operator_releases(node):
     whole(node, name, 5)
 
 
+def test_a_hold_outlives_a_stop_and_a_resume(node):
+    post(node, "pause", queue=True)
+    (name,) = node.dispatch(limit=5)
+    post(node, "hold", jobs=[name], why="rows are being checked")
+    for resume in ({"jobs": [name]}, {"all": True}):
+        assert only(post(node, "stop", jobs=[name]))["state"] == "stopped"
+        wanted = {"models": ["builtin"], "only_datasets": ["demo_arith"], "limit": 5}
+        (row,) = node.api.post("/v1/plan", {"selection": wanted}).value["rows"]
+        assert (row["action"], row["reason"]) == ("skip", "held"), "neither does a dispatch let it go"
+        assert only(post(node, "resume", **resume))["state"] == "held"
+        held = node.job(name)
+        assert (held["state"], held["reason"], held["detail"]) == ("held", "held", "rows are being checked")
+    post(node, "stop", jobs=[name])
+    assert only(post(node, "release", jobs=[name]))["changed"]
+    assert node.job(name)["state"] == "stopped", "it is let go, and stays stopped"
+    post(node, "pause", queue=True, off=True)
+    post(node, "resume", jobs=[name])
+    whole(node, name, 5)
+
+
+def test_a_job_that_was_to_be_held_when_it_was_stopped_is_held_when_it_is_resumed(node):
+    name = underway(node, limit=30)
+    node.api.post("/v1/hold", {"jobs": [name], "why": "wrong prompt?"})
+    post(node, "stop", jobs=[name])
+    node.until(lambda: node.job(name)["state"] in {"stopped", "held"}, "its runner has ended")
+    post(node, "stop", jobs=[name])
+    assert only(post(node, "resume", jobs=[name]))["state"] == "held"
+    assert node.job(name)["detail"] == "wrong prompt?"
+
+
 def test_a_drain_lets_work_end_says_when_it_has_and_empties_the_engines(node):
     name = underway(node, limit=30)
     reply = post(node, "drain", why="new driver")
