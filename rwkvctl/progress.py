@@ -8,7 +8,7 @@ from rwkvctl.client import Record
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 from rwkvctl.render import MARKS, Terminal, bar, duration, paint, share
 from rwkvctl.safe import cell_width, fit, safe_line
-from rwkvctl.views import running_score, why
+from rwkvctl.views import score_metric, score_text, why
 
 REDRAW_S: Final = 0.1
 EVERY_S: Final = 30.0
@@ -106,4 +106,5 @@ def tail_of(job: Record) -> str:
     left = f" {duration(job['eta_s'])} left" if job.get("eta_s") is not None and going else ""
     rate = f" {job['samples_per_s']:.3g}/s" if job.get("samples_per_s") and going else ""
     counts = f"{job.get('done', 0)}/{job.get('total', 0)}"
-    return f"{job['state']:<10} {bar(part, 8)} {100 * part:3.0f}% {counts}{left} {running_score(job)}{rate}"
+    score = f" {score_text(job)}" if going or score_metric(job) else ""  # of a job that is over it comes a moment later
+    return f"{job['state']:<10} {bar(part, 8)} {100 * part:3.0f}% {counts}{left}{score}{rate}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from rwkvctl.client import Record
+from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.render import (
     Amount,
     Cell,
@@ -147,8 +148,8 @@ def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
             bar(share(item["done"], item.get("total", 0)), BAR) if item.get("done") else "",
             Amount(f"{item['done']:,}/{item.get('total', 0):,}" if item.get("done") else "–", item.get("done", 0)),
             count(item.get("total", 0)),
-            running_score(item),
-            *ends(metric_of(item)),
+            score_text(item),
+            *ends(score_metric(item) or {}),
             duration(item.get("eta_s")),
             why(item),
         ]
@@ -163,16 +164,18 @@ def why(item: Record) -> str:
     return f"{reason}: {detail}" if reason and detail else reason or detail
 
 
-def running_score(item: Record) -> str:
-    """A job's score, or the score so far."""
-    metric = metric_of(item)
+def score_metric(item: Record) -> Record | None:
+    """What stands for a job in every view: the headline of its score; while it is under way, the mean so far. A job
+    that is over has its score or none."""
+    if score := item.get("score"):
+        return dict(score["metrics"].get(score["primary"]) or {"value": None})
+    return None if item["state"] in TERMINAL else item.get("running_score")
+
+
+def score_text(item: Record) -> str:
+    """The same with its interval: `74.9 ±2.3`, `null` for a score that could not be computed, a dash for none."""
+    metric = score_metric(item)
     return value_with_interval(metric) if metric else "–"
-
-
-def metric_of(item: Record) -> Record:
-    """The headline of a job, or how it stands so far; empty where it has none."""
-    score = item.get("score")
-    return (score["metrics"].get(score["primary"]) if score else item.get("running_score")) or {}
 
 
 def value_with_interval(metric: Record | None) -> str:

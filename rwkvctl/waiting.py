@@ -36,6 +36,11 @@ class Waiting:
         if job.get("id") in self.jobs:
             self.jobs[job["id"]] = job
 
+    def score(self, score: Record) -> None:
+        """Take in the score of a job."""
+        if self.jobs.get(score.get("job", "")):
+            self.jobs[score["job"]] |= {"score": score}
+
     def forget(self, ids: Iterable[str]) -> None:
         """Jobs that the daemon does not know need no waiting."""
         for name in ids:
@@ -129,7 +134,8 @@ def listen(context: Context, waiting: Waiting, progress: Progress) -> None:
         event = json.loads(line)
         waiting.seq = max(waiting.seq, event.get("seq", 0))
         if event["kind"].startswith("job."):
-            waiting.hear(event.get("data", {}))
+            take = waiting.score if event["kind"] == "job.score" else waiting.hear
+            take(event.get("data", {}))
             progress.draw(waiting.jobs.values())
         if waiting.is_over() or waiting.left_s <= 0:
             return

@@ -8,6 +8,7 @@ from rwkv_daemon.forecast import Expected
 from rwkv_daemon.store import JobRow
 from rwkv_data import metrics
 from rwkvctl.protocol.messages import JobView, MetricView, ScoreView
+from rwkvctl.protocol.states import TERMINAL
 
 NO_SHARE = ("perplexity", "param_search")
 """Kinds whose mean so far is no share of right answers: bits per byte, and many points of a search at once."""
@@ -59,9 +60,10 @@ def as_data(job: JobRow, *, rate: float | None = None) -> dict[str, object]:
 
 
 def running_score(job: JobRow) -> MetricView | None:
-    """The share that is right so far, with its interval; samples without a verdict count as not right here."""
-    if not job.done or job.kind.startswith(NO_SHARE):
+    """The share that is right so far of the samples that have a verdict; none of a job that is over, which has a score
+    or none. The interval counts questions: repeats of one are no more evidence about the others."""
+    if not job.judged or job.state in TERMINAL or job.kind.startswith(NO_SHARE):
         return None
-    share = min(1.0, job.right_sum / job.done)
-    low, high = metrics.wilson(share, job.done)
+    share = min(1.0, job.right_sum / job.judged)
+    low, high = metrics.wilson(share, max(1.0, job.judged / job.repeats))
     return MetricView(value=share, ci_low=low, ci_high=high)

@@ -298,7 +298,9 @@ async def ingest_slice(node: Node, handle: RunnerHandle) -> bool:
             job = await change.move(job, stage)
     crash_point("after-ingest-commit")
     handle.ingested += used
-    job = replace(job, done=counts.done, stages_done=counts.stages_done, right_sum=counts.right_sum)
+    job = replace(
+        job, done=counts.done, stages_done=counts.stages_done, right_sum=counts.right_sum, judged=counts.judged
+    )
     view = as_data(job, rate=handle.rate(counts.done))
     node.bus.publish([events.passing("job.progress", job=job.name, session=job.session, data=view)])
     return True

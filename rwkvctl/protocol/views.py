@@ -102,7 +102,8 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One job. `done`/`total` count samples (row x repeat); `stages_done` counts stored completions.
 
     `eta_s`: seconds from now until it ends, of a waiting one too (`starts_s`, `expected_on`: when and on which lease it
-    is expected to start); null where nothing like it was ever measured.
+    is expected to start); null where nothing like it was ever measured. `running_score`: the mean so far of the samples
+    that have a verdict, its interval counted by questions; null of a job that is over.
     """
 
     id: str

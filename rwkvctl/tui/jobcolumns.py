@@ -4,11 +4,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from rwkvctl.client import Record
 from rwkvctl.protocol.messages import EngineView, JobView, LeaseView
 from rwkvctl.render import MARKS, Cell, bar, duration, percent, share
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.state import ConsoleState, number, seconds
-from rwkvctl.views import running_score, why
+from rwkvctl.views import score_metric, score_text, why
 
 SAID_BY_DETAIL: Final = frozenset({"held", "paused", "queued", "retry", "waits-for-engine"})
 """Reasons that the sentence behind them says again."""
@@ -36,16 +37,19 @@ def device_of(job: JobView, state: ConsoleState) -> str:
 
 def score_of(job: JobView) -> str:
     """A job's score, or the score so far, with its interval."""
-    metric = job.score.metrics.get(job.score.primary) if job.score else job.running_score
-    if metric is None:
-        return "–"
-    return running_score({"running_score": msgspec.to_builtins(metric)})
+    return score_text(scored(job))
 
 
 def score_value(job: JobView) -> float | None:
     """The same as a number, to sort by."""
-    metric = job.score.metrics.get(job.score.primary) if job.score else job.running_score
-    return metric.value if metric else None
+    metric = score_metric(scored(job))
+    return metric.get("value") if metric else None
+
+
+def scored(job: JobView) -> Record:
+    """A job as far as its score goes, as the command line's views read one; its provenance is not copied."""
+    score = job.score and {"primary": job.score.primary, "metrics": msgspec.to_builtins(job.score.metrics)}
+    return {"state": job.state, "score": score, "running_score": msgspec.to_builtins(job.running_score)}
 
 
 def done_share(job: JobView) -> float:

@@ -11,7 +11,7 @@ from rwkvctl.safe import cell_width, safe_line, safe_text, take
 from rwkvctl.tui.chart import spark
 from rwkvctl.tui.devicecolumns import Device, device_of, figure, gib, index
 from rwkvctl.tui.health import thousands
-from rwkvctl.tui.jobcolumns import done_share, score_of
+from rwkvctl.tui.jobcolumns import done_share, score_of, score_value
 from rwkvctl.tui.samplecolumns import asked
 from rwkvctl.tui.state import ConsoleState, seconds
 from rwkvctl.tui.strips import Pieces, wrapped
@@ -68,7 +68,7 @@ def judged(job: JobView, judge: JudgeReply | None) -> str:
 
 def score(job: JobView, before: SoFarReply | None) -> Pieces:
     """The score, so far or for good, beside the last run's on the same rows."""
-    so_far = " so far" if job.score is None and job.running_score else ""
+    so_far = " so far" if job.score is None and score_value(job) is not None else ""
     found: list[tuple[str, str]] = [(" score    ", "dim"), (score_of(job), "bold"), (so_far, "dim")]
     found += [(f"   {word}", role) for word, role in counted(job)]
     if before is None or before.difference is None or before.difference.value is None:

@@ -109,11 +109,14 @@ class ConsoleState:
             self.events.appendleft(event)
             self.news += 1
         self.revision += event.kind != "heartbeat"
-        if event.kind == "job.score" and "job" in event.data:
-            self.scores.take([msgspec.convert(event.data, ScoreView)])
+        score = msgspec.convert(event.data, ScoreView) if event.kind == "job.score" and "job" in event.data else None
+        if score is not None:
+            self.scores.take([score])
         if 0 < event.seq <= self.seq:
             return
         self.seq = max(self.seq, event.seq)
+        if score is not None and (known := self.jobs.get(score.job)):
+            self.jobs[known.id] = msgspec.structs.replace(known, score=score)
         if event.kind.startswith("job.") and "id" in event.data:
             self._put(msgspec.convert(event.data, JobView), new=event.kind == "job.queued")
         elif event.kind.startswith("engine.") and "id" in event.data:

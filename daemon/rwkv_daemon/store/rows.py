@@ -71,6 +71,7 @@ class JobRow(FromRow):
     failure: str = ""
     engine_deaths: int = 0
     died_at: int = 0
+    judged: int = 0
 
     @property
     def name(self) -> str:
@@ -173,8 +174,9 @@ class AttemptRow(FromRow):
 
 @dataclass(frozen=True, slots=True)
 class SampleCounts:
-    """How far a job is, after an ingest."""
+    """How far a job is, after an ingest. `judged` of the samples that are `done` have a verdict."""
 
     done: int
     stages_done: int
     right_sum: float
+    judged: int

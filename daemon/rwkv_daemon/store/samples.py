@@ -31,8 +31,8 @@ async def ingest(
     await db.many(SAMPLE, ((job, s.row, s.repeat, attempt) for s in new))
     await db.many(GRADE, (grade_row(job, grade_key, s) for s in graded))
     await db.execute("UPDATE attempt SET ingested = ? WHERE job = ? AND number = ?", (offset, job, attempt))
-    right = sum(s.value for s in graded if s.value is not None)
-    return await _grown(db, job, len(graded), len(stages), right)
+    values = [s.value for s in graded if s.value is not None]
+    return await _grown(db, job, len(graded), len(stages), sum(values), len(values))
 
 
 PROMPT: Final = "INSERT INTO prompt (job, row, stage, text) VALUES (?, ?, ?, ?)"
@@ -107,15 +107,15 @@ def grade_row(job: int, grade_key: str, s: SampleRecord) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-async def _grown(db: Transaction, job: int, done: int, stages: int, right: float) -> SampleCounts:
+async def _grown(db: Transaction, job: int, done: int, stages: int, right: float, judged: int) -> SampleCounts:
     row = await db.one(
-        "UPDATE job SET done = done + ?, stages_done = stages_done + ?, right_sum = right_sum + ? WHERE id = ? "
-        "RETURNING done, stages_done, right_sum",
-        (done, stages, right, job),
+        "UPDATE job SET done = done + ?, stages_done = stages_done + ?, right_sum = right_sum + ?, judged = judged + ? "
+        "WHERE id = ? RETURNING done, stages_done, right_sum, judged",
+        (done, stages, right, judged, job),
     )
     if row is None:
         raise StoreError(f"there is no job {job}")
-    return SampleCounts(row["done"], row["stages_done"], row["right_sum"])
+    return SampleCounts(row["done"], row["stages_done"], row["right_sum"], row["judged"])
 
 
 async def forget_errors(db: Transaction, job: int, grade_key: str) -> int:
@@ -141,16 +141,16 @@ async def count_unjudged(store: Store, job: int, grade_key: str) -> int:
 async def refresh_counts(db: Transaction, job: int, grade_key: str) -> SampleCounts:
     """Count what is stored and keep it on the job."""
     row = await db.one(
-        "SELECT COUNT(*) AS done, COALESCE(SUM(value), 0) AS right_sum, "
+        "SELECT COUNT(*) AS done, COALESCE(SUM(value), 0) AS right_sum, COUNT(value) AS judged, "
         "(SELECT COUNT(*) FROM completion WHERE job = ?) AS stages_done "
         "FROM sample JOIN grade ON sample = number AND grade_key = ? WHERE job = ?",
         (job, grade_key, job),
     )
     assert row is not None
-    counts = SampleCounts(row["done"], row["stages_done"], row["right_sum"])
+    counts = SampleCounts(row["done"], row["stages_done"], row["right_sum"], row["judged"])
     await db.execute(
-        "UPDATE job SET done = ?, stages_done = ?, right_sum = ? WHERE id = ?",
-        (counts.done, counts.stages_done, counts.right_sum, job),
+        "UPDATE job SET done = ?, stages_done = ?, right_sum = ?, judged = ? WHERE id = ?",
+        (counts.done, counts.stages_done, counts.right_sum, counts.judged, job),
     )
     return counts
 

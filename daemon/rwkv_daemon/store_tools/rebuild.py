@@ -103,7 +103,8 @@ async def from_runs(settings: Config, store: Store) -> Found:
 
 async def add_job(store: Store, kept: KeptJob) -> None:
     """The job with its session and attempts, and nothing done yet."""
-    fresh = {"state": "stopped", "done": 0, "stages_done": 0, "right_sum": 0.0, "engine": None, "checking": ""}
+    fresh = {"state": "stopped", "done": 0, "stages_done": 0, "right_sum": 0.0, "judged": 0}
+    fresh |= {"engine": None, "checking": ""}
     async with store.write() as db:
         await insert(db, "session", kept.session)
         await insert(db, "job", kept.job | fresh)

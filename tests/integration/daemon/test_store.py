@@ -189,10 +189,10 @@ async def put(store: Store, job: int, records: list[Record], attempt: int = 1, o
 
 async def test_what_is_ingested_is_counted_and_read_again(store: Store, job: int) -> None:
     counts = await put(store, job, records_of(), offset=1234)
-    assert (counts.done, counts.stages_done, counts.right_sum) == (6, 12, 2.0)
+    assert (counts.done, counts.stages_done, counts.right_sum, counts.judged) == (6, 12, 2.0, 4)
     row = await get_job(store, job)
     assert row is not None
-    assert (row.done, row.stages_done, row.right_sum) == (6, 12, 2.0)
+    assert (row.done, row.stages_done, row.right_sum, row.judged) == (6, 12, 2.0, 4)
     assert [attempt.ingested for attempt in await attempts_of(store, job)] == [1234, 0]
     (first, second) = (await stages_of(store, job, [(1, 1)]))[1, 1]
     assert (first["prompt"], first["text"], second["prompt"]) == ("prompt 1.0", "t\x001 é", "prompt 1.1")
@@ -224,7 +224,7 @@ async def test_slices_in_any_order_and_overlap_give_the_same_counts(store: Store
         assert counts.done >= seen
         seen = counts.done
     assert counts is not None
-    assert (counts.done, counts.stages_done, counts.right_sum) == (6, 12, 2.0)
+    assert (counts.done, counts.stages_done, counts.right_sum, counts.judged) == (6, 12, 2.0, 4)
 
 
 async def test_offset_and_samples_are_stored_together_or_not_at_all(store: Store, job: int) -> None:

@@ -18,6 +18,7 @@ JOB = JobRow(
     configuration="{}", grader="number", grader_version="1", grading="{}", benchmark_version=1, rows_sha256="r",
     seed=42, row_limit=None, numerics="fp32", repeats=1, stages=2, total=100, done=40, stages_done=90, right_sum=10.0,
     attempt=1, restarts=0, engine=3, run_log_dir="", queued="2026-01-01T00:00:00.000Z", started="", finished="",
+    judged=40,
 )  # fmt: skip
 
 
@@ -38,12 +39,12 @@ def test_the_eta_is_what_is_left_at_the_present_rate(rate: float | None, done: i
 
 
 def test_there_is_no_running_score_before_the_first_sample() -> None:
-    assert running_score(replace(JOB, done=0, right_sum=0.0)) is None
+    assert running_score(replace(JOB, done=0, right_sum=0.0, judged=0)) is None
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_the_running_score_lies_in_its_interval_and_the_interval_in_zero_to_one(done: int, share: float) -> None:
-    score = running_score(replace(JOB, done=done, right_sum=share * done))
+    score = running_score(replace(JOB, done=done, right_sum=share * done, judged=done))
     assert score is not None
     assert score.value is not None
     assert score.ci_low is not None
@@ -53,9 +54,27 @@ def test_the_running_score_lies_in_its_interval_and_the_interval_in_zero_to_one(
 
 
 def test_rounding_of_the_sum_never_shows_more_than_everything_right() -> None:
-    score = running_score(replace(JOB, done=3, right_sum=3.0000000001))
+    score = running_score(replace(JOB, done=3, right_sum=3.0000000001, judged=3))
     assert score is not None
     assert score.value == 1.0
+
+
+def test_samples_without_a_verdict_are_left_out_of_the_running_score() -> None:
+    assert running_score(replace(JOB, done=40, right_sum=0.0, judged=0)) is None, "not 0.0: nothing is judged yet"
+    score = running_score(replace(JOB, done=40, right_sum=10.0, judged=20))
+    assert score is not None
+    assert score.value == 0.5
+
+
+def test_repeats_of_a_question_make_the_running_interval_no_narrower() -> None:
+    once = running_score(replace(JOB, done=30, right_sum=15.0, judged=30))
+    often = running_score(replace(JOB, done=480, right_sum=240.0, judged=480, repeats=16))
+    assert often == once
+
+
+@pytest.mark.parametrize("state", ["done", "failed", "stopped"])
+def test_a_job_that_is_over_has_no_score_so_far(state: Any) -> None:
+    assert running_score(replace(JOB, state=state)) is None
 
 
 @pytest.mark.parametrize("changes", [{}, {"state": "done"}, {"reason": "retry", "detail": "again in 1 s"}])

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from rwkvctl.protocol import messages as m
+from rwkvctl.tui.jobcolumns import score_of, score_value
 from rwkvctl.tui.state import ConsoleState
+from rwkvctl.views import jobs
 
 
 def event(kind: str, data: object = None, seq: int = 0) -> m.Event:
@@ -61,6 +63,20 @@ def test_a_score_outlives_a_later_view_without_it(state: ConsoleState, fake_daem
     state.hear(event("job.score", fake_daemon.job(1, "done", score=fake_daemon.score(1)), seq=1))
     state.hear(event("job.state", fake_daemon.job(1, "done"), seq=2))
     assert state.jobs["j1"].score is not None
+
+
+def test_a_console_left_open_shows_the_final_score_and_not_the_last_one_so_far(
+    state: ConsoleState, fake_daemon: Any
+) -> None:
+    state.hear(event("job.progress", fake_daemon.job(1, running_score=fake_daemon.METRIC)))
+    assert score_of(state.jobs["j1"]) == "74.9 ±2.3"
+    state.hear(event("job.state", fake_daemon.job(1, "done", running_score=fake_daemon.METRIC), seq=4))
+    assert score_of(state.jobs["j1"]) == "–", "what was so far is no score of a job that is over"
+    null = {"accuracy": m.MetricView(value=None)}
+    state.hear(event("job.score", msgspec.structs.replace(fake_daemon.score(1), metrics=null), seq=5))
+    assert score_of(state.jobs["j1"]) == "null"
+    assert score_value(state.jobs["j1"]) is None
+    assert jobs([msgspec.to_builtins(state.jobs["j1"])]).rows[0][7] == "null", "the command line says the same"
 
 
 def test_losing_the_daemon_keeps_what_is_known(state: ConsoleState) -> None:
