@@ -79,11 +79,14 @@ def jobs(state: ConsoleState, *, words: bool) -> Pieces:
               ("!", "warn", ("held",)), ("‖", "dim", ("paused",)), ("✗", "bad", ("failed",)))  # fmt: skip
     sums = [(sum(state.counts.get(name, 0) for name in names), mark, role) for mark, role, names in groups]
     found = [(f" {count:,}{mark}", role) for count, mark, role in sums if count]
-    return [("  jobs" if words else "  j", "dim"), *found] if found else [("  no jobs", "dim")]
+    return [("  jobs" if words else "  j", "dim"), *found] if found else [("  no jobs waiting or running", "dim")]
 
 
 def alerts(state: ConsoleState) -> Pieces:
-    """What needs somebody, the worst first; that nothing does is said too, and when all is done."""
+    """What needs somebody, the worst first; that nothing does is said too, and when all is done; or that it is not
+    known."""
+    if state.problem:
+        return [(f" what needs you is {state.unknown}", "warn")]
     lost = [lease for lease in state.leases.values() if needs_somebody(lease)]
     found = [(f"! {called(one)} {one.use} (K): {one.why or one.reason or one.condition}", "bad") for one in lost]
     failed = [job for job in state.ended if job.state == "failed" and seconds(job.finished) > state.heard_at - DAY_S]

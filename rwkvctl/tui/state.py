@@ -2,7 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -84,6 +84,17 @@ class ConsoleState:
                 self.jobs[job.id] = job
         self.revision, self.news = self.revision + 1, self.news + 1
         return whole
+
+    @property
+    def unknown(self) -> str:
+        """Since when nothing is known, where nothing is heard; else empty."""
+        if not self.problem:
+            return ""
+        return (
+            f"not known since {datetime.fromtimestamp(self.heard_at, UTC):%H:%M:%S}"
+            if self.heard_at
+            else "not known yet"
+        )
 
     def _whole(self, status: StatusReply) -> None:
         self.eta_s, self.not_estimated, self.pauses = status.eta_s, status.not_estimated, status.pauses

@@ -21,6 +21,11 @@ def look_of(widget: Widget) -> Look:
     return getattr(widget.app, "look", DEFAULT)
 
 
+def unknown_of(widget: Widget) -> str:
+    """What is said of a list that is stale: since when it is not known."""
+    return getattr(getattr(widget.app, "state", None), "unknown", "") or "not known"
+
+
 def strip(pieces: Iterable[tuple[str, str]], width: int, look: Look = DEFAULT, *, stale: bool = False) -> Strip:
     """One line of exactly `width` cells; what is too long ends in `…`."""
     segments, left = list[Segment](), width

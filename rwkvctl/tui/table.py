@@ -22,7 +22,7 @@ from rwkvctl.tui.hot import HOT_S, Hot
 from rwkvctl.tui.listing import Listing
 from rwkvctl.tui.moving import Moving
 from rwkvctl.tui.rowdraw import GUTTER, NOTHING, Drawn, Ink, cells, heads
-from rwkvctl.tui.strips import Pieces, look_of, ruled, strip
+from rwkvctl.tui.strips import Pieces, look_of, ruled, strip, unknown_of
 
 
 class VTable(Moving, Generic[RowT]):
@@ -159,8 +159,8 @@ class VTable(Moving, Generic[RowT]):
         return len(self.listing)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Title, column heads and rows; one line for the sentence that there are none."""
-        return self.head + max(len(self.listing), bool(self.empty))
+        """Title, column heads and rows; one line for the sentence that there are none, or that none is known."""
+        return self.head + max(len(self.listing), bool(self.empty or self.stale))
 
     def _retitle(self) -> None:
         """Paint the title, if it says something else now."""
@@ -173,7 +173,7 @@ class VTable(Moving, Generic[RowT]):
         """After a change of order: cursor back on its row, sizes, and a look at what differs on the screen."""
         place = self.listing.place_of(chosen, self.cursor)
         self.cursor = place if place >= 0 else min(self.cursor, max(0, len(self.listing) - 1))
-        height = self.head + max(len(self.listing), bool(self.empty))
+        height = self.head + max(len(self.listing), bool(self.empty or self.stale))
         if height != self.virtual_size.height:
             self._extend(Size(self.scrollable_size.width, height))
             everything = True
@@ -293,7 +293,8 @@ class VTable(Moving, Generic[RowT]):
         if drawn is None:
             drawn = self._drawn[y - self.head] = self._row(self._top + y - self.head)
         if drawn is NOTHING:
-            said = [(" " + self.empty, "dim")] if y == self.head and not len(self.listing) else []
+            text = unknown_of(self) if self.stale else self.empty
+            said = [(" " + text, "dim")] if y == self.head and not len(self.listing) else []
             return strip(said, width, look_of(self))
         return self._line(drawn, self._top + y - self.head, width)
 
@@ -302,8 +303,10 @@ class VTable(Moving, Generic[RowT]):
         return ruled(self._titled, width, look_of(self), stale=self.stale)
 
     def _said(self) -> Pieces:
-        """Filter, order and marks, as the title says them."""
+        """Since when it is old, filter, order and marks, as the title says them."""
         listing, said = self.listing, list[tuple[str, str]]()
+        if self.stale and self.title:
+            said.append((f" · {unknown_of(self)}", "warn"))
         if listing.query.tests:
             said += [("  /" + listing.query.text, "accent"), (f"  {len(listing)} of {len(listing.rows)}", "")]
         if listing.marks:

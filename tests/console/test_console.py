@@ -92,6 +92,28 @@ async def test_a_lost_daemon_is_said_greyed_and_found_again(socket_path: Path, d
             assert not app.query_one("#running", VTable).stale
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_what_is_not_heard_of_is_unknown_and_neither_nothing_nor_none(
+    socket_path: Path, driving: Any, fake_daemon: Any, size: tuple[int, int]
+) -> None:
+    calm = ("nothing needs you", "nothing runs", "nothing waits", "nothing happened", "no jobs", "Running 0", "Queue 0")
+    node = fake_daemon.Node(jobs=[], engines=[])
+    async with driving.console(socket_path, size) as (app, _):
+        text = await driving.until(app, "reconnecting", "Running · not known yet", "Queue · not known yet")
+        assert not [words for words in calm if words in text]
+        with fake_daemon.serving(socket_path, node):
+            await driving.until(app, "nothing needs you", "nothing runs", "nothing waits", "Queue 0")
+        text = await driving.until(
+            app, "daemon gone", "what needs you is not known since ", "Running · not known since"
+        )
+        assert not [words for words in calm if words in text]
+        for name in TABS:
+            app.go(name)
+            await driving.looking(app, lambda _, name=name: name == app.frame.view.NAME, f"{name} is shown")
+            await driving.settled(app)
+            assert not [words for words in calm if words in driving.screen_text(app)], name
+
+
 async def test_a_log_is_caught_up_after_a_loss_and_says_so(socket_path: Path, driving: Any, fake_daemon: Any) -> None:
     node = fake_daemon.Node()
     async with driving.console(socket_path) as (app, pilot):

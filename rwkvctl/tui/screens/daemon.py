@@ -108,7 +108,7 @@ class Daemon(PollingScreen):
         self.query_one("#facts", Lines).show(lines)
         rows = [row for row in self.config.items if not self.only_set or row.origin != daemonfacts.DEFAULT]
         table: VTable[SettingView] = self.query_one("#settings", VTable)
-        table.empty = "not known: the daemon is gone" if stale else "asking the daemon"
+        table.empty = "asking the daemon"
         table.show(self._title(), rows, stale=stale)
         findings: VTable[Finding] = self.query_one("#findings", VTable)
         findings.show("Doctor, of this machine", list(self.findings), stale=False)

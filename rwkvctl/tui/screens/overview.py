@@ -134,6 +134,8 @@ def key(row: JobRow) -> str:
 
 def running_title(state: ConsoleState) -> str:
     """How many run, since when the oldest, and when the last is done as far as that is known."""
+    if state.problem:
+        return "Running"
     running = state.running
     starts = [seconds(job.started) for job in running if job.started]
     oldest = f" · oldest {duration(max(0.0, state.heard_at - min(starts)))}" if any(starts) else ""
@@ -144,6 +146,8 @@ def running_title(state: ConsoleState) -> str:
 
 def queue_title(state: ConsoleState) -> str:
     """How many wait and are held, what has ended, and when all of it is done."""
+    if state.problem:
+        return "Queue"
     counts = state.counts
     parts = [f"Queue {sum(counts.get(name, 0) for name in ('queued', 'held', 'paused')):,}"]
     parts += [f"{counts[name]:,} {name}" for name in ("held", "paused") if counts.get(name)]

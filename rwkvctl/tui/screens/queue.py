@@ -118,6 +118,8 @@ class Queue(JobScreen):
 
     def _title(self, state: ConsoleState) -> str:
         """How many wait, how many more would, and until when."""
+        if state.problem:
+            return "Waits"
         fresh = self.planned.fresh if self.planned else 0
         parts = [f"Waits {len(state.waiting):,}", drained(state)]
         parts += [f"would run {fresh:,} more" if fresh else "", estimated(self.planned.reply) if self.planned else ""]
