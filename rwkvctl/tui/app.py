@@ -80,7 +80,8 @@ class Console(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("colon", "command", "Command", key_display=":"),
         Binding("question_mark", "help", "Help", key_display="?"),
-        Binding("escape,q", "back", "Back", show=False),
+        Binding("q", "leave", "Leave"),
+        Binding("escape", "back", "Back", show=False),
         Binding("left_square_bracket", "history(-1)", "Back", show=False, key_display="["),
         Binding("right_square_bracket", "history(1)", "Forward", show=False, key_display="]"),
         Binding("minus", "before", "Place before", show=False, key_display="-"),
@@ -237,10 +238,18 @@ class Console(App[None]):
         self.places.before()
         self._show_here()
 
-    async def action_back(self) -> None:
+    def action_back(self) -> None:
         """Out of what was narrowed, else back; never out of the console."""
         if self.frame.view is not None:
             self.frame.view.action_back()
+
+    def action_leave(self) -> None:
+        """The same; but from the Overview, where nothing of it is narrowed, out of the console."""
+        here, view = self.places.here.name, self.frame.view  # where the operator went last may not be in front yet
+        if view is not None and here == view.NAME == next(iter(screens.TABS)) and not view.narrowed:
+            self.exit()
+        else:
+            self.action_back()
 
     def action_help(self) -> None:
         """The keys of this screen; again, back."""

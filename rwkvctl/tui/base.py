@@ -185,6 +185,13 @@ class ConsoleScreen(Working):
         if focused is not None:
             focused.set_class(not zoomed, "-whole")
 
+    @property
+    def narrowed(self) -> bool:
+        """Whether there is something to go back out of before the screen is left."""
+        panel = self.panel
+        marked = isinstance(panel, VTable) and bool(panel.listing.marks)
+        return self.has_class("-zoomed") or marked or (panel is not None and bool(panel.filter_text))
+
     def action_back(self) -> None:
         """Back: out of the zoom, the filter, the marks, then to where we came from."""
         panel = self.panel

@@ -7,7 +7,7 @@ from rwkvctl.render import Cell, Role, bar, percent, short_model
 from rwkvctl.safe import safe_line
 from rwkvctl.tui.chart import spark
 from rwkvctl.tui.columns import Column
-from rwkvctl.tui.health import needs_somebody, thousands
+from rwkvctl.tui.health import engines_on, is_warm, needs_somebody, thousands
 from rwkvctl.tui.state import ConsoleState
 
 FULL: Final = 0.95
@@ -18,7 +18,7 @@ SHORT: Final = 18
 
 WORDS: Final[dict[str, tuple[str, Role]]] = {
     "free": ("○ free", "dim"), "leased": ("▸ run", "ok"), "busy": ("▸ busy", "info"), "waiting": ("◌ wait", "info"),
-    "zombie": ("! zombie", "bad"), "unknown": ("? unknown", "warn"),
+    "zombie": ("! zombie", "bad"), "unknown": ("? unknown", "warn"), "warm": ("○ warm", "info"),
 }  # fmt: skip
 LOADING: Final[dict[str, tuple[str, Role]]] = {
     "starting": ("◌ start", "info"), "loading": ("◌ load", "info"), "unloading": ("◌ unload", "info"),
@@ -41,7 +41,7 @@ def devices_of(state: ConsoleState) -> list[Device]:
 
 def device_of(lease: LeaseView, state: ConsoleState) -> Device:
     """A device with what runs on it."""
-    engines = tuple(engine for engine in state.engines.values() if engine.lease == lease.id)
+    engines = engines_on(lease, state)
     names = {engine.id for engine in engines}
     jobs = tuple(job.id for job in state.running if job.engine in names)
     return Device(lease, engines, jobs, tuple(state.uses.get(lease.id, ())))
@@ -77,8 +77,9 @@ def state_cell(row: Device) -> Cell:
     if lease.condition != "ok":
         return Cell(f"! {lease.condition}", "bad" if needs_somebody(lease) else "warn", lease.condition)
     word = next((LOADING[engine.state] for engine in row.engines if engine.state in LOADING), None)
-    text, role = word or WORDS.get(lease.use, (lease.use, ""))
-    return Cell(text, role, lease.use)
+    use = "warm" if lease.use == "leased" and is_warm(row.engines) and not row.jobs else lease.use
+    text, role = word or WORDS.get(use, (use, ""))
+    return Cell(text, role, use)
 
 
 def worker(row: Device) -> str:

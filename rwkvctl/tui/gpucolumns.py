@@ -58,7 +58,7 @@ def flags(decision: Decision, reason: str) -> list[str]:
 
 def use_cell(item: GpuView) -> Cell:
     """Who has it now."""
-    sign = {"leased": "▸", "busy": "▸", "zombie": "!", "unknown": "?", "waiting": "◌"}.get(item.use, "○")
+    sign = {"leased": "●", "busy": "▸", "zombie": "!", "unknown": "?", "waiting": "◌"}.get(item.use, "○")
     return Cell(f"{sign} {item.use}", ROLES.get(item.use, ""), item.use)
 
 

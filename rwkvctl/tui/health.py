@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.messages import EngineView, LeaseView
 from rwkvctl.render import MARKS, clock, duration, size
 from rwkvctl.safe import fit, safe_line
 from rwkvctl.tui.jobcolumns import reason
@@ -19,8 +19,6 @@ DAY_S: Final = 86400.0
 
 ALERT, WHOLE = 58, 400
 """Cells of an alert: of several each has its part of the line."""
-
-HELD: Final = frozenset({"leased", "busy"})
 
 
 def health(state: ConsoleState, now: float, width: int, path: Sequence[str] = ()) -> Pieces:
@@ -60,12 +58,25 @@ def devices(state: ConsoleState) -> Pieces:
     """How many devices, how many at work, how many that need somebody."""
     leases = list(state.leases.values())
     kind = "CPU" if all(lease.id.startswith("cpu") for lease in leases) else "GPU"
-    busy = sum(lease.use in HELD for lease in leases)
+    busy = sum(
+        lease.use == "busy" or (lease.use == "leased" and not is_warm(engines_on(lease, state))) for lease in leases
+    )
     wrong = sum(needs_somebody(lease) for lease in leases)
     idle = len(leases) - busy - wrong
     found = [(f" {len(leases)} {kind} ", "dim"), (f"{busy}▸", "ok" if busy else "dim")]
     found += [(f" {idle}○", "info")] if idle else []
     return found + ([(f" {wrong}!", "bad")] if wrong else [])
+
+
+def engines_on(lease: LeaseView, state: ConsoleState) -> tuple[EngineView, ...]:
+    """The engines that hold a device."""
+    return tuple(engine for engine in state.engines.values() if engine.lease == lease.id)
+
+
+def is_warm(engines: Sequence[EngineView]) -> bool:
+    """Whether engines are there, ready and without work: they wait for the next job, or to be unloaded."""
+    idle = (one.state == "ready" and not (one.jobs or one.running or one.waiting) for one in engines)
+    return bool(engines) and all(idle)
 
 
 def needs_somebody(lease: LeaseView) -> bool:

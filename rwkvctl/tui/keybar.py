@@ -38,6 +38,10 @@ def keys_of(active: Sequence[ActiveBinding]) -> list[tuple[str, str, str]]:
     return list(found.values())
 
 
+LAST: Final = 4
+"""Keys that always stay: to filter, to command, to be helped, to leave."""
+
+
 class KeyBar(Widget):
     """Keys and what they do, as many as fit; a click presses one."""
 
@@ -58,7 +62,7 @@ class KeyBar(Widget):
         """All on one line; whole keys are left out where it is too short, never the last ones, which help."""
         width = self.size.width
         lengths = [cell_width(name) + cell_width(words) + 2 for _, name, words in self._keys]
-        keys, first = list(zip(self._keys, lengths, strict=True)), max(0, len(self._keys) - 3)
+        keys, first = list(zip(self._keys, lengths, strict=True)), max(0, len(self._keys) - LAST)
         while keys and sum(length for _, length in keys) > width and first > 0:
             first -= 1
             del keys[first]

@@ -19,6 +19,7 @@ INTRODUCTION: Final = """\
 
 Written by `python -m rwkvctl.tui.keysdocs`; `make docs` brings it up to date, and a test compares. `?` shows the keys
 of the screen in front, `/` there finds one. A capital letter does something strong, and `…` says that it asks first.
+`q` goes back as `esc` does, and on the Overview leaves the console.
 """
 
 

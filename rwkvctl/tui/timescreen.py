@@ -99,6 +99,11 @@ class TimeScreen(ConsoleScreen):
         self.then = None
         self._turn(self.FIRST_PANEL)
 
+    @property
+    def narrowed(self) -> bool:
+        """The past, too, is gone back out of."""
+        return self.then is not None or super().narrowed
+
     def action_back(self) -> None:
         """First back to the present."""
         if self.then is not None and not self.has_class("-zoomed"):

@@ -457,6 +457,40 @@ async def test_ctrl_c_twice_leaves(node: Any, socket_path: Path, driving: Any) -
     assert app.return_code == 0
 
 
+@pytest.mark.parametrize("name", [name for name in TABS if name != "overview"])
+async def test_q_leaves_every_screen_and_on_the_overview_the_console(
+    node: Any, socket_path: Path, driving: Any, name: str
+) -> None:
+    async with driving.console(socket_path, (80, 24)) as (app, pilot):
+        await driving.until(app, "j1", "q leave")
+        app.go(name, {"job": "j1", "samples": "j1", "sample": "j1:1", "compare": "j1 j2"}.get(name, ""))
+        await driving.looking(app, lambda _: name == app.frame.view.NAME, f"{name} is shown")
+        await pilot.press("q")
+        await driving.looking(app, lambda _: app.frame.view.NAME == "overview", "the Overview is shown")
+        assert app.is_running
+        await pilot.press("q")
+    assert app.return_code == 0
+
+
+async def test_q_goes_out_of_what_is_narrowed_first_and_is_a_letter_where_one_types(
+    node: Any, socket_path: Path, driving: Any
+) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        await pilot.press("slash", "q", "enter")
+        await driving.until(app, "/q  0 of 1")
+        await pilot.press("q")
+        await driving.gone(app, "/q")
+        await pilot.press("space", "z")
+        await driving.until(app, "1 marked")
+        await pilot.press("q", "q", "4", "q")  # out of the zoom and the marks, to Scores and back: each key in its turn
+        await driving.settled(app)
+        assert app.is_running
+        assert app.places.here.name == "overview"
+        await pilot.press("q")
+    assert app.return_code == 0
+
+
 async def test_cursor_stays_on_its_job(socket_path: Path, driving: Any, fake_daemon: Any) -> None:
     node = fake_daemon.Node(jobs=[fake_daemon.job(n) for n in range(1, 6)])
     with fake_daemon.serving(socket_path, node):
@@ -491,7 +525,7 @@ async def test_every_key_of_the_help_can_be_pressed_anywhere(node: Any, socket_p
             await driving.settled(app)
             for key, active in list(app.screen.active_bindings.items()):
                 what = (type(active.node), active.binding.action)
-                if active.binding.action in {"quit", "interrupt"} or what in pressed:
+                if active.binding.action in {"quit", "leave", "interrupt"} or what in pressed:
                     continue
                 pressed.add(what)
                 await pilot.press(key)

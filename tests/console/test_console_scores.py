@@ -64,6 +64,26 @@ async def test_the_worst_benchmark_of_the_newest_model_is_one_key_away(
         assert app.places.here == ("sample", "j113:101|j73:1")
 
 
+async def test_the_mean_outlives_every_change_of_size(scored: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "●")
+        await pilot.press("4")
+        await driving.until(app, "mean over", "that all have")
+
+        def means() -> list[str]:
+            table = matrix(app)
+            return [table.listing.columns[1].cell(row) for row in table.listing.rows]
+
+        await driving.settled(app)
+        before = means()
+        assert before[0] != "–"
+        for size in ((100, 30), (80, 24), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await driving.until(app, "mean over")
+            await driving.settled(app)
+            assert means() == before, size
+
+
 async def test_two_marked_models_are_compared_the_older_as_a(scored: Any, socket_path: Path, driving: Any) -> None:
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "●")

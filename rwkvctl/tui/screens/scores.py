@@ -125,7 +125,7 @@ class Scores(ConsoleScreen):
             rows = rows_of(self.source.models, scores, running if ready else {}, compared, self.choice)
             keys = keys_of(rows, self.source.domains, self.choice.domain)
             if (keys, self.choice, room) != (self.shown.keys, self.shown.choice, self.shown.room):
-                self.shown = Shown(keys, self.choice, room=room)
+                self.shown = Shown(keys, self.choice, self.shown.common, room=room)  # counted anew if the keys differ
                 self.matrix.set_columns(columns(self.shown))
             self.matrix.show(self.matrix.title or "Scores", rows, stale=stale)
             self.count_in()

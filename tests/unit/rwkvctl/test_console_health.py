@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from rwkvctl.tui import health
+from rwkvctl.tui.devicecolumns import devices_of, state_cell
 from rwkvctl.tui.state import ConsoleState
 
 
@@ -28,3 +31,18 @@ def test_what_is_not_heard_is_not_known(fake_daemon: Any) -> None:
     assert "nothing needs you" in text_of(health.alerts(state))
     state.lose("gone", now=1_795_238_020.0)
     assert text_of(health.alerts(state)) == " what needs you is not known since 05:13:34"
+
+
+@pytest.mark.parametrize(
+    ("engine", "word", "counted"),
+    [
+        ({"running": 0}, "○ warm", " 1 CPU 0▸ 1○"),
+        ({"running": 0, "state": "loading"}, "◌ load", " 1 CPU 1▸"),
+        ({"running": 0, "jobs": ("j1",)}, "▸ run", " 1 CPU 1▸"),
+        ({"running": 3}, "▸ run", " 1 CPU 1▸"),
+    ],
+)
+def test_only_an_engine_that_has_work_runs(fake_daemon: Any, engine: Any, word: str, counted: str) -> None:
+    state = heard(fake_daemon, jobs=[], engines=[fake_daemon.engine(**engine)])
+    assert state_cell(devices_of(state)[0]).text == word
+    assert text_of(health.devices(state)) == counted
