@@ -142,6 +142,8 @@ def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
         benchmark.name, kind
     )
     known = facts(benchmark, kind.with_known_settings(settings))
+    if manifest := sets.read_manifest(found.data_dir, benchmark):
+        known |= {"rows": manifest.rows, "source": manifest.source}
     shown = show(benchmark, kind.name, found.data_dir, arguments.count, settings)
     lines = _of_facts(known, settings)
     for row in shown:

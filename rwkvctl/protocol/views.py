@@ -259,8 +259,9 @@ class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A benchmark of the catalogue, and the rows that lie ready for it. `usual` are the kinds that run unnamed.
 
     `problem` says why its rows are not ready: they were never prepared, or (`damaged`) must be prepared again;
-    `rows_complete` is how many it has in all (0: not known). Without `schema_verified` no real row of it was seen when
-    it was written.
+    `rows_complete` is how many it has in all (0: not known). `source` is where the rows that are there came from, and
+    `upstream` where they would be fetched from. Without `schema_verified` no real row of it was seen when it was
+    written.
     """
 
     name: str
@@ -277,6 +278,7 @@ class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     licence: str = ""
     profile: str = ""
     source: str = ""
+    upstream: str = ""
     problem: str = ""
     damaged: bool = False
     prepared: str = ""

@@ -113,7 +113,7 @@ def question(items: Sequence[BenchmarkView]) -> list[Pieces]:
     """What preparing these sets means."""
     title = f"Prepare {items[0].name}?" if len(items) == 1 else f"Prepare {len(items)} benchmarks?"
     sources: list[Pieces] = [
-        [(f"{item.name} ", "bold"), (f"{count(item.rows_complete or None)} rows from {item.source}", "")]
+        [(f"{item.name} ", "bold"), (f"{count(item.rows_complete or None)} rows from {item.upstream}", "")]
         for item in items[:6]
     ]
     return [

@@ -167,7 +167,7 @@ async def test_places_back_forward_and_before(node: Any, socket_path: Path, driv
         await driving.until(app, "Jobs › j1")
         await pilot.press("0")
         await driving.until(app, "keys of")
-        for key, words in (("minus", "Jobs › j1"), ("1", "Running 1"), ("q", "Jobs › j1"), ("escape", "keys of")):
+        for key, words in (("minus", "Jobs › j1"), ("1", "Running 1"), ("escape", "Jobs › j1"), ("q", "keys of")):
             await pilot.press(key)
             await driving.until(app, words)
         await pilot.press("escape", "escape", "q")

@@ -6,7 +6,7 @@ from pathlib import Path
 from rwkv_daemon import catalogue
 from rwkv_daemon.plan import ModelFact
 from rwkv_data import registry
-from rwkv_data.prepare import prepare_own
+from rwkv_data.prepare import prepare, prepare_own
 
 
 def test_a_benchmark_says_why_its_rows_are_not_ready(tmp_path: Path) -> None:
@@ -16,6 +16,16 @@ def test_a_benchmark_says_why_its_rows_are_not_ready(tmp_path: Path) -> None:
     assert "openai/gsm8k" in view.source
     built_in = catalogue.benchmark_view(registry.load("demo_arith"), tmp_path)
     assert (built_in.ready, built_in.problem, built_in.source) == (True, "", "built in")
+
+
+def test_rows_that_were_prepared_from_a_file_say_so_and_not_where_others_come_from(tmp_path: Path) -> None:
+    rows = tmp_path / "mine.jsonl"
+    rows.write_text('{"question": "1+1?", "answer": "2\\n#### 2"}\n')
+    prepare("gsm8k", tmp_path / "data", source=rows)
+    view = catalogue.benchmark_view(registry.load("gsm8k"), tmp_path / "data")
+    assert view.ready
+    assert "mine.jsonl" in view.source
+    assert "openai/gsm8k" in view.upstream
 
 
 def test_rows_of_another_version_are_not_ready(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ def score(model: str = "m", benchmark: str = "gsm8k", **more: Any) -> ScoreView:
 
 def benchmark(name: str = "gsm8k", **more: Any) -> BenchmarkView:
     return BenchmarkView(name=name, title="School maths", domain="free_response", kinds=("plain", "cot", "x"),
-                         usual=("cot",), version=1, split="test", source="hub openai/gsm8k", **more)  # fmt: skip
+                         usual=("cot",), version=1, split="test", source="hub openai/gsm8k",
+                         upstream="hub openai/gsm8k", **more)  # fmt: skip
 
 
 def test_what_needs_somebody_comes_first_then_what_can_run() -> None:
@@ -58,6 +59,12 @@ def test_preparing_names_the_sets_their_sources_and_the_command() -> None:
     said = text(benchmarkcolumns.question([benchmark(f"b{n}") for n in range(8)]))
     for words in ("Prepare 8 benchmarks?", "b5 ", "and 2 more", "hub openai/gsm8k", "rwkvctl data prepare b0 b1"):
         assert words in said
+
+
+def test_preparing_again_says_where_it_fetches_from_and_not_where_the_rows_came_from() -> None:
+    item = msgspec.structs.replace(benchmark(ready=True, rows=7, prepared="2026-11-22"), source="/tmp/mine.jsonl")
+    assert "from /tmp/mine.jsonl, prepared 2026-11-22" in text(benchmarkcolumns.about(benchmarkcolumns.Set(item)))
+    assert "rows from hub openai/gsm8k" in text(benchmarkcolumns.question([item]))
 
 
 def test_scores_stand_below_one_another_and_what_is_left_out_is_said() -> None:
