@@ -238,18 +238,18 @@ class Console(App[None]):
         self.places.before()
         self._show_here()
 
-    def action_back(self) -> None:
+    async def action_back(self) -> None:
         """Out of what was narrowed, else back; never out of the console."""
         if self.frame.view is not None:
             self.frame.view.action_back()
 
-    def action_leave(self) -> None:
+    async def action_leave(self) -> None:
         """The same; but from the Overview, where nothing of it is narrowed, out of the console."""
         here, view = self.places.here.name, self.frame.view  # where the operator went last may not be in front yet
         if view is not None and here == view.NAME == next(iter(screens.TABS)) and not view.narrowed:
             self.exit()
         else:
-            self.action_back()
+            await self.action_back()
 
     def action_help(self) -> None:
         """The keys of this screen; again, back."""

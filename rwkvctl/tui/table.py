@@ -171,7 +171,7 @@ class VTable(Moving, Generic[RowT]):
 
     def _settle(self, chosen: str, *, everything: bool = False) -> None:
         """After a change of order: cursor back on its row, sizes, and a look at what differs on the screen."""
-        place = self.listing.place_of(chosen, self.cursor)
+        place = self.listing.place_of(chosen, self.cursor) if self.can_focus else 0  # without a cursor the top stays
         self.cursor = place if place >= 0 else min(self.cursor, max(0, len(self.listing) - 1))
         height = self.head + max(len(self.listing), bool(self.empty or self.stale))
         if height != self.virtual_size.height:
@@ -183,6 +183,8 @@ class VTable(Moving, Generic[RowT]):
             self._compare()
         self._retitle()
         self._tell_moved()
+        if not self.can_focus:
+            self._into_view()
 
     def _tell_moved(self) -> None:
         """Say which row lies under the cursor, if it is another one."""

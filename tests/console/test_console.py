@@ -409,6 +409,24 @@ async def test_copy_and_export(
         await driving.until(app, "must end in")
 
 
+async def test_the_newest_event_is_on_top_whatever_the_size_was_and_the_wheel_did(
+    node: Any, socket_path: Path, driving: Any
+) -> None:
+    async with driving.console(socket_path, (120, 40)) as (app, pilot):
+        await driving.until(app, "j1")
+        await driving.listening(node)
+        for number in range(1, 30):
+            node.tell("session", None, f"told {number}")
+        await driving.until(app, "told 29")
+        for size in ((120, 36), (100, 33), (130, 50)):
+            await pilot.resize_terminal(*size)
+            await driving.until(app, "told 29")
+        app.query_one("#events", VTable).scroll_to(y=12, animate=False, force=True)
+        await driving.gone(app, "told 29")
+        node.tell("session", None, "told 30")
+        await driving.until(app, "told 30")
+
+
 async def test_zoom_and_panels(node: Any, socket_path: Path, driving: Any) -> None:
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")
