@@ -288,7 +288,7 @@ def scores(items: Iterable[Record]) -> Table:
         Column("METRIC", wide=True), Column("%", right=True, name="value"), Column("±CI", right=True, name="ci half"),
         INTERVAL[0]._replace(wide=True), *INTERVAL[1:], Column("N", right=True), Column("TRUNC", right=True, calm=True),
         Column("NO ANS", right=True, calm=True), Column("ERR", right=True, calm=True), Column("CHANCE", right=True),
-        Column("V", right=True, wide=True), Column("JOB", wide=True), Column("NOTE", cut="end"),
+        Column("V", right=True, wide=True), Column("JOB"), Column("NOTE", cut="end"),
     ]  # fmt: skip
     return Table(columns, [score_row(item) for item in items], "no scores yet", "score")
 

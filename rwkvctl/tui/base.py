@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Panel = VTable | LogView  # type: ignore[type-arg]
 
 SHORT: Final = 32
-"""Below so many lines, and below `NARROW` columns, a screen is dense: no tabs, no path line, fewer panels."""
+"""Below so many lines, and below `NARROW` columns, a screen is dense: no path line, fewer panels."""
 NARROW: Final = 100
 
 

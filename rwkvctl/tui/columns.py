@@ -1,9 +1,10 @@
 """Columns of a table: how a row becomes a cell, and which columns fit how wide. Pure.
 
-Widths are fixed by the column, never by what stands in it, so nothing jumps when a value changes.
+Widths are fixed by the column, never by what stands in it, so nothing jumps when a value changes; but where there is
+no room for all, columns without any value go before a name is cut.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from rwkvctl.render import Cell
@@ -69,11 +70,16 @@ class Placed(NamedTuple):
     width: int
 
 
-def fitted(columns: Sequence[Column[RowT]], room: int, *, every: bool = False) -> list[Placed]:
-    """Which columns are shown in so many cells, and how wide. `every` shows all as they want, however wide that is."""
+def fitted(
+    columns: Sequence[Column[RowT]], room: int, *, every: bool = False, empty: Collection[int] = ()
+) -> list[Placed]:
+    """Which columns are shown in so many cells, and how wide. `every` shows all as they want, however wide that is;
+    those that are `empty` go first where not all can have what they want."""
     if every:
         return placed(range(len(columns)), [column.width for column in columns])
     kept = list(range(len(columns)))
+    if sum(column.width + GAP for column in columns) - GAP > room:
+        kept = [i for i in kept if i not in empty or not columns[i].rank]
     while needed(columns, kept) > room and (droppable := [i for i in kept if columns[i].rank]):
         kept.remove(max(droppable, key=lambda i: (columns[i].rank, i)))
     return placed(kept, widths(columns, kept, room))

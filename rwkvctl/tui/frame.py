@@ -24,6 +24,8 @@ from rwkvctl.tui.strips import Pieces, wrapped
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
 SAID_ROWS: Final = 5
+LEAST: Final = (80, 24)
+"""A terminal smaller than this has no bar of screens."""
 
 
 class Frame(Screen[None], inherit_bindings=False):
@@ -33,7 +35,7 @@ class Frame(Screen[None], inherit_bindings=False):
     Frame { background: $background; layout: vertical; }
     Frame > #body { height: 1fr; }
     Frame > #said { dock: bottom; margin-bottom: 1; }
-    Frame.-dense > #tabs, Frame.-dense > #path { display: none; }
+    Frame.-dense > #path, Frame.-tiny > #tabs { display: none; }
     Frame .-hidden { display: none; }
     Frame .-whole { height: 1fr; max-height: 100%; }
     """
@@ -64,7 +66,7 @@ class Frame(Screen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Show the first view; keys are shown as they change."""
-        self.set_class(self.dense, "-dense")
+        self._set_density()
         self.query_one("#said").display = False
         self.bindings_updated_signal.subscribe(self, lambda _: self.show_keys())
         self._bring(self.query_one(ConsoleScreen), "")
@@ -81,7 +83,9 @@ class Frame(Screen[None], inherit_bindings=False):
         self.paint(self.console_app.state)
 
     def _set_density(self) -> None:
+        size = self.app.size
         self.set_class(self.dense, "-dense")
+        self.set_class(size.width < LEAST[0] or size.height < LEAST[1], "-tiny")
         for view in self.query(ConsoleScreen):
             view.set_class(self.dense, "-dense")
 
@@ -148,11 +152,15 @@ class Frame(Screen[None], inherit_bindings=False):
             self.hush()
 
     def _tabs(self, front: ConsoleScreen) -> Pieces:
+        shown = {name: tab for name, tab in screens.TABS.items() if tab.key}
+        titles, gap = [tab.title for tab in shown.values()], " "
+        if sum(len(title) + 3 for title in titles) > self.size.width:
+            gap, room = "", self.size.width - 2 * len(titles)
+            titles = abbreviated(titles, room, list(shown).index(front.NAME) if front.NAME in shown else -1)
         pieces: list[tuple[str, str]] = []
-        for name, tab in screens.TABS.items():
-            if tab.key:
-                role = "accent" if name == front.NAME else "dim"
-                pieces += [(f" {tab.key}", role if role == "accent" else "title"), (f"{tab.title} ", role)]
+        for (name, tab), title in zip(shown.items(), titles, strict=True):
+            role = "accent" if name == front.NAME else "dim"
+            pieces += [(f" {tab.key}", role if role == "accent" else "title"), (f"{title}{gap}", role)]
         return pieces
 
     def show_keys(self) -> None:
@@ -200,3 +208,12 @@ class Frame(Screen[None], inherit_bindings=False):
     def on_prompt_closed(self, message: Prompt.Closed) -> None:
         """Show the keys again."""
         self.query_one("#keys").display = True
+
+
+def abbreviated(titles: Sequence[str], room: int, front: int) -> list[str]:
+    """Titles that fit into so many cells: the longest loses a letter until they do, never the one in front."""
+    found = list(titles)
+    while sum(map(len, found)) > room:
+        longest = max((place for place in range(len(found)) if place != front), key=lambda n: (len(found[n]), n))
+        found[longest] = found[longest][:-1]
+    return found

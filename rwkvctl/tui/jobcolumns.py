@@ -6,7 +6,7 @@ import msgspec
 
 from rwkvctl.client import Record
 from rwkvctl.protocol.messages import EngineView, JobView, LeaseView
-from rwkvctl.render import MARKS, Cell, bar, duration, percent, share
+from rwkvctl.render import MARKS, Cell, bar, clock, duration, percent, share
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.state import ConsoleState, number, seconds
 from rwkvctl.views import score_metric, score_text, why
@@ -105,7 +105,7 @@ JOB: Final[Column[JobRow]] = Column(
 STATE: Final[Column[JobRow]] = Column("STATE", state_cell, 12, value=lambda row: row.job.state, rank=4)
 WAITS: Final[Column[JobRow]] = STATE._replace(width=8, rank=0)
 """The state of a job that waits: the words for those are short."""
-MODEL: Final[Column[JobRow]] = Column("MODEL", lambda row: row.job.model, 16, least=16, grow=2, cut="model")
+MODEL: Final[Column[JobRow]] = Column("MODEL", lambda row: row.job.model, 18, least=17, grow=2, cut="model")
 BENCHMARK: Final[Column[JobRow]] = Column(
     "BENCHMARK", lambda row: row.job.benchmark, 14, least=12, grow=1, cut="middle"
 )
@@ -154,8 +154,13 @@ TOOK: Final[Column[JobRow]] = Column(
     "TOOK", lambda row: duration(took_s(row.job)), 6, value=lambda row: took_s(row.job), right=True, rank=7
 )
 
+ENDED: Final[Column[JobRow]] = Column(
+    "ENDED", lambda row: Cell(clock(row.job.finished), "dim"), 8, value=lambda row: row.job.finished
+)
+
 RUNNING: Final = (JOB, MODEL, BENCHMARK, KIND, STATE, DEVICE, PROGRESS, PERCENT, DONE, RATE, SCORE, ETA)
 WAITING: Final = (JOB, WAITS, MODEL._replace(least=14), BENCHMARK, KIND, PRIORITY, EST, START, WHY)
+RESULTS: Final = (JOB, ENDED, STATE, MODEL, BENCHMARK, KIND, SCORE, DONE, TOOK, WHY)
 EVERY: Final = (
     JOB._replace(least=7), STATE._replace(rank=0), MODEL, BENCHMARK, KIND, PERCENT._replace(rank=3), DONE, SCORE,
     PRIORITY, QUEUED, TOOK, WHY._replace(least=16),

@@ -5,8 +5,8 @@ A changed cell repaints its own rectangle and nothing else. The widget draws and
 """
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Final, Generic
 
 from textual.binding import Binding, BindingType
 from textual.events import Click, Resize
@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rwkvctl.render import Cell, role_of
+from rwkvctl.render import BLANK, Cell, role_of
 from rwkvctl.safe import safe_line
 from rwkvctl.tui.columns import Column, Placed, RowT, fitted, text_of
 from rwkvctl.tui.hot import HOT_S, Hot
@@ -23,6 +23,10 @@ from rwkvctl.tui.listing import Listing
 from rwkvctl.tui.moving import Moving
 from rwkvctl.tui.rowdraw import GUTTER, NOTHING, Drawn, Ink, cells, heads
 from rwkvctl.tui.strips import Pieces, look_of, ruled, strip, unknown_of
+
+
+LOOKED_AT: Final = 200
+"""Rows in which a value is looked for."""
 
 
 class VTable(Moving, Generic[RowT]):
@@ -78,6 +82,8 @@ class VTable(Moving, Generic[RowT]):
         self._placed: list[Placed] = []
         self._numbers: frozenset[int] = frozenset()
         self._fitted_to = -1
+        self._valueless: frozenset[int] = frozenset()
+        """Columns that have no value, and none that had one since the width was another."""
         self._drawn: dict[int, Drawn] = {}
         self._hot: Hot[tuple[str, int]] = Hot()
 
@@ -171,6 +177,7 @@ class VTable(Moving, Generic[RowT]):
 
     def _settle(self, chosen: str, *, everything: bool = False) -> None:
         """After a change of order: cursor back on its row, sizes, and a look at what differs on the screen."""
+        everything = self._refit() or everything
         place = self.listing.place_of(chosen, self.cursor) if self.can_focus else 0  # without a cursor the top stays
         self.cursor = place if place >= 0 else min(self.cursor, max(0, len(self.listing) - 1))
         height = self.head + max(len(self.listing), bool(self.empty or self.stale))
@@ -275,10 +282,33 @@ class VTable(Moving, Generic[RowT]):
     def _fit(self) -> None:
         self._drawn.clear()
         self._fitted_to = self.scrollable_size.width
-        self._placed = fitted(self.listing.columns, self.scrollable_size.width - GUTTER, every=self.every)
+        self._valueless = self._without_values(range(len(self.listing.columns)))
+        self._arrange_columns()
+
+    def _arrange_columns(self) -> None:
+        room = self.scrollable_size.width - GUTTER
+        self._placed = fitted(self.listing.columns, room, every=self.every, empty=self._valueless)
         self._numbers = frozenset(placed.number for placed in self._placed)
         last = self._placed[-1]
         self.left = min(self.left, max(0, last.x + last.width + GUTTER - self.scrollable_size.width))
+
+    def _without_values(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Those of these columns that may go and have no value in any of the first rows; of rows that are not held in
+        memory none is read for that."""
+        known, rows = self.listing.columns, self.listing.rows
+        if not isinstance(rows, list):
+            return frozenset()
+        drawn = {number: known[number].cell for number in numbers if known[number].rank}
+        return frozenset(
+            number for number, cell in drawn.items() if all(text_of(cell(row)) in BLANK for row in rows[:LOOKED_AT])
+        )
+
+    def _refit(self) -> bool:
+        """A column that has a value now comes, and stays while the size does; whether one did."""
+        before, self._valueless = self._valueless, self._without_values(self._valueless)
+        if before != self._valueless:
+            self._arrange_columns()
+        return before != self._valueless
 
     def on_resize(self, event: Resize) -> None:
         """The cursor stays in view."""

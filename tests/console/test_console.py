@@ -427,6 +427,61 @@ async def test_the_newest_event_is_on_top_whatever_the_size_was_and_the_wheel_di
         await driving.until(app, "told 30")
 
 
+async def test_a_large_terminal_has_tonights_results_and_small_ones_do_not(
+    socket_path: Path, driving: Any, fake_daemon: Any
+) -> None:
+    now = fake_daemon.now()
+    ended = [
+        fake_daemon.job(3, "done", finished=now, score=fake_daemon.score(3)),
+        fake_daemon.job(4, "failed", finished=now, failure="model", detail="out of memory"),
+        fake_daemon.job(5, "done", finished="2020-01-01T00:00:00.000Z", score=fake_daemon.score(5)),
+    ]
+    node = fake_daemon.Node(jobs=[fake_daemon.job(1), *ended])
+    with fake_daemon.serving(socket_path, node):
+        async with driving.console(socket_path, (200, 60)) as (app, pilot):
+            text = await driving.until(app, "Ended in the last 24 h 2 · 1 done · 1 failed", "✓ done", "74.9 ±2.3")
+            assert "out of memory" in text
+            assert "j5" not in text
+            await driving.listening(node)
+            node.change(1, state="done", finished=now, done=100)
+            await driving.until(app, "Ended in the last 24 h 3 · 2 done")
+            await pilot.press("tab", "tab", "enter")
+            await driving.until(app, "Jobs › j")
+            await pilot.press("q")
+            for size in ((120, 36), (80, 24)):
+                await pilot.resize_terminal(*size)
+                await driving.gone(app, "Ended in the last")
+
+
+async def test_the_bar_of_screens_stays_on_eighty_columns(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path, (80, 24)) as (app, pilot):
+        text = await driving.until(app, "1Overview 2Queue 3Jobs", "j1")
+        bar = text.splitlines()[1]
+        for name, tab in TABS.items():
+            assert not tab.key or f" {tab.key}{tab.title[:4]}" in bar, name
+        await pilot.press("8")
+        text = await driving.until(app, "8Weights")
+        assert len(text.splitlines()[1]) <= 80
+        await pilot.resize_terminal(60, 20)
+        await driving.gone(app, "2Queue")
+
+
+async def test_columns_without_a_value_go_before_a_name_is_cut(
+    socket_path: Path, driving: Any, fake_daemon: Any
+) -> None:
+    name = "g1a-2.9b-20260801"
+    node = fake_daemon.Node(
+        jobs=[fake_daemon.job(2, "queued", model=f"rwkv7-{name}-ctx4096", done=0, reason="waits-for-engine")]
+    )
+    with fake_daemon.serving(socket_path, node):
+        async with driving.console(socket_path, (80, 24)) as (app, _):
+            text = await driving.until(app, "waits-for-engine", name)
+            assert "START" not in text
+            await driving.listening(node)
+            node.change(2, starts_s=60.0, eta_s=120.0)
+            await driving.until(app, "START", "+1m00s")
+
+
 async def test_zoom_and_panels(node: Any, socket_path: Path, driving: Any) -> None:
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")

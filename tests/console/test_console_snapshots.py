@@ -64,7 +64,8 @@ def night(fake_daemon: Any, console_module: Any) -> Any:
         )
         for n in range(10, 13)
     ]
-    node.jobs += [fake_daemon.job(n, "done", done=100) for n in (1001, 1002)]
+    night = {"started": "2026-11-21T02:50:00.000Z", "finished": "2026-11-21T03:00:00.000Z", "done": 100}
+    node.jobs += [fake_daemon.job(n, "done", score=fake_daemon.score(n), **night) for n in (1001, 1002)]
     return node
 
 

@@ -1,17 +1,18 @@
 """Overview: is anything wrong, is any device idle, when is it done."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.messages import Event, JobView
 from rwkvctl.render import Cell, Role, clock, duration
 from rwkvctl.tui import devicecolumns, jobcolumns
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.devicecolumns import Device
-from rwkvctl.tui.health import alerts, drained
+from rwkvctl.tui.health import DAY_S, alerts, drained
 from rwkvctl.tui.jobcolumns import JobRow, rows_of
 from rwkvctl.tui.jobverbs import VERBS, JobScreen
 from rwkvctl.tui.lines import Lines
@@ -20,6 +21,9 @@ from rwkvctl.tui.state import ConsoleState, seconds
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
 from rwkvctl.tui.timescreen import TimeScreen
+
+LARGE: Final = (160, 45)
+"""On a terminal of this size there is room for what has ended, too."""
 
 FEW_DEVICES: Final = 3
 """With so few of them, even a small terminal has room for the events."""
@@ -57,8 +61,10 @@ class Overview(TimeScreen, JobScreen):
     Overview #devices { max-height: 17; }
     Overview #running { max-height: 14; min-height: 3; }
     Overview #queue { height: 1fr; min-height: 3; }
+    Overview #results { height: 1fr; min-height: 3; }
     Overview #events { height: 6; scrollbar-size-vertical: 0; }
-    Overview.-past #running, Overview.-past #queue { display: none; }
+    Overview.-past #running, Overview.-past #queue, Overview.-past #results { display: none; }
+    Overview #results.-small { display: none; }
     Overview.-dense #devices { max-height: 9; }
     Overview.-dense #running { max-height: 8; }
     Overview.-dense #events { height: 5; }
@@ -74,6 +80,7 @@ class Overview(TimeScreen, JobScreen):
         yield VTable[Device](devicecolumns.COLUMNS, devicecolumns.index, id="devices", titled=False)
         yield VTable[JobRow](jobcolumns.RUNNING, key, id="running", empty="nothing runs; D dispatches")
         yield VTable[JobRow](jobcolumns.WAITING, key, id="queue", empty="nothing waits")
+        yield VTable[JobRow](jobcolumns.RESULTS, key, id="results", empty="nothing ended")
         yield from self.jobs_then()
         yield VTable[Event](EVENTS, lambda event: f"{event.seq}-{event.at}", id="events", headed=False,
                             empty="nothing happened since the console started", focusable=False)  # fmt: skip
@@ -93,6 +100,10 @@ class Overview(TimeScreen, JobScreen):
         self.table("devices").show("", devicecolumns.devices_of(state), stale=stale)
         self.table("running").show(running_title(state), rows_of(state.running, state), stale=stale)
         self.table("queue").show(queue_title(state), rows_of(state.waiting, state), stale=stale)
+        ended, size = ended_lately(state), self.app.size
+        results = self.table("results")
+        results.set_class(size.width < LARGE[0] or size.height < LARGE[1], "-small")
+        results.show(results_title(state, ended), rows_of(ended, state), stale=stale)
         roomy = len(state.leases) <= FEW_DEVICES
         above = self.query_one("#alerts", Lines)
         above.display = dense and roomy
@@ -142,6 +153,22 @@ def running_title(state: ConsoleState) -> str:
     etas = [job.eta_s for job in running if job.eta_s is not None]
     last = f" · all in {duration(max(etas))}" if etas and len(etas) == len(running) else ""
     return f"Running {len(running)}{oldest}{last}"
+
+
+def ended_lately(state: ConsoleState) -> list[JobView]:
+    """Jobs that ended in the last day, the newest end first."""
+    found = [job for job in state.ended if seconds(job.finished) > state.heard_at - DAY_S]
+    return sorted(found, key=lambda job: job.finished, reverse=True)
+
+
+def results_title(state: ConsoleState, ended: Sequence[JobView]) -> str:
+    """How many ended in the last day, and how."""
+    if state.problem:
+        return "Ended in the last 24 h"
+    counts = Counter(job.state for job in ended)
+    return " · ".join(
+        [f"Ended in the last 24 h {len(ended):,}", *(f"{counts[name]:,} {name}" for name in sorted(counts))]
+    )
 
 
 def queue_title(state: ConsoleState) -> str:
