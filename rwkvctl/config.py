@@ -1,4 +1,5 @@
-"""Configuration, read once: defaults < /etc/rwkvctl/config.toml < user file < RWKVCTL_* environment < flags.
+"""Configuration, read once: defaults < /etc/rwkvctl/config.toml < user file < $RWKVCTL_HOME/config.toml < RWKVCTL_*
+environment < flags.
 
 This is the only module that reads the environment. Every other one gets values. Each value keeps where it came from,
 for `rwkvctl config show`.
@@ -194,14 +195,36 @@ def user_file(environ: Mapping[str, str]) -> Path:
 
 def files(environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
     """The files that are read, the one that has the last word last; they need not be there."""
-    return SYSTEM_FILE, user_file(os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
+    home = environ.get("RWKVCTL_HOME", "")
+    own = [absolute("RWKVCTL_HOME", home) / "config.toml"] if home else []
+    return tuple(dict.fromkeys([SYSTEM_FILE, user_file(environ), *own]))
+
+
+def looked_at(environ: Mapping[str, str] | None = None) -> list[str]:
+    """The files that are read, each with whether it is there, for the operator."""
+    return [f"{path}{'' if os.path.exists(path) else ' (not there)'}" for path in files(environ)]  # noqa: PTH110 - a folder that may not be entered holds nothing for us
+
+
+def of_rwkv_skills(environ: Mapping[str, str] | None = None) -> list[str]:
+    """What rwkv-skills is set up by and this program does not read: its variables PG_*, and a file .env that has such
+    in the folder where we are."""
+    found = sorted(name for name in (os.environ if environ is None else environ) if name.startswith("PG_"))
+    try:
+        lines = Path(".env").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return found
+    names = (line.strip().removeprefix("export ").partition("=")[0].strip() for line in lines)
+    return [*found, *([str(Path(".env").absolute())] if any(name.startswith("PG_") for name in names) else [])]
 
 
 def read_file(path: Path) -> dict[str, object]:
     """The settings in one TOML file; none if there is no such file. Raises ConfigError with file and line."""
+    if not os.path.exists(path):  # noqa: PTH110 - false, too, for the file of a home that we may not enter
+        return {}
     try:
         text = path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return {}
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error

@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from rwkvctl import config as config_files
 from rwkvctl import units
 from rwkvctl.client import Client, Record
 from rwkvctl.config import Config
@@ -52,6 +53,8 @@ class Finding(NamedTuple):
 def examine(config: Config, client: Client) -> Iterator[Finding]:
     """Look at everything."""
     yield python()
+    yield configuration()
+    yield from rwkv_skills()
     yield from packages()
     yield from (program(name) for name in PROGRAMS)
     yield sandbox()
@@ -96,6 +99,23 @@ def python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     fine = sys.version_info >= (3, 11)
     return Finding("python", "ok" if fine else "missing", version, "" if fine else "install Python 3.11 or newer")
+
+
+def configuration() -> Finding:
+    """Which files are read, the one that has the last word last."""
+    return Finding("configuration", "ok", ", ".join(config_files.looked_at()))
+
+
+def rwkv_skills() -> Iterator[Finding]:
+    """Settings of rwkv-skills that lie about, as somebody may think that they count here."""
+    if found := config_files.of_rwkv_skills():
+        what = f"{', '.join(found)} set up rwkv-skills; rwkvctl does not read them"
+        yield Finding(
+            "rwkv-skills",
+            "optional",
+            what,
+            "`store` in config.toml names our database, `rwkvctl import` takes its scores",
+        )
 
 
 def packages() -> Iterator[Finding]:

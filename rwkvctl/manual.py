@@ -13,6 +13,7 @@ a pipe gets tab-separated lines, --json the reply itself."""
 FILES: Final = (
     ("/etc/rwkvctl/config.toml", "the system's configuration; see rwkvctl.toml(5)"),
     ("~/.config/rwkvctl/config.toml", "the user's, which wins over the system's"),
+    ("$RWKVCTL_HOME/config.toml", "that of the home which this variable names; it wins over both"),
     ("benchmarks.toml, benchmarks/*.py", "beside it: standing settings of benchmarks, and benchmarks of your own"),
     ("/var/lib/rwkvctl", "the service's home: store, rows, weights, runs"),
     ("~/.local/share/rwkvctl", "a user's home"),
@@ -38,8 +39,9 @@ SIGNALS: Final = {
 
 CONFIGURATION: Final = """\
 TOML. The last source that sets a value wins: the defaults, /etc/rwkvctl/config.toml, ~/.config/rwkvctl/config.toml \
-($XDG_CONFIG_HOME), variables of the environment (RWKVCTL_ and the name in capitals), and flags. `rwkvctl config show` \
-says where each value came from. `rwkvctl reload` takes changes in, and refuses a file with a mistake by its line.
+($XDG_CONFIG_HOME), $RWKVCTL_HOME/config.toml where that variable is set, variables of the environment (RWKVCTL_ and \
+the name in capitals), and flags. `rwkvctl config show` says where each value came from, and which files were looked \
+at. `rwkvctl reload` takes changes in, and refuses a file with a mistake by its line.
 
 Secrets never stand in this file: it names files that others cannot read, or `credential:NAME` for one that systemd \
 passes (LoadCredential=)."""

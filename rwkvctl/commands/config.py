@@ -1,5 +1,8 @@
 """`rwkvctl config show`."""
 
+from collections.abc import Iterable
+
+from rwkvctl import config
 from rwkvctl.client import Record
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit
@@ -9,7 +12,7 @@ from rwkvctl.verbs import verb
 
 @verb
 def config_show(context: Context, *, daemon: bool = False) -> int:
-    """Every setting in force, and where it came from.
+    """Every setting in force, and where it came from; at the end, the files that were looked at.
 
     daemon: what the daemon has in force, which may read other files and variables than you do
 
@@ -20,11 +23,20 @@ def config_show(context: Context, *, daemon: bool = False) -> int:
     if daemon:
         answer = context.client.get("/v1/config")
         context.show(answer, settings(answer.value["items"]))
+        say_files(context, answer.value.get("files", ()))
         return Exit.OK
     values = context.config.values()
     items = [{"name": value.name, "value": value.value, "origin": value.origin, "help": value.help} for value in values]
-    context.show_local("rwkvctl.config/1", {"items": items}, settings(items))
+    files = list(map(str, config.files()))
+    context.show_local("rwkvctl.config/1", {"items": items, "files": files}, settings(items))
+    say_files(context, config.looked_at())
     return Exit.OK
+
+
+def say_files(context: Context, files: Iterable[str]) -> None:
+    """Which files were looked at, the one that has the last word last."""
+    if not context.as_json:
+        context.say(f"looked at: {', '.join(files)}")
 
 
 def settings(items: list[Record]) -> Table:

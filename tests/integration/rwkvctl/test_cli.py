@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkvctl import cli, httpd
+from rwkvctl import cli, doctor, httpd
 from rwkvctl import client as client_module
 from rwkvctl.protocol import messages as m
 
@@ -231,6 +231,25 @@ def test_exit_codes(run: Run, node: Any, line: str, code: int) -> None:
     found, _, err = run(*line.split())
     assert found == code
     assert "Traceback" not in err
+
+
+def test_the_files_that_were_looked_at_are_named(run: Run, socket_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = socket_path.parent / "home"
+    home.mkdir()
+    (home / "config.toml").write_text("engine_slots = 9\n", encoding="utf-8")
+    code, out, err = run("config", "show")
+    assert code == 0
+    assert f"engine_slots\t9\t{home / 'config.toml'}\t" in out
+    assert err.startswith("looked at: /")
+    assert err.endswith(f", {home / 'config.toml'}\n")
+    assert json.loads(run("config", "show", "--json")[1])["files"][-1] == str(home / "config.toml")
+    assert doctor.configuration().what == err.removeprefix("looked at: ").strip()
+    monkeypatch.chdir(home)
+    assert list(doctor.rwkv_skills()) == []
+    monkeypatch.setenv("PG_HOST", "db")
+    (found,) = doctor.rwkv_skills()
+    assert found.what == "PG_HOST set up rwkv-skills; rwkvctl does not read them"
+    assert found.verdict == "optional"
 
 
 def test_no_daemon_is_exit_3_and_one_sentence(run: Run, socket_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -60,6 +61,51 @@ def test_each_source_overrides_the_ones_before_it_and_is_named(system_file: Path
     assert shown(found, "engine_slots") == (4, "environment RWKVCTL_ENGINE_SLOTS")
     assert shown(found, "socket") == ("/run/flag.sock", "flag --socket")
     assert found.warnings == ()
+
+
+def test_the_file_of_the_home_wins_over_the_users_and_loses_to_variables(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    own = tmp_path / "lab" / "config.toml"
+    own.parent.mkdir()
+    own.write_text("engine_slots = 5\nmax_restarts = 5\n[groups]\nnightly = 2\n", encoding="utf-8")
+    mine = user_file(environ, "engine_slots = 3\nengine_threads = 3\n[groups]\nnightly = 1\n")
+    environ |= {"RWKVCTL_HOME": str(own.parent), "RWKVCTL_MAX_RESTARTS": "7"}
+    found = config.load({}, environ)
+    assert shown(found, "engine_threads") == (3, str(mine))
+    assert shown(found, "engine_slots") == (5, str(own))
+    assert shown(found, "max_restarts") == (7, "environment RWKVCTL_MAX_RESTARTS")
+    assert found.groups == {"nightly": 2}
+    assert [path.name for path in config.files(environ)] == ["etc.toml", "config.toml", "config.toml"]
+    assert config.looked_at(environ) == [f"{config.SYSTEM_FILE} (not there)", str(mine), str(own)]
+    environ["RWKVCTL_HOME"] = "/no/such/home"
+    assert config.load({}, environ).settings.engine_slots == 3
+
+
+def test_what_sets_up_rwkv_skills_is_found_and_not_read(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert config.of_rwkv_skills(environ) == []
+    (tmp_path / ".env").write_text("OTHER=1\n", encoding="utf-8")
+    assert config.of_rwkv_skills(environ) == []
+    (tmp_path / ".env").write_text("# db\nexport PG_PASSWORD=hunter2\n", encoding="utf-8")
+    environ |= {"PG_HOST": "db", "PGHOST": "no"}
+    assert config.of_rwkv_skills(environ) == ["PG_HOST", str(tmp_path / ".env")]
+    assert config.load({}, environ).settings == Settings()
+
+
+def test_the_judge_of_the_readme_is_one(environ: dict[str, str], tmp_path: Path) -> None:
+    text = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    keys = tmp_path / "judge.keys"
+    keys.write_text("k1\nk2\n", encoding="utf-8")
+    keys.chmod(0o600)
+    user_file(environ, example.replace("/etc/rwkvctl/judge.keys", str(keys)))
+    found = config.judge_config("judge", environ)
+    assert found is not None
+    assert (found.model, found.budget_resets) == ("gpt-oss-120b", "daily")
+    assert [one.label for one in found.endpoints] == ["judge.example", "own"]
 
 
 def test_without_any_source_defaults_hold_and_paths_are_below_the_users_home(environ: dict[str, str]) -> None:
