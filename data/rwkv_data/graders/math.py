@@ -54,6 +54,8 @@ def asked(process: Process, do: str, golds: list[str], answers: list[str], **mor
         try:
             process.ask(do, golds=golds, answers=["0"] * len(golds), **more)
         except WorkerGone as error:
+            if error.cause in {"killed", "machine"}:
+                raise
             raise Unreadable(f"the reference alone is too much: {error}") from None
         raise
     if "unreadable" in reply:
