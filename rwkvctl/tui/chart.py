@@ -3,7 +3,8 @@
 Scales are fixed by the caller, never stretched to the data: 97 % that does not move is a flat line near the top.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from textual.strip import Strip
@@ -62,17 +63,20 @@ class Canvas:
         ]
 
 
-def plot(
-    points: Sequence[Point],
-    size: tuple[int, int],
-    scale: tuple[float, float],
-    *,
-    say: Callable[[float], str] = "{:.0f}".format,
-) -> list[Pieces]:
+def ticks(bottom: float, top: float, rows: int) -> list[str]:
+    """The values at the rows of a scale, from the top down, with as many digits as tell them apart and say what they
+    are."""
+    step = (top - bottom) / max(1, rows - 1) or 1.0
+    digits = max(0, math.ceil(-math.log10(step)))
+    digits += any(not math.isclose(number, round(number, digits), abs_tol=1e-6 * step) for number in (step, top))
+    return [f"{top - step * row:.{digits}f}" for row in range(rows)]
+
+
+def plot(points: Sequence[Point], size: tuple[int, int], scale: tuple[float, float]) -> list[Pieces]:
     """Values in order, joined by a line, each with the whisker of its interval; `scale` is bottom and top."""
     width, height = size
     bottom, top = scale
-    labels = [say(bottom + (top - bottom) * (height - 2 - row) / max(1, height - 2)) for row in range(height - 1)]
+    labels = ticks(bottom, top, height - 1)
     margin = max(map(len, labels)) + 1
     canvas = Canvas(max(1, width - margin - 1), height - 1)
     tall, wide = 4 * canvas.height - 1, 2 * canvas.width - 1

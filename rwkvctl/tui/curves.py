@@ -72,5 +72,8 @@ def rounded(points: Sequence[Point]) -> tuple[float, float]:
         return 0.0, 1.0
     low = min(point.value if point.low is None else point.low for point in points)
     high = max(point.value if point.high is None else point.high for point in points)
+    if math.isclose(low, high):
+        top = max(1.0, float(math.ceil(high)))
+        return top - 1, top
     step: float = 10.0 ** math.floor(math.log10(max(high - low, 1e-6)))
     return step * math.floor(low / step), step * math.ceil(high / step)

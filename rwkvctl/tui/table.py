@@ -24,7 +24,6 @@ from rwkvctl.tui.moving import Moving
 from rwkvctl.tui.rowdraw import GUTTER, NOTHING, Drawn, Ink, cells, heads
 from rwkvctl.tui.strips import Pieces, look_of, ruled, strip, unknown_of
 
-
 LOOKED_AT: Final = 200
 """Rows in which a value is looked for."""
 

@@ -18,7 +18,7 @@ from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.render import MARKS
 from rwkvctl.safe import cell_width, safe_line
 from rwkvctl.tui import clipboard, export, screens
-from rwkvctl.tui.chart import Canvas, Point, plot, spark
+from rwkvctl.tui.chart import Canvas, Point, plot, spark, ticks
 from rwkvctl.tui.commandline import ELSEWHERE, READING, Quit, Run, completed, understand
 from rwkvctl.tui.health import health
 from rwkvctl.tui.help import MARKS as HELP_MARKS
@@ -120,6 +120,23 @@ def test_plot_shows_values_whiskers_and_words() -> None:
     assert {"dim", "info", "bold"} <= {role for line in lines for _, role in line}
     assert plot([Point(1.0)], (20, 4), (0, 0))
     assert len(plot([], (20, 4), (0, 1))) == 4
+
+
+@given(st.integers(0, 100), st.integers(1, 100), st.integers(0, 3), st.integers(2, 12))
+def test_the_values_along_an_axis_differ_and_are_what_they_say(low: int, tall: int, digits: int, rows: int) -> None:
+    bottom, top = low / 10**digits, (low + tall) / 10**digits
+    said, step = ticks(bottom, top, rows), (top - bottom) / (rows - 1)
+    assert len(set(said)) == len(said) == rows
+    assert all(abs(float(text) - (top - step * place)) <= 0.51 * step for place, text in enumerate(said))
+    assert float(said[0]) == pytest.approx(top, abs=0.06 * step)
+
+
+def test_an_axis_of_near_scores_has_the_digits_it_needs() -> None:
+    assert ticks(98, 100, 5) == ["100.0", "99.5", "99.0", "98.5", "98.0"]
+    assert ticks(60, 80, 5) == ["80", "75", "70", "65", "60"]
+    assert ticks(98, 100, 7)[1] == "99.67"
+    labels = [line[0][0].strip() for line in plot([Point(100.0), Point(99.4)], (40, 7), (99, 100))[:-1]]
+    assert len(set(labels)) == len(labels)
 
 
 @given(st.integers(-9, 30), st.integers(-9, 30), st.integers(-9, 30), st.integers(-9, 30))

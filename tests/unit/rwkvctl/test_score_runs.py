@@ -6,6 +6,7 @@ import pytest
 
 from rwkvctl.protocol import messages as m
 from rwkvctl.tui import curves, rerun, runs
+from rwkvctl.tui.chart import Point
 from rwkvctl.tui.matrix import Row
 from rwkvctl.tui.runs import Run, pair_of_runs, rate, runs_of, versus
 from rwkvctl.tui.scorebook import Key, Score, Value
@@ -94,6 +95,11 @@ def test_a_curve_of_one_point_gives_way_to_the_other() -> None:
     assert curves.pick([row], row, GSM, several[:1], "", over_runs=False).title == "over the checkpoints of 0.4b"
     assert curves.pick([row, row], row, GSM, several[:1], "", over_runs=True).title == "over the checkpoints of 0.4b"
     assert len(curves.of_runs([Run(view(n)) for n in range(100)]).points) == curves.LONGEST
+
+
+@pytest.mark.parametrize(("value", "scale"), [(100.0, (99, 100)), (0.0, (0, 1)), (61.3, (61, 62))])
+def test_a_flat_curve_without_intervals_has_a_scale(value: float, scale: tuple[float, float]) -> None:
+    assert curves.rounded([Point(value), Point(value)]) == scale
 
 
 def test_subjects_come_the_worst_first_after_all_of_them() -> None:
