@@ -16,7 +16,7 @@ from rwkv_daemon.logtimes import Times, seconds, times_path
 from rwkv_daemon.node import Node
 from rwkv_daemon.store.engines import get_engine
 from rwkv_daemon.store.jobs import get_job
-from rwkv_daemon.store.operation import Happening, engine_events, job_events
+from rwkv_daemon.store.operation import Happening, engine_events, job_events, named
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import Event, LogChunk, LogsRequest
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
@@ -59,7 +59,7 @@ async def daemon_log(node: Node, request: LogsRequest) -> AsyncIterator[LogChunk
 
 def told(event: Event) -> LogChunk:
     """An event as a line."""
-    text = "" if event.kind == "heartbeat" else f"{event.at} {event.text or event.kind}\n"
+    text = "" if event.kind == "heartbeat" else f"{event.at} {named(event.job, event.text or event.kind)}\n"
     return LogChunk(source="daemon", text=text, at=event.at)
 
 
@@ -171,10 +171,10 @@ class Log:
         return handle is not None and handle.attempt == self.attempt
 
     def concerns(self, event: Event) -> bool:
-        """Whether an event is told with this log: of the job, or of an engine that it uses."""
+        """Whether an event is told with this log: of the job, or of an engine that it uses, but not of another job."""
         if self.source in {event.job, event.engine}:
             return True
-        handle = self.node.runners.get(self.number) if self.is_job and event.engine else None
+        handle = self.node.runners.get(self.number) if self.is_job and event.engine and not event.job else None
         return handle is not None and int(event.engine[1:]) in {handle.engine, *handle.endpoints}
 
     async def happened(self) -> list[Happening]:
@@ -215,7 +215,9 @@ class Log:
         while True:
             turned, over = tail.turned, tail.over
             if heard := {
-                event.seq: Happening(event.seq, event.at, event.text) for event in tail.said if event.seq > self.seen
+                event.seq: Happening(event.seq, event.at, event.text if self.is_job else named(event.job, event.text))
+                for event in tail.said
+                if event.seq > self.seen
             }:
                 for event in sorted((heard | {event.seq: event for event in await self.happened()}).values()):
                     yield event

@@ -40,22 +40,31 @@ class Happening(NamedTuple):
 
 
 async def job_events(store: Store, job: int, limit: int, after: int = 0) -> list[Happening]:
-    """What happened last, after an event's number, to a job and to the engines it used, oldest first."""
+    """What happened last, after an event's number, to a job and to the engines it used, oldest first; not what happened
+    to other jobs on those engines."""
     rows = await store.all(
-        "SELECT seq, at, text FROM event WHERE seq > ? AND text <> '' AND (job = ? OR engine IN "
-        "(SELECT DISTINCT engine FROM event WHERE job = ? AND engine IS NOT NULL)) ORDER BY seq DESC LIMIT ?",
+        "SELECT seq, at, text FROM event WHERE seq > ? AND text <> '' AND (job = ? OR (job IS NULL AND engine IN "
+        "(SELECT DISTINCT engine FROM event WHERE job = ? AND engine IS NOT NULL))) ORDER BY seq DESC LIMIT ?",
         (after, job, job, limit),
     )
     return [Happening(row["seq"], row["at"], row["text"]) for row in reversed(rows)]
 
 
 async def engine_events(store: Store, engine: int, limit: int, after: int = 0) -> list[Happening]:
-    """The same of one engine."""
+    """The same of one engine, and of all jobs on it, each by its name."""
     rows = await store.all(
-        "SELECT seq, at, text FROM event WHERE seq > ? AND text <> '' AND engine = ? ORDER BY seq DESC LIMIT ?",
+        "SELECT seq, at, text, job FROM event WHERE seq > ? AND text <> '' AND engine = ? ORDER BY seq DESC LIMIT ?",
         (after, engine, limit),
     )
-    return [Happening(row["seq"], row["at"], row["text"]) for row in reversed(rows)]
+    return [
+        Happening(row["seq"], row["at"], named(f"j{row['job']}" if row["job"] else "", row["text"]))
+        for row in reversed(rows)
+    ]
+
+
+def named(job: str, text: str) -> str:
+    """What happened to a job, where other jobs' lines stand beside it: with its name, if it does not begin with it."""
+    return text if not job or text.partition(" ")[0].rstrip(":") == job else f"{job} {text}"
 
 
 async def ended_jobs(store: Store) -> set[int]:

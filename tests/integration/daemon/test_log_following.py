@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon import logfile, logtail
+from rwkv_daemon import logfile, logs, logtail
 from rwkv_daemon.events import Bus
 from rwkv_daemon.logfile import Piece
 from rwkv_daemon.logs import Log
@@ -264,6 +264,31 @@ async def test_what_happens_while_nobody_listens_is_told_with_the_next_event(tmp
     tail.over = True
     assert [event.text async for event in log.live(tail, 0)] == ["again in 1 s", "e1 builtin is ready", "done"]
     assert (log.seen, await log.happened()) == (4, [])
+    await store.close()
+
+
+async def test_a_jobs_log_has_nothing_of_other_jobs_and_an_engines_log_names_them(tmp_path: Path) -> None:
+    store = await open_store(tmp_path / "store.sqlite")
+    rows = [(1, 1, 1, "m b k: starting"), (2, 2, 1, "m b k: starting"), (3, None, 1, "e1 m is ready"),
+            (4, 2, None, "m b k: done"), (5, 12, 1, "j12 goes to e1")]  # fmt: skip
+    async with store.write() as db:
+        for row in rows:
+            await db.execute(
+                "INSERT INTO event (seq, job, engine, text, at, kind, session, data) "
+                "VALUES (?, ?, ?, ?, 'now', 'k', '', '{}')",
+                row,
+            )
+    runner = SimpleNamespace(engine=1, endpoints=())
+    node: Any = SimpleNamespace(store=store, bus=Bus(), runners={1: runner})
+    log = Log(node, "j1", 1)
+    assert [event.text for event in await log.happened()] == ["m b k: starting", "e1 m is ready"]
+    told = [Event(kind="k", at="now", seq=seq, job=f"j{job}" if job else "", engine="e1" if engine else "", text=text)
+            for seq, job, engine, text in rows]  # fmt: skip
+    assert [event.seq for event in told if log.concerns(event)] == [1, 3]
+    engine = Log(node, "e1", 1)
+    lines = ["j1 m b k: starting", "j2 m b k: starting", "e1 m is ready", "j12 goes to e1"]
+    assert [event.text for event in await engine.happened()] == lines
+    assert logs.told(told[3]).text == "now j2 m b k: done\n"
     await store.close()
 
 
