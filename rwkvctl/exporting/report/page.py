@@ -16,7 +16,7 @@ from rwkvctl.exporting.report.drill import Plan
 from rwkvctl.exporting.report.embedding import embedded
 from rwkvctl.exporting.report.facts import moment
 from rwkvctl.exporting.report.gather import Found
-from rwkvctl.exporting.report.plots import plot
+from rwkvctl.exporting.report.plots import legend, plot
 from rwkvctl.render import Cell, count, percent, role_of, text_of
 from rwkvctl.safe import safe_line
 from rwkvctl.tui.matrix import Row, mean, shared, titles_of
@@ -95,7 +95,7 @@ def matrix(found: Found) -> Iterator[str]:
     """Models by benchmarks. The script adds the marks of the chosen baseline."""
     titles, common = titles_of(found.keys), shared(found.rows, found.keys)
     yield f"<thead><tr>{heading('model')}{heading('mean', right=True)}{heading('worst Δ')}"
-    yield from (heading(titles[key], found.domains.get(key[0], ""), right=True) for key in found.keys)
+    yield from (heading(titles[key], found.domains.get(key[0], ""), right=True, tall=True) for key in found.keys)
     yield "</tr></thead><tbody>"
     for place, row in enumerate(found.rows):
         average = mean(row, common)
@@ -106,12 +106,19 @@ def matrix(found: Found) -> Iterator[str]:
     yield "</tbody>"
 
 
-def heading(name: str, under: str = "", *, right: bool = False) -> str:
-    """A column's title, to be pressed; a search finds it by what stands under it too."""
-    small = f"<small>{text(under)}</small>" if under else ""
+def heading(name: str, under: str = "", *, right: bool = False, tall: bool = False) -> str:
+    """A column's title, to be pressed; a search finds it by what stands under it too. A `tall` one is written upwards,
+    so that its column is no wider than its numbers."""
+    small = f"<small>{broken(under)}</small>" if under else ""
     side = ' class="right"' * right
-    shown = text(name).replace("_", "_<wbr>")
-    return f'<th{side} data-title="{text(f"{name} {under}")}"><button>{shown}</button>{small}</th>'
+    whole = f"<button>{broken(name)}</button>{small}"
+    whole = f'<div class="tall">{whole}</div>' if tall else whole
+    return f'<th{side} data-title="{text(f"{name} {under}")}">{whole}</th>'
+
+
+def broken(name: str) -> str:
+    """A name as markup; where it is too long for its line it goes on behind a `_` or a `·`, never inside a word."""
+    return text(name).replace("_", "_<wbr>").replace("·", "·<wbr>")
 
 
 def cell(found: Found, row: Row, key: Key, place: int) -> str:
@@ -123,11 +130,11 @@ def cell(found: Found, row: Row, key: Key, place: int) -> str:
     value = metric.get("value")
     said = "null" if value is None else in_unit(value, metric)
     half = half_interval(metric)
-    interval = f' <small class="half">±{half}</small>' if half != "–" else ""
+    interval = f'<small class="half">±{half}</small>' if half != "–" else ""
     return (
         f'<td class="right" data-v="{"" if value is None else round(value, 6)}" data-job="{score.job}" '
-        f'data-key="{place}"><a href="#{score.job}">{said}{interval}</a>'
-        f'<b class="mark warn" data-note="{noted(score)}">{noted(score)}</b></td>'
+        f'data-key="{place}"><a href="#{score.job}">{said}</a>'
+        f'<b class="mark warn" data-note="{noted(score)}">{noted(score)}</b>{interval}</td>'
     )
 
 
@@ -138,15 +145,15 @@ def noted(score: Score) -> str:
 
 def trends(found: Found) -> str:
     """A plot for every benchmark of several checkpoints."""
-    drawn = [(found.domains.get(key[0], ""), name, plot(found.rows, key, name))
+    drawn = [(found.domains.get(key[0], ""), name, plot(found.rows, key, name), legend(found.rows, key))
              for key, name in titles_of(found.keys).items()]  # fmt: skip
     figures = "".join(
-        f'<figure data-title="{text(f"{name} {domain}")}"><h3>{text(name)}</h3>{svg}</figure>\n'
-        for domain, name, svg in drawn if svg
+        f'<figure data-title="{text(f"{name} {domain}")}"><h3>{broken(name)}</h3>{svg}{names}</figure>\n'
+        for domain, name, svg, names in drawn if svg
     )  # fmt: skip
     if not figures:
         return ""
-    said = "The score over the checkpoints, a line for each size, with 95 % intervals."
+    said = "The score over the checkpoints, a line for each size, with 95 % intervals. Below it, which they are."
     return f'<h2>Over the checkpoints</h2>\n<p class="dim">{said}</p>\n<div class="plots">{figures}</div>\n'
 
 

@@ -15,6 +15,7 @@ LEFT: Final = 34
 RIGHT: Final = 44
 TOP: Final = 8
 BOTTOM: Final = 20
+NAME_HEIGHT: Final = 10
 SERIES: Final = 6
 """Sizes that have a colour of their own; all have their name beside the line."""
 
@@ -67,13 +68,55 @@ def plot(rows: Sequence[Row], key: Key, title: str) -> str:
     lines = max(1, round((high - low) / step))
     parts = [grid(low + step * n, n / lines, step) for n in range(lines + 1)]
     colours = {size: number for number, size in enumerate(sizes_of(rows))}
-    parts += [line(dots, size, colours[size], (low, high, len(every))) for size, dots in series.items()]
+    heights = apart([height_of(dots[-1].value, low, high) for dots in series.values()])
+    parts += [
+        line(dots, size_in_words(size), colours[size], (low, high, len(every)), y)
+        for (size, dots), y in zip(series.items(), heights, strict=True)
+    ]
     label = escape(f"{title} over {len(every)} checkpoints")
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}'
         f'<text class="axis" x="{LEFT}" y="{HEIGHT - 4}">older</text>'
         f'<text class="axis" x="{WIDTH - RIGHT}" y="{HEIGHT - 4}" text-anchor="end">newer</text></svg>'
     )
+
+
+def height_of(value: float, low: float, high: float) -> float:
+    """Where a value is drawn, from the top."""
+    return HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
+
+
+def apart(heights: Sequence[float]) -> list[float]:
+    """The heights of names, each as near as can be to its line, so that none covers another."""
+    placed = [0.0] * len(heights)
+    floor = float(HEIGHT - BOTTOM)
+    for place in sorted(range(len(heights)), key=lambda place: -heights[place]):
+        placed[place] = min(heights[place], floor)
+        floor = placed[place] - NAME_HEIGHT
+    lift = max(0.0, TOP - min(placed, default=TOP))
+    return [y + lift for y in placed]
+
+
+def size_in_words(size: float | None) -> str:
+    """`1.5b`."""
+    return fit("other" if size is None else f"{size:g}b", 6)
+
+
+def legend(rows: Sequence[Row], key: Key) -> str:
+    """Which checkpoints each line goes over, in the order of the axis; empty where there is nothing to draw."""
+    colours = {size: number for number, size in enumerate(sizes_of(rows))}
+    entries = "".join(
+        f'<li class="s{colours[size] % SERIES}"><b>{escape(size_in_words(size))}</b> {named(dots)}</li>'
+        for size, dots in dots_of(rows, key).items()
+    )
+    return f'<ul class="legend">{entries}</ul>' if entries else ""
+
+
+def named(dots: Sequence[Dot]) -> str:
+    """The first and the last checkpoint of a line, and how many lie between."""
+    names = [escape(safe_line(dot.name)) for dot in dots]
+    between = f" over {len(dots) - 2} more" if len(dots) > 2 else ""
+    return names[0] if len(names) == 1 else f"{names[0]}{between} to {names[-1]}"
 
 
 def grid(value: float, share: float, step: float) -> str:
@@ -86,13 +129,13 @@ def grid(value: float, share: float, step: float) -> str:
     )
 
 
-def line(dots: Sequence[Dot], size: float | None, number: int, scale: tuple[float, float, int]) -> str:
-    """The line of one size, its intervals, and its name beside the last dot."""
+def line(dots: Sequence[Dot], size: str, number: int, scale: tuple[float, float, int], name_y: float) -> str:
+    """The line of one size, its intervals, and its name at the end of the axis, beside its last value."""
     low, high, count = scale
-    room, rise = WIDTH - LEFT - RIGHT - 16, HEIGHT - TOP - BOTTOM
+    room = WIDTH - LEFT - RIGHT - 16
 
     def at(value: float) -> float:
-        return HEIGHT - BOTTOM - (value - low) / (high - low) * rise
+        return height_of(value, low, high)
 
     xs = [LEFT + 8 + room * dot.place / max(1, count - 1) for dot in dots]
     path = " ".join(f"{x:.1f},{at(dot.value):.1f}" for x, dot in zip(xs, dots, strict=True))
@@ -102,6 +145,8 @@ def line(dots: Sequence[Dot], size: float | None, number: int, scale: tuple[floa
         f'<circle cx="{x:.1f}" cy="{at(dot.value):.1f}" r="2.6"/></g>'
         for x, dot in zip(xs, dots, strict=True)
     )  # fmt: skip
-    word = escape(fit("other" if size is None else f"{size:g}b", 6))
-    name = f'<text x="{xs[-1] + 6:.1f}" y="{at(dots[-1].value) + 3:.1f}">{word}</text>'
+    name = f'<text x="{WIDTH - RIGHT + 2}" y="{name_y + 3:.1f}">{escape(size)}</text>'
+    if xs[-1] < WIDTH - RIGHT - 10:  # a line that ends early is led to its name
+        ends = f'x1="{xs[-1]:.1f}" x2="{WIDTH - RIGHT}" y1="{at(dots[-1].value):.1f}" y2="{name_y:.1f}"'
+        name += f'<line class="lead" {ends}/>'
     return f'<g class="s{number % SERIES}"><polyline points="{path}"/>{marks}{name}</g>'

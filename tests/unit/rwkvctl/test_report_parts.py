@@ -1,7 +1,9 @@
 """Parts of the report: what fits, what is asked, what a page can hold, and how a score is drawn."""
 
 import json
+import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -131,6 +133,50 @@ def test_no_number_that_json_lacks() -> None:
 def test_a_title_breaks_at_its_parts_and_is_escaped() -> None:
     head = page.heading("a_b<i>", "dom")
     assert head == '<th data-title="a_b&lt;i&gt; dom"><button>a_<wbr>b&lt;i&gt;</button><small>dom</small></th>'
+
+
+def test_the_title_of_a_benchmark_is_written_upwards_and_breaks_inside_no_word() -> None:
+    head = page.heading("hendrycks_math·cot", "free_response", right=True, tall=True)
+    assert '<div class="tall"><button>hendrycks_<wbr>math·<wbr>cot</button>' in head
+    assert "<small>free_<wbr>response</small></div></th>" in head
+    style = page.part("page.css")
+    assert re.search(r"\.tall \{[^}]*writing-mode: vertical-rl", style)
+    titles = [rule for rule in style.split("}") if "#matrix th" in rule.partition("{")[0] and "td" not in rule]
+    assert not any("overflow-wrap" in rule for rule in [*titles, style[style.index(".tall") :].partition("}")[0]])
+
+
+def test_ten_benchmarks_fit_1280_pixels() -> None:
+    """What the style asks for, in pixels: 16 a rem, 13 a line's em, 7.5 a figure."""
+    style = page.part("page.css")
+
+    def rem(pattern: str) -> float:
+        found = re.search(pattern, style)
+        assert found is not None, pattern
+        return 16 * float(found[1])
+
+    body = 1280 - 2 * 0.03 * 1280
+    side = rem(r"#matrix th, #matrix td \{ padding: [\d.]+rem ([\d.]+)rem")
+    score = max(rem(r"#matrix th \{ min-width: ([\d.]+)rem"), len("100.0") * 7.5 + 1.2 * 13 + 2 * side)
+    model = rem(r"min-width: min\(([\d.]+)rem") + 2 * side
+    worst = rem(r"#matrix td:nth-child\(3\) \{[^}]*max-width: ([\d.]+)rem") + 2 * side
+    assert model + score + worst + 10 * score <= body
+    assert re.search(r"#matrix \.half \{ display: block", style), "an interval takes no room beside its score"
+
+
+def test_every_size_of_a_plot_is_named_with_its_checkpoints() -> None:
+    rows = [row("new<b>", 0.55), row("old", 0.5), row("small", 0.45, 0.1), row("none", None)]
+    told = plots.legend(rows, GSM)
+    assert '<li class="s1"><b>1.5b</b> old to new&lt;b&gt;</li>' in told
+    assert '<li class="s0"><b>0.1b</b> small</li>' in told
+    assert "none" not in told
+    assert plots.legend(rows, ("other", "k")) == ""
+
+
+@pytest.mark.parametrize("heights", [[50.0, 50.0, 50.0], [8.0, 9.0], [150.0, 149.0, 20.0], [100.0]])
+def test_no_name_of_a_line_covers_another(heights: list[float]) -> None:
+    placed = sorted(plots.apart(heights))
+    assert all(b - a >= plots.NAME_HEIGHT for a, b in pairwise(placed))
+    assert placed[0] >= plots.TOP
 
 
 def test_a_plot_has_a_line_for_each_size_and_round_numbers() -> None:
