@@ -1,9 +1,11 @@
 """--json: what a verb says is one JSON document, and so is what is wrong, whichever program says it."""
 
 import json
+import logging
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +56,12 @@ def stand_in(option: Option) -> str:
 
 
 @pytest.fixture
-def programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other programs run in this process: their imports are paid once."""
+def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The other programs run in this process: their imports are paid once, and what they set for theirs is undone."""
+    root, ours = logging.getLogger(), logging.getLogger("rwkvctl")
+    before = [(log, log.level, log.propagate, list(log.handlers)) for log in (root, ours)]
+    mask, ends = os.umask(0o022), signal.getsignal(signal.SIGTERM)
+    os.umask(mask)
 
     def instead(_: str, argv: list[str]) -> None:
         module, words = argv[2], argv[3:]
@@ -64,6 +70,12 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> None:
             raise SystemExit(main_of(module)(words))
 
     monkeypatch.setattr(os, "execv", instead)
+    yield
+    for log, level, propagate, handlers in before:
+        log.handlers[:], log.propagate = handlers, propagate
+        log.setLevel(level)
+    os.umask(mask)
+    signal.signal(signal.SIGTERM, ends)
 
 
 def main_of(module: str) -> Callable[[list[str]], int]:

@@ -71,7 +71,7 @@ class Output:
 
 def aligned(columns: Sequence[Column], rows: list[list[str]], width: int) -> list[str]:
     """Titles and rows in columns within `width` cells (0: as wide as they need)."""
-    shown = [[column.title.lower() for column in columns], *rows]
+    shown = [[column.title for column in columns], *rows]
     widths = [max(cell_width(row[i]) for row in shown) for i in range(len(columns))]
     kept = list(range(len(columns)))
 
