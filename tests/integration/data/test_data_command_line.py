@@ -51,3 +51,21 @@ def test_command_line(tmp_path, capsys) -> None:
     assert listed["mmlu"]["manifest"] is None
     assert cli.main(["list", "--home", str(tmp_path)]) == 0
     assert "demo_arith       built in       free_response" in capsys.readouterr().out
+
+
+def test_the_list_for_a_pipe_has_plain_cells(tmp_path, capsys) -> None:
+    assert cli.main(["list", "--home", str(tmp_path), "--tabs"]) == 0
+    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert header == ["name", "prepared", "rows", "kinds", "title"]
+    assert {len(row) for row in rows} == {5}
+    known = {row[0]: row[1:3] for row in rows}
+    assert known["mmlu"] == ["no", ""]
+    assert known["demo_arith"][0] == "built in"
+    assert known["demo_arith"][1].isdecimal()
+
+
+def test_what_is_wrong_is_a_json_document_too(tmp_path, capsys) -> None:
+    assert cli.main(["show", "nope", "--home", str(tmp_path), "--json"]) != 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["schema"] == "rwkvctl.error/1"
+    assert err.startswith("rwkv_data: ")
