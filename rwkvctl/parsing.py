@@ -19,8 +19,8 @@ EXIT_CODES: Final[dict[Exit, str]] = {
     Exit.USAGE: "the command line or a setting is wrong",
     Exit.UNREACHABLE: "no daemon answers",
     Exit.NOT_FOUND: "no such job, model or benchmark",
-    Exit.REFUSED: "refused: the plan changed, nothing passes the filters, nobody could be asked, a file is there, nothing is "
-    "comparable, or the daemon's rules say no",
+    Exit.REFUSED: "refused: the plan changed, nothing passes the filters, nobody could be asked, a file is there, "
+    "nothing is comparable, or the daemon's rules say no",
     Exit.TIMEOUT: "timed out waiting; the work goes on",
     Exit.VERSION_SKEW: "client and daemon do not share a protocol version",
     Exit.PARTLY: "partly done, compared or imported: the reply says for each item what happened",

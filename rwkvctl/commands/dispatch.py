@@ -82,11 +82,17 @@ def question_about(rows: list[Record], most: int) -> str:
     held = [row for row in queued if row["action"] == "hold"]
     if queued and len(held) == len(queued) and not any(row["reason"] in PASSING for row in held):
         why = ", ".join(sorted({row["reason"] for row in held}))
-        return f"Queue {len(queued):,} jobs that would all be held ({why})?"
+        return f"Queue {several(len(queued), 'job')} that would all be held ({why})?"
     if not most or len(queued) <= most:
         return ""
     models, benchmarks = ({row[name] for row in queued} for name in ("model", "benchmark"))
-    return f"Queue {len(queued):,} jobs: {len(models):,} models on {len(benchmarks):,} benchmarks?"
+    pairs = f"{several(len(models), 'model')} on {several(len(benchmarks), 'benchmark')}"
+    return f"Queue {several(len(queued), 'job')}: {pairs}?"
+
+
+def several(number: int, what: str) -> str:
+    """`1 job`, `1,319 jobs`."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def without_rows(rows: list[Record]) -> list[str]:

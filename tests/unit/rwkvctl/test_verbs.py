@@ -234,8 +234,8 @@ def rows_of(action: str, reason: str, number: int) -> list[dict[str, str]]:
     ("rows", "most", "expected"),
     [
         (rows_of("run", "run", 50), 50, ""),
-        (rows_of("run", "run", 51), 50, "Queue 51 jobs: 1 models on 51 benchmarks?"),
-        (rows_of("resume", "resume", 3), 2, "Queue 3 jobs: 1 models on 3 benchmarks?"),
+        (rows_of("run", "run", 51), 50, "Queue 51 jobs: 1 model on 51 benchmarks?"),
+        (rows_of("resume", "resume", 3), 2, "Queue 3 jobs: 1 model on 3 benchmarks?"),
         (rows_of("run", "run", 5000), 0, ""),
         (rows_of("skip", "done", 60), 50, ""),
         (rows_of("hold", "data-missing", 2), 50, "Queue 2 jobs that would all be held (data-missing)?"),
