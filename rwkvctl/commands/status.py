@@ -65,6 +65,8 @@ def watched(context: Context, session: str, limit: int, every_s: float, *, plain
 
     if not every_s >= 0.1:
         raise UsageError("rwkvctl status: --watch takes seconds, 0.1 at least.")
+    if context.output == "tsv":
+        raise UsageError("rwkvctl status: --watch draws a page, or with --json writes a reply a line; it has no tsv.")
     client = client_of(context.config, PATIENCE_S, 1)
     watch(
         context,

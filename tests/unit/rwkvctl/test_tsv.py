@@ -11,7 +11,7 @@ from msgspec import inspect
 
 from rwkvctl.client import Answer
 from rwkvctl.context import Context
-from rwkvctl.parsing import arguments
+from rwkvctl.parsing import UsageError, arguments
 from rwkvctl.protocol import messages as m
 from rwkvctl.render import Cell, Column, Table, Terminal, count, duration, percent, separated, size
 from rwkvctl.settings import Settings
@@ -147,6 +147,11 @@ def test_a_pipe_gets_one_header_and_plain_numbers(line: str) -> None:
         assert not [(title, cell) for title, cell in zip(titles, cells, strict=True) if DRESSED.fullmatch(cell)]
     if titles[0] == "table":
         assert all(row.split("\t")[0] for row in rows)
+
+
+def test_a_page_that_is_drawn_again_is_no_table() -> None:
+    with pytest.raises(UsageError, match="it has no tsv"):
+        tsv("status --watch", {})
 
 
 def test_amounts_are_plain_in_a_pipe_and_dressed_for_people() -> None:
