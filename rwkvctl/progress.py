@@ -8,7 +8,7 @@ from rwkvctl.client import Record
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 from rwkvctl.render import MARKS, Terminal, bar, duration, paint, share
 from rwkvctl.safe import cell_width, fit, safe_line
-from rwkvctl.views import score_metric, score_text, why
+from rwkvctl.views import idle, score_metric, score_text, why
 
 REDRAW_S: Final = 0.1
 EVERY_S: Final = 30.0
@@ -104,6 +104,7 @@ def tail_of(job: Record) -> str:
         return safe_line(f"{job['state']} {why(job)}".rstrip())
     going = job["state"] != "done"
     left = f" {duration(job['eta_s'])} left" if job.get("eta_s") is not None and going else ""
+    left = f" {idle(job)}" if going and idle(job) else left
     rate = f" {job['samples_per_s']:.3g}/s" if job.get("samples_per_s") and going else ""
     counts = f"{job.get('done', 0)}/{job.get('total', 0)}"
     score = f" {score_text(job)}" if going or score_metric(job) else ""  # of a job that is over it comes a moment later

@@ -151,7 +151,7 @@ def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
             score_text(item),
             *ends(score_metric(item) or {}),
             duration(item.get("eta_s")),
-            why(item),
+            why(item) or idle(item),
         ]
         for item in items
     ]
@@ -162,6 +162,11 @@ def why(item: Record) -> str:
     """Why a job waits or how it ended: the reason's word, or what was to blame, and what the daemon adds."""
     reason, detail = item.get("reason", "") or item.get("failure", ""), item.get("detail", "")
     return f"{reason}: {detail}" if reason and detail else reason or detail
+
+
+def idle(item: Record) -> str:
+    """`no progress for 1m40s` of a job that starves; empty for others."""
+    return "" if item.get("idle_s") is None else f"no progress for {duration(item['idle_s'])}"
 
 
 def score_metric(item: Record) -> Record | None:

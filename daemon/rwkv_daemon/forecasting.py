@@ -64,7 +64,8 @@ def running_loads(node: Node, work: situation.Clock) -> list[Load]:
         engine = node.engines.get(handle.engine or 0) if handle is not None else None
         if handle is not None and engine is not None and situation.feeds(job):
             left_s = work.work_s(job, handle)
-            known_s = None if left_s is None or handle.meter.disproves(left_s) else left_s
+            starves = handle.pace.idle_s(time.monotonic()) is not None
+            known_s = None if left_s is None or starves or handle.meter.disproves(left_s) else left_s
             loads.append(Load(number, situation.kind_of(job), known_s, engine.row.lease))
     return loads
 

@@ -16,9 +16,11 @@ NO_SHARE = ("perplexity", "param_search")
 
 def job_view(
     job: JobRow, *, rate: float | None = None, score: ScoreView | None = None, detail: str = "",
-    expected: Expected | None = None,
+    expected: Expected | None = None, idle_s: float | None = None,
 ) -> JobView:  # fmt: skip
-    """A job with its ETA, at `rate` samples a second or as it is `expected`, and its running score."""
+    """A job with its ETA, at `rate` samples a second or as it is `expected`, and its running score. Of one that makes
+    no progress for `idle_s` nobody knows when it ends."""
+    eta_s = (job.total - job.done) / rate if rate else expected.ends_s if expected else None
     return JobView(
         id=job.name,
         model=job.model,
@@ -46,7 +48,8 @@ def job_view(
         started=job.started,
         finished=job.finished,
         samples_per_s=rate,
-        eta_s=(job.total - job.done) / rate if rate else expected.ends_s if expected else None,
+        eta_s=eta_s if idle_s is None else None,
+        idle_s=idle_s,
         starts_s=expected.starts_s if expected and job.state == "queued" else None,
         expected_on=expected.lease if expected and job.state == "queued" else "",
         running_score=running_score(job),

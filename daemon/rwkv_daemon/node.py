@@ -31,6 +31,7 @@ from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.leasing import Leasing
 from rwkv_daemon.logtail import Tails
 from rwkv_daemon.notify.targets import Notifications
+from rwkv_daemon.pace import Pace
 from rwkv_daemon.pauses import Pauses
 from rwkv_daemon.placement import EngineKind
 from rwkv_daemon.processes import ShimRecord, Worker
@@ -95,12 +96,14 @@ class RunnerHandle:
     engine: int | None = None
     endpoints: tuple[int, ...] = ()
     meter: Meter = field(default_factory=Meter)
+    pace: Pace = field(default_factory=Pace)
     stages_before: int = 0
     regrades: bool = False
     exit: tuple[ShimRecord | None] | None = None
 
     def rate(self, done: int) -> float | None:
         """Samples a second since this daemon began to watch."""
+        self.pace.see(done, time.monotonic())
         if self.first_done is None:
             self.first_done, self.started = done, time.monotonic()
         passed = time.monotonic() - self.started

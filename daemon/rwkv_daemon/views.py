@@ -1,6 +1,7 @@
 """Rows of the store, and handles in memory, as the messages a client sees."""
 
 import json
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -53,6 +54,7 @@ async def job_views(node: Node, jobs: Sequence[JobRow], *, with_score: bool = Fa
             score=scores.get(job.id),
             detail=pressing.still_running(node, job),
             expected=node.forecast.jobs.get(job.id),
+            idle_s=idle_of(node, job),
         )
         for job in jobs
     )
@@ -62,6 +64,12 @@ def rate_of(node: Node, job: JobRow) -> float | None:
     """Samples a second of a job that runs."""
     handle = node.runners.get(job.id)
     return handle.rate(job.done) if handle else None
+
+
+def idle_of(node: Node, job: JobRow) -> float | None:
+    """Seconds without a sample of a job that runs, where that is far more than usual."""
+    handle = node.runners.get(job.id)
+    return handle.pace.idle_s(time.monotonic()) if handle and job.done < job.total else None
 
 
 def engine_view(node: Node, handle: EngineHandle) -> EngineView:

@@ -102,7 +102,8 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One job. `done`/`total` count samples (row x repeat); `stages_done` counts stored completions.
 
     `eta_s`: seconds from now until it ends, of a waiting one too (`starts_s`, `expected_on`: when and on which lease it
-    is expected to start); null where nothing like it was ever measured. `running_score`: the mean so far of the samples
+    is expected to start); null where nothing like it was ever measured. `idle_s`: seconds without a sample, where that
+    is far more than it usually takes for one; then there is no ETA. `running_score`: the mean so far of the samples
     that have a verdict, its interval counted by questions; null of a job that is over.
     """
 
@@ -132,6 +133,7 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     started: str = ""
     finished: str = ""
     eta_s: float | None = None
+    idle_s: float | None = None
     starts_s: float | None = None
     expected_on: str = ""
     samples_per_s: float | None = None

@@ -93,7 +93,9 @@ def state_cell(row: JobRow) -> Cell:
 
 
 def progress(row: JobRow) -> Cell:
-    """How far a job is; where it does not generate, what it does instead."""
+    """How far a job is; where it does not generate, or makes no progress, what it does instead."""
+    if row.job.idle_s is not None:
+        return Cell(f"idle {duration(row.job.idle_s)}", "warn")
     if row.job.state == "generating":
         return Cell(bar(done_share(row.job), 10), "ok")
     return Cell(row.job.state, MARKS.get(row.job.state, ("?", "warn"))[1])

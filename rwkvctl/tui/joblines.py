@@ -45,9 +45,10 @@ def progress(job: JobView, width: int) -> Pieces:
     """Samples: how many of how many, how fast, until when."""
     rate = f"  {job.samples_per_s:,.1f}/s" if job.samples_per_s else ""
     eta = f"  ETA {duration(job.eta_s)}" if job.eta_s is not None else ""
+    idle = f"  no progress for {duration(job.idle_s)}" if job.idle_s is not None else ""
     long = max(10, min(SHOWN, width - 50))
     told = f"  {job.done:,}/{job.total:,}  {percent(done_share(job), 1)} %{rate}{eta}"
-    return [(" samples  ", "dim"), (bar(done_share(job), long), "ok"), (told, "")]
+    return [(" samples  ", "dim"), (bar(done_share(job), long), "ok"), (told, ""), (idle, "warn")]
 
 
 def stages(job: JobView, judge: JudgeReply | None = None) -> Pieces:

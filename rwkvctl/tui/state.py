@@ -68,8 +68,8 @@ class ConsoleState:
         self.revision, self.news = self.revision + 1, self.news + 1
 
     def refresh(self, status: StatusReply) -> bool:
-        """What no event says: when all is done, what is paused, which jobs are new, when each is expected to start; and
-        the devices, since what is said of them is not kept for those who come a moment later.
+        """What no event says: when all is done, what is paused, which jobs are new, when each is expected to start or to
+        end, and which make no progress; and the devices, since what is said of them is not kept for those who come a moment later.
 
         False if more has happened than was heard: then of jobs only the estimates are taken.
         """
@@ -78,7 +78,7 @@ class ConsoleState:
         whole = status.last_event <= self.seq
         if whole:
             self.counts = dict(status.counts)
-        for job in status.waiting:
+        for job in (*status.running, *status.waiting):
             known = self.jobs.get(job.id)
             if whole or (known is not None and known.state == job.state):
                 self.jobs[job.id] = job

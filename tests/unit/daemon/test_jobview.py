@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rwkv_daemon.forecast import Expected
 from rwkv_daemon.jobview import as_data, job_view, running_score
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.messages import JobView
@@ -36,6 +37,11 @@ def test_the_eta_is_what_is_left_at_the_present_rate(rate: float | None, done: i
     view = job_view(replace(JOB, done=done), rate=rate)
     assert view.eta_s == eta
     assert view.samples_per_s == rate
+
+
+def test_a_job_that_starves_says_so_and_has_no_eta() -> None:
+    view = job_view(JOB, rate=15.0, expected=Expected(0.0, 4.0, "cpu:0"), idle_s=100.0)
+    assert (view.eta_s, view.idle_s) == (None, 100.0)
 
 
 def test_there_is_no_running_score_before_the_first_sample() -> None:

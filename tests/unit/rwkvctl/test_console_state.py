@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.jobcolumns import score_of, score_value
+from rwkvctl.tui import joblines
+from rwkvctl.tui.jobcolumns import JobRow, progress, score_of, score_value
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.views import jobs
 
@@ -79,6 +80,19 @@ def test_a_console_left_open_shows_the_final_score_and_not_the_last_one_so_far(
     table = jobs([msgspec.to_builtins(state.jobs["j1"])])
     row = dict(zip((column.title for column in table.columns), table.rows[0], strict=True))
     assert row["SCORE ±CI"] == "null", "the command line says the same"
+
+
+def test_the_eta_of_a_job_that_makes_no_progress_is_not_kept(state: ConsoleState, fake_daemon: Any) -> None:
+    """No event comes of a job that starves: what the daemon says of it is asked for."""
+    state.hear(event("job.progress", fake_daemon.job(1, eta_s=4.0)))
+    node = fake_daemon.Node(jobs=[fake_daemon.job(1, idle_s=100.0)])
+    state.refresh(node.on_status())
+    assert state.jobs["j1"].eta_s is None
+    assert progress(JobRow(state.jobs["j1"])).text == "idle 1m40s"
+    said = "".join(text for text, _ in joblines.progress(state.jobs["j1"], 120))
+    assert "no progress for 1m40s" in said
+    assert "ETA" not in said
+    assert jobs([msgspec.to_builtins(state.jobs["j1"])]).rows[0][-1] == "no progress for 1m40s"
 
 
 def test_losing_the_daemon_keeps_what_is_known(state: ConsoleState) -> None:
