@@ -68,8 +68,9 @@ class ConsoleState:
         self.revision, self.news = self.revision + 1, self.news + 1
 
     def refresh(self, status: StatusReply) -> bool:
-        """What no event says: when all is done, what is paused, which jobs are new, when each is expected to start or to
-        end, and which make no progress; and the devices, since what is said of them is not kept for those who come a moment later.
+        """What no event says: when all is done, what is paused, which jobs are new, when each is expected to start or
+        to end, which make no progress; and the devices, since what is said of them is not kept for those who come a
+        moment later.
 
         False if more has happened than was heard: then of jobs only the estimates are taken.
         """
