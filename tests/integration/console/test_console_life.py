@@ -48,7 +48,7 @@ def test_a_daemon_that_is_killed_is_missed_and_found_again_and_nothing_is_lost(
     tmux("send-keys", ",")
     hands.wait_for(tmux, "1 engines and 1 runners are alive", "gone for")
     tmux("send-keys", "1")
-    hands.wait_for(tmux, "Running 1", "daemon gone", job)
+    hands.wait_for(tmux, "Running · not known since", "daemon gone", job)
     fresh.start()
     hands.wait_for(tmux, "● daemon up", "Running 1", gone="daemon gone")
     tmux("send-keys", "5")
