@@ -49,7 +49,7 @@ async def test_eight_gpus_six_jobs_and_the_queue_fit_a_small_terminal(
     node.jobs += [fake_daemon.job(n + 10, "queued", reason="waits-for-engine", done=0) for n in range(3)]
     with fake_daemon.serving(socket_path, node):
         async with driving.console(socket_path, (80, 24)) as (app, pilot):
-            text = await driving.until(app, "! zombie", "93/141", "662", "74.9 ±2.3", "j12", "8 GPU 7▸ 1!")
+            text = await driving.until(app, "! zombie", "93/141", "662", "74.9 ±2.3", "j11", "8 GPU 7▸ 1!", "2Queue")
             assert text.count("▸ run") == 7
             assert "Events" not in text
             await pilot.resize_terminal(120, 36)
