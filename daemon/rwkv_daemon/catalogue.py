@@ -269,6 +269,7 @@ def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings
     """A kind with settings as the planner sees it. Raises SelectionError for a setting that cannot be meant."""
     manifest = benchmarks.manifest(benchmark)
     current = manifest if manifest is not None and manifest.benchmark_version == benchmark.version else None
+    like, instead = benchmark.asked_like(kind), benchmark.instead_of(kind, judge=bool(benchmarks.judge))
     kind = with_settings(benchmark.name, kind, settings)
     if current is not None:
         kind = kind.sized(current.rows)
@@ -277,7 +278,7 @@ def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings
         benchmark_version=benchmark.version,
         kind=kind.name,
         domain=kind.domain or benchmark.domain,
-        configuration=configuration(benchmarks, benchmark.name, kind, current),
+        configuration=configuration(benchmarks, benchmark.name, kind, current) | {"kind": like.name},
         repeats=kind.repeats,
         grader=kind.grader.name,
         grader_version=kind.grader.version,
@@ -290,6 +291,8 @@ def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings
         profile=kind.profile,
         default=kind.default,
         judged=kind.grader.judge is not None,
+        asked_as=like.name,
+        instead=instead,
     )
 
 
@@ -322,15 +325,19 @@ def with_settings(benchmark: str, kind: Kind, settings: Mapping[str, str]) -> Ki
         raise SelectionError(f"--set for {benchmark} {kind.name}: {error}") from error
 
 
-def benchmark_view(benchmark: Benchmark, data_dir: Path) -> BenchmarkView:
-    """A benchmark as `rwkvctl benchmarks` shows it."""
+def benchmark_view(benchmark: Benchmark, data_dir: Path, judge: str = "") -> BenchmarkView:
+    """A benchmark as `rwkvctl benchmarks` shows it, on a node with this judge."""
     manifest, error = rows_of(benchmark, data_dir)
     return BenchmarkView(
         name=benchmark.name,
         title=benchmark.title,
         domain=benchmark.domain,
         kinds=tuple(benchmark.kinds),
-        usual=tuple(kind.name for kind in benchmark.kinds.values() if kind.default),
+        usual=tuple(
+            kind.name
+            for kind in benchmark.kinds.values()
+            if kind.default and not benchmark.instead_of(kind, judge=bool(judge))
+        ),
         version=benchmark.version,
         split=benchmark.split,
         rows=manifest.rows if manifest else None,

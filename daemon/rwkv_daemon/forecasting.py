@@ -38,7 +38,7 @@ async def ahead(node: Node, more: Sequence[WaitingJob]) -> Forecast:
     clock = time.monotonic()
     work = situation.Clock(node, situation.main_device(node))
     waiting = list(more)
-    ready = situation.sifted(node, clock)[0]
+    ready, _ = situation.one_each(situation.sifted(node, clock)[0], node.queue.running)
     for first in range(0, len(ready), situation.PIECE):
         waiting += [situation.waiting_job(node, job, work, clock) for job in ready[first : first + situation.PIECE]]
         await asyncio.sleep(0)
@@ -82,7 +82,8 @@ def servers_of(node: Node) -> list[Server]:
 
 async def with_estimates(node: Node, made: Plan, priority: int) -> tuple[Plan, Forecast]:
     """The plan with what is expected of its rows, and when all of it will be done. Its hash does not change."""
-    runs = [(place, pair) for place, pair in enumerate(made.pairs) if pair.row.action in {"run", "resume"}]
+    engaged = ((place, pair) for place, pair in enumerate(made.pairs) if pair.generates)
+    runs = [(place, pair) for place, pair in engaged if pair.row.action in {"run", "resume"}]
     work = situation.Clock(node, situation.main_device(node))
     rows: dict[int, PlanRow] = {}
     more = []

@@ -119,7 +119,8 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             return m.ModelsReply(items=tuple(with_lineage(models, scored) if request.scored else models))
         case m.BenchmarksRequest():
             every = node.benchmarks.all().values()
-            return m.BenchmarksReply(items=tuple(catalogue.benchmark_view(b, node.config.data_dir) for b in every))
+            place, judge = node.config.data_dir, node.benchmarks.judge
+            return m.BenchmarksReply(items=tuple(catalogue.benchmark_view(b, place, judge) for b in every))
         case m.CompareRequest():
             return await comparing.compare(node, request)
         case m.ImportRequest():

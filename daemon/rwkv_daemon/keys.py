@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a generation key covers: change one field and the answers may differ."""
+    """What a generation key covers: change one field and the answers may differ. `kind` says how the rows are asked,
+    not how they are graded: kinds that differ in their grader alone have the name of the plain one here."""
 
     weights_sha256: str
     rows_sha256: str

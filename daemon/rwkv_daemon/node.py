@@ -159,6 +159,8 @@ class Node:
     trouble: str = ""
     look_at_held: bool = False
     looked_at_held: HeldLook = field(default_factory=HeldLook)
+    shared: set[tuple[int, int]] = field(default_factory=set)
+    """(job, source) of completions that were taken over, or could not be."""
     bad_rows: dict[int, tuple[object, ...]] = field(default_factory=dict)
     stopping: bool = False
     grants: Grants = field(default_factory=Grants)

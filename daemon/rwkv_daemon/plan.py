@@ -37,7 +37,9 @@ class ModelFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindFact:
-    """One way to ask a benchmark, with the settings of this selection applied."""
+    """One way to ask a benchmark, with the settings of this selection applied. `asked_as`: the kind whose completions
+    serve this one, which differs in its grader alone (empty: its own). `instead`: the kind of the same prompts that is
+    meant where neither is named."""
 
     benchmark: str
     benchmark_version: int
@@ -56,6 +58,8 @@ class KindFact:
     profile: str = ""
     default: bool = True
     judged: bool = False
+    asked_as: str = ""
+    instead: str = ""
 
     @property
     def job(self) -> str:
@@ -71,15 +75,17 @@ def found_in(expressions: Sequence[str], names: Sequence[str]) -> Collection[str
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key,
-    `generated` (whole, and graded somehow) by generation key. `for_model` puts a model's own settings into a kind;
-    `fits` says why a model is too large for every lease; `judge` names the models that judge, empty where none is
-    configured; `matching` gives those of some names in which an expression is found."""
+    `generated` (kind -> job, where it is whole) by generation key. `used` says whether any job has a generation key.
+    `for_model` puts a model's own settings into a kind; `fits` says why a model is too large for every lease; `judge`
+    names the models that judge, empty where none is configured; `matching` gives those of some names in which an
+    expression is found."""
 
     models: tuple[ModelFact, ...]
     kinds: tuple[KindFact, ...]
     numerics: str
     scored: Callable[[str], str] = field(default=lambda _key: "")
-    generated: Callable[[str], str] = field(default=lambda _key: "")
+    generated: Callable[[str], dict[str, str]] = field(default=lambda _key: {})
+    used: Callable[[str], bool] = field(default=lambda _key: False)
     open_jobs: Callable[[str, str, str, str], tuple[str, Action, Reason, str] | None] = field(
         default=lambda _model, _benchmark, _kind, _key: None
     )
@@ -92,7 +98,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One row of the plan with what a dispatch needs to queue it."""
+    """One row of the plan with what a dispatch needs to queue it. `generates`: not where another job's completions are
+    graded."""
 
     row: PlanRow
     model: ModelFact
@@ -100,6 +107,7 @@ class Pair:
     work: Work
     generation_key: str
     grade_key: str
+    generates: bool = True
 
 
 class SelectionError(Exception):
@@ -120,10 +128,10 @@ class Plan:
 
     @property
     def hash(self) -> str:
-        """Over (generation key, action, reason), and over the names where a key is not known yet."""
+        """Over (generation key, benchmark, kind, action, reason); the model's name where a key is not known yet."""
         return digest(
             sorted(
-                (p.generation_key or f"{p.model.name}/{p.kind.benchmark}/{p.kind.kind}", p.row.action, p.row.reason)
+                (p.generation_key or p.model.name, p.kind.benchmark, p.kind.kind, p.row.action, p.row.reason)
                 for p in self.pairs
             )
         )[:12]
@@ -157,15 +165,27 @@ def check_numbers(selection: Selection) -> None:
 
 
 def without_twins(pairs: list[Pair]) -> Iterator[Pair]:
-    """A file that is a copy of another is the same model: of pairs with one key, only the first runs."""
+    """A file that is a copy of another is the same model: of pairs with one key, only the first runs. Of pairs that
+    differ in their grader alone only the first generates."""
     first: dict[str, str] = {}
+    generates: dict[str, str] = {}
     for pair in pairs:
         if pair.row.action == "run" and pair.grade_key in first:
             detail = f"{first[pair.grade_key]} is the same checkpoint, byte for byte"
             yield replace(pair, row=structs.replace(pair.row, action="skip", reason="queued", detail=detail))
             continue
         first.setdefault(pair.grade_key, pair.model.name)
-        yield pair
+        whose = ""
+        if pair.row.action == "run" and pair.generates and pair.generation_key:
+            whose = generates.get(pair.generation_key, "")
+            generates.setdefault(pair.generation_key, f"{pair.kind.kind} of this dispatch")
+        yield grades(pair, whose) if whose else pair
+
+
+def grades(pair: Pair, whose: str) -> Pair:
+    """The pair as one that generates nothing."""
+    detail = f"grades the completions of {whose}; nothing is generated"
+    return replace(pair, row=structs.replace(pair.row, detail=detail), generates=False)
 
 
 def select_models(selection: Selection, models: Iterable[ModelFact], matching: Matching = found_in) -> list[ModelFact]:
@@ -281,6 +301,8 @@ def is_wanted(selection: Selection, kind: KindFact) -> bool:
         return False
     if kind.kind in selection.only_jobs:
         return True
+    if kind.instead and kind.instead not in selection.skip_jobs:
+        return False
     if kind.domain == "param_search":  # hundreds of points: never by the way
         return not selection.only_jobs and kind.domain in selection.domains
     usual = kind.default or bool(selection.profiles)
@@ -347,17 +369,7 @@ def sort_kinds(selection: Selection, kinds: list[KindFact]) -> list[KindFact]:
 
 def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> Pair:
     """One model on one kind: what would happen, and the one reason for it."""
-    work = Work(
-        weights_sha256=model.sha256,
-        rows_sha256=kind.rows_sha256,
-        benchmark=kind.benchmark,
-        benchmark_version=kind.benchmark_version,
-        kind=kind.kind,
-        configuration=kind.configuration,
-        seed=int(str(kind.configuration.get("seed", 0))),
-        limit=limit_for(selection, kind.rows),
-        numerics=facts.numerics,
-    )
+    work = work_of(selection, facts, model, kind)
     generation = generation_key(work)
     graded = grade_key(generation, kind.grader, kind.grader_version, kind.grading)
     action, reason, detail, job = decide(selection, facts, model, kind, generation, graded)
@@ -376,7 +388,30 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
         generation_key=generation,
         job=job,
     )
-    return Pair(row=row, model=model, kind=kind, work=work, generation_key=generation, grade_key=graded)
+    pair = Pair(row=row, model=model, kind=kind, work=work, generation_key=generation, grade_key=graded)
+    others = facts.generated(generation) if generation and action == "run" and not selection.overwrite else {}
+    return grades(pair, next(reversed(others.values()))) if others else pair
+
+
+def work_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> Work:
+    """What is generated. Before kinds that differ in their grader alone shared it each had its own: a store that has
+    such a job goes on with its key."""
+    asked_as = kind.asked_as or kind.kind
+    work = Work(
+        weights_sha256=model.sha256,
+        rows_sha256=kind.rows_sha256,
+        benchmark=kind.benchmark,
+        benchmark_version=kind.benchmark_version,
+        kind=asked_as,
+        configuration=kind.configuration,
+        seed=int(str(kind.configuration.get("seed", 0))),
+        limit=limit_for(selection, kind.rows),
+        numerics=facts.numerics,
+    )
+    if asked_as == kind.kind:
+        return work
+    former = replace(work, kind=kind.kind, configuration=kind.configuration | {"kind": kind.kind})
+    return former if facts.used(generation_key(former)) else work
 
 
 def limit_for(selection: Selection, rows: int | None) -> int | None:
@@ -396,7 +431,7 @@ def decide(
         return "hold", "does-not-load", model.broken, ""
     if graded and not selection.overwrite and (job := facts.scored(graded)):
         return "skip", "done", f"{job} has the score; --overwrite runs it again", job
-    if generation and not selection.overwrite and (job := facts.generated(generation)):
+    if generation and not selection.overwrite and (job := facts.generated(generation).get(kind.kind, "")):
         return "skip", "regrade", f"{job} has the completions: `rwkvctl regrade {job}`; --overwrite runs it again", job
     if kind.rows is None:
         action = "hold" if selection.hold_missing else "skip"

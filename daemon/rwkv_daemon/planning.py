@@ -23,6 +23,7 @@ from rwkv_daemon.store.jobs import (
     add_session,
     as_json,
     generated_work,
+    generation_keys,
     get_job,
     known_work,
     remember_benchmark,
@@ -43,7 +44,7 @@ async def plan(node: Node, selection: Selection) -> Plan:
     await know_the_device(node, selection.numerics)
     numerics = node.numerics(selection.numerics)
     scored, unfinished = await known_work(node.store)
-    generated = await generated_work(node.store)
+    generated, used = await generated_work(node.store), await generation_keys(node.store)
     given = selection.checkpoints
     found = catalogue.named(given) if given else catalogue.checkpoints(node.config.weights_dir)
     models = [fact for _, fact in await catalogue.model_facts(node.store, found)]
@@ -79,7 +80,8 @@ async def plan(node: Node, selection: Selection) -> Plan:
             kinds=tuple(kinds),
             numerics=numerics,
             scored=lambda key: scored.get(key, ""),
-            generated=lambda key: generated.get(key, ""),
+            generated=lambda key: generated.get(key, {}),
+            used=used.__contains__,
             open_jobs=open_job,
             disk_low=node.disk_low,
             fits=lambda model: situation.misfit(node, model.sha256, numerics),

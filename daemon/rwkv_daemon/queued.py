@@ -14,13 +14,17 @@ from rwkvctl.protocol.messages import Event
 FOLLOWED: Final = ("job.state", "job.score", "job.engine", "engine.", "gpu.", "judge", "lease", "zombie", "daemon")
 """Events after which the queue is known without reading it: it did not change, or the moved jobs are at hand."""
 
+GENERATED: Final = frozenset({"grading", "judging", "done", "stopped", "failed"})
+"""States in which a job may have completions that others can take over."""
+
 TRUSTED_S: Final = 60.0
 """Even if nothing seems to have changed the queue is read again so often."""
 
 
 @dataclass(slots=True)
 class Queue:
-    """`stale`: to be read again; `due`: something has happened that placement should look at. `since`: monotonic time
+    """`stale`: to be read again; `due`: something has happened that placement should look at; `may_share`: a job may
+    have come that takes over completions, or one that has some. `since`: monotonic time
     from which each job waits for a place; `told`: what the store says of why it waits. `running` are the jobs that had
     a runner when placement last looked."""
 
@@ -28,6 +32,7 @@ class Queue:
     sizes: dict[str, int] = field(default_factory=dict)
     stale: bool = True
     due: bool = True
+    may_share: bool = True
     placed_at: float = 0.0
     cost_s: float = 0.0
     read_at: float = 0.0
@@ -42,6 +47,7 @@ class Queue:
             self.due = True
             self.stale = self.stale or not event.kind.startswith(FOLLOWED)
         for job in moved:
+            self.may_share = self.may_share or job.state == "queued" or job.state in GENERATED
             if job.state == "queued":
                 self.jobs[job.id] = slim(job)
                 self.stale = self.stale or job.weights_sha256 not in self.sizes
@@ -52,7 +58,7 @@ class Queue:
     def read(self, jobs: Iterable[QueuedJob], sizes: dict[str, int]) -> None:
         """Take over what the store says."""
         self.jobs, self.sizes, self.stale = {job.id: job for job in jobs}, sizes, False
-        self.read_at = time.monotonic()
+        self.read_at, self.may_share = time.monotonic(), True
         self.since = {number: at for number, at in self.since.items() if number in self.jobs}
         self.told = {number: why for number, why in self.told.items() if number in self.jobs}
 
@@ -80,5 +86,5 @@ def slim(job: JobRow) -> QueuedJob:
     """What placement needs of a job."""
     return QueuedJob(
         job.id, job.model, job.weights_path, job.weights_sha256, job.benchmark, job.kind, job.numerics, job.priority,
-        job.group_name, job.total, job.done,
+        job.group_name, job.total, job.done, job.generation_key,
     )  # fmt: skip

@@ -149,6 +149,7 @@ def replan(node: Node, look: Look, job: HeldJob) -> Pair | str:
         models=(model,),
         kinds=(kind,),
         numerics=job.numerics,
+        used=lambda key: key == job.generation_key,
         disk_low=look.disk_low,
         fits=lambda one: situation.misfit(node, one.sha256, job.numerics),
         judge=node.benchmarks.judge,

@@ -16,8 +16,10 @@ from rwkv_daemon.node import Change, Node
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.engines import get_engine
 from rwkv_daemon.store.gpus import contended
+from rwkv_daemon.store.jobs import attempts_of
 from rwkv_daemon.store.samples import GradedSample, add_score, graded, totals
 from rwkv_daemon.store.searches import chosen_on
+from rwkv_daemon.store.sharing import TAKEN
 from rwkv_data import scoring, sets
 from rwkv_data.benchmark import Answer, Kind
 from rwkv_data.errors import DataError
@@ -178,6 +180,10 @@ async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: s
     extra: dict[str, object] = {name: result[name] for name in more if result.get(name)}
     if shared := await contended(node.store, [engine.lease for engine in engines if engine], job.started, now()):
         extra["contended"] = shared  # somebody else computed there meanwhile: answers hold, timings do not
+    if shared_by := [
+        one.why.removeprefix(TAKEN) for one in await attempts_of(node.store, job.id) if one.why.startswith(TAKEN)
+    ]:
+        extra["completions_of"] = shared_by[0]
     return {
         "weights_name": Path(job.weights_path).name,
         "weights_sha256": job.weights_sha256,

@@ -6,7 +6,7 @@ Gathers plain values from the daemon's memory; decides nothing.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rwkv_daemon import estimate, fitting, leases, placement
@@ -87,6 +87,7 @@ async def look(node: Node) -> Scene:
     held = await held_leases(node.store)
     work = Clock(node, main_device(node))
     ready, aside = sifted(node, clock)
+    ready, twins = one_each(ready, running)
     waiting, ahead = stranded(node, running, work), running_ahead(node, running, work)
     for first in range(0, len(ready), PIECE):
         for job in ready[first : first + PIECE]:
@@ -107,7 +108,7 @@ async def look(node: Node) -> Scene:
         groups=groups_left(node, running.values()),
         not_now=not_now(node, clock),
     )
-    return Scene(waiting, found, running, aside)
+    return Scene(waiting, found, running, [*aside, *twins])
 
 
 def usable(node: Node) -> list[LeaseView]:
@@ -172,6 +173,23 @@ def sifted(node: Node, clock: float) -> tuple[list[QueuedJob], list[Wait]]:
         elif len(aside) < EXPLAINED:
             aside.append(Wait(job.id, reason, why))
     return ready, aside
+
+
+def one_each(ready: list[QueuedJob], running: Mapping[int, JobRow]) -> tuple[list[QueuedJob], list[Wait]]:
+    """Of jobs that generate the same, one at a time: (those that may start, why others wait). Another takes over what
+    the first has generated (`sharing`)."""
+    first = {job.generation_key: job.id for job in running.values() if feeds(job)}
+    for job in sorted(ready, key=lambda job: (-job.priority, job.id)):
+        if job.generation_key:
+            first.setdefault(job.generation_key, job.id)
+    may, waits = list[QueuedJob](), list[Wait]()
+    for job in ready:
+        other = first.get(job.generation_key, job.id)
+        if other == job.id:
+            may.append(job)
+        elif len(waits) < EXPLAINED:
+            waits.append(Wait(job.id, "queued", f"j{other} generates the same: its completions serve both"))
+    return may, waits
 
 
 def waiting_job(node: Node, job: QueuedJob, work: Clock, clock: float) -> WaitingJob:

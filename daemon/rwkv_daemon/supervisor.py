@@ -8,7 +8,7 @@ import asyncio
 import os
 import time
 
-from rwkv_daemon import endings, engines, measuring, pools, pressing, releasing, runners, situation
+from rwkv_daemon import endings, engines, measuring, pools, pressing, releasing, runners, sharing, situation
 from rwkv_daemon.launching import launch_reserved, reserve
 from rwkv_daemon.node import BackOff, Node, log
 from rwkv_daemon.pausing import put_aside
@@ -99,6 +99,7 @@ async def round_of(node: Node) -> None:
         return
     if node.queue.stale:
         node.queue.read(await queued_jobs(node.store), await file_sizes(node.store))
+    await sharing.take_over(node)
     await decide(node)
     await grade_again(node)
     await pools.leave_closed(node)

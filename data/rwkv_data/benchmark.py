@@ -115,6 +115,25 @@ class Benchmark:
         """The kind that is meant when none is named: the first."""
         return next(iter(self.kinds.values()))
 
+    def asked_like(self, kind: Kind) -> Kind:
+        """Whose completions serve a kind as it comes: of those that ask with the very same stages and examples the
+        first one without a judge. A search asks by its verdicts, so it shares nothing."""
+        same = [
+            one
+            for one in self.kinds.values()
+            if not one.search and not kind.search and (one.stages, one.shots) == (kind.stages, kind.shots)
+        ]
+        return next((one for one in same if one.grader.judge is None), kind)
+
+    def instead_of(self, kind: Kind, *, judge: bool) -> str:
+        """The kind that is meant where this usual one is not named: of one that is graded both ways the judged kind
+        where there is a judge, else the plain one. Empty where this one is meant itself."""
+        if not kind.default or (kind.grader.judge is not None) == judge:
+            return ""
+        plain = self.asked_like(kind)
+        both = (one for one in self.kinds.values() if one.default and self.asked_like(one) is plain)
+        return next((one.name for one in both if (one.grader.judge is not None) == judge), "")
+
     def convert(self, raw: Row, *, pool: bool = False) -> dict[str, Any] | None:
         """A raw row as a prepared one, checked; None if it is left out. Raises RowError, also where the row is of a
         shape nobody foresaw. Examples of a pool are checked by whoever writes them as text."""

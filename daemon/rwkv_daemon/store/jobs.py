@@ -221,13 +221,22 @@ async def known_work(store: Store) -> tuple[dict[str, str], list[JobRow]]:
     return {row["grade_key"]: f"j{row['job']}" for row in scored}, [JobRow.of(row) for row in rows]
 
 
-async def generated_work(store: Store) -> dict[str, str]:
-    """generation key -> the newest job that generated it whole."""
+async def generated_work(store: Store) -> dict[str, dict[str, str]]:
+    """generation key -> kind -> the newest job that generated it whole."""
     rows = await store.all(
-        "SELECT generation_key, MAX(id) AS job FROM job WHERE state = 'done' AND stages_done >= stages * total "
-        "AND total > 0 AND numerics <> 'imported' GROUP BY generation_key"
+        "SELECT generation_key, kind, MAX(id) AS job FROM job WHERE state = 'done' AND stages_done >= stages * total "
+        "AND total > 0 AND numerics <> 'imported' GROUP BY generation_key, kind ORDER BY job"
     )
-    return {row["generation_key"]: f"j{row['job']}" for row in rows}
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        found.setdefault(row["generation_key"], {})[row["kind"]] = f"j{row['job']}"
+    return found
+
+
+async def generation_keys(store: Store) -> set[str]:
+    """The generation keys that jobs have."""
+    rows = await store.all("SELECT DISTINCT generation_key FROM job")
+    return {row["generation_key"] for row in rows}
 
 
 async def add_attempt(db: Transaction, job: int, number: int, uuid: str) -> None:

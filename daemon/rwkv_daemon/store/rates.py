@@ -23,6 +23,7 @@ class QueuedJob:
     group_name: str
     total: int
     done: int
+    generation_key: str
 
 
 COLUMNS = ", ".join(QueuedJob.__dataclass_fields__)

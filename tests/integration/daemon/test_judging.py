@@ -311,3 +311,37 @@ def test_a_search_drops_bad_points_early_and_its_best_is_measured_on_other_rows(
     assert score["n"] == 180
     assert score["metrics"]["accuracy"]["value"] > 0.5
     assert name in own.cli("search", "select", job["model"], "--output", "tsv").stdout
+
+
+def test_a_second_grade_takes_over_the_completions_of_the_first(own, judge):
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
+    (plain,) = own.dispatch(only_datasets=["judged_sums"], only_jobs=["free_response"], limit=12)
+    own.wait_for_state(plain, "done")
+    (judged,) = own.dispatch(only_datasets=["judged_sums"], limit=12)
+    job = own.wait_for_state(judged, "done", "failed")
+    assert (job["kind"], job["score"]["scored"]) == ("free_response_judge", 12)
+    assert job["score"]["provenance"]["completions_of"] == plain
+    assert own.answers_of(judged) == own.answers_of(plain)
+    assert job["score"]["provenance"]["generation_key"] == own.job(plain)["score"]["provenance"]["generation_key"]
+    (anew,) = own.dispatch(only_datasets=["judged_sums"], limit=12, overwrite=True)
+    assert "completions_of" not in own.wait_for_state(anew, "done")["score"]["provenance"]
+
+
+def test_a_second_grade_waits_for_the_completions_of_the_first_and_survives_a_rebuild(own, judge):
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
+    own.engines_do(answers=3, texts={"=": "none"})
+    both = {"only_datasets": ["judged_sums"], "only_jobs": ["free_response", "free_response_judge"]}
+    first, second = sorted(own.dispatch(**both, limit=12))
+    own.until(lambda: "generates the same" in own.job(second).get("detail", ""), "it says what it waits for")
+    own.engines_do(texts={"=": "none"})
+    one, other = (own.wait_for_state(name, "done", "failed") for name in (first, second))
+    assert [one["state"], other["state"]] == ["done", "done"]
+    assert other["score"]["provenance"]["completions_of"] == first
+    assert own.stage_lines(first) == own.stage_lines(second)
+    assert own.answers_of(first) == own.answers_of(second)
+    own.terminate()
+    (own.home / "store.sqlite").unlink()
+    own.cli("rebuild")
+    own.start()
+    assert own.wait_for_state(second, "done")["score"]["scored"] == 12
+    assert own.answers_of(first) == own.answers_of(second)

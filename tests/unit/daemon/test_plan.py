@@ -505,8 +505,73 @@ def test_usual_spellings_of_the_catalogue(given: str, name: str) -> None:
 
 
 def test_what_is_generated_and_graded_by_an_older_grader_is_not_generated_again() -> None:
-    facts = replace(FACTS, generated=lambda key: "j7" if key else "")
+    facts = replace(FACTS, generated=lambda key: {"cot": "j7"} if key else {})
     row = only(facts)
     assert (row.action, row.reason, row.job) == ("skip", "regrade", "j7")
     assert "regrade j7" in row.detail
     assert only(facts, overwrite=True).action == "run"
+
+
+# -- one generation, two grades
+
+SHARED = (
+    kind("gsm8k", "free_response", asked_as="free_response", instead="free_response_judge"),
+    kind(
+        "gsm8k",
+        "free_response_judge",
+        asked_as="free_response",
+        configuration={"kind": "free_response", "seed": 42},
+        grader="judged-number",
+        judged=True,
+    ),
+)
+JUDGED = replace(FACTS, kinds=SHARED, judge="judge-x")
+BOTH = ("free_response", "free_response_judge")
+
+
+def test_kinds_that_differ_in_their_grader_alone_are_generated_once() -> None:
+    first, second = make_plan(Selection(models=(SMALL_B.name,), only_jobs=BOTH), JUDGED).pairs
+    assert first.generation_key == second.generation_key
+    assert first.grade_key != second.grade_key
+    assert [first.generates, second.generates] == [True, False]
+    assert second.row.detail == "grades the completions of free_response of this dispatch; nothing is generated"
+
+
+def test_what_another_kind_has_generated_is_graded_and_not_generated_again() -> None:
+    facts = replace(JUDGED, generated=lambda key: {"free_response": "j7"} if key else {})
+    pair = make_plan(Selection(models=(SMALL_B.name,)), facts).pairs[0]
+    assert (pair.row.kind, pair.row.action, pair.generates) == ("free_response_judge", "run", False)
+    assert "completions of j7" in pair.row.detail
+    (again,) = make_plan(Selection(models=(SMALL_B.name,), overwrite=True), facts).pairs
+    assert again.generates
+
+
+def test_a_store_whose_judged_jobs_have_a_key_of_their_own_goes_on_with_it() -> None:
+    alone = replace(SHARED[1], asked_as="", configuration={"kind": "free_response_judge", "seed": 42})
+    (before,) = make_plan(Selection(models=(SMALL_B.name,)), replace(JUDGED, kinds=(alone,))).pairs
+    facts = replace(
+        JUDGED, used=lambda key: key == before.generation_key, scored=lambda key: "j3" * (key == before.grade_key)
+    )
+    (row,) = [pair.row for pair in make_plan(Selection(models=(SMALL_B.name,)), facts).pairs]
+    assert (row.kind, row.action, row.reason, row.job) == ("free_response_judge", "skip", "done", "j3")
+
+
+def test_other_settings_are_another_generation_whatever_the_grader() -> None:
+    other = replace(SHARED[1], configuration={"kind": "free_response", "seed": 43})
+    facts = replace(JUDGED, kinds=(SHARED[0], other))
+    first, second = make_plan(Selection(models=(SMALL_B.name,), only_jobs=BOTH), facts).pairs
+    assert first.generation_key != second.generation_key
+    assert second.generates
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({}, ["free_response_judge"]),
+        ({"only_jobs": ("free_response",)}, ["free_response"]),
+        ({"skip_jobs": ("free_response_judge",)}, ["free_response"]),
+    ],
+)
+def test_the_judged_kind_is_meant_where_neither_is_named(flags: dict[str, Any], expected: list[str]) -> None:
+    plan = make_plan(Selection(models=(SMALL_B.name,), **flags), JUDGED)
+    assert [pair.row.kind for pair in plan.pairs] == expected

@@ -591,3 +591,33 @@ def test_dollars_and_a_full_stop_say_nothing(answer: str) -> None:
 def test_rows_of_the_examples_survive_json(name: str) -> None:
     for example in registry.load(name).examples:
         assert json.loads(json.dumps(example.row)) == example.row
+
+
+JUDGED_SETS = [
+    name for name in registry.names() if any(k.grader.judge and k.default for k in registry.load(name).kinds.values())
+]
+
+
+@pytest.mark.parametrize("name", JUDGED_SETS)
+def test_of_a_set_that_is_graded_both_ways_one_kind_is_meant(name: str) -> None:
+    benchmark = registry.load(name)
+    pair = [kind for kind in benchmark.kinds.values() if kind.default and benchmark.asked_like(kind).default]
+    meant = {
+        judge: [kind.grader.judge is not None for kind in pair if not benchmark.instead_of(kind, judge=judge)]
+        for judge in (True, False)
+    }
+    assert meant == ({True: [True], False: [False]} if len(pair) == 2 else {True: [True], False: [True]})
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_kinds_share_completions_only_where_every_prompt_is_the_same(name: str) -> None:
+    benchmark = registry.load(name)
+    row = benchmark.examples[0].row
+    for kind in benchmark.kinds.values():
+        like = benchmark.asked_like(kind)
+        if like is kind:
+            continue
+        assert {**kind.configuration(), "kind": ""} == {**like.configuration(), "kind": ""}
+        assert [kind.prompt(n, row) for n in range(len(kind.stages))] == [
+            like.prompt(n, row) for n in range(len(like.stages))
+        ]

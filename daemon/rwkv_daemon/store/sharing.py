@@ -1,0 +1,31 @@
+"""Queries about completions that several jobs share: those under one generation key."""
+
+from typing import Final, NamedTuple
+
+from rwkv_daemon.store.interface import Store
+
+TAKEN: Final = "the completions of "
+"""What an attempt is said to be that was taken over, before the name of the job that made it."""
+
+
+class Source(NamedTuple):
+    """A queued job that has not begun, and another one that has generated the same."""
+
+    job: int
+    source: int
+
+
+async def sources(store: Store) -> list[Source]:
+    """Queued jobs that another one has generated for, wholly or, where it does not go on by itself, in part. Not those
+    that were dispatched with --overwrite after it."""
+    rows = await store.all(
+        "SELECT q.id AS job, s.id AS source FROM job q JOIN job s ON s.generation_key = q.generation_key "
+        "JOIN session ON session.id = q.session "
+        "WHERE q.state = 'queued' AND q.attempt = 0 AND q.generation_key <> '' AND s.id <> q.id "
+        "AND s.numerics <> 'imported' AND s.stages_done > 0 "
+        "AND (s.stages_done >= s.stages * s.total OR s.state IN ('stopped', 'failed', 'done')) "
+        "AND s.failure <> 'model' AND (s.session = q.session OR session.selection NOT LIKE ?) "
+        "ORDER BY q.id, s.stages_done, s.id",
+        ('%"overwrite":true%',),
+    )
+    return list({row["job"]: Source(row["job"], row["source"]) for row in rows}.values())
