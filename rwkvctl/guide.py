@@ -6,7 +6,7 @@ from rwkvctl.verbs import did_you_mean
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "the queue": ("queue", "dispatch", "status", "jobs", "show", "logs", "stop", "pause", "resume", "hold", "release",
-                  "retry", "priority"),
+                  "retry", "priority", "delete", "undelete", "prune"),
     "results": ("scores", "samples", "compare", "gate", "report", "export", "import", "regrade", "search", "judge",
                 "review"),
     "models and benchmarks": ("models", "weights", "benchmarks", "data", "engine", "serve"),
@@ -51,8 +51,8 @@ TYPED: Final = {
 """What people type who mean a verb."""
 
 STOPPERS: Final = frozenset(
-    {"cancel", "kill", "rm", "remove", "abort", "terminate", "end", "delete", "del", "clear", "clean", "purge",
-     "scancel", "qdel", "quit", "halt", "prune", "drop", "reset", "wipe"}
+    {"cancel", "kill", "rm", "remove", "abort", "terminate", "end", "del", "clear", "clean", "purge",
+     "scancel", "qdel", "quit", "halt", "drop", "reset", "wipe"}
 )  # fmt: skip
 """What people type who want something to end or to be gone: they are told how, and nothing is proposed."""
 

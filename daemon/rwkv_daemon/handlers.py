@@ -13,6 +13,7 @@ from rwkv_daemon import (
     catalogue,
     comparing,
     configured,
+    deleting,
     forecasting,
     generating,
     job_log,
@@ -87,6 +88,14 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             return await operating.release(node, request)
         case m.PriorityRequest():
             return await operating.priority(node, request)
+        case m.LossRequest():
+            return await deleting.loss(node, request)
+        case m.DeleteRequest():
+            return await once(node, request.request_id, deleting.delete(node, request), m.ChangedReply)
+        case m.UndeleteRequest():
+            return await once(node, request.request_id, deleting.undelete(node, request), m.ChangedReply)
+        case m.PruneRequest():
+            return await once(node, request.request_id, deleting.prune(node, request), m.ChangedReply)
         case m.RegradeRequest():
             return await once(node, request.request_id, regrade(node, request), m.ChangedReply)
         case m.JudgeRequest():

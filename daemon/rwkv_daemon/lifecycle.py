@@ -25,6 +25,9 @@ Happening = Literal[
     "resume",  # the operator wants it to go on
     "regrade",  # the operator wants its completions graded again
     "rejudge",  # ... of a job that waits for nothing but its judge
+    "delete",  # the operator wants to see it no more
+    "undelete",  # ... and wants it back after all
+    "undelete done",  # ... a job that was done
 ]
 
 TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
@@ -84,6 +87,16 @@ TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
         "grading": "grading",
     },
     "rejudge": {"done": "judging", "stopped": "judging", "failed": "judging", "paused": "judging", "held": "judging"},
+    "delete": {
+        "held": "deleted",
+        "queued": "deleted",
+        "paused": "deleted",
+        "stopped": "deleted",
+        "done": "deleted",
+        "failed": "deleted",
+    },
+    "undelete": {"deleted": "stopped"},
+    "undelete done": {"deleted": "done"},
 }
 
 

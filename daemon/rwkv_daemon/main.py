@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from rwkv_daemon import (
     activation,
+    deleting,
     events,
     forecasting,
     hashing,
@@ -177,6 +178,7 @@ def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     yield "zombies", lambda: zombies.watch(node)
     yield "hash", lambda: hashing.hash_forever(node)
     yield "judge", lambda: judging.judge_forever(node)
+    yield "prune", lambda: deleting.remove_forever(node)
     yield "housekeeping", lambda: housekeeping.keep_house(node)
     yield "pulse", lambda: pulse.beat(node.pulse, node.notifier)
     yield "report", lambda: reporting.report(node)

@@ -155,6 +155,7 @@ class Node:
     """What comparing two scores showed, by what tells them apart."""
     judge_says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    prune: asyncio.Event = field(default_factory=asyncio.Event)
     owner: asyncio.Lock = field(default_factory=asyncio.Lock)
     trouble: str = ""
     look_at_held: bool = False
@@ -205,9 +206,9 @@ class Node:
 
 
 def kept_hold(job: JobRow, happening: lifecycle.Happening) -> dict[str, str]:
-    """What a job that is stopped keeps of an operator's hold, or of the wish for one: it is held again when it is
-    resumed, and only `release` ends that."""
-    if happening == "stop" and (job.state, job.reason) == ("held", "held"):
+    """What a job that is stopped or deleted keeps of an operator's hold, or of the wish for one: it is held again when
+    it is resumed, and only `release` ends that."""
+    if happening in {"stop", "delete", "undelete"} and job.reason == "held":
         return {"reason": "held", "detail": job.detail}
     if happening == "ended" and job.wanted == "hold" and job.wanted_reason == "held":
         return {"reason": "held", "detail": job.wanted_why}
@@ -227,7 +228,7 @@ class Change:
         state = lifecycle.after(job.state, happening)
         columns = {"reason": "", "detail": ""} | kept_hold(job, happening) | columns
         if state in TERMINAL:
-            columns |= {"finished": now()}
+            columns = {"finished": now()} | columns
         if state not in ACTIVE:
             columns |= {"wanted": "", "wanted_reason": "", "wanted_why": ""}
         if state != "failed":

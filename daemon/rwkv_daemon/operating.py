@@ -110,9 +110,15 @@ async def all_of(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJo
 
 
 def pieces(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The names, each once, some hundreds at a time."""
-    distinct = list(dict.fromkeys(names))
+    """The names, each job once however it is spelled, some hundreds at a time."""
+    distinct = list(dict.fromkeys(map(spelled, names)))
     return (distinct[start : start + AT_ONCE] for start in range(0, len(distinct), AT_ONCE))
+
+
+def spelled(name: str) -> str:
+    """`j12` for 12 and j012; what is no job's name as it is."""
+    number = name.removeprefix("j")
+    return f"j{int(number)}" if number.isdecimal() and len(number) < 18 else name
 
 
 async def found_or_error(node: Node, name: str) -> JobRow | m.ChangedJob:

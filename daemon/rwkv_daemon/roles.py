@@ -91,6 +91,10 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     m.HoldRequest: OPERATOR,
     m.ReleaseRequest: OPERATOR,
     m.PriorityRequest: OPERATOR,
+    m.LossRequest: VIEWER,
+    m.DeleteRequest: OPERATOR,
+    m.UndeleteRequest: OPERATOR,
+    m.PruneRequest: OPERATOR,
     m.RegradeRequest: OPERATOR,
     m.JudgeRetry: OPERATOR,
     m.ReviewMark: OPERATOR,
@@ -100,7 +104,7 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
 }
 """The least role for each request. What is not here needs an admin; a test finds it."""
 
-READS: Final = frozenset({m.PlanRequest, m.CompareRequest})
+READS: Final = frozenset({m.PlanRequest, m.CompareRequest, m.LossRequest})
 """Requests that come with a body and yet change nothing."""
 
 

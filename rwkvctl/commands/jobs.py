@@ -8,7 +8,18 @@ from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
 
 State = Literal[
-    "held", "queued", "starting", "generating", "grading", "judging", "paused", "stopping", "stopped", "done", "failed"
+    "held",
+    "queued",
+    "starting",
+    "generating",
+    "grading",
+    "judging",
+    "paused",
+    "stopping",
+    "stopped",
+    "done",
+    "failed",
+    "deleted",
 ]
 
 

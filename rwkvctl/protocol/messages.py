@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from rwkvctl.protocol.audit import AuditReply, AuditRequest, AuditView
+from rwkvctl.protocol.deletion import DeleteRequest, LossReply, LossRequest, PruneRequest, UndeleteRequest
 from rwkvctl.protocol.gpus import (
     ChangedGpu,
     GpuChange,
@@ -152,6 +153,7 @@ __all__ = [
     "ComparisonView",
     "ConfigReply",
     "ConfigRequest",
+    "DeleteRequest",
     "DispatchReply",
     "DispatchRequest",
     "DrainRequest",
@@ -196,6 +198,8 @@ __all__ = [
     "LeaseView",
     "LogChunk",
     "LogsRequest",
+    "LossReply",
+    "LossRequest",
     "MetricView",
     "MetricsReply",
     "MetricsRequest",
@@ -222,6 +226,7 @@ __all__ = [
     "PointView",
     "PriorityRequest",
     "PromotionReply",
+    "PruneRequest",
     "ReapReply",
     "ReapRequest",
     "ReapedView",
@@ -260,6 +265,7 @@ __all__ = [
     "StopRequest",
     "Stream",
     "TriedView",
+    "UndeleteRequest",
     "ZombieView",
     "ZombiesReply",
     "ZombiesRequest",
@@ -322,6 +328,10 @@ Request = (
     | HoldRequest
     | ReleaseRequest
     | PriorityRequest
+    | LossRequest
+    | DeleteRequest
+    | UndeleteRequest
+    | PruneRequest
     | RegradeRequest
     | OutlineRequest
     | SameRequest
@@ -364,6 +374,7 @@ AnyReply = (
     | NowReply
     | SoFarReply
     | ChangedReply
+    | LossReply
     | PausesReply
     | OutlineReply
     | SameReply
@@ -406,6 +417,10 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     HoldRequest: ("POST", "/v1/hold"),
     ReleaseRequest: ("POST", "/v1/release"),
     PriorityRequest: ("POST", "/v1/priority"),
+    LossRequest: ("POST", "/v1/loss"),
+    DeleteRequest: ("POST", "/v1/delete"),
+    UndeleteRequest: ("POST", "/v1/undelete"),
+    PruneRequest: ("POST", "/v1/prune"),
     RegradeRequest: ("POST", "/v1/regrade"),
     OutlineRequest: ("GET", "/v1/jobs/{job}/outline"),
     SameRequest: ("GET", "/v1/jobs/{job}/same"),

@@ -3,7 +3,18 @@
 from typing import Final, Literal
 
 JobState = Literal[
-    "held", "queued", "starting", "generating", "grading", "judging", "paused", "stopping", "stopped", "done", "failed"
+    "held",
+    "queued",
+    "starting",
+    "generating",
+    "grading",
+    "judging",
+    "paused",
+    "stopping",
+    "stopped",
+    "done",
+    "failed",
+    "deleted",
 ]
 EngineState = Literal["starting", "loading", "ready", "unloading", "gone", "failed"]
 

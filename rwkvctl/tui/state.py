@@ -147,6 +147,10 @@ class ConsoleState:
         A job that was not listed and is not new comes from the part of the queue that `status` left out.
         """
         before = self.jobs.get(job.id)
+        if job.state == "deleted":
+            self._lose(before)
+            return
+        self.scores.complete = self.scores.complete and (before is not None or job.state != "done")  # it is undeleted
         old_state = before.state if before else "" if new else "queued"
         if old_state != job.state:
             self.counts[old_state] = max(0, self.counts.get(old_state, 0) - 1)
@@ -157,6 +161,13 @@ class ConsoleState:
         if len(self.jobs) > JOBS_KEPT:
             for old in self.ended[JOBS_KEPT // 4 :]:
                 del self.jobs[old.id]
+
+    def _lose(self, job: JobView | None) -> None:
+        """A job is deleted: it is nowhere any more, and where it had the newest score an older one has its place."""
+        if job is not None:
+            del self.jobs[job.id]
+            self.counts[job.state] = max(0, self.counts.get(job.state, 0) - 1)
+        self.scores.forget()
 
     @property
     def running(self) -> list[JobView]:

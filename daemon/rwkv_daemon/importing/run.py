@@ -19,7 +19,7 @@ from rwkv_daemon.node import Node
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import ImportedView, ImportReply, ImportRequest
 
-ROW_OF_KEY = "SELECT MIN(id) AS id FROM job WHERE grade_key = ?"
+ROW_OF_KEY = "SELECT MIN(id) AS id FROM job WHERE grade_key = ? AND state <> 'deleted'"
 
 
 async def import_results(node: Node, request: ImportRequest) -> ImportReply:

@@ -105,6 +105,6 @@ async def same(store: Store, job: int, benchmark: str, place: tuple[int, int], l
         "SELECT j.id, j.model, j.kind, j.version, j.rows_sha256, j.finished, s.number, g.value, g.reason, g.expected, "
         "g.extracted FROM job j JOIN sample s ON s.job = j.id AND s.row = ? AND s.repeat = ? "
         "JOIN grade g ON g.sample = s.number AND g.grade_key = j.grade_key "
-        "WHERE j.benchmark = ? AND j.id <> ? ORDER BY j.id DESC LIMIT ?",
+        "WHERE j.benchmark = ? AND j.id <> ? AND j.state <> 'deleted' ORDER BY j.id DESC LIMIT ?",
         (*place, benchmark, job, limit),
     )

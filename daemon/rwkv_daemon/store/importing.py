@@ -17,7 +17,9 @@ GRADE = (
 
 async def job_of_key(db: Transaction, grade_key: str) -> int | None:
     """The job that has this grade key, asked inside the transaction that would add another."""
-    row = await db.one("SELECT id FROM job WHERE grade_key = ? ORDER BY id LIMIT 1", (grade_key,))
+    row = await db.one(
+        "SELECT id FROM job WHERE grade_key = ? AND state <> 'deleted' ORDER BY id LIMIT 1", (grade_key,)
+    )
     return int(row["id"]) if row else None
 
 

@@ -15,7 +15,8 @@ async def logged(
         "SELECT job.*, score.view AS score, "
         "(SELECT MIN(audit.name) FROM audit WHERE audit.target = job.session) AS who "
         "FROM job LEFT JOIN score ON score.job = job.id AND score.grade_key = job.grade_key "
-        "WHERE (? = '' OR job.queued >= ?) AND (? = '' OR job.session = ?) AND (? = '' OR job.model = ?) "
+        "WHERE job.state <> 'deleted' "
+        "AND (? = '' OR job.queued >= ?) AND (? = '' OR job.session = ?) AND (? = '' OR job.model = ?) "
         "AND (? = '' OR (job.started <> '' AND job.started <= ? AND (job.finished = '' OR job.finished > ?))) "
         "AND job.id < ? ORDER BY job.id DESC LIMIT ?",
         (since, since, session, session, model, model, at, until or at, at, before or 2**62, limit),

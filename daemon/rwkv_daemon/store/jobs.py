@@ -72,8 +72,8 @@ async def update_job(db: Transaction, job: int, *, was: str = "", **values: Any)
 
 
 async def get_job(store: Store, job: int) -> JobRow | None:
-    """One job."""
-    row = await store.one("SELECT * FROM job WHERE id = ?", (job,))
+    """One job; none that was deleted."""
+    row = await store.one("SELECT * FROM job WHERE id = ? AND state <> 'deleted'", (job,))
     return JobRow.of(row) if row else None
 
 
@@ -83,12 +83,14 @@ async def jobs_in(store: Store, states: Iterable[str], *, session: str = "", lim
 
 
 async def jobs_by_id(store: Store, numbers: Iterable[int]) -> list[JobRow]:
-    """These jobs, in any order."""
+    """These jobs, in any order, without those that were deleted."""
     wanted = sorted(numbers)
     rows: list[Row] = []
     for first in range(0, len(wanted), MOST_NAMED):
         some = wanted[first : first + MOST_NAMED]
-        rows += await store.all(f"SELECT * FROM job WHERE id IN ({', '.join('?' * len(some))})", some)
+        rows += await store.all(
+            f"SELECT * FROM job WHERE id IN ({', '.join('?' * len(some))}) AND state <> 'deleted'", some
+        )
     return list(map(JobRow.of, rows))
 
 
@@ -131,13 +133,14 @@ async def jobs_to_check(store: Store) -> list[JobRow]:
 async def newest_jobs(
     store: Store, states: Sequence[str] = (), *, session: str, words: Sequence[str] = (), before: int, limit: int
 ) -> list[JobRow]:
-    """One page of jobs, newest first: of these states, and with each of these words in what a list shows of them."""
+    """One page of jobs, newest first: of these states (of any but `deleted`), and with each of these words in what a
+    list shows of them."""
     clause, parameters = session_clause(session)
     clause += f" AND {SHOWN} LIKE ? ESCAPE '!'" * len(words)
     values = (before or 2**62, *parameters, *(f"%{escaped(word.lower())}%" for word in words))
     one = f"SELECT * FROM job WHERE {{}}id < ?{clause} ORDER BY id DESC LIMIT ?"
     if not states:
-        return [JobRow.of(row) for row in await store.all(one.format(""), (*values, limit))]
+        return [JobRow.of(row) for row in await store.all(one.format("state <> 'deleted' AND "), (*values, limit))]
     page = f"SELECT * FROM ({one.format('state = ? AND ')}) AS page"
     sql = f"{' UNION ALL '.join([page] * len(states))} ORDER BY id DESC LIMIT ?"
     asked = [value for state in states for value in (state, *values, limit)]
@@ -162,9 +165,11 @@ async def finished_jobs(store: Store, *, session: str, limit: int) -> list[JobRo
 
 
 async def counts(store: Store, session: str = "") -> dict[str, int]:
-    """How many jobs are in each state."""
+    """How many jobs are in each state; those that were deleted are in none."""
     clause, parameters = session_clause(session)
-    rows = await store.all(f"SELECT state, COUNT(*) AS n FROM job WHERE 1 = 1{clause} GROUP BY state", parameters)
+    rows = await store.all(
+        f"SELECT state, COUNT(*) AS n FROM job WHERE state <> 'deleted'{clause} GROUP BY state", parameters
+    )
     return {row["state"]: row["n"] for row in rows}
 
 
@@ -217,7 +222,7 @@ async def known_hashes(store: Store) -> tuple[int, int]:
 async def known_work(store: Store) -> tuple[dict[str, str], list[JobRow]]:
     """(grade key -> job with its score), and the unfinished jobs, oldest first."""
     scored = await store.all("SELECT grade_key, MAX(job) AS job FROM score GROUP BY grade_key")
-    rows = await store.all("SELECT * FROM job WHERE state <> 'done' ORDER BY id")
+    rows = await store.all("SELECT * FROM job WHERE state NOT IN ('done', 'deleted') ORDER BY id")
     return {row["grade_key"]: f"j{row['job']}" for row in scored}, [JobRow.of(row) for row in rows]
 
 

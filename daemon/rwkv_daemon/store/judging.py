@@ -201,7 +201,7 @@ async def add_finding(
 
 async def findings(store: Store, *, job: int | None, every: bool, after: int, limit: int) -> list[Row]:
     """Findings with their samples: those that a person should look at and nobody has, or all."""
-    conditions, parameters = ["f.sample > ?"], [after]
+    conditions, parameters = ["f.sample > ?", "j.state <> 'deleted'"], [after]
     if job is not None:
         conditions.append("f.job = ?")
         parameters.append(job)

@@ -96,7 +96,9 @@ def test_kill_9_of_the_shims_too(node, undisturbed):
     assert states == ["lost", "ended"], "of the first nobody knows how it ended"
 
 
-@pytest.mark.parametrize("point", [p for p in faults.POINTS if not p.startswith(("runner-", "reap-", "stop-"))])
+@pytest.mark.parametrize(
+    "point", [p for p in faults.POINTS if not p.startswith(("runner-", "reap-", "stop-", "delete-", "prune-"))]
+)
 def test_every_crash_point_of_the_daemon(new_node, undisturbed, point):
     node = new_node().start(RWKVCTL_CRASH_AT=point)
     try:

@@ -15,6 +15,16 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
 from rwkv_daemon.store import NewJob, Store, StoreError
 from rwkv_daemon.store.browsing import Wanted, page
+from rwkv_daemon.store.deletions import (
+    bring_back,
+    deleted_before,
+    let_go,
+    let_go_of,
+    measured,
+    put_away,
+    remove_rows,
+    state_before,
+)
 from rwkv_daemon.store.jobs import (
     add_attempt,
     add_job,
@@ -23,8 +33,9 @@ from rwkv_daemon.store.jobs import (
     get_job,
     remember_reply,
     remembered_reply,
+    update_job,
 )
-from rwkv_daemon.store.samples import graded, ingest, stages_of
+from rwkv_daemon.store.samples import add_score, graded, ingest, scores_of, stages_of
 from rwkvctl import config
 from rwkvctl.protocol.messages import EventsRequest
 
@@ -351,3 +362,48 @@ async def test_a_follower_who_does_not_read_is_told_to_go(node: Node) -> None:
         kept = [slow.get_nowait() for _ in range(slow.qsize())]
     assert kept == [None], "half a stream would look whole to whoever comes back with the last number"
     assert not node.bus.followers
+
+
+# -- deleting
+
+
+async def test_a_deleted_job_loses_its_scores_until_it_is_brought_back(store: Store, job: int) -> None:
+    async with store.write() as db:
+        await add_score(db, job, "h", "2026", "{}")
+        row = await get_job(store, job)
+        assert row is not None
+        await put_away(db, row)
+        await update_job(db, job, state="deleted")
+    assert await get_job(store, job) is None
+    assert await scores_of(store, [job]) == {}
+    assert await measured(store, [job]) == (0, 1)
+    assert (await deleted_before(store, "2999"), await deleted_before(store, "2000")) == ([f"j{job}"], [])
+    found = await state_before(store, job)
+    assert found is not None
+    assert found[1] == "queued"
+    async with store.write() as db:
+        await bring_back(db, job)
+    assert await scores_of(store, [job]) == {job: "{}"}
+    assert await deleted_before(store, "2999") == []
+
+
+async def test_a_job_is_removed_piece_by_piece_with_all_that_it_has(store: Store, job: int) -> None:
+    records: list[Record] = [StageRecord(row=row, repeat=0, stage=0, prompt="p", engine="e1") for row in (0, 3, 700)]
+    records += [SampleRecord(row=row, repeat=0, value=1.0, reason="right") for row in (0, 3, 700)]
+    async with store.write() as db:
+        await ingest(db, job, 1, "h", records, 1)
+        row = await get_job(store, job)
+        assert row is not None
+        await put_away(db, row)
+        await let_go(db, job)
+    assert await state_before(store, job) is None, "nothing brings it back"
+    assert await let_go_of(store) == [job]
+    left = []
+    for more in (True, True, False):
+        async with store.write() as db:
+            assert await remove_rows(db, job) is more
+        left.append(len(await store.all("SELECT row FROM sample")))
+    assert left == [1, 0, 0]
+    for table in ("job", "attempt", "prompt", "completion", "sample", "grade", "deletion"):
+        assert await store.all(f"SELECT * FROM {table}") == [], table
+    assert await let_go_of(store) == []

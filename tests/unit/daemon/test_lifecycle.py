@@ -15,10 +15,11 @@ HAPPENINGS: tuple[Happening, ...] = get_args(Happening)
 RUNNING = {
     "retry": "queued", "fail": "failed", "stop": "stopping", "finish": "done", "hold": "held", "pause": "paused",
 }  # fmt: skip
-IDLE = {"resume": "queued", "regrade": "grading", "rejudge": "judging"}
+DELETE = {"delete": "deleted"}
+IDLE = DELETE | {"resume": "queued", "regrade": "grading", "rejudge": "judging"}
 LIFE: dict[JobState, dict[str, str]] = {
     "held": IDLE | {"release": "queued", "stop": "stopped"},
-    "queued": {"hold": "held", "pause": "paused", "place": "starting", "stop": "stopped", "fail": "failed"},
+    "queued": DELETE | {"hold": "held", "pause": "paused", "place": "starting", "stop": "stopped", "fail": "failed"},
     "starting": RUNNING | {"yield": "queued", "generate": "generating", "grade": "grading", "judge": "judging"},
     "generating": RUNNING | {"yield": "queued", "grade": "grading", "judge": "judging"},
     "grading": RUNNING | {"yield": "queued", "judge": "judging", "regrade": "grading"},
@@ -27,7 +28,8 @@ LIFE: dict[JobState, dict[str, str]] = {
     "stopping": {"ended": "stopped", "finish": "done"},
     "stopped": IDLE,
     "failed": IDLE,
-    "done": {"regrade": "grading", "rejudge": "judging"},
+    "done": DELETE | {"regrade": "grading", "rejudge": "judging"},
+    "deleted": {"undelete": "stopped", "undelete done": "done"},
 }
 
 
@@ -59,15 +61,15 @@ def test_any_order_of_happenings_ends_in_a_legal_state(first: JobState, happenin
         assert state in STATES
         assert state != before or happening not in LIFE[before] or happening == "regrade"
         if before in TERMINAL and state != before:
-            assert happening in {"resume", "regrade", "rejudge"}
+            assert happening in {"resume", "regrade", "rejudge", "delete"}
             assert before != "done" or happening != "resume"
 
 
 def test_a_terminal_job_is_left_only_when_the_operator_asks_and_a_done_one_generates_nothing_more() -> None:
     assert {state: set(LIFE[state]) for state in TERMINAL} == {
-        "done": {"regrade", "rejudge"},
-        "failed": {"resume", "regrade", "rejudge"},
-        "stopped": {"resume", "regrade", "rejudge"},
+        "done": {"delete", "regrade", "rejudge"},
+        "failed": {"delete", "resume", "regrade", "rejudge"},
+        "stopped": {"delete", "resume", "regrade", "rejudge"},
     }
 
 

@@ -132,3 +132,17 @@ def test_events_older_than_the_picture_are_only_news(fake_daemon: Any) -> None:
     assert state.jobs["j1"].state == "generating"
     assert state.counts == {"generating": 1, "queued": 1}
     assert len(state.events) == 1
+
+
+def test_a_deleted_job_is_in_no_list_and_no_count_and_scores_are_read_again(
+    state: ConsoleState, fake_daemon: Any
+) -> None:
+    state.hear(event("job.state", fake_daemon.job(1, "done"), seq=1))
+    state.scores.complete = True
+    state.hear(event("job.state", fake_daemon.job(1, "deleted"), seq=2))
+    assert "j1" not in state.jobs
+    assert state.counts == {"generating": 0, "queued": 1, "done": 0}
+    assert not state.scores.complete
+    state.scores.complete = True
+    state.hear(event("job.state", fake_daemon.job(1, "done"), seq=3))
+    assert not state.scores.complete, "it is undeleted, and its score is told by nobody else"

@@ -32,7 +32,9 @@ TEXT: Final = {
 VERBS: Final = {
     "audit": m.AuditReply, "benchmarks": m.BenchmarksReply, "compare a b": m.CompareReply,
     "compare a b --flips": m.CompareReply, "config show --daemon": m.ConfigReply, "dispatch --plan x": m.DispatchReply,
-    "drain": m.PausesReply, "gate a --baseline b": m.CompareReply, "gpus": m.GpusReply,
+    "delete j1 --yes": m.ChangedReply, "undelete j1": m.ChangedReply,
+    "prune --older-than 1d --yes": m.ChangedReply, "drain": m.PausesReply, "gate a --baseline b": m.CompareReply,
+    "gpus": m.GpusReply,
     "gpus drain 0 --reason x": m.GpusChangedReply, "gpus forget 0": m.GpusChangedReply,
     "gpus history": m.GpuHistoryReply, "gpus quarantine 0 --reason x": m.GpusChangedReply,
     "gpus release 0": m.GpusChangedReply, "gpus reserve 0 --for x": m.GpusChangedReply,
@@ -109,7 +111,7 @@ class Daemon:
         return Answer(b"{}", reply)
 
     def post(self, route: str, *_: object, **__: object) -> Answer:
-        return self.get(route)
+        return Answer(b"{}", made(m.LossReply)) if route == "/v1/loss" else self.get(route)
 
     def stream(self, *_: object, **__: object) -> list[bytes]:
         return [b'{"seq": 1234567, "at": "2026-11-21T05:13:34Z", "kind": "job.state", "job": "j1", "text": "a\\tb"}']
