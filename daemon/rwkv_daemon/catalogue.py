@@ -66,18 +66,22 @@ async def model_facts(store: Store, found_ones: Iterable[Checkpoint]) -> list[tu
     facts = []
     for found in found_ones:
         sha256, broken = await sha256_of(store, found.identity)
-        fact = ModelFact(
-            name=found.label,
-            path=str(found.path),
-            sha256=sha256,
-            architecture=found.name.architecture,
-            parameters_b=found.name.size_b,
-            order=found.name.sort_key,
-            builtin=found.builtin,
-            broken=broken,
-        )
-        facts.append((found, fact))
+        facts.append((found, model_fact(found, sha256, broken)))
     return facts
+
+
+def model_fact(found: Checkpoint, sha256: str, broken: str = "") -> ModelFact:
+    """A checkpoint as the planner sees it."""
+    return ModelFact(
+        name=found.label,
+        path=str(found.path),
+        sha256=sha256,
+        architecture=found.name.architecture,
+        parameters_b=found.name.size_b,
+        order=found.name.sort_key,
+        builtin=found.builtin,
+        broken=broken,
+    )
 
 
 def model_view(found: Checkpoint, fact: ModelFact, numerics: str) -> ModelView:

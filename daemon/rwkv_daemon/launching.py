@@ -23,6 +23,7 @@ from rwkv_daemon.processes import LockHeldError, NotStartedError
 from rwkv_daemon.store.engines import add_engine, engine_in, update_engine
 from rwkv_daemon.store.leases import take_lease
 from rwkvctl import config
+from rwkvctl.settings import Settings
 
 NO_LOOK_S = 10.0
 """Beyond the sampler's deadline: if nothing was seen of a GPU for so long, no engine is started on it."""
@@ -112,12 +113,9 @@ def launch_of(node: Node, launching: Launching) -> processes.Launch:
         "--attempt", row.uuid, "--weights-sha256", row.weights_sha256, "--liveness", str(folder / "live"),
         *sizes(node, launching),
     ]  # fmt: skip
-    environment = config.base_environment() | {"PYTHONUNBUFFERED": "1"}
-    threads = settings.engine_threads or max(1, (os.cpu_count() or 1) - 1)
-    if device_of(row.lease) == "cpu":
-        argv += ["--threads", str(threads)]
-        environment |= {"OMP_NUM_THREADS": str(threads), "CUDA_VISIBLE_DEVICES": ""}
-    else:
+    threads, environment = computing(settings, device_of(row.lease))
+    argv += threads
+    if device_of(row.lease) != "cpu":
         environment |= {"CUDA_VISIBLE_DEVICES": row.lease, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     locks, share = locks_of(node, launching)
     return processes.Launch(
@@ -125,6 +123,15 @@ def launch_of(node: Node, launching: Launching) -> processes.Launch:
         environment=environment, locks=locks, share=share, log_cap_bytes=settings.log_cap_bytes,
         cgroup=node.scopes.make(row.uuid, Limits(settings.engine_memory_max_bytes, settings.worker_pids_max)),
     )  # fmt: skip
+
+
+def computing(settings: Settings, device: str) -> tuple[list[str], dict[str, str]]:
+    """(flags, environment) of an engine that computes on a device: on the CPU its threads, and no GPU in its sight."""
+    environment = config.base_environment() | {"PYTHONUNBUFFERED": "1"}
+    if device != "cpu":
+        return [], environment
+    threads = str(settings.engine_threads or max(1, (os.cpu_count() or 1) - 1))
+    return ["--threads", threads], environment | {"OMP_NUM_THREADS": threads, "CUDA_VISIBLE_DEVICES": ""}
 
 
 def sizes(node: Node, launching: Launching) -> list[str]:

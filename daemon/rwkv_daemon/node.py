@@ -48,6 +48,7 @@ from rwkv_daemon.zombies.census import Census
 from rwkvctl.config import Config
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.protocol.messages import ComparisonView, Event, LeaseView
+from rwkvctl.protocol.numerics import in_force
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 log = logging.getLogger("rwkvctl")
@@ -189,11 +190,8 @@ class Node:
         return self.config.runs_dir / "engines" / f"e{engine}"
 
     def numerics(self, wanted: str) -> str:
-        """The profile in force: `auto` is `fast` where engines run on GPUs, `fp32` where the CPU is all there is."""
-        profile = wanted or self.config.settings.numerics
-        if profile != "auto":
-            return profile
-        return "fast" if leases.has_gpus(self.leases or ()) else "fp32"
+        """The profile in force on this node."""
+        return in_force(wanted or self.config.settings.numerics, gpus=leases.has_gpus(self.leases or ()))
 
     def disk_free_bytes(self) -> int:
         """Room on the home's file system."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,7 @@ from rwkv_daemon import kept
 from rwkv_daemon.clock import now
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Change, Node
-from rwkv_daemon.store import JobRow
+from rwkv_daemon.store import JobRow, NewJob
 from rwkv_daemon.store.engines import get_engine
 from rwkv_daemon.store.gpus import contended
 from rwkv_daemon.store.jobs import attempts_of
@@ -66,11 +66,8 @@ async def score_view(node: Node, job: JobRow) -> ScoreView:
     """The score as it is stored and shown."""
     rows, problem = asked_rows(node, job)
     kind = effective_kind(node, job)
-    samples = [
-        (s.row, s.repeat, s.value, whole_stop(kind, s), s.extracted, s.reason, s.route, s.parts)
-        for s in await graded(node.store, job.id, job.grade_key)
-    ]
-    result = await asyncio.to_thread(scoring.score, kind, samples, rows)
+    samples = await graded(node.store, job.id, job.grade_key)
+    result = await asyncio.to_thread(statistics, kind, samples, rows)
     found = await totals(node.store, job.id)
     return ScoreView(
         job=job.name,
@@ -78,25 +75,29 @@ async def score_view(node: Node, job: JobRow) -> ScoreView:
         benchmark=job.benchmark,
         kind=job.kind,
         version=job.version,
-        primary=result["primary"],
-        metrics={name: MetricView(**values) for name, values in result["metrics"].items()},
-        n=result["n"],
-        rows=result["rows"],
-        repeats=result["repeats"],
-        scored=result["scored"],
-        truncated=result["truncated"],
-        no_answer=result["no_answer"],
-        timeouts=result["timeouts"],
-        unjudged=result["unjudged"],
-        errors=result["errors"],
-        completion_tokens=found.generated_tokens / max(1, result["n"]),
-        chance=result["chance"],
+        **counted(result, found.generated_tokens),
         partial=is_partial(node, job),
         why_null=why_null(job, result),
         warnings=(*warnings_of(result, kind), *await selected_on_test(node, job, kind)),
         session=job.session,
         provenance=await provenance(node, job, result, problem),
     )
+
+
+def statistics(kind: Kind, samples: Iterable[GradedSample], rows: Sequence[Row] | None) -> dict[str, Any]:
+    """What `rwkv_data.scoring` makes of graded samples."""
+    plain = [(s.row, s.repeat, s.value, whole_stop(kind, s), s.extracted, s.reason, s.route, s.parts) for s in samples]
+    return scoring.score(kind, plain, rows)
+
+
+def counted(result: dict[str, Any], generated_tokens: int) -> dict[str, Any]:
+    """The fields of a score that are statistics."""
+    same = ("primary", "n", "rows", "repeats", "scored", "truncated", "no_answer", "timeouts", "unjudged", "errors")
+    return {
+        **{name: result[name] for name in (*same, "chance")},
+        "metrics": {name: MetricView(**values) for name, values in result["metrics"].items()},
+        "completion_tokens": generated_tokens / max(1, result["n"]),
+    }
 
 
 def why_null(job: JobRow, result: dict[str, Any]) -> str:
@@ -176,8 +177,7 @@ async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: s
     others = [engine.name for engine in engines if engine and engine.weights_sha256 != job.weights_sha256]
     if others or not job.generation_key:
         raise OtherWeightsError(f"{', '.join(others) or 'the job'} was not of the weights that were dispatched")
-    more = ("groups", "macro", "routes", "curves", "search")
-    extra: dict[str, object] = {name: result[name] for name in more if result.get(name)}
+    extra = breakdowns(result)
     if shared := await contended(node.store, [engine.lease for engine in engines if engine], job.started, now()):
         extra["contended"] = shared  # somebody else computed there meanwhile: answers hold, timings do not
     if shared_by := [
@@ -185,24 +185,11 @@ async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: s
     ]:
         extra["completions_of"] = shared_by[0]
     return {
-        "weights_name": Path(job.weights_path).name,
-        "weights_sha256": job.weights_sha256,
-        "rows_sha256": job.rows_sha256,
-        "benchmark_version": job.benchmark_version,
-        "grader": job.grader,
-        "grader_version": job.grader_version,
-        "grading": json.loads(job.grading),
+        **asked(job),
         "rwkvctl_version": __version__,
         "git_commit": session["git_commit"] if session else "",
-        "configuration": json.loads(job.configuration),
-        "settings": json.loads(job.settings),
-        "seed": job.seed,
-        "limit": job.row_limit,
-        "numerics": job.numerics,
         "engines": [json.loads(engine.health) | {"lease": engine.lease} for engine in engines if engine],
         "attempts": job.attempt,
-        "generation_key": job.generation_key,
-        "grade_key": job.grade_key,
         "prompt_tokens": found.prompt_tokens,
         "cached_tokens": found.cached_tokens,
         "generated_tokens": found.generated_tokens,
@@ -212,6 +199,31 @@ async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: s
         "scored": now(),
         **extra,
         **({"rows_problem": problem} if problem else {}),
+    }
+
+
+def breakdowns(result: dict[str, Any]) -> dict[str, object]:
+    """The statistics that have no field of their own in a score."""
+    return {name: result[name] for name in ("groups", "macro", "routes", "curves", "search") if result.get(name)}
+
+
+def asked(job: JobRow | NewJob) -> dict[str, object]:
+    """What was asked, of which weights, and how it is graded."""
+    return {
+        "weights_name": Path(job.weights_path).name,
+        "weights_sha256": job.weights_sha256,
+        "rows_sha256": job.rows_sha256,
+        "benchmark_version": job.benchmark_version,
+        "grader": job.grader,
+        "grader_version": job.grader_version,
+        "grading": json.loads(job.grading),
+        "configuration": json.loads(job.configuration),
+        "settings": json.loads(job.settings),
+        "seed": job.seed,
+        "limit": job.row_limit,
+        "numerics": job.numerics,
+        "generation_key": job.generation_key,
+        "grade_key": job.grade_key,
     }
 
 

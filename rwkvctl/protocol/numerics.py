@@ -25,3 +25,10 @@ PROFILES: Final[dict[Numerics, Profile]] = {
     "exact-fp16-state": Profile(exact=True, half_weights=True, half_state=True),
 }
 NUMERICS: Final[tuple[Numerics, ...]] = get_args(Numerics)
+
+
+def in_force(profile: str, *, gpus: bool) -> str:
+    """What a wanted profile means: `auto` is `fast` where engines run on GPUs, `fp32` where the CPU is all there is."""
+    if profile != "auto":
+        return profile
+    return "fast" if gpus else "fp32"

@@ -41,8 +41,13 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [run(code, folder) for code in blocks("python.md", "python")]
 
 
+def test_a_checkpoint_is_measured_in_one_call(printed: list[str]) -> None:
+    name, value, samples, key = printed[0].split()
+    assert (name, float(value) > 0.8, samples, len(key)) == ("accuracy", True, "40", 32)
+
+
 def test_a_built_in_benchmark_is_asked_graded_and_scored(printed: list[str]) -> None:
-    lines = printed[0].splitlines()
+    lines = printed[1].splitlines()
     assert [line.split()[-2:] for line in lines[:3]] == [["8", "('\\n',)"]] * 3
     graded = [line.split()[:4] for line in lines[3:9]]
     assert [words[:2] for words in graded] == [[str(row), str(repeat)] for row in range(3) for repeat in range(2)]
@@ -52,15 +57,15 @@ def test_a_built_in_benchmark_is_asked_graded_and_scored(printed: list[str]) -> 
 
 
 def test_rows_of_a_real_set_are_prepared_and_both_stages_rendered(printed: list[str]) -> None:
-    lines = printed[1].splitlines()
+    lines = printed[2].splitlines()
     assert lines[0].startswith("1 of 1319 ")
-    assert printed[1].endswith("</think>\nTherefore, the answer is \\(\\boxed{\n1.0 3\n")
+    assert printed[2].endswith("</think>\nTherefore, the answer is \\(\\boxed{\n1.0 3\n")
 
 
 def test_prompts_are_shown_and_kinds_told_apart(printed: list[str]) -> None:
-    assert int(printed[2].splitlines()[0]) >= len(registry.names())
-    assert "Answer: [' A', ' B', ' C', ' D']" in printed[2]
-    assert "+++ free_response.rwkv-skills-v2" in printed[2]
+    assert int(printed[3].splitlines()[0]) >= len(registry.names())
+    assert "Answer: [' A', ' B', ' C', ' D']" in printed[3]
+    assert "+++ free_response.rwkv-skills-v2" in printed[3]
 
 
 @pytest.fixture

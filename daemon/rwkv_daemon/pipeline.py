@@ -1,0 +1,290 @@
+"""One checkpoint on one benchmark from Python, without a daemon: the planner's keys, an engine of its own, the runner,
+and the score that a job would have. What is done lies beside the results, so a call that was cut off goes on."""
+
+import asyncio
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from rwkv_daemon import catalogue, engine_client, planning, scores
+from rwkv_daemon.catalogue import Benchmarks, Checkpoint
+from rwkv_daemon.clock import now
+from rwkv_daemon.endings import last_line
+from rwkv_daemon.launching import computing
+from rwkv_daemon.plan import Facts, Pair, make_plan
+from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, Record, RunDir, SampleRecord, StageRecord, read_records
+from rwkv_daemon.runners import runner_environment
+from rwkv_daemon.store import NewJob
+from rwkv_daemon.store.samples import GradedSample
+from rwkv_data import sets
+from rwkv_weights import shelf
+from rwkvctl import __version__, config
+from rwkvctl.config import Config
+from rwkvctl.protocol.engine import EngineHealth
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.messages import NamedCheckpoint, ScoreView, Selection
+from rwkvctl.protocol.numerics import in_force
+
+ENGINE: Final = "e1"
+LOOK_S: Final = 0.2
+T = TypeVar("T")
+
+
+class PipelineError(RwkvctlError):
+    """It cannot be measured, or was cut off; the sentence says why."""
+
+
+def measure(  # noqa: PLR0913 - each but the first three and the last two is a flag of dispatch
+    weights: str | Path,
+    benchmark: str,
+    results: str | Path,
+    *,
+    kind: str = "",
+    limit: int | None = None,
+    settings: Mapping[str, object] | None = None,
+    seed: int | None = None,
+    numerics: str = "",
+    device: str = "cpu",
+    home: str | Path = "",
+) -> ScoreView:
+    """Measure a checkpoint (a path, or `builtin`) on a benchmark, write the score to `results`, and return it.
+
+    `kind` may be left out where the benchmark has one usual kind; `limit`, `settings`, `seed` and `numerics` are the
+    flags of `dispatch`. `device` is `cpu` or `cuda`; which GPU that is says CUDA_VISIBLE_DEVICES. Rows, own benchmarks
+    and their settings are those of `home` (the configured one). Raises PipelineError, SelectionError, DataError.
+    """
+    chosen = config.load({"home": str(home)} if home else None)
+    benchmarks = Benchmarks.open(chosen)
+    selection = Selection(
+        models=("builtin",) if str(weights) == "builtin" else (),
+        checkpoints=() if str(weights) == "builtin" else (NamedCheckpoint(path=str(Path(weights).absolute())),),
+        only_datasets=(benchmark,),
+        only_jobs=(kind,) if kind else (),
+        limit=limit,
+        settings={name: str(value) for name, value in (settings or {}).items()},
+        seed=seed,
+        numerics=numerics,
+    )
+    profile = in_force(numerics or chosen.settings.numerics, gpus=device != "cpu")
+    model = the_checkpoint(selection, chosen)
+    pair = the_pair(selection, benchmarks, model, profile)
+    target = Path(results)
+    if (there := finished(target, pair)) is not None:
+        return there
+    folder = RunDir(target.with_name(f"{target.name}.run"))
+    folder.path.mkdir(parents=True, exist_ok=True)  # the results' own folder, too
+    with alone_in(folder):
+        job, started = planning.new_job(selection, pair, planning.spell(pair.kind)), now()
+        spec = next_attempt(folder, pair, job, benchmarks, chosen)
+        health = run(folder, spec, job, device, chosen)
+        if catalogue.identity_of(model.path) != model.identity:
+            raise PipelineError(f"{model.path} was replaced meanwhile; what {folder.path} holds is not to be trusted")
+        records = [record for number in range(1, spec.attempt + 1) for record in read_records(folder.samples(number))]
+        score = scored(job, benchmarks, records, health, started)
+        target.write_bytes(msgspec.json.format(msgspec.json.encode(score), indent=2) + b"\n")
+    return score
+
+
+def the_checkpoint(selection: Selection, chosen: Config) -> Checkpoint:
+    """The one checkpoint that is asked for. Raises SelectionError."""
+    given = selection.checkpoints
+    every = catalogue.named(given) if given else catalogue.checkpoints(chosen.weights_dir)
+    model = next((found for found in every if given or found.builtin), None)
+    if model is None:
+        raise PipelineError("this build has no built-in checkpoint")
+    return model
+
+
+def the_pair(selection: Selection, benchmarks: Benchmarks, model: Checkpoint, numerics: str) -> Pair:
+    """What the planner says of this checkpoint and this kind, if that is to run."""
+    fact = catalogue.model_fact(model, shelf.hashed(shelf.at(model.path)).sha256)
+    facts = Facts(
+        models=(fact,),
+        kinds=tuple(catalogue.kind_facts(selection, benchmarks)),
+        numerics=numerics,
+        for_model=catalogue.ModelSettings(benchmarks, selection).of,
+    )
+    pairs = make_plan(selection, facts).pairs
+    if len(pairs) != 1:
+        raise PipelineError(f"say which kind: {', '.join(pair.kind.kind for pair in pairs) or 'none is selected'}")
+    if pairs[0].row.action != "run":
+        raise PipelineError(f"{pairs[0].row.benchmark} {pairs[0].row.kind}: {pairs[0].row.detail}")
+    return pairs[0]
+
+
+def finished(target: Path, pair: Pair) -> ScoreView | None:
+    """The score that a file holds, if it is of the same work. Raises PipelineError if it is of another."""
+    if not target.exists():
+        return None
+    try:
+        score = msgspec.json.decode(target.read_bytes(), type=ScoreView)
+    except msgspec.DecodeError as error:
+        raise PipelineError(f"{target} holds something else; name another file") from error
+    if score.provenance.get("grade_key") != pair.grade_key:
+        raise PipelineError(f"{target} is the score of other work; name another file")
+    return score
+
+
+@contextmanager
+def alone_in(folder: RunDir) -> Iterator[None]:
+    """No two processes write the same run."""
+    with (folder.path / "lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise PipelineError(f"another process is at work in {folder.path}") from error
+        yield
+
+
+def next_attempt(folder: RunDir, pair: Pair, job: NewJob, benchmarks: Benchmarks, chosen: Config) -> JobSpec:
+    """Write what the runner is to do: what earlier attempts at the same work have done counts as done."""
+    if (folder.path / "job.json").exists() and folder.read_spec().grade_key != job.grade_key:
+        raise PipelineError(f"{folder.path} holds part of other work; remove it, or name another file")
+    attempts = sorted(int(path.stem.partition("-")[2]) for path in folder.path.glob("samples-*.jsonl"))
+    spec = JobSpec(
+        job=1,
+        attempt=max(attempts, default=0) + 1,
+        earlier=tuple(attempts),
+        model=job.model,
+        benchmark=job.benchmark,
+        kind=job.kind,
+        settings=dict(pair.kind.settings),
+        seed=job.seed,
+        limit=job.row_limit,
+        repeats=job.repeats,
+        data_dir=str(chosen.data_dir),
+        rows_sha256=job.rows_sha256,
+        generation_key=job.generation_key,
+        grade_key=job.grade_key,
+        catalogue_dir=str(chosen.benchmarks_dir),
+        file_sha256=benchmarks.file_sha256.get(job.benchmark, ""),
+        slots_dir=str(chosen.slots_dir),
+        slots=chosen.settings.grading_slots or os.cpu_count() or 1,
+        unsandboxed=bool(pair.kind.grading.get("unsandboxed", False)),
+    )
+    folder.write_spec(spec)
+    folder.write_desired("run")
+    return spec
+
+
+def run(folder: RunDir, spec: JobSpec, job: NewJob, device: str, chosen: Config) -> EngineHealth:
+    """Engine and runner side by side until the runner has ended; what the engine said of itself."""
+    flags, environment = computing(chosen.settings, device)
+    engine_log, runner_log = folder.path / "engine.txt", folder.log(spec.attempt)
+    with TemporaryDirectory(prefix="rwkvctl-") as short:
+        socket = Path(short, "engine.sock")
+        served = (
+            "rwkv_engine", "serve", job.weights_path, "--socket", str(socket), "--numerics", job.numerics,
+            "--device", device, "--weights-sha256", job.weights_sha256, *flags,
+        )  # fmt: skip
+        with worker(served, environment, engine_log) as engine:
+            health = until_ready(engine, socket, engine_log, chosen.settings.engine_start_timeout_s)
+            folder.write_engines(Engines(epoch=1, endpoints=(Endpoint(engine=ENGINE, socket=str(socket)),)))
+            with worker(("rwkv_daemon.runner", str(folder.path)), runner_environment(), runner_log) as runner:
+                while runner.poll() is None:
+                    still_runs(engine, engine_log)
+                    time.sleep(LOOK_S)
+    if runner.returncode != 0:
+        raise PipelineError(f"the run ended early: {last_line(runner_log)}; its log is {runner_log}")
+    return health
+
+
+@contextmanager
+def worker(argv: tuple[str, ...], environment: Mapping[str, str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process of ours for as long as the block runs, and never longer than we live."""
+    words = (sys.executable, "-m", "rwkv_daemon.tied", str(os.getpid()), *argv)
+    with log.open("ab") as output:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def until_ready(engine: "subprocess.Popen[bytes]", socket: Path, log: Path, timeout_s: float) -> EngineHealth:
+    """Wait until the model is loaded."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        still_runs(engine, log)
+        try:
+            return waited_for(engine_client.health(socket))
+        except engine_client.NoAnswerError:
+            time.sleep(LOOK_S)
+    raise PipelineError(f"the engine was not ready in {timeout_s:g} s; its log is {log}")
+
+
+def still_runs(engine: "subprocess.Popen[bytes]", log: Path) -> None:
+    if engine.poll() is not None:
+        raise PipelineError(f"the engine ended: {last_line(log)}; its log is {log}")
+
+
+def waited_for(answer: Coroutine[Any, Any, T]) -> T:
+    """A coroutine's result, also below somebody's event loop (a notebook's)."""
+    with ThreadPoolExecutor(1) as aside:
+        return aside.submit(asyncio.run, answer).result()
+
+
+def scored(job: NewJob, benchmarks: Benchmarks, records: list[Record], health: EngineHealth, started: str) -> ScoreView:
+    """The score over what the runner wrote, by the functions that make a job's."""
+    data_dir, benchmark = benchmarks.data_dir, benchmarks.get(job.benchmark)
+    rows = sets.load_rows(data_dir, benchmark)
+    kind = benchmarks.kind(job.benchmark, job.kind, msgspec.json.decode(job.settings), len(rows))
+    stages = {(s.row, s.repeat, s.stage): s for s in reversed(records) if isinstance(s, StageRecord)}
+    result = scores.statistics(kind, graded(records), replace(kind, shots=None).asked(rows, (), job.row_limit))
+    return ScoreView(
+        job="",
+        model=job.model,
+        benchmark=job.benchmark,
+        kind=job.kind,
+        version=1,
+        **scores.counted(result, sum(stage.generated for stage in stages.values())),
+        partial=job.row_limit is not None and job.total < kind.rows_asked(len(rows)) * job.repeats,
+        why_null=result["reason"] or "",
+        warnings=scores.warnings_of(result, kind),
+        finished=now(),
+        provenance={
+            **scores.asked(job),
+            "rwkvctl_version": __version__,
+            "git_commit": planning.git_commit(Path(__file__)),
+            "engines": [msgspec.to_builtins(health)],
+            "prompt_tokens": sum(stage.prompt_tokens for stage in stages.values()),
+            "cached_tokens": sum(stage.cached for stage in stages.values()),
+            "generated_tokens": sum(stage.generated for stage in stages.values()),
+            "started": started,
+            **scores.breakdowns(result),
+        },
+    )
+
+
+def graded(records: Iterable[Record]) -> list[GradedSample]:
+    """Samples as the store gives them: of what was written twice the first."""
+    stages: dict[tuple[int, int], dict[int, StageRecord]] = {}
+    verdicts: dict[tuple[int, int], SampleRecord] = {}
+    for record in records:
+        place = (record.row, record.repeat)
+        if isinstance(record, SampleRecord):
+            verdicts.setdefault(place, record)
+        else:
+            stages.setdefault(place, {}).setdefault(record.stage, record)
+    found = []
+    for (row, repeat), v in verdicts.items():
+        own = [stage for _, stage in sorted(stages.get((row, repeat), {}).items())]
+        text, stops = own[-1].text if own else "", tuple(stage.stop for stage in own)
+        found.append(GradedSample(row, repeat, v.value, v.extracted, v.reason, v.route, v.parts, stops, text))
+    return found
