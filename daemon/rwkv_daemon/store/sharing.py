@@ -22,7 +22,7 @@ async def sources(store: Store) -> list[Source]:
         "SELECT q.id AS job, s.id AS source FROM job q JOIN job s ON s.generation_key = q.generation_key "
         "JOIN session ON session.id = q.session "
         "WHERE q.state = 'queued' AND q.attempt = 0 AND q.generation_key <> '' AND s.id <> q.id "
-        "AND s.numerics <> 'imported' AND s.stages_done > 0 "
+        "AND s.numerics <> 'imported' AND s.stages_done > 0 AND s.state <> 'deleted' "
         "AND (s.stages_done >= s.stages * s.total OR s.state IN ('stopped', 'failed', 'done')) "
         "AND s.failure <> 'model' AND (s.session = q.session OR session.selection NOT LIKE ?) "
         "ORDER BY q.id, s.stages_done, s.id",

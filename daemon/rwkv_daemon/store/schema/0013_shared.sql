@@ -1,3 +1,0 @@
--- Schema version 13: jobs that differ in their grader alone share a generation key, and the completions under it.
-
-CREATE INDEX job_by_generation ON job (generation_key);
