@@ -14,7 +14,7 @@ from rwkvctl.tui.table import VTable
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (200, 60)])
 async def test_every_job_is_listed_newest_first(measured: Any, pressing: Any, size: tuple[int, int]) -> None:
     async with pressing(measured, size=size) as hands:
-        text = await hands.press("3", see=("j7", "j1", "! held", "✓ done", "demo_choice"))
+        text = await hands.press("3", see=("all 7", "j7", "j1", "! held", "✓ done", "demo_choice"))
         assert all(len(line) <= size[0] for line in text.splitlines())
         assert text.index(" j7") < text.index(" j6") < text.index(" j1")
 
