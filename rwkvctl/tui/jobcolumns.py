@@ -164,6 +164,6 @@ RUNNING: Final = (JOB, MODEL, BENCHMARK, KIND, STATE, DEVICE, PROGRESS, PERCENT,
 WAITING: Final = (JOB, WAITS, MODEL._replace(least=14), BENCHMARK, KIND, PRIORITY, EST, START, WHY)
 RESULTS: Final = (JOB, ENDED, STATE, MODEL, BENCHMARK, KIND, SCORE, DONE, TOOK, WHY)
 EVERY: Final = (
-    JOB._replace(least=7), STATE._replace(rank=0), MODEL._replace(width=16, least=16), BENCHMARK, KIND, PERCENT._replace(rank=3), DONE, SCORE,
-    PRIORITY, QUEUED, TOOK, WHY._replace(least=16),
+    JOB._replace(least=7), STATE._replace(rank=0), MODEL._replace(width=16, least=16), BENCHMARK, KIND,
+    PERCENT._replace(rank=3), DONE, SCORE, PRIORITY, QUEUED, TOOK, WHY._replace(least=16),
 )  # fmt: skip
