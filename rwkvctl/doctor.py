@@ -16,6 +16,7 @@ from rwkvctl import config as config_files
 from rwkvctl import units
 from rwkvctl.client import Client, Record
 from rwkvctl.config import Config
+from rwkvctl.judgehealth import REMEDY, failing
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.render import size
 
@@ -173,6 +174,7 @@ def daemon(config: Config, client: Client) -> Iterator[Finding]:
         return
     yield Finding("daemon", "ok", f"{info['version']} on {config.socket}")
     yield from node(client.get("/v1/status", limit=1).value)
+    yield from judge(client.get("/v1/judge").value)
     ready = sum(bool(item.get("ready")) for item in rows)
     yield Finding("rows", "ok" if ready else "optional", f"{ready} of {len(rows)} benchmarks are prepared",
                   "" if ready else "rwkvctl data prepare NAME")  # fmt: skip
@@ -195,6 +197,21 @@ def node(status: Record) -> Iterator[Finding]:
                       "nvidia-smi as the daemon's user; the unit must not have PrivateDevices=")  # fmt: skip
     for note in status.get("notes", ()):
         yield Finding("daemon says", "missing" if "store" in note else "optional", note)
+
+
+def judge(reply: Record) -> Iterator[Finding]:
+    """Whether each endpoint that is asked for verdicts gives some."""
+    for item, one in [(judged, one) for judged in reply["judges"] for one in judged.get("endpoints", ())]:
+        fails = failing(one["name"], one.get("counts", {}))
+        keys = [str(key.get("state")) for key in one.get("keys", ())]
+        if fails:
+            yield Finding(item["role"], "missing", fails, REMEDY)
+        elif keys and "ok" not in keys:
+            yield Finding(item["role"], "missing", f"{one['name']}: {keys[0]}", "rwkvctl judge")
+        else:
+            answered = one.get("counts", {}).get("ok", 0)
+            said = f"{item['model']} at {one['name']}, " + (f"{answered:,} replies" if answered else "not asked yet")
+            yield Finding(item["role"], "ok", said)
 
 
 def socket(config: Config) -> Finding:

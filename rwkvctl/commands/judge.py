@@ -2,6 +2,7 @@
 
 from rwkvctl import judgeviews
 from rwkvctl.context import Context
+from rwkvctl.judgehealth import REMEDY, failing
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
 
@@ -14,6 +15,8 @@ def judge(context: Context) -> int:
     and JUDGE_API_KEY in the daemon's environment. The checker, which says of each wrong answer what is wrong with it,
     is served by the judge unless [checker] names another.
 
+    Exit code 1 if an endpoint's replies could not be read: then it does not judge, and its samples stay unjudged.
+
     $ rwkvctl judge
     $ rwkvctl judge --json
     """
@@ -21,7 +24,11 @@ def judge(context: Context) -> int:
     context.show(answer, judgeviews.judges(answer.value["judges"]))
     for line in answer.value.get("calibrations", ()):
         context.say(f"calibration: {line}")
-    return Exit.OK
+    endpoints = [one for item in answer.value["judges"] for one in item.get("endpoints", ())]
+    fails = list(filter(None, (failing(one["name"], one.get("counts", {})) for one in endpoints)))
+    for line in fails:
+        context.say(f"{line}; {REMEDY}")
+    return Exit.FAILED if fails else Exit.OK
 
 
 @verb

@@ -371,7 +371,8 @@ class JudgeJobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JudgeEndpointView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One endpoint of a judge; keys are masked."""
+    """One endpoint of a judge; keys are masked. `counts` holds ok, 429, 5xx, timeout, failed and retries, and
+    `unreadable`: replies that left a sample without a verdict. With any of these the endpoint fails."""
 
     name: str
     model: str = ""

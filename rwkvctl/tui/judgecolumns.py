@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from rwkvctl.judgehealth import failing
 from rwkvctl.protocol.messages import JobView, JudgeReply, JudgeView, ScoreView
 from rwkvctl.protocol.views import JudgeEndpointView, JudgeFlightView
 from rwkvctl.render import Cell, count, duration, joined
@@ -11,7 +12,7 @@ from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 
 FLIGHTS: Final = 3
-COUNTED: Final = ("429", "5xx", "timeout", "failed", "retries")
+COUNTED: Final = ("429", "5xx", "timeout", "failed", "unreadable", "retries")
 
 
 class Endpoint(NamedTuple):
@@ -54,6 +55,8 @@ def state_cell(row: Endpoint) -> Cell:
         return Cell("! waits", "warn", "waits")
     if keys and not usable:
         return Cell("✗ keys out", "bad", "keys out")
+    if failing(row.endpoint.name, row.endpoint.counts):
+        return Cell("✗ FAIL", "bad", "FAIL")
     return Cell("▸ asks" if row.endpoint.in_flight else "✓ ready", "ok") if usable == len(keys) else Cell(
         f"! {usable}/{len(keys)} keys", "warn"
     )  # fmt: skip
@@ -64,14 +67,16 @@ def seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f}"
 
 
-def counted(name: str, title: str, rank: int = 0) -> Column[Endpoint]:
+def counted(name: str, title: str, rank: int = 0, *more: str) -> Column[Endpoint]:
     """How often something happened; anything but 0 is marked."""
 
-    def cell(row: Endpoint) -> Cell:
-        found = row.endpoint.counts.get(name, 0)
-        return Cell(count(found), "warn" if found else "dim")
+    def value(row: Endpoint) -> int:
+        return sum(row.endpoint.counts.get(one, 0) for one in (name, *more))
 
-    return Column(title, cell, 6, least=5, value=lambda row: row.endpoint.counts.get(name, 0), right=True, rank=rank)
+    def cell(row: Endpoint) -> Cell:
+        return Cell(count(value(row)), "warn" if value(row) else "dim")
+
+    return Column(title, cell, 6, least=5, value=value, right=True, rank=rank)
 
 
 ENDPOINTS: Final[tuple[Column[Endpoint], ...]] = (
@@ -92,7 +97,7 @@ ENDPOINTS: Final[tuple[Column[Endpoint], ...]] = (
     counted("429", "429"),
     counted("5xx", "5XX", 4),
     counted("timeout", "LATE", 3),
-    counted("failed", "FAIL", 5),
+    counted("failed", "FAIL", 5, "unreadable"),
     counted("retries", "AGAIN", 6),
 )  # fmt: skip
 
@@ -162,6 +167,8 @@ def doing(judge: JudgeView) -> list[Pieces]:
         [(f" {judge.role:<11}", "bold"), (f"{judge.model}: {work}", "")],
         [(" spent      ", "dim"), (paid + known, "")],
     ]
+    fails = filter(None, (failing(one.name, one.counts) for one in judge.endpoints))
+    lines += [[(" fails      ", "dim"), (sentence, "bad")] for sentence in fails]
     return lines + ([[(" waits      ", "dim"), (judge.parked, "warn")]] if judge.parked else [])
 
 

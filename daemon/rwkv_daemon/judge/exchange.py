@@ -12,7 +12,7 @@ What fails for a while goes back in line; while nothing can be asked at all (no 
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -229,6 +229,7 @@ class Exchange:
         used: int | None = None
         try:
             reply = await self.sender.ask(key, request.question, self._learnt)
+            reply = replace(reply, endpoint=key.endpoint.config.label)
             used = reply.usage.tokens
             self._arrived(job, key, reply)
             await self._keep(request, reply)
@@ -312,6 +313,12 @@ class Exchange:
             self.pool.failed(key, now, request.asked_at, failure.text, failure.wait_s)
             request.tries += self.pool.successes != request.successes_seen
             request.successes_seen = self.pool.successes
+
+    def unreadable(self, replies: Iterable[Reply]) -> None:
+        """These left a sample without a verdict: whoever says such things does not judge."""
+        by_name = {endpoint.config.label: endpoint for endpoint in self.pool.endpoints}
+        for reply in replies:
+            by_name.get(reply.endpoint, self.pool.endpoints[0]).counts["unreadable"] += 1
 
     def _learnt(self, endpoint: Endpoint) -> None:
         self._say("manner", f"{endpoint.config.label} is asked differently from now on: {endpoint.manner}")

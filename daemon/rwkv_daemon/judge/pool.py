@@ -182,4 +182,5 @@ class Pool:
         """Somebody has looked: every key gets another chance at once."""
         for key in self.keys:
             key.dead, key.level, key.failures, key.pause_until = "", 0, 0, 0.0
+            key.endpoint.counts.pop("unreadable", None)
             key.strikes.clear()

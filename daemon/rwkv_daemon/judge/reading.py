@@ -43,13 +43,15 @@ NOTHING = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a judge said. `model` is what it calls itself; `cut` says that it ran into its length limit."""
+    """What a judge said. `model` is what it calls itself; `cut` says that it ran into its length limit; `endpoint` is
+    the one that said it."""
 
     text: str
     model: str = ""
     cut: bool = False
     usage: Usage = NOTHING
     latency_s: float = 0.0
+    endpoint: str = ""
 
 
 def reply_of(body: bytes, prompt_chars: int) -> Reply:

@@ -284,9 +284,11 @@ class JudgeService:
             return said.outcome("invalid", f"the rule cannot ask about this row ({type(error).__name__}: {error})")
         for messages in requests:
             if not await self._readable(task, messages, said):
+                self.exchange.unreadable(said.replies)
                 return said.outcome("invalid", f"{task.rule.attempts} replies could not be read")
         finding = task.rule.read(task.row, tuple(said.readable))
         if finding is None:
+            self.exchange.unreadable(said.replies)
             return said.outcome("invalid", "the replies could not be read together")
         return said.outcome("judged", finding.detail if isinstance(finding, Verdict) else "", finding)
 

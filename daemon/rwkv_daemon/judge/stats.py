@@ -21,7 +21,8 @@ class KeyStats:
 
 @dataclass(frozen=True, slots=True)
 class EndpointStats:
-    """One endpoint. `counts` holds ok, 429, 5xx, timeout, failed and retries; `rate`: a second, of the last minute."""
+    """One endpoint. `counts` holds ok, 429, 5xx, timeout, failed and retries, and `unreadable`: replies that left a
+    sample without a verdict, since somebody last put things right. `rate`: a second, of the last minute."""
 
     name: str
     model: str

@@ -64,7 +64,7 @@ class Agreement:
     def sentence(self) -> str:
         """As it is printed beside the scores: `35 of 36 right (97.2 %), 1 false positive, kappa 0.94`."""
         if not self.n or self.accuracy is None:
-            return f"no verdicts ({self.missing} missing)"
+            return f"{'FAIL: ' if self.missing else ''}no verdicts ({self.missing} missing)"
         kappa = "" if self.kappa is None else f", kappa {self.kappa:.2f}"
         missing = f", {self.missing} without a verdict" if self.missing else ""
         return (

@@ -200,6 +200,13 @@ def test_what_the_judge_cannot_do_holds_the_score_back_until_it_is_graded_again(
     assert held["metrics"][held["primary"]]["value"] is None
     assert held["unjudged"] > 0
     assert "regrade" in held["why_null"]
+    said = own.cli("judge", check=False)
+    assert said.returncode == 1
+    assert "held no readable verdict" in said.stderr
+    assert "held no readable verdict" in own.cli("doctor", "--json", check=False).stdout
+    assert "FAIL: no verdicts" in said.stderr
+    own.cli("judge", "retry")
+    assert own.cli("judge").returncode == 0
     judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
     engines = len(own.api.get("/v1/status").value["engines"])
     assert "judging" in own.cli("regrade", name).stdout

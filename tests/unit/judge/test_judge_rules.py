@@ -323,6 +323,7 @@ def test_agreement() -> None:
         == "35 of 50 right (70.0%), 5 false positive, 10 false negative, kappa 0.40, 2 without a verdict"
     )
     assert Agreement.of([]).sentence() == "no verdicts (0 missing)"
+    assert Agreement.of([(1.0, None)] * 258).sentence() == "FAIL: no verdicts (258 missing)"
     assert Agreement.of([(1, 1)]).kappa is None
 
 

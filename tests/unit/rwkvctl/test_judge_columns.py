@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from rwkvctl import doctor
 from rwkvctl.protocol.messages import JobView, JudgeReply, JudgeView, MetricView, ScoreView
 from rwkvctl.protocol.views import JudgeEndpointView, JudgeFlightView, JudgeJobView
 from rwkvctl.tui import judgecolumns
@@ -37,6 +38,8 @@ def text(lines: list[Pieces]) -> str:
         (judge(), endpoint(OUT), "✗ keys out"),
         (judge(parked="the budget is spent"), endpoint(OK), "! waits"),
         (judge(), endpoint(), "✓ ready"),
+        (judge(), endpoint(OK, counts={"ok": 258, "unreadable": 258}), "✗ FAIL"),
+        (judge(), endpoint(OK, counts={"ok": 9999, "unreadable": 1}), "✗ FAIL"),
     ],
 )
 def test_whether_an_endpoint_answers(one: JudgeView, at: JudgeEndpointView, said: str) -> None:
@@ -48,6 +51,21 @@ def test_what_went_wrong_at_an_endpoint_is_counted() -> None:
     cells = {column.title: text_of(column.cell(row)) for column in judgecolumns.ENDPOINTS}
     assert (cells["OK"], cells["429"], cells["LATE"], cells["AGAIN"]) == ("3,310", "12", "0", "15")
     assert (cells["P50 S"], cells["P95 S"]) == ("0.4", "–")
+
+
+def test_replies_without_a_verdict_are_failures_with_a_sentence() -> None:
+    fails = endpoint(OK, counts={"ok": 258, "unreadable": 258})
+    cells = {c.title: text_of(c.cell(judgecolumns.Endpoint(judge(), fails))) for c in judgecolumns.ENDPOINTS}
+    assert cells["FAIL"] == "258"
+    assert "258 replies of judge.example held no readable verdict" in text(
+        judgecolumns.about(JudgeReply(judges=(judge(endpoints=(fails,)),)))
+    )
+    reply = {"judges": [{"role": "judge", "model": "x", "endpoints": [{"name": "j", "counts": {"unreadable": 258}}]}]}
+    (finding,) = doctor.judge(reply)
+    assert (finding.name, finding.verdict) == ("judge", "missing")
+    assert finding.what.startswith("FAIL: 258 replies")
+    reply["judges"][0]["endpoints"][0]["counts"] = {"ok": 258}  # type: ignore[index]
+    assert [one.verdict for one in doctor.judge(reply)] == ["ok"]
 
 
 def test_facts_say_cost_budget_cache_the_oldest_requests_and_masked_keys() -> None:

@@ -1,0 +1,14 @@
+"""Whether an endpoint of the judge judges: one that answers, and says nothing that can be read, does not."""
+
+from collections.abc import Mapping
+
+REMEDY = "`rwkvctl samples JOB --reason unjudged` shows them; once it is put right, `rwkvctl judge retry`"
+
+
+def failing(name: str, counts: Mapping[str, int]) -> str:
+    """Why an endpoint cannot be relied on, as a sentence; empty if it can."""
+    unreadable = counts.get("unreadable", 0)
+    if not unreadable:
+        return ""
+    replies = "1 reply" if unreadable == 1 else f"{unreadable:,} replies"
+    return f"FAIL: {replies} of {name} held no readable verdict; their samples are unjudged"
