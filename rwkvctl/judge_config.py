@@ -103,8 +103,8 @@ _BASE_URL = {
 def load(
     table: Mapping[str, Any] | None, environ: Mapping[str, str], *, section: str = "judge", origin: str = "config.toml"
 ) -> JudgeConfig | None:
-    """The judge as configured, or None. `section` is "judge" or "checker"; without a configuration of its own the
-    checker is served by the judge. Raises ConfigError."""
+    """The judge as configured, or None. `section` is "judge" or "checker"; without a configuration of its own
+    nothing is checked, unless the setting `checker` lets the judge do it. Raises ConfigError."""
     config = parse(table, section=section, origin=origin) if table is not None else None
     given = from_environment(environ, section=section)
     own = any(environ.get(name) for name in environ if name.startswith(("CHECKER_", "LLM_CHECKER_")))

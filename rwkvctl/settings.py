@@ -36,6 +36,11 @@ class Settings:
     weights_dir: str = setting("", "where checkpoints lie")
     data_dir: str = setting("", "where prepared rows lie", restart=True)
     dispatch_asks_above: int = setting(50, "`dispatch` asks before it queues more jobs than this; 0: it never asks")
+    checker: bool = setting(
+        False,
+        "let the judge look at wrong answers, too, which costs a call each; a [checker] table or CHECKER_MODEL asks "
+        "for it as well",
+    )
     idle_unload_s: float = setting(600.0, "an engine without work is unloaded after this time")
     engine_start_timeout_s: float = setting(600.0, "an engine that is not ready by then is stopped")
     engine_hang_s: float = setting(120.0, "an engine whose step counter stands still for so long is killed")

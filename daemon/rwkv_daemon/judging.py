@@ -47,6 +47,7 @@ from rwkv_data.judging import JudgeRule, Verdict
 from rwkv_data.stage import Row
 from rwkvctl import config
 from rwkvctl.protocol.states import REASONS
+from rwkvctl.settings import Settings
 
 LOOK_S = 1.0
 AGAIN_S = 10.0
@@ -129,14 +130,15 @@ def cause_of(error: Exception) -> Exception:
 
 async def open_services(node: Node) -> None:
     """The judge and the checker that the configuration asks for. Raises ConfigError."""
-    use(node, *await services(node))
+    use(node, *await services(node, node.config.settings))
 
 
-async def services(node: Node) -> tuple[JudgeService | None, JudgeService | None]:
-    """The judge and the checker by the configuration as it is; one that is what it was stays. Raises ConfigError."""
+async def services(node: Node, settings: Settings) -> tuple[JudgeService | None, JudgeService | None]:
+    """The judge and the checker by the configuration as it is; one that is what it was stays. Nobody checks answers
+    unasked: it is paid for. Raises ConfigError."""
     judge = await service(node, "judge", node.judge)
     checker = await service(node, "checker", None if node.checker is node.judge else node.checker)
-    return judge, checker or judge
+    return judge, checker or (judge if settings.checker else None)
 
 
 async def service(node: Node, role: str, present: JudgeService | None) -> JudgeService | None:

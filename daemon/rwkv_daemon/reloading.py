@@ -81,7 +81,7 @@ async def check(node: Node) -> Checked:
     places = {name: getattr(node.config, name) for name in PLACES}
     found = replace(wanted, settings=replace(wanted.settings, **kept), **places)
     targets = notify_config.parse(*config.table("notify"))
-    judge, checker = await judging.services(node)
+    judge, checker = await judging.services(node, found.settings)
     trusted.check(found)
     grants, strange = roles.load()
     return Checked(

@@ -16,7 +16,9 @@ HEAD = """\
 Written by `python -m rwkv_data.catalogue_page`; `make docs` brings it up to date, and a test compares.
 
 A benchmark is rows and kinds of asking them. `rwkvctl dispatch` runs the kinds in bold print; the others run when they
-are named (`--only-jobs free_response.lm-eval`), or their profile is (`--profiles lm-eval`). k is how many samples a row
+are named (`--only-jobs free_response.lm-eval`), or their profile is (`--profiles lm-eval`). Of a set with
+`free_response` and `free_response_judge` in bold print the judged kind runs where a judge is set, else the plain one;
+named together, both grade the same completions, which are generated once. k is how many samples a row
 gets; the first metric is the headline. `rwkvctl benchmarks show NAME KIND` prints the prompts as they are sent, with
 sampling and stops. Rows are never part of rwkvctl: `rwkvctl data prepare NAME` fetches them, or takes them from your
 files (`--from`). Mind their licences, which are given as far as they are known.

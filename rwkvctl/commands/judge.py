@@ -13,7 +13,8 @@ def judge(context: Context) -> int:
 
     A judge is configured in config.toml ([judge], [[judge.endpoints]]), or by the variables JUDGE_MODEL, JUDGE_BASE_URL
     and JUDGE_API_KEY in the daemon's environment. The checker, which says of each wrong answer what is wrong with it,
-    is served by the judge unless [checker] names another.
+    runs only where it is asked for: by a [checker] table, by CHECKER_MODEL, or by the setting `checker`, with which the
+    judge serves it.
 
     Exit code 1 if an endpoint's replies could not be read: then it does not judge, and its samples stay unjudged.
 

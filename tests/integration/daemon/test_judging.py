@@ -352,3 +352,21 @@ def test_a_second_grade_waits_for_the_completions_of_the_first_and_survives_a_re
     own.start()
     assert own.wait_for_state(second, "done")["score"]["scored"] == 12
     assert own.answers_of(first) == own.answers_of(second)
+
+
+def test_nothing_is_checked_unless_a_setting_asks_for_it(configured, judge):
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "False")
+    own = configured
+    del own.settings["CHECKER_MODEL"]
+    own.start()
+    (name,) = own.dispatch(only_datasets=["demo_arith"], limit=4)
+    assert own.wait_for_state(name, "done")["state"] == "done"
+    assert [one["role"] for one in own.api.get("/v1/judge").value["judges"]] == ["judge"]
+    own.terminate()
+    own.settings["RWKVCTL_CHECKER"] = "true"
+    own.start()
+    assert judge.asked == []
+    (asked,) = own.dispatch(only_datasets=["demo_arith"], limit=4, overwrite=True)
+    own.wait_for_state(asked, "done")
+    own.until(lambda: len(own.api.get("/v1/review", job=asked).value["items"]) == 4, "the checker has looked")
+    assert own.api.get("/v1/review", job=name, every=True).value["items"] == []
