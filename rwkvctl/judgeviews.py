@@ -38,6 +38,59 @@ def endpoint(item: Record, one: Record) -> list[str | Cell]:
     ]
 
 
+def paid(items: Iterable[Record]) -> Table:
+    """What the judge and the checker would be asked for a plan."""
+    columns = [
+        Column("PAID"), Column("MODEL", cut="model"), Column("CALLS", right=True), Column("AT MOST", right=True),
+        Column("TOKENS", right=True), Column("COST", right=True), Column("BUDGET LEFT", right=True), Column("BY"),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [
+            item["role"],
+            item["model"],
+            count(item["calls"]),
+            count(item["calls_most"]),
+            count(item["tokens"]),
+            cost(item),
+            budget_left(item),
+            "its replies so far" if item.get("measured") else "an example, the longest reply",
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, name="paid")
+
+
+def cost(item: Record) -> str:
+    """What the calls are expected to cost."""
+    return "price not set" if item.get("cost") is None else amount(item["cost"], ".2f")
+
+
+def budget_left(item: Record) -> str:
+    """What may still be spent."""
+    money, tokens = item.get("budget_left"), item.get("tokens_left")
+    parts = ["" if money is None else f"{money:.2f}", "" if tokens is None else f"{tokens:,} tokens"]
+    return joined(parts) or "no budget"
+
+
+def paid_line(item: Record) -> str:
+    """The same as a sentence."""
+    basis = "" if item.get("measured") else ", by an example's prompt and the longest reply"
+    price = cost(item) if item.get("cost") is None else f"cost about {item['cost']:.2f}"
+    left = budget_left(item)
+    short = is_short(item)
+    return (
+        f"{item['role']} {item['model']}: about {item['calls']:,} calls (at most {item['calls_most']:,}), "
+        f"{item['tokens']:,} tokens{basis}; {price}; "
+        + (left if left == "no budget" else f"budget left {left}" + (": less than that" if short else ""))
+    )
+
+
+def is_short(item: Record) -> bool:
+    """Whether the budget does not reach for what is expected."""
+    money, tokens = item.get("budget_left"), item.get("tokens_left")
+    return (money is not None and (item.get("cost") or 0) > money) or (tokens is not None and item["tokens"] > tokens)
+
+
 CHECKER_FLAGS = {
     "answer_correct": "right after all",
     "thought_contains_correct_answer": "right in the reasoning",

@@ -19,6 +19,7 @@ from rwkv_daemon import (
     job_log,
     metrics,
     operating,
+    paying,
     planning,
     regrading,
     reloading,
@@ -221,7 +222,8 @@ async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
     """`queue`: the plan, and nothing else."""
     started = time.monotonic()
     made = await planned(node, request.selection)
-    return plan_reply(node, *await forecasting.with_estimates(node, made, request.selection.priority), started)
+    paid = await paying.of_plan(node, request.selection, made)
+    return plan_reply(node, *await forecasting.with_estimates(node, made, request.selection.priority), paid, started)
 
 
 async def planned(node: Node, selection: m.Selection) -> Plan:
@@ -233,7 +235,7 @@ async def planned(node: Node, selection: m.Selection) -> Plan:
         raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
 
 
-def plan_reply(node: Node, made: Plan, ahead: Forecast, started: float) -> m.PlanReply:
+def plan_reply(node: Node, made: Plan, ahead: Forecast, paid: tuple[m.PaidView, ...], started: float) -> m.PlanReply:
     totals: dict[str, int] = {}
     for pair in made.pairs:
         totals[pair.row.reason] = totals.get(pair.row.reason, 0) + 1
@@ -247,6 +249,7 @@ def plan_reply(node: Node, made: Plan, ahead: Forecast, started: float) -> m.Pla
         notes=tuple(filter(None, [node.benchmarks.changed_since(node.config)])),
         eta_s=ahead.ends_s,
         not_estimated=ahead.unknown,
+        paid=paid,
     )
 
 
@@ -265,7 +268,8 @@ async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
                 "Look at `rwkvctl queue` again.", Exit.REFUSED,
             )  # fmt: skip
         estimated = await forecasting.with_estimates(node, made, request.selection.priority)
-        plan_part = plan_reply(node, *estimated, started)
+        paid = await paying.of_plan(node, request.selection, made)
+        plan_part = plan_reply(node, *estimated, paid, started)
         replies: list[m.DispatchReply] = []
 
         async def remember(db: Transaction, session: str, numbers: list[str]) -> None:

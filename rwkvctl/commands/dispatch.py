@@ -6,6 +6,7 @@ from rwkvctl import selection, views, waiting
 from rwkvctl.client import Answer, Record
 from rwkvctl.confirming import confirm
 from rwkvctl.context import Context
+from rwkvctl.judgeviews import paid_line
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.selection import Filters
 from rwkvctl.verbs import verb
@@ -21,6 +22,8 @@ def dispatch(
 
     More than 50 jobs (setting dispatch_asks_above), or jobs that would all be held, are asked about first, or need
     --yes or --plan. What has no rows on this node is left out and named, unless --hold-missing is said.
+
+    Where the judge or the checker will be asked, calls, tokens, cost and the budget that is left are said first.
 
     With --wait, one line per job shows the progress on standard error, and the scores follow on standard output.
     Ctrl-C and --timeout end the waiting, never the work. Exit code with --wait: 0 all done, 1 a job failed or was
@@ -40,6 +43,8 @@ def dispatch(
     if not plan:
         look_first(context, wanted, yes=yes)
     answer = context.change("/v1/dispatch", {"selection": wanted, "plan_hash": plan})
+    if plan:
+        say_paid(context, answer.value["plan"])
     if left := without_rows(answer.value["plan"]["rows"]):
         context.say(f"left out, as their rows are not prepared: {', '.join(left)}")
         context.say(f"`rwkvctl data prepare {' '.join(left)}` gets them; --hold-missing queues their jobs held")
@@ -52,7 +57,8 @@ def dispatch(
 
 def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
     """Go on only if the plan is one that nobody need be asked about, or it is wanted. Raises RefusedError."""
-    rows = context.client.post("/v1/plan", {"selection": wanted}).value["rows"]
+    reply = context.client.post("/v1/plan", {"selection": wanted}).value
+    rows = reply["rows"]
     if not rows:
         raise RefusedError("nothing-matches", NOTHING, near_names(context), Exit.REFUSED)
     if all(row["reason"] == "data-missing" and row["action"] == "skip" for row in rows):
@@ -60,8 +66,15 @@ def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
         hint = f"`rwkvctl data prepare {' '.join(names)}` gets them; --hold-missing queues the jobs held."
         detail = f"Nothing was queued: the rows of {', '.join(names)} are not prepared."
         raise RefusedError("data-missing", detail, hint, Exit.REFUSED)
+    say_paid(context, reply)
     if question := question_about(rows, context.config.settings.dispatch_asks_above):
         confirm(context, question, yes=yes)
+
+
+def say_paid(context: Context, plan: Record) -> None:
+    """What the judge and the checker will be asked, and what that costs."""
+    for item in plan.get("paid", ()):
+        context.say(paid_line(item))
 
 
 NOTHING: Final = "Nothing was queued: no model, or no benchmark, passes the filters."

@@ -14,6 +14,7 @@ from rwkvctl.protocol.views import (
     LeaseView,
     MetricView,
     ModelView,
+    PaidView,
     PauseView,
     PlanRow,
     PointView,
@@ -79,7 +80,7 @@ class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
     """A plan in dispatch order. `hash` covers (generation key, action, reason) of every row, and no estimate.
 
     `eta_s`: when these rows and all that is queued before them will be done; null while that cannot be said: of
-    `not_estimated` jobs nothing like them was ever measured.
+    `not_estimated` jobs nothing like them was ever measured. `paid`: what the judge and the checker would be asked.
     """
 
     hash: str
@@ -91,6 +92,7 @@ class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
     notes: tuple[str, ...] = ()
     eta_s: float | None = None
     not_estimated: int = 0
+    paid: tuple[PaidView, ...] = ()
 
 
 class DispatchReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.dispatch/1"):

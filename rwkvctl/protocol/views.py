@@ -141,6 +141,26 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     score: ScoreView | None = None
 
 
+class PaidView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the judge or the checker would be asked for a plan, before anything is.
+
+    `calls` are expected: fewer than samples where it is known how many the rule grader accepts; `calls_most` is every
+    sample asked as often as a reply may be unreadable. `tokens` and `cost` are of the expected calls: by the mean
+    length of its latest replies where it has given some (`measured`), else by an example's prompt and the longest
+    reply. `cost` is null where no price is set, `budget_left` and `tokens_left` where there is no such budget.
+    """
+
+    role: str
+    model: str
+    calls: int
+    calls_most: int
+    tokens: int
+    cost: float | None = None
+    measured: bool = False
+    budget_left: float | None = None
+    tokens_left: int | None = None
+
+
 class PlanRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What would happen to one (model, benchmark, kind), with one reason.
 

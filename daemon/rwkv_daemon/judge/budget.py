@@ -39,6 +39,15 @@ class Budget:
             self.of(job) + self.held_by_job.get(job, NOTHING) + most,
         )
 
+    def left(self) -> tuple[float | None, int | None]:
+        """(money, tokens) that may still be spent in all; None where there is no such limit."""
+        self._turn_of_the_day()
+        config, gone = self.config, self.spent + self.held
+        return (
+            max(0.0, config.budget - gone.cost) if config.budget else None,
+            max(0, config.budget_tokens - gone.tokens) if config.budget_tokens else None,
+        )
+
     def of(self, job: str) -> Usage:
         """What a job has spent."""
         return self.jobs.get(job, NOTHING)

@@ -17,7 +17,8 @@ def maths_set(
     kind: Kind, more: Sequence[Kind] = (), *, judged: bool = False, qwen: Examples | None = None
 ) -> dict[str, Kind]:
     """A set's kinds, of which `kind` is the usual one. `judged`: rwkv-skills has this set judged, so where a
-    judge is set that kind runs by default. `qwen`: the examples of the evaluation of Qwen2.5-Math, for the sets that it has."""
+    judge is set that kind runs by default. `qwen`: the examples of the evaluation of Qwen2.5-Math, for the sets that it
+    has."""
     judge_kind = free_response_judge(kind, JUDGE, default=judged)
     kinds = [kind, judge_kind, maths_v2.thinking(kind), maths_v2.unthinking(kind)]
     if qwen is not None:

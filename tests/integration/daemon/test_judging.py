@@ -370,3 +370,27 @@ def test_nothing_is_checked_unless_a_setting_asks_for_it(configured, judge):
     own.wait_for_state(asked, "done")
     own.until(lambda: len(own.api.get("/v1/review", job=asked).value["items"]) == 4, "the checker has looked")
     assert own.api.get("/v1/review", job=name, every=True).value["items"] == []
+
+
+def test_calls_of_the_judge_and_the_checker_are_said_before_they_are_made(own, judge):
+    judge.behave = lambda asked: fake_judge.Do(CHECK if "checker_cot" in asked.prompt else "True")
+    flags = ("--models", "builtin", "--only-datasets", "judged_sums", "--limit", "12")
+    assert "price not set; no budget" in own.cli("queue", *flags).stderr
+    first, second = own.api.post("/v1/plan", {"selection": SELECTION}).value["paid"]
+    assert (first["role"], first["calls"], first["calls_most"]) == ("judge", 12, 36)
+    assert (second["role"], second["calls"]) == ("checker", 12)
+    assert "measured" not in first
+    assert "cost" not in first
+    assert judge.asked == []
+    dispatched = own.cli("dispatch", *flags, "--wait").stderr
+    assert "judge fake-judge-1: about 12 calls (at most 36)" in dispatched
+    (again,) = [
+        one
+        for one in own.api.post("/v1/plan", {"selection": SELECTION | {"overwrite": True}}).value["paid"]
+        if one["role"] == "judge"
+    ]
+    assert again["measured"]
+    assert again["tokens"] < first["tokens"]
+
+
+SELECTION = {"models": ["builtin"], "only_datasets": ["judged_sums"], "limit": 12}
