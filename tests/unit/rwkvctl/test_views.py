@@ -14,7 +14,7 @@ from rwkvctl.render import Table, aligned, separated
 STRUCTS = (m.LeaseView, m.EngineView, m.JobView, m.ScoreView, m.MetricView, m.PlanRow, m.ModelView, m.BenchmarkView,
            m.ChangedJob, m.SampleView, m.StageView, m.StatusReply, m.Event, m.PlanReply, m.DispatchReply, m.LogChunk,
            m.InfoReply, m.SamplesReply, m.JobsReply, m.JobReply, m.ScoresReply, m.JudgeView,
-           m.FindingView, m.PointView, m.PromotionReply)  # fmt: skip
+           m.FindingView, m.PaidView, m.PointView, m.PromotionReply)  # fmt: skip
 OTHER_KEYS = {"items", "schema", "item"}
 RWKVCTL = Path(views.__file__).parent
 READERS = [RWKVCTL / f"{name}.py" for name in ("views", "judgeviews", "progress", "waiting")]
