@@ -349,7 +349,7 @@ def models(items: Iterable[Record]) -> Table:
             count(item.get("context")),
             item.get("date", ""),
             size(item["size_bytes"]),
-            item.get("sha256", "")[:12] or "not hashed",
+            item.get("sha256", "")[:12] or ("being copied" if item.get("copying") else "not hashed"),
             item["path"],
         ]
         for item in items

@@ -19,7 +19,18 @@ SILENCE_S: Final = 45.0
 PAUSE_S: Final = 1.0
 PAGE: Final = 500
 PASSING: Final = frozenset(
-    {"", "weights-hashing", "retry", "waits-for-engine", "group-limit", "paused", "disk-low", "no-fit", "queued"}
+    {
+        "",
+        "weights-hashing",
+        "weights-copying",
+        "retry",
+        "waits-for-engine",
+        "group-limit",
+        "paused",
+        "disk-low",
+        "no-fit",
+        "queued",
+    }
 )
 """Reasons that pass by themselves; a job held for another one needs the operator, and is not waited for."""
 

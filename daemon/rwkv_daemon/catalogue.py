@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from rwkv_daemon.fitting import least_bytes
 from rwkv_daemon.plan import KindFact, ModelFact, SelectionError, select_kinds
+from rwkv_daemon.settling import Settling
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.jobs import sha256_of
 from rwkv_data import overrides, own, registry, sets
@@ -61,16 +62,21 @@ def named(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
         yield Checkpoint(found.path, identity, found.name, one.name or found.label, builtin=False)
 
 
-async def model_facts(store: Store, found_ones: Iterable[Checkpoint]) -> list[tuple[Checkpoint, ModelFact]]:
-    """Checkpoints with what the store knows of them."""
+async def model_facts(
+    store: Store, found_ones: Iterable[Checkpoint], settling: Settling
+) -> list[tuple[Checkpoint, ModelFact]]:
+    """Checkpoints with what the store knows of them, and what is said of those that are being copied."""
     facts = []
     for found in found_ones:
         sha256, broken = await sha256_of(store, found.identity)
-        facts.append((found, model_fact(found, sha256, broken)))
+        at = str(found.path)
+        broken = broken or ("" if sha256 else settling.cut_off.get(at, ""))
+        copying = not sha256 and at in settling.copying
+        facts.append((found, model_fact(found, sha256, broken, copying=copying)))
     return facts
 
 
-def model_fact(found: Checkpoint, sha256: str, broken: str = "") -> ModelFact:
+def model_fact(found: Checkpoint, sha256: str, broken: str = "", *, copying: bool = False) -> ModelFact:
     """A checkpoint as the planner sees it."""
     return ModelFact(
         name=found.label,
@@ -81,6 +87,7 @@ def model_fact(found: Checkpoint, sha256: str, broken: str = "") -> ModelFact:
         order=found.name.sort_key,
         builtin=found.builtin,
         broken=broken,
+        copying=copying,
     )
 
 
@@ -98,6 +105,7 @@ def model_view(found: Checkpoint, fact: ModelFact, numerics: str) -> ModelView:
         context=found.name.context,
         builtin=found.builtin,
         broken=fact.broken,
+        copying=fact.copying,
         need_bytes=least_bytes(found.identity[2], numerics),
     )
 

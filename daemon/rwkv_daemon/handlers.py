@@ -122,7 +122,8 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
         case m.ScoresRequest():
             return await list_scores(node, request)
         case m.ModelsRequest():
-            found = await catalogue.model_facts(node.store, catalogue.checkpoints(node.config.weights_dir))
+            on_disk = catalogue.checkpoints(node.config.weights_dir)
+            found = await catalogue.model_facts(node.store, on_disk, node.settling)
             numerics = node.numerics("")
             models = [catalogue.model_view(*one, numerics) for one in found]
             scored = await first_scores(node.store) if request.scored else {}

@@ -10,13 +10,18 @@ from pathlib import Path
 from rwkv_daemon import catalogue
 from rwkv_daemon.node import Node, log
 from rwkv_daemon.plan import SelectionError
+from rwkv_daemon.settling import STILL_S
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.jobs import remember_sha256, sha256_of
+from rwkv_weights import shelf
+from rwkv_weights.whole import is_whole
 from rwkvctl import config
 from rwkvctl.protocol.messages import NamedCheckpoint
 
 LOOK_S = 2.0
 RETRY_S = 30.0
+REASONS = "'weights-hashing', 'weights-copying', 'does-not-load'"
+"""Why jobs may wait for this chore; what does not load may be a file whose copy stands still."""
 
 
 async def hash_wanted(node: Node, path: Path, name: str) -> None:
@@ -53,22 +58,35 @@ async def hash_forever(node: Node) -> None:
             await hash_round(node, retry_at)
         except (OSError, ValueError, KeyError, StoreError):
             log.exception("hashing stopped; it goes on in a moment")
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(STILL_S if node.settling.copying else LOOK_S)
 
 
 async def hash_round(node: Node, retry_at: dict[catalogue.IdentityKey, float]) -> None:
     """One look at all files. One that cannot be hashed is tried again after a while."""
-    waiting = "SELECT DISTINCT weights_path FROM job WHERE state = 'held' AND reason = 'weights-hashing'"
+    waiting = f"SELECT DISTINCT weights_path FROM job WHERE state = 'held' AND reason IN ({REASONS})"
     wanted = {row["weights_path"] for row in await node.store.all(waiting)}
     found = await asyncio.to_thread(lambda: list(catalogue.checkpoints(node.config.weights_dir)))
     elsewhere = wanted - {str(one.path) for one in found}
     for path in elsewhere:
         with contextlib.suppress(SelectionError):
             found += catalogue.named([NamedCheckpoint(path=path)])
-    for checkpoint in sorted(found, key=lambda one: str(one.path) not in wanted):
+    new = [one for one in found if not (await sha256_of(node.store, one.identity))[0]]
+    said = node.settling.said
+    node.settling.keep([str(one.path) for one in new])
+    settled = [one for one in new if await is_settled(node, one)]
+    if node.settling.said != said:
+        node.look_at_held = True
+        node.wake.set()
+    for checkpoint in sorted(settled, key=lambda one: str(one.path) not in wanted):
         if retry_at.get(checkpoint.identity, 0) > time.monotonic():
-            continue
-        if (await sha256_of(node.store, checkpoint.identity))[0]:
             continue
         retry_at[checkpoint.identity] = time.monotonic() + RETRY_S
         await hash_wanted(node, checkpoint.path, checkpoint.label)
+
+
+async def is_settled(node: Node, checkpoint: catalogue.Checkpoint) -> bool:
+    """Whether a file is no longer being copied: the sha256 of half of one would be the key of its jobs for ever."""
+    whole = await asyncio.to_thread(lambda: is_whole(shelf.at(checkpoint.path)))
+    age_s = time.time() - checkpoint.identity[3] / 1e9
+    path, clock = str(checkpoint.path), time.monotonic()
+    return node.settling.settled(path, checkpoint.identity, clock, age_s=age_s, whole=whole)

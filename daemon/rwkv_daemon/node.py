@@ -40,6 +40,7 @@ from rwkv_daemon.queued import Queue
 from rwkv_daemon.roles import Grants
 from rwkv_daemon.rundir import RunDir
 from rwkv_daemon.sd_notify import Notifier
+from rwkv_daemon.settling import Settling
 from rwkv_daemon.stall import Motion
 from rwkv_daemon.stopping import Ladder
 from rwkv_daemon.store import EngineRow, JobRow, Store, Transaction
@@ -160,6 +161,7 @@ class Node:
     owner: asyncio.Lock = field(default_factory=asyncio.Lock)
     trouble: str = ""
     look_at_held: bool = False
+    settling: Settling = field(default_factory=Settling)
     looked_at_held: HeldLook = field(default_factory=HeldLook)
     shared: set[tuple[int, int]] = field(default_factory=set)
     """(job, source) of completions that were taken over, or could not be."""

@@ -23,7 +23,8 @@ Matching = Callable[[Sequence[str], Sequence[str]], Collection[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFact:
-    """A checkpoint as the planner sees it. `order` sorts data versions naturally; `sha256` is empty until hashed."""
+    """A checkpoint as the planner sees it. `order` sorts data versions naturally; `sha256` is empty until hashed, which
+    waits while it is `copying`."""
 
     name: str
     path: str
@@ -33,6 +34,7 @@ class ModelFact:
     order: tuple[object, ...] = ()
     builtin: bool = False
     broken: str = ""
+    copying: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,7 +442,7 @@ def decide(
         asked_for = {kind.kind, kind.job} & set(selection.only_jobs)
         return "hold" if asked_for else "skip", "judge-not-configured", "", ""
     if not model.sha256:
-        return "hold", "weights-hashing", "", ""
+        return "hold", "weights-copying" if model.copying else "weights-hashing", "", ""
     if misfit := facts.fits(model):
         return "hold", "no-fit", misfit, ""
     if facts.disk_low:

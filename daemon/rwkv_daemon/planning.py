@@ -47,7 +47,7 @@ async def plan(node: Node, selection: Selection) -> Plan:
     generated, used = await generated_work(node.store), await generation_keys(node.store)
     given = selection.checkpoints
     found = catalogue.named(given) if given else catalogue.checkpoints(node.config.weights_dir)
-    models = [fact for _, fact in await catalogue.model_facts(node.store, found)]
+    models = [fact for _, fact in await catalogue.model_facts(node.store, found, node.settling)]
     named = await expressions.matching(selection.model_regex, [model.name for model in models])
 
     open_ones_last = sorted(unfinished, key=lambda job: job.state in OPEN)

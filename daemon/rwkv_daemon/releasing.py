@@ -25,8 +25,8 @@ from rwkv_daemon.store.rows import HeldJob
 from rwkvctl.protocol.messages import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
-LOOKED_AT = {"weights-hashing", "data-missing", "weights-missing", "does-not-load", "disk-low", "judge-not-configured",
-             "no-fit"}  # fmt: skip
+LOOKED_AT = {"weights-hashing", "weights-copying", "data-missing", "weights-missing", "does-not-load", "disk-low",
+             "judge-not-configured", "no-fit"}  # fmt: skip
 """Reasons that may be gone by themselves."""
 ALWAYS_AFTER_S = 600.0
 """However much seems unchanged, held jobs are looked at so often."""
@@ -87,7 +87,7 @@ async def what_is_there(node: Node) -> tuple[object, ...]:
     rows, files = await asyncio.to_thread(stamps, node)
     return (
         rows, files, node.disk_low, node.benchmarks.judge, node.benchmarks.as_read, situation.sizes(node),
-        *await held_now(node.store), *await known_hashes(node.store),
+        node.settling.said,         *await held_now(node.store), *await known_hashes(node.store),
     )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ async def models_of(node: Node, named: dict[str, str]) -> dict[str, ModelFact]:
             with contextlib.suppress(SelectionError):
                 given = NamedCheckpoint(path=path, name=name)
                 found |= {str(one.path): one for one in catalogue.named([given])}
-    return {fact.path: fact for _, fact in await catalogue.model_facts(node.store, found.values())}
+    return {fact.path: fact for _, fact in await catalogue.model_facts(node.store, found.values(), node.settling)}
 
 
 def replan(node: Node, look: Look, job: HeldJob) -> Pair | str:

@@ -258,9 +258,10 @@ class SameView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A checkpoint file and what its name and contents say. `broken` says why it does not load; `need_bytes` is the
-    least memory an engine of it can do with, in the node's numerics. `previous` is the scored model that came before
-    it, of its size; a model without a path is known by its scores only."""
+    """A checkpoint file and what its name and contents say. `broken` says why it does not load; `copying`: it is being
+    copied, and so not hashed yet. `need_bytes` is the least memory an engine of it can do with, in the node's numerics.
+    `previous` is the scored model that came before it, of its size; a model without a path is known by its scores only.
+    """
 
     name: str
     path: str
@@ -273,6 +274,7 @@ class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     context: int | None = None
     builtin: bool = False
     broken: str = ""
+    copying: bool = False
     need_bytes: int = 0
     previous: str = ""
 

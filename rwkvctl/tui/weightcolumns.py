@@ -99,7 +99,7 @@ def engines(row: Weights) -> str:
 
 def hash_cell(row: Weights) -> Cell:
     """The beginning of its sha256, by which it is known everywhere."""
-    return Cell(row.item.sha256[:10]) if row.item.sha256 else Cell("not yet", "dim")
+    return Cell(row.item.sha256[:10]) if row.item.sha256 else Cell("copying" if row.item.copying else "not yet", "dim")
 
 
 WEIGHTS: Final[tuple[Column[Weights], ...]] = (
@@ -126,7 +126,9 @@ def about(row: Weights, shown: Mapping[str, Any]) -> list[Pieces]:
     lines: list[Pieces] = [[(f" it does not load: {item.broken}", "bad")]] if item.broken else []
     facts = {
         "file": f"{item.path}  {size(item.size_bytes)}",
-        "sha256": item.sha256 or "not read yet: the first job, or `rwkvctl weights verify`, does it",
+        "sha256": item.sha256
+        or (item.copying and "it is being copied")
+        or "not read yet: the first job, or `rwkvctl weights verify`, does it",
         "shape": shape(shown),
         "tensors": tensors(shown),
         "memory": fits_sentence(row),

@@ -18,10 +18,10 @@ class WorkLeft(NamedTuple):
 
 
 async def work_left(store: Store) -> WorkLeft:
-    """What is left to do. A job whose weights are being hashed starts by itself."""
+    """What is left to do. A job whose weights are being copied or hashed starts by itself."""
     row = await store.one(
-        "SELECT COALESCE(SUM(CASE WHEN state IN ('held', 'paused') AND reason <> 'weights-hashing' "
-        "THEN 1 ELSE 0 END), 0) AS aside, COUNT(*) AS n FROM job WHERE state IN "
+        "SELECT COALESCE(SUM(CASE WHEN state IN ('held', 'paused') AND reason NOT IN "
+        "('weights-hashing', 'weights-copying') THEN 1 ELSE 0 END), 0) AS aside, COUNT(*) AS n FROM job WHERE state IN "
         "('held', 'paused', 'queued', 'starting', 'generating', 'grading', 'judging', 'stopping')"
     )
     aside, every = (row["aside"], row["n"]) if row else (0, 0)

@@ -177,6 +177,7 @@ def test_disk_full_in_the_middle_holds_the_job_and_loses_nothing(new_node, undis
 def test_a_corrupt_checkpoint_holds_its_jobs_and_others_go_on(node):
     bad = node.home / "weights" / "rwkv7-g1-0.1b-20250101-ctx4096.pth"
     bad.write_bytes(builtin_checkpoint_path().read_bytes()[:100_000])
+    os.utime(bad, (0, 0))  # else it might be being copied
     broken, good = node.dispatch(models=["rwkv7-g1*", "builtin"], limit=5)
     if "builtin" in node.job(broken)["model"]:
         broken, good = good, broken

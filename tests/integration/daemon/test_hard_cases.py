@@ -1,5 +1,6 @@
 """What a hostile reader found: each case by causing it. One bad thing never ends the daemon or lies in a score."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -191,3 +192,25 @@ def test_the_score_a_script_reads_is_the_one_the_daemon_stored(node):
     found = json.loads(node.cli("scores", "--json").stdout)
     assert found["schema"] == "rwkvctl.scores/1"
     assert found["items"] == [stored]
+
+
+def test_a_checkpoint_that_is_copied_holds_its_job_until_it_is_whole_and_then_it_goes_by_itself(node):
+    content = builtin_checkpoint_path().read_bytes()
+    path = node.home / "weights" / "rwkv7-g1-0.1b-20260910-ctx4096.pth"
+    with path.open("wb") as file:
+        file.write(content[: len(content) // 2])
+        file.flush()
+        (name,) = node.dispatch(models=["*20260910*"], limit=5)
+
+        def being_copied():
+            os.utime(path)  # as by a copy that goes on
+            return node.job(name).get("reason") == "weights-copying"
+
+        node.until(being_copied, "it is held because its checkpoint is being copied")
+        (model,) = [one for one in node.api.get("/v1/models").value["items"] if one["path"] == str(path)]
+        assert model["copying"]
+        assert not model.get("sha256")
+        assert "being copied" in node.cli("models").stdout
+        file.write(content[len(content) // 2 :])
+    assert node.wait_for_state(name, "done")["score"]["n"] == 5
+    assert hashed(node, path) == hashlib.sha256(content).hexdigest()

@@ -241,6 +241,7 @@ def stopped(*_of: str) -> Any:
         (SMALL_B, READY, {"scored": scored, "disk_low": True}, ("skip", "done", "j7")),
         (UNHASHED, MISSING, {"scored": scored, "disk_low": True}, ("skip", "data-missing", "")),
         (UNHASHED, READY, {"scored": scored, "disk_low": True}, ("hold", "weights-hashing", "")),
+        (replace(UNHASHED, copying=True), READY, {}, ("hold", "weights-copying", "")),
         (SMALL_B, READY, {"disk_low": True}, ("hold", "disk-low", "")),
         (SMALL_B, READY, {}, ("run", "run", "")),
     ],

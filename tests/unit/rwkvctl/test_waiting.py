@@ -19,6 +19,7 @@ from rwkvctl.waiting import Waiting, has_ended, outcome
         ({"state": "stopped"}, True),
         ({"state": "held", "reason": "data-missing"}, True),
         ({"state": "held", "reason": "weights-hashing"}, False),
+        ({"state": "held", "reason": "weights-copying"}, False),
         ({"state": "paused"}, False),
     ],
 )

@@ -1,0 +1,55 @@
+"""Checkpoint files that are not hashed yet because they are being copied: which of them can be read by now. Pure."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Final
+
+STILL_S: Final = 1.0
+"""So long a file has its size and time before it counts as settled."""
+CUT_OFF_S: Final = 15.0
+"""A file that is not whole and has not grown for so long may never be."""
+
+Identity = tuple[int, int, int, int]
+
+
+@dataclass(slots=True)
+class Settling:
+    """By path: what each file was when it was looked at last, and from which moment on it has been so; which are being
+    copied; and of those whose copy seems to have been cut off, what to say."""
+
+    seen: dict[str, tuple[Identity, float]] = field(default_factory=dict)
+    copying: set[str] = field(default_factory=set)
+    cut_off: dict[str, str] = field(default_factory=dict)
+
+    def settled(self, path: str, identity: Identity, clock: float, *, age_s: float, whole: bool) -> bool:
+        """Take one look in: whether the file can be hashed. `age_s`: since when it was last written, as its own time
+        says, which counts only until it is seen to change: a copy may set it to the original's."""
+        before = self.seen.get(path)
+        if before is None or before[0] != identity:
+            self.seen[path] = (identity, clock - max(0.0, age_s) if before is None else clock)
+        still_s = clock - self.seen[path][1]
+        self.forget(path)
+        if whole and still_s >= STILL_S:
+            return True
+        if whole or still_s < CUT_OFF_S:
+            self.copying.add(path)
+        else:
+            self.cut_off[path] = f"{PurePath(path).name} is not whole, and no longer grows: was its copy cut off?"
+        return False
+
+    def forget(self, path: str) -> None:
+        """Nothing is said of a file."""
+        self.copying.discard(path)
+        self.cut_off.pop(path, None)
+
+    def keep(self, paths: Collection[str]) -> None:
+        """Forget every file but these: the others are hashed, or gone."""
+        for path in self.seen.keys() - set(paths):
+            del self.seen[path]
+            self.forget(path)
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """What is said of all files: it changes when something of it does."""
+        return tuple(sorted(self.copying)), tuple(sorted(self.cut_off))
