@@ -67,7 +67,9 @@ def groups(known: Record) -> Table:
     """The headline of each subject, and their plain mean."""
     columns = [Column("GROUP", cut="middle"), Column("%", right=True, name="value"), Column("ROWS", right=True)]
     found = known.get("groups", {})
-    rows: list[list[str | Cell]] = [[name, percent(one["value"]), count(one["rows"])] for name, one in found.items()]
+    rows: list[list[str | Cell]] = [
+        [name, percent(one["value"]), count(one["rows"]) if one["rows"] else "–"] for name, one in found.items()
+    ]
     if found:
         rows.append(["mean of the groups", percent(known.get("macro")), ""])
     return Table(columns, rows, "", "group")

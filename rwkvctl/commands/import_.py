@@ -10,11 +10,14 @@ from rwkvctl.render import Cell, Column, Role, Table, count, joined
 from rwkvctl.verbs import verb
 
 PATIENCE_S = 6 * 3600.0
-ROLES: dict[str, Role] = {"imported": "ok", "would-import": "info", "there": "dim", "refused": "bad"}
+ROLES: dict[str, Role] = {
+    "imported": "ok", "would-import": "info", "there": "dim", "replaced": "ok", "would-replace": "warn",
+    "refused": "bad",
+}  # fmt: skip
 
 
 @verb
-def import_(context: Context, path: str, *, dry_run: bool = False) -> int:
+def import_(context: Context, path: str, *, dry_run: bool = False, overwrite: bool = False) -> int:
     """Take in scores and samples of rwkv-skills that lie on the node.
 
     Reads its v3 files (scores/, eval/ and completions/ under a results
@@ -29,19 +32,22 @@ def import_(context: Context, path: str, *, dry_run: bool = False) -> int:
     where they disagree with the metrics that came along, both are shown.
 
     A score is stored whole or not at all, a bad line is named by file and
-    number, and what was taken in before is left alone.
+    number, and what was taken in before is left alone; with --overwrite it is
+    taken in again, as another job, in the place of what came from the same
+    file, or from files with the same contents.
 
     Exit code: 0 all is in, 8 something was refused, 4 the path is not there
     or not readable for the daemon.
 
     path: a results folder, or one file of it
     dry_run: only say what would be taken in
+    overwrite: take in again what was taken in before, in its place
 
     $ rwkvctl import ~/rwkv-skills/results --dry-run
     $ rwkvctl import ~/rwkv-skills/results
     $ rwkvctl import results_old/cot_gsm8k.json
     """
-    body = {"path": os.path.realpath(os.path.expanduser(path)), "dry_run": dry_run}  # noqa: PTH111 - a `~` of theirs
+    body = {"path": os.path.realpath(os.path.expanduser(path)), "dry_run": dry_run, "overwrite": overwrite}  # noqa: PTH111 - a `~` of theirs
     answer = context.change("/v1/import", body, PATIENCE_S)
     reply = answer.value
     found = joined(f"{number} {outcome}" for outcome, number in reply["counts"].items()) or "no results"

@@ -306,8 +306,10 @@ class CompareRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class ImportRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/import`: take in results of rwkv-skills that lie at an absolute path on the node. What was taken in
-    before is left alone, so a repetition is harmless."""
+    before is left alone, so a repetition is harmless; with `overwrite` it is taken in again, in the place of what came
+    from the same files."""
 
     path: str
     dry_run: bool = False
+    overwrite: bool = False
     request_id: str = ""

@@ -365,11 +365,12 @@ class ComparisonView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class ImportedView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one score that was found: `imported` (as `job`), `would-import`, `there` (as `job`, from an
-    earlier import), or `refused` for what `problem` says. `metrics` are the source's own; `disagreements` name those
+    earlier import), `replaced` (as `job`, in the place of an earlier import), `would-replace` (`job`), or `refused` for
+    what `problem` says. `metrics` are the source's own; `disagreements` name those
     that its samples do not give."""
 
     source: str
-    outcome: Literal["imported", "would-import", "there", "refused"]
+    outcome: Literal["imported", "would-import", "there", "replaced", "would-replace", "refused"]
     model: str = ""
     benchmark: str = ""
     kind: str = ""

@@ -26,8 +26,13 @@ def subjects_of(view: ScoreView) -> list[Subject]:
     return [*every, *sorted(found, key=lambda subject: (subject.value, subject.name))]
 
 
+def rows_of(subject: Subject) -> str:
+    """How many; an import does not always say it."""
+    return count(subject.rows) if subject.rows else "–"
+
+
 COLUMNS: Final[tuple[Column[Subject], ...]] = (
     Column("SUBJECT", lambda subject: subject.name, 30, least=20, grow=1, cut="middle"),
     Column("%", lambda subject: f"{100 * subject.value:.1f}", 6, right=True, value=lambda subject: subject.value),
-    Column("ROWS", lambda subject: count(subject.rows), 7, right=True, value=lambda subject: subject.rows),
+    Column("ROWS", rows_of, 7, right=True, value=lambda subject: subject.rows),
 )  # fmt: skip

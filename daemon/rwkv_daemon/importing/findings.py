@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from rwkv_daemon.importing.lines import Record
+from rwkv_daemon.importing.subjects import Subject
 
 MOST_STAGES: Final = 20
 LARGEST_SAMPLING: Final = 20_000
@@ -58,6 +59,7 @@ class Finding:
     metrics: dict[str, float] = field(default_factory=dict)
     samples: int = 0
     problems: int = 0
+    subjects: dict[str, Subject] = field(default_factory=dict)
     more: Record = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     verdicts: dict[Place, Verdict] = field(default_factory=dict)

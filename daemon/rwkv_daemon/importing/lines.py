@@ -96,6 +96,11 @@ def name(value: object) -> str:
     return value.strip()[:LONGEST_NAME] if isinstance(value, str) else ""
 
 
+def time(value: object) -> str:
+    """A time as text: a number is one of seconds or milliseconds, which `naming.moment` understands."""
+    return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else name(value)
+
+
 def place(record: Record, where: str) -> tuple[int, int]:
     """(sample_index, repeat_index). Raises BadFileError."""
     found = []

@@ -5,7 +5,7 @@ import os
 import pwd
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,12 +14,11 @@ from rwkv_daemon.importing.findings import Finding
 from rwkv_daemon.importing.lines import BadFileError
 from rwkv_daemon.importing.naming import benchmark_of, kind_of
 from rwkv_daemon.importing.recount import Recount, recount
-from rwkv_daemon.importing.take_in import Session, grade_key, import_key, take_in
+from rwkv_daemon.importing.take_in import Session, take_in, taken_in
 from rwkv_daemon.node import Node
+from rwkv_data.benchmark import Benchmark
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import ImportedView, ImportReply, ImportRequest
-
-ROW_OF_KEY = "SELECT MIN(id) AS id FROM job WHERE grade_key = ? AND state <> 'deleted'"
 
 
 async def import_results(node: Node, request: ImportRequest) -> ImportReply:
@@ -29,7 +28,7 @@ async def import_results(node: Node, request: ImportRequest) -> ImportReply:
         found = await asyncio.to_thread(discovery.discover, path)
     except BadFileError as error:
         raise refused(error) from error
-    session = Session("" if request.dry_run else new_id(), str(path))
+    session = Session("" if request.dry_run else new_id(), str(path), overwrite=request.overwrite)
     items = [ImportedView(source=of_error(error), outcome="refused", problem=str(error)) for error in found.refused]
     items += [await one(node, session, source, read) for source, read in found.readers()]
     return ImportReply(
@@ -37,7 +36,7 @@ async def import_results(node: Node, request: ImportRequest) -> ImportReply:
         dry_run=request.dry_run,
         items=tuple(items),
         counts=dict(Counter(item.outcome for item in items)),
-        session=session.id if any(item.outcome == "imported" for item in items) else "",
+        session=session.id if any(item.outcome in {"imported", "replaced"} for item in items) else "",
         ignored=found.ignored,
     )
 
@@ -90,7 +89,7 @@ async def one(node: Node, session: Session, source: Path, read: Callable[[], Fin
     try:
         finding = named(await asyncio.to_thread(read))
         found = await asyncio.to_thread(recount, finding)
-        names = benchmark_of(finding.dataset, set(node.benchmarks.all())), kind_of(finding)
+        names = names_of(finding, node.benchmarks.all())
         job, outcome = await stored(node, session, finding, found, names)
     except BadFileError as error:
         return ImportedView(source=str(source), outcome="refused", problem=str(error))
@@ -109,12 +108,21 @@ async def one(node: Node, session: Session, source: Path, read: Callable[[], Fin
     )
 
 
+def names_of(finding: Finding, catalogue: Mapping[str, Benchmark]) -> tuple[str, str]:
+    """(benchmark, kind) in the catalogue's words."""
+    name = benchmark_of(finding.dataset, set(catalogue))
+    return name, kind_of(finding, catalogue[name].kinds if name in catalogue else ())
+
+
 async def stored(
     node: Node, session: Session, finding: Finding, found: Recount, names: tuple[str, str]
 ) -> tuple[str, str]:
     """(job, outcome). Without a session nothing is stored."""
     if session.id:
-        number, fresh = await take_in(node, session, finding, found, names)
-        return f"j{number}", "imported" if fresh else "there"
-    row = await node.store.one(ROW_OF_KEY, (grade_key(import_key(finding, *names)),))
-    return (f"j{row['id']}", "there") if row and row["id"] is not None else ("", "would-import")
+        number, outcome = await take_in(node, session, finding, found, names)
+        return f"j{number}", outcome
+    async with node.store.write() as db:
+        known, earlier = await taken_in(db, session, finding, names)
+    if earlier:
+        return f"j{earlier[0]}", "would-replace"
+    return (f"j{known}", "there") if known is not None else ("", "would-import")

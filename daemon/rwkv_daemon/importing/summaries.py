@@ -6,6 +6,7 @@ from typing import Any, Final
 from rwkv_daemon.importing import lines
 from rwkv_daemon.importing.findings import Finding
 from rwkv_daemon.importing.lines import Record
+from rwkv_daemon.importing.subjects import subjects_of
 
 PREFIXES: Final = {
     "single_choice_plain": (False, "multiple_choice"), "single_choice_cot": (True, "multiple_choice_cot"),
@@ -15,9 +16,9 @@ PREFIXES: Final = {
 """What the first words of an old summary's `benchmark` mean: chain of thought or not, and the task."""
 
 FILES: Final = (
-    ("cot_llm_judge", True, "free_response_judge"), ("cot_", True, ""), ("results_", False, "multiple_choice"),
+    ("cot_llm_judge", True, "free_response_judge"), ("cot_", True, ""), ("results_", False, ""),
 )  # fmt: skip
-"""What the beginning of an old summary's file name means."""
+"""What the beginning of an old summary's file name means; without a task the catalogue knows it by the set's name."""
 
 
 def is_summary(record: Record) -> bool:
@@ -41,7 +42,7 @@ def read(path: Path) -> Finding:
     record, sha256 = lines.document(path)
     finding = ifeval(path, record) if is_ifeval(record) else plain(path, record)
     finding.files[str(path)] = sha256
-    finding.created = lines.name(record.get("created_at")) or lines.name(record.get("timestamp"))
+    finding.created = lines.time(record.get("created_at")) or lines.time(record.get("timestamp"))
     return finding
 
 
@@ -63,7 +64,7 @@ def plain(path: Path, record: Record) -> Finding:
     model = Path(lines.name(record.get("model_path"))).stem or lines.name(record.get("model"))
     return Finding(
         source=path, layout="summary", model=model, dataset=dataset, cot=cot, task=task,
-        metrics=metrics(record, task), samples=samples(record),
+        metrics=metrics(record, task), samples=samples(record), subjects=subjects_of(record.get("score_by_subject")),
     )  # fmt: skip
 
 
@@ -83,10 +84,13 @@ def manner(path: Path, record: Record, dataset: str) -> tuple[bool | None, str]:
     task = lines.name(record.get("task"))
     if isinstance(record.get("cot"), bool):
         return record["cot"], task
+    file = path.name.lower()
+    if "nocot" in file or "_plain_" in file:
+        return False, task
     for beginning, cot, meant in FILES:
-        if path.name.lower().startswith(beginning):
+        if file.startswith(beginning):
             return cot, task or meant
-    return None, task
+    return True if "_cot_" in file else None, task
 
 
 def metrics(record: Record, task: str) -> dict[str, float]:
@@ -99,13 +103,22 @@ def metrics(record: Record, task: str) -> dict[str, float]:
         values = lines.numbers(inner)
         if "accuracy" in values or "value" in values:
             found[today] = values.get("accuracy", values.get("value", 0.0))
+    found |= strict_shares(given.get("InstructionFollowingMetric") if isinstance(given, dict) else None)
     plain_name = {"free_response": "exact_accuracy", "free_response_judge": "judge_accuracy"}.get(task, "accuracy")
     accuracy = lines.numbers({"accuracy": record.get("accuracy")})
     return ({plain_name: accuracy["accuracy"]} if accuracy and plain_name not in found else {}) | found
+
+
+def strict_shares(given: object) -> dict[str, float]:
+    """IFEval's strict accuracies, of prompts and of instructions."""
+    levels = {"prompt_level": "prompt_accuracy", "instruction_level": "instruction_accuracy"}
+    found = {today: given.get(old) for old, today in levels.items()} if isinstance(given, dict) else {}
+    return lines.numbers({name: one.get("strict") for name, one in found.items() if isinstance(one, dict)})
 
 
 def samples(record: Record) -> int:
     """How many samples it says it rests on."""
     counts = lines.numbers({name: record.get(name) for name in ("total", "num_samples", "samples")})
     listed = [len(record[name]) for name in ("generations", "strict_results") if isinstance(record.get(name), list)]
-    return int(next(iter([*counts.values(), *listed]), 0))
+    by_subject = sum(subject["rows"] for subject in subjects_of(record.get("score_by_subject")).values())
+    return int(next(iter([*counts.values(), *listed]), by_subject))

@@ -9,6 +9,7 @@ from typing import Final
 from rwkv_daemon.importing import lines
 from rwkv_daemon.importing.findings import MOST_STAGES, Finding, Place, Trace, Turn, Verdict, stop_of
 from rwkv_daemon.importing.lines import BadFileError, JsonLines, Record
+from rwkv_daemon.importing.naming import moment
 
 TABLES: Final = ("benchmark", "model", "task", "completions", "eval", "scores")
 SIGNS: Final = {
@@ -79,9 +80,9 @@ def read_score(path: Path, finding: Finding) -> None:
     rows = all_rows(path, finding)
     if not rows:
         raise BadFileError(f"{path} is empty")
-    newest = max(rows, key=lambda row: lines.name(row.get("created_at")))
+    newest = max(rows, key=lambda row: moment(lines.time(row.get("created_at"))))
     finding.metrics = lines.numbers(newest.get("metrics"))
-    finding.created = lines.name(newest.get("created_at"))
+    finding.created = lines.time(newest.get("created_at"))
     finding.cot = newest["is_cot"] if isinstance(newest.get("is_cot"), bool) else None
 
 

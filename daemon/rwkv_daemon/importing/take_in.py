@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from itertools import islice
+from statistics import fmean
 from typing import Final, NamedTuple
 
 import msgspec
@@ -15,7 +16,16 @@ from rwkv_daemon.importing.recount import Recount, reason_of, rows_identity
 from rwkv_daemon.keys import digest
 from rwkv_daemon.node import Change, Node
 from rwkv_daemon.store import NewJob, Transaction
-from rwkv_daemon.store.importing import add_completions, add_grades, add_prompts, add_samples, has_session, job_of_key
+from rwkv_daemon.store.importing import (
+    add_completions,
+    add_grades,
+    add_prompts,
+    add_samples,
+    forget_import,
+    has_session,
+    imported_scores,
+    job_of_key,
+)
 from rwkv_daemon.store.jobs import add_job, add_session, as_json, update_job
 from rwkv_daemon.store.samples import add_score
 from rwkvctl import __version__
@@ -29,10 +39,12 @@ SLICE: Final = 500
 
 
 class Session(NamedTuple):
-    """The import as a session, stored with its first score; without an id nothing is stored."""
+    """The import as a session, stored with its first score; without an id nothing is stored. `overwrite`: what came
+    from the same files before is taken out again."""
 
     id: str
     path: str
+    overwrite: bool = False
 
 
 def import_key(finding: Finding, benchmark: str, kind: str) -> str:
@@ -45,16 +57,33 @@ def grade_key(key: str) -> str:
     return digest(key, GRADER, IMPORTED)
 
 
+async def taken_in(
+    db: Transaction, session: Session, finding: Finding, names: tuple[str, str]
+) -> tuple[int | None, list[int]]:
+    """(the job that this score is already, the jobs that it takes the place of)."""
+    if not session.overwrite:
+        return await job_of_key(db, grade_key(import_key(finding, *names))), []
+    return None, [job for job, score in await imported_scores(db, finding.model) if is_of(finding, score)]
+
+
+def is_of(finding: Finding, score: str) -> bool:
+    """Whether an imported score came from the same file, or from the same contents of files elsewhere."""
+    known = json.loads(score)["provenance"]["imported"]
+    return known["source"] == str(finding.source) or sorted(known["files"].values()) == sorted(finding.files.values())
+
+
 async def take_in(
     node: Node, session: Session, finding: Finding, found: Recount, names: tuple[str, str]
-) -> tuple[int, bool]:
-    """Store it; returns its job, and whether that is new. Raises BadFileError if a file is no longer what it was, and
+) -> tuple[int, str]:
+    """Store it; returns its job, and what became of it. Raises BadFileError if a file is no longer what it was, and
     then nothing is stored."""
     key = import_key(finding, *names)
     async with node.change() as change:
-        known = await job_of_key(change.db, grade_key(key))
+        known, earlier = await taken_in(change.db, session, finding, names)
         if known is not None:
-            return known, False
+            return known, "there"
+        for job in earlier:
+            await forget_import(change.db, job)
         if not await has_session(change.db, session.id):
             asked = as_json({"import": session.path})
             await add_session(change.db, session.id, asked, node.hostname, (__version__, ""))
@@ -63,10 +92,11 @@ async def take_in(
         await store_grades(change.db, number, finding, grade_key(key))
         view = await finish(change, number, session.id, finding, found, names, stages)
         await add_score(change.db, number, grade_key(key), view.finished, msgspec.json.encode(view).decode())
-        text = f"{view.model} {view.benchmark} {view.kind}: imported from {GRADER}"
+        instead = f", in the place of {', '.join(f'j{job}' for job in earlier)}" if earlier else ""
+        text = f"{view.model} {view.benchmark} {view.kind}: imported from {GRADER}{instead}"
         data = json.loads(msgspec.json.encode(view))
         await change.note("job.score", job=view.job, session=session.id, text=text, data=data)
-    return number, True
+    return number, "replaced" if earlier else "imported"
 
 
 def new_job(finding: Finding, found: Recount, names: tuple[str, str], key: str) -> NewJob:
@@ -227,4 +257,13 @@ def provenance(finding: Finding, found: Recount, kind: str, key: str) -> dict[st
         "limit": None,
         "numerics": IMPORTED,
         "grade_key": key,
+        **by_subject(finding, found),
     }
+
+
+def by_subject(finding: Finding, found: Recount) -> dict[str, object]:
+    """The subjects as they came, where nothing speaks against the numbers beside them."""
+    if not finding.subjects or found.disagreements:
+        return {}
+    macro = fmean(subject["value"] for subject in finding.subjects.values())
+    return {"groups": finding.subjects, "macro": macro}

@@ -8,6 +8,7 @@ from pathlib import Path
 from rwkv_daemon.importing import lines
 from rwkv_daemon.importing.findings import MOST_STAGES, Finding, Trace, Turn, Verdict, stop_of
 from rwkv_daemon.importing.lines import BadFileError, JsonLines, Record
+from rwkv_daemon.importing.subjects import subjects_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ def read_score(path: Path, finding: Finding) -> None:
     finding.dataset = lines.name(record["dataset"]) or finding.dataset
     finding.cot = record["cot"] if isinstance(record["cot"], bool) else finding.cot
     finding.task = lines.name(record.get("task"))
-    finding.created = lines.name(record.get("created_at"))
+    finding.created = lines.time(record.get("created_at"))
+    details = record.get("task_details")
+    finding.subjects = subjects_of(details.get("accuracy_by_subject") if isinstance(details, dict) else None)
     finding.metrics = lines.numbers(record["metrics"])
     counts = lines.numbers({key: record.get(key) for key in ("samples", "problems")})
     finding.samples, finding.problems = int(counts.get("samples", 0)), int(counts.get("problems", 0))

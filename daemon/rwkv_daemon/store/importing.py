@@ -23,6 +23,25 @@ async def job_of_key(db: Transaction, grade_key: str) -> int | None:
     return int(row["id"]) if row else None
 
 
+async def imported_scores(db: Transaction, model: str) -> list[tuple[int, str]]:
+    """(job, score view as JSON) of every imported score of a model."""
+    rows = await db.all(
+        "SELECT j.id, s.view FROM job j JOIN score s ON s.job = j.id WHERE j.numerics = 'imported' AND j.model = ? "
+        "ORDER BY j.id",
+        (model,),
+    )
+    return [(row["id"], row["view"]) for row in rows]
+
+
+async def forget_import(db: Transaction, job: int) -> None:
+    """Remove an imported job with all that came with it. It has no attempt, and nothing of it lies in files."""
+    await db.execute("DELETE FROM finding WHERE job = ?", (job,))
+    await db.execute("DELETE FROM grade WHERE sample IN (SELECT number FROM sample WHERE job = ?)", (job,))
+    for table in ("sample", "completion", "prompt", "score"):
+        await db.execute(f"DELETE FROM {table} WHERE job = ?", (job,))
+    await db.execute("DELETE FROM job WHERE id = ?", (job,))
+
+
 async def has_session(db: Transaction, session: str) -> bool:
     """Whether the session is stored."""
     return await db.one("SELECT id FROM session WHERE id = ?", (session,)) is not None

@@ -201,3 +201,24 @@ def test_tables_and_summaries_come_in_too(shared, tmp_path):
     assert summary["metrics"]["accuracy"] == {"value": 0.25}
     found = node.cli("compare", "from-summary", "from-summary", "--json", "--force", check=False)
     assert json.loads(found.stdout)["items"][0]["why"] == "A and B came without samples"
+
+
+def test_overwrite_takes_the_place_of_what_came_from_the_same_file(shared, tmp_path):
+    node, root = shared, tmp_path / "results"
+    samples = [
+        {"row": row, "repeat": 0, "value": 1, "expected": "3", "stages": [{"prompt": "P", "completion": "3"}]}
+        for row in range(4)
+    ]
+    results(root, samples, model="again")
+    (first,) = bring(node, root)["items"]
+    assert bring(node, root)["counts"] == {"there": 1}
+    score = root / "scores" / FOLDER / "demo_arith_test.json"
+    score.write_text(score.read_text().replace("exact_accuracy", "judge_accuracy"))
+    assert bring(node, root, "--overwrite", "--dry-run")["items"][0]["outcome"] == "would-replace"
+    (again,) = bring(node, root, "--overwrite")["items"]
+    assert (again["outcome"], again["job"] != first["job"]) == ("replaced", True)
+    found = node.api.get("/v1/scores", model="again", all_versions=True).value["items"]
+    assert [one["job"] for one in found] == [again["job"]]
+    assert len(node.samples(again["job"])) == 4
+    assert node.cli("show", first["job"], check=False).returncode == 4
+    assert bring(node, root)["counts"] == {"there": 1}

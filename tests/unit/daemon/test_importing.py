@@ -15,7 +15,9 @@ from rwkv_daemon.importing.findings import Finding
 from rwkv_daemon.importing.lines import BadFileError, JsonLines
 from rwkv_daemon.importing.naming import benchmark_of, kind_of, moment
 from rwkv_daemon.importing.recount import recount, rows_identity
-from rwkv_daemon.importing.take_in import import_key
+from rwkv_daemon.importing.run import names_of
+from rwkv_daemon.importing.take_in import by_subject, import_key
+from rwkv_data import registry
 
 MODEL = "rwkv7-g1d-0.4b-20260210-ctx8192"
 FOLDER = "rwkv7_g1d_0_4b_20260210_ctx8192"
@@ -236,7 +238,7 @@ def test_trials_of_a_search_are_no_scores(tmp_path: Path) -> None:
         (
             "results_mmlu.json",
             {"model": "x", "model_path": "/w/m.pth", "dataset_slug": "mmlu_test", "accuracy": 0.25},
-            ("m", "mmlu_test", "multiple_choice", False, {"accuracy": 0.25}, 0),
+            ("m", "mmlu_test", "", False, {"accuracy": 0.25}, 0),
         ),
         (
             "a.json",
@@ -248,6 +250,28 @@ def test_trials_of_a_search_are_no_scores(tmp_path: Path) -> None:
                 "generations": [1, 2],
             },
             ("m", "math", "free_response", True, {"exact_accuracy": 0.1, "judge_accuracy": 0.0}, 2),
+        ),
+        (
+            "if.json",
+            {
+                "model": "m",
+                "dataset_slug": "ifeval_test",
+                "benchmark": "instruction_following_ifeval_test",
+                "metrics": {
+                    "InstructionFollowingMetric": {
+                        "prompt_level": {"strict": 0.4, "loose": 0.5},
+                        "instruction_level": {"strict": 0.6},
+                    }
+                },
+            },
+            (
+                "m",
+                "ifeval_test",
+                "instruction_following",
+                False,
+                {"prompt_accuracy": 0.4, "instruction_accuracy": 0.6},
+                0,
+            ),
         ),
         (
             "scores.json",
@@ -413,6 +437,48 @@ def test_kinds(task: str, metrics: dict[str, float], cot: bool | None, kind: str
         kind_of(Finding(source=Path("x"), layout="v3", model="m", dataset="d", task=task, metrics=metrics, cot=cot))
         == kind
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "dataset", "kind"),
+    [
+        ("cot_gsm8k.json", "data/gsm8k/test.jsonl", "free_response"),
+        ("cot_llm_judge_gsm8k.json", "data/gsm8k/test.jsonl", "free_response_judge"),
+        ("cot_mmlu.json", "mmlu_test", "multi_choice_cot"),
+        ("results_mmlu.json", "mmlu_test", "multi_choice_plain"),
+        ("results_humaneval.json", "humaneval_test", "code_human_eval"),
+        ("results_nocot_gsm8k.json", "gsm8k_test", "free_response"),
+        ("mmlu_cot_1.json", "mmlu_test", "multi_choice_cot"),
+        ("cot_unheard.json", "unheard_test", "multi_choice_cot"),
+    ],
+)
+def test_an_old_summary_is_of_a_kind_that_its_set_has(tmp_path: Path, file: str, dataset: str, kind: str) -> None:
+    record = {"model": "m", "dataset": dataset, "accuracy": 0.5}
+    finding = read_only(write(tmp_path / file, record, as_document=True))
+    catalogue = registry.Catalogue()
+    assert names_of(finding, {name: catalogue.load(name) for name in ("gsm8k", "mmlu", "human_eval")})[1] == kind
+
+
+def test_scores_by_subject_come_along(tmp_path: Path) -> None:
+    given = {"law": {"accuracy": 50.0, "total": 30, "correct": 15}, "maths": 20, "x": {"correct": 1}, "y": None}
+    record = {"model": "m", "dataset_slug": "mmlu_test", "accuracy": 40.0, "score_by_subject": given}
+    finding = read_only(write(tmp_path / "results_mmlu.json", record, as_document=True))
+    assert finding.samples == 30
+    expected = {"law": {"value": 0.5, "rows": 30}, "maths": {"value": 0.2, "rows": 0}}
+    assert by_subject(finding, recount(finding)) == {"groups": expected, "macro": 0.35}
+    details = {"task_details": {"accuracy_by_subject": {"law": 0.5}}}
+    (today,) = discover(write(tmp_path / "v3" / "a.json", score(**details), as_document=True)).readers()
+    assert today[1]().subjects == {"law": {"value": 0.5, "rows": 0}}
+
+
+def test_times_may_be_numbers(tmp_path: Path) -> None:
+    for time in (1772330400, 1772330400000, 1772330400.0, "1772330400", "2026-03-01T10:00:00", "20260301100000"):
+        record = {"model": "m", "dataset_slug": "d", "accuracy": 0.5, "timestamp": time}
+        finding = read_only(write(tmp_path / "a.json", record, as_document=True))
+        assert moment(finding.created) == "2026-03-01T02:00:00.000Z"
+    assert moment("20260301") == "2026-02-28T16:00:00.000Z"
+    for no_time in ("99999999999999", "1" * 40, "123456789x", "0"):
+        assert not moment(no_time)
 
 
 def test_names_of_models_and_moments() -> None:
