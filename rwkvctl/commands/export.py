@@ -43,7 +43,11 @@ def export(
     {"😺": prompt}, {"🤖": completion} that rwkv-skills' data lake takes.
 
     lm-eval writes a folder for each model, as lm_eval 0.4.13 does, so it needs
-    --to. A file is written whole or not at all, and never over another one.
+    --to. Kinds that repeat a task of lm_eval have its name and keys (gsm8k,
+    "exact_match,strict-match"); a model whose name no folder can have gets a
+    part of the name's hash.
+
+    A file is written whole or not at all, and never over another one.
     Text that a spreadsheet would compute gets an apostrophe in front; control
     characters are escaped, in JSON as JSON does.
 

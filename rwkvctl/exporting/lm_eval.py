@@ -1,12 +1,14 @@
 """Scores in the shape that lm_eval 0.4.13 writes with `--output_path` and `--log_samples`.
 
-A folder a model: `results_DATE.json` with one task a benchmark and kind, `samples_TASK_DATE.jsonl` a task. What lm_eval
-has and we have not is null; what we have and it has not lies under `rwkvctl`.
+A folder a model: `results_DATE.json` with one task a benchmark and kind, `samples_TASK_DATE.jsonl` a task. Kinds that
+repeat a task of lm_eval have its name and its metrics' keys; others their benchmark's name, and keys in the same form.
+What lm_eval has and we have not is null; what we have and it has not lies under `rwkvctl`.
 """
 
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from statistics import fmean
@@ -14,24 +16,46 @@ from typing import Any, Final
 
 from rwkvctl.client import Record
 from rwkvctl.exporting.jsonl import line
+from rwkvctl.exporting.lm_eval_tasks import TASKS, Task
 
 FILTER: Final = "none"
 LOWER: Final = frozenset({"bits", "perplexity"})
 
 
 def folder_of(model: str) -> str:
-    """A model's folder: what no path may hold is replaced, as lm_eval does; and it is never a way out."""
+    """A model's folder: what no path may hold is replaced, as lm_eval does; and it is never a way out. A name that is
+    not kept whole gets a part of its hash, so that no two models share a folder."""
     name = re.sub(r"[\"<>:/|\\?*\[\]\x00-\x1f]+", "__", model)[:150]
-    return name if name.strip(". ") else "model"
+    name = name if name.strip(". ") else "model"
+    return name if name == model else f"{name}-{hashed(model)[:8]}"
 
 
 def task_names(scores: Iterable[Record]) -> list[str]:
-    """A task's name for each score: the benchmark's, with the kind behind it where that is not unique."""
+    """A task's name for each score: lm_eval's where it is one of its tasks, else the benchmark's; with kind and version
+    where that would be another's, then with the job."""
     listed = list(scores)
-    names = [str(score["benchmark"]) for score in listed]
-    full = [f"{score['benchmark']}_{score['kind']}_v{score['version']}" for score in listed]
-    chosen = [name if names.count(name) == 1 else longer for name, longer in zip(names, full, strict=True)]
-    return [re.sub(r"[^\w.-]", "_", name) for name in chosen]
+    names = [known.name if (known := task_of(score)) else str(score["benchmark"]) for score in listed]
+    foreign = {known.name for score in listed if (known := task_of(score))}
+    for longer in ("{benchmark}_{kind}_v{version}", "{benchmark}_{kind}_v{version}_{job}"):
+        plain = [re.sub(r"[^\w.-]", "_", name) for name in names]
+        folded = Counter(name.casefold() for name in plain)
+        names = [
+            name if folded[name.casefold()] == 1 or is_first(score, name, foreign, listed) else longer.format_map(score)
+            for name, score in zip(plain, listed, strict=True)
+        ]
+    return [re.sub(r"[^\w.-]", "_", name) for name in names]
+
+
+def is_first(score: Record, name: str, foreign: set[str], listed: list[Record]) -> bool:
+    """Whether a score keeps a name that others have, too: the first one of the task of lm_eval that is called so."""
+    if name not in foreign:
+        return False
+    return next(one for one in listed if (known := task_of(one)) and known.name == name) is score
+
+
+def task_of(score: Record) -> Task | None:
+    """The task of lm_eval that a score repeats; an imported one is none."""
+    return None if "imported" in score.get("provenance", {}) else TASKS.get((score["benchmark"], score["kind"]))
 
 
 def results(model: str, tasks: Mapping[str, Record], rows: Mapping[str, int], seconds: float) -> Record:
@@ -84,18 +108,21 @@ def of_task(task: str, score: Record) -> Record:
     """The numbers of one task. A missing one is null; its reason lies in the score under `rwkvctl`."""
     found: Record = {"name": task, "alias": task, "sample_len": score["rows"]}
     for name, metric in score.get("metrics", {}).items():
-        shown = metric_name(score, name)
-        stderr = metric.get("stderr")
-        found[f"{shown},{FILTER}"] = metric.get("value")
-        found[f"{shown}_stderr,{FILTER}"] = "N/A" if stderr is None else stderr
+        (shown, filtered), stderr = key_of(score, name), metric.get("stderr")
+        found[f"{shown},{filtered}"] = metric.get("value")
+        found[f"{shown}_stderr,{filtered}"] = "N/A" if stderr is None else stderr
     return found
 
 
-def metric_name(score: Record, name: str) -> str:
-    """lm_eval calls the accuracy of scored choices `acc` and that of generated answers `exact_match`."""
-    if name != "accuracy":
-        return name
-    return "acc" if output_type(score) == "multiple_choice" else "exact_match"
+def key_of(score: Record, name: str) -> tuple[str, str]:
+    """(metric, filter): those of lm_eval's task; elsewhere the accuracy of scored choices is `acc` and that of answers
+    `exact_match`, as lm_eval calls them."""
+    known = task_of(score)
+    if known and name in known.keys:
+        metric, _, filtered = known.keys[name].partition(",")
+        return metric, filtered
+    usual = "acc" if output_type(score) == "multiple_choice" else "exact_match"
+    return usual if name == "accuracy" else name, FILTER
 
 
 def stages_of(score: Record) -> list[Record]:
@@ -113,11 +140,12 @@ def output_type(score: Record) -> str:
 def configuration(task: str, score: Record) -> Record:
     """What was asked, as far as it has a place in a task's configuration."""
     stages = stages_of(score)
+    metrics = dict.fromkeys(key_of(score, name)[0] for name in score.get("metrics", {}))
     return {
         "task": task,
         "dataset_path": score["benchmark"],
         "num_fewshot": shots(score),
-        "metric_list": [{"metric": metric_name(score, name)} for name in score.get("metrics", {})],
+        "metric_list": [{"metric": metric} for metric in metrics],
         "output_type": output_type(score),
         "generation_kwargs": stages[-1].get("sampling", {}) if stages else {},
         "repeats": score["repeats"],
@@ -140,7 +168,7 @@ def shots(score: Record) -> int:
 def directions(score: Record) -> dict[str, bool]:
     """Whether more is better."""
     return {
-        metric_name(score, name): metric.get("unit", "share") not in LOWER
+        key_of(score, name)[0]: metric.get("unit", "share") not in LOWER
         for name, metric in score.get("metrics", {}).items()
     }
 
@@ -151,17 +179,26 @@ def sizes(score: Record, rows: Mapping[str, int]) -> dict[str, int]:
 
 
 def sample_lines(score: Record, samples: Iterable[Record]) -> Iterator[str]:
-    """One line a row; its repeats are the responses."""
+    """One line a row and filter; its repeats are the responses."""
+    names = [verdict_name(score), *score.get("metrics", {})]
+    filters = list(dict.fromkeys(key_of(score, name)[1] for name in names))
     for row, group in groupby(samples, key=lambda sample: sample["row"]):
-        yield line(document(score, row, list(group)))
+        own = list(group)
+        for filtered in filters:
+            yield line(document(score, row, own, filtered))
 
 
-def document(score: Record, row: int, samples: list[Record]) -> Record:
-    """One row as lm_eval logs it. The row itself is not stored, so `doc` says which one it was."""
-    shown = metric_name(score, "accuracy")
+def document(score: Record, row: int, samples: list[Record], filtered: str) -> Record:
+    """One row as lm_eval logs it, under one of its filters. The row itself is not stored, so `doc` says which one it
+    was; what a filter that is not our grader's own extracts is not stored, either."""
+    verdict = verdict_name(score)
+    measured = [verdict, *(name for name in score.get("metrics", {}) if any(name in parts(one) for one in samples))]
+    keys = {name: key_of(score, name) for name in measured}
+    found = {
+        key: mean_of(samples, "" if name == verdict else name) for name, (key, of) in keys.items() if of == filtered
+    }
     prompt, target = first_prompt(samples[0]), samples[0].get("expected", "")
     doc = {"row": row, "benchmark": score["benchmark"]}
-    values = [sample["value"] for sample in samples if sample.get("value") is not None]
     stages = stages_of(score)
     return {
         "doc_id": row,
@@ -169,14 +206,32 @@ def document(score: Record, row: int, samples: list[Record]) -> Record:
         "target": target,
         "arguments": {"gen_args_0": {"arg_0": prompt, "arg_1": stages[-1].get("sampling", {}) if stages else {}}},
         "resps": [[response(sample) for sample in samples]],
-        "filtered_resps": [sample.get("extracted") for sample in samples],
-        "filter": FILTER,
-        "metrics": [shown],
+        "filtered_resps": [sample.get("extracted") if keys[verdict][1] == filtered else None for sample in samples],
+        "filter": filtered,
+        "metrics": [*found],
         "doc_hash": hashed(json.dumps(doc, indent=2, ensure_ascii=False)),
         "prompt_hash": hashed(prompt),
         "target_hash": hashed(str(target)),
-        shown: fmean(values) if len(values) == len(samples) else None,
+        **found,
     }
+
+
+def verdict_name(score: Record) -> str:
+    """The metric whose mean over the rows the verdicts have."""
+    return "pass@1" if "pass@1" in score.get("metrics", {}) and "accuracy" not in score["metrics"] else "accuracy"
+
+
+def mean_of(samples: list[Record], part: str) -> float | None:
+    """One row: the mean of its samples' verdicts, or of a part of them; null where one lacks it."""
+    values = [parts(sample).get(part) if part else sample.get("value") for sample in samples]
+    known = [value for value in values if value is not None]
+    return fmean(known) if len(known) == len(samples) else None
+
+
+def parts(sample: Record) -> Mapping[str, float]:
+    """Further measures of a sample."""
+    found: Mapping[str, float] = sample.get("parts", {})
+    return found
 
 
 def first_prompt(sample: Record) -> str:

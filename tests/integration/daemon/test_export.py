@@ -13,6 +13,10 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
+from rwkv_data import registry
+from rwkvctl.exporting import lm_eval
+from rwkvctl.exporting.lm_eval_tasks import TASKS
+
 TASK = """\
 task: tiny_arith
 dataset_path: json
@@ -33,6 +37,22 @@ metadata:
   version: 1.0
 """
 
+
+THEIRS = """\
+include: {task}
+task: {name}
+dataset_path: json
+dataset_name: null
+dataset_kwargs:
+  data_files:
+    test: {rows}
+training_split: null
+fewshot_split: null
+validation_split: null
+test_split: test
+num_fewshot: 0
+"""
+"""A task of lm_eval's own, on rows that are there."""
 
 SAMPLES = 130
 """More than a page."""
@@ -127,6 +147,49 @@ def test_lm_eval_files_have_the_shape_of_lm_evals_own(node, tmp_path):
     check_hashes(their_samples)
 
 
+@pytest.mark.slow("oracles")
+@pytest.mark.parametrize(
+    ("task", "benchmark", "kind", "metrics", "row"),
+    [
+        (
+            "gsm8k/gsm8k.yaml", "gsm8k", "free_response.lm-eval", ("accuracy", "flexible"),
+            {"question": "1+1?", "answer": "So\n#### 2"},
+        ),
+        (
+            "arc/arc_easy.yaml", "arc_easy", "multi_choice_plain.lm-eval", ("accuracy", "acc_norm"),
+            {"question": "1+1?", "choices": {"text": ["2", "3"], "label": ["A", "B"]}, "answerKey": "A"},
+        ),
+    ],
+)  # fmt: skip
+def test_keys_are_those_that_lm_eval_writes_for_the_task(tmp_path, task, benchmark, kind, metrics, row):
+    there = pytest.importorskip("lm_eval", reason="needs lm_eval: not installed")
+    text = THEIRS.replace("{task}", str(Path(there.__file__).parent / "tasks" / task)).replace("{name}", "tiny_arith")
+    theirs, samples = lm_eval_output(tmp_path / "theirs", text, row)
+    score = {"benchmark": benchmark, "kind": kind, "rows": 1, "metrics": {name: {"value": 0.5} for name in metrics}}
+    assert lm_eval.of_task("t", score).keys() == theirs["results"]["tiny_arith"].keys()
+    assert lm_eval.directions(score) == theirs["higher_is_better"]["tiny_arith"]
+    ours = [*lm_eval.sample_lines(score, [{"row": 0, "repeat": 0, "value": 1.0, "parts": {metrics[1]: 1.0}}])]
+    told = {(one["filter"], *one["metrics"]) for one in samples}
+    assert {(one["filter"], *one["metrics"]) for one in map(json.loads, ours)} == told
+
+
+@pytest.mark.slow("oracles")
+def test_tasks_are_known_to_lm_eval():
+    tasks = pytest.importorskip("lm_eval.tasks", reason="needs lm_eval: not installed")
+    known = set(tasks.TaskManager().all_tasks)
+    assert not {task.name for task in TASKS.values()} - known
+
+
+def test_every_kind_that_repeats_a_task_has_its_name():
+    catalogue = registry.Catalogue()
+    kinds = {
+        (name, kind.name): kind for name in catalogue.names() for kind in catalogue.load(name).kinds.values()
+        if kind.profile == "lm-eval"
+    }  # fmt: skip
+    assert TASKS.keys() == kinds.keys()
+    assert all(set(kind.metrics) <= TASKS[place].keys.keys() for place, kind in kinds.items())
+
+
 def check_hashes(samples: list[dict[str, Any]]) -> None:
     """What the hashes of a sample are of, in our files as in theirs."""
     for one in samples:
@@ -136,12 +199,13 @@ def check_hashes(samples: list[dict[str, Any]]) -> None:
         assert one["doc_hash"] == hashlib.sha256(doc.encode()).hexdigest()
 
 
-def lm_eval_output(folder: Path) -> list[Any]:
+def lm_eval_output(folder: Path, task: str = TASK, row: dict[str, Any] | None = None) -> list[Any]:
     """What lm_eval writes for its dummy model on three questions."""
     folder.mkdir()
     rows = folder / "rows.jsonl"
-    rows.write_text("".join(json.dumps({"question": f"{n}+1=", "answer": str(n + 1)}) + "\n" for n in range(3)))
-    (folder / "tiny.yaml").write_text(TASK.format(rows=rows))
+    questions = [row or {"question": f"{n}+1=", "answer": str(n + 1)} for n in range(3)]
+    rows.write_text("".join(json.dumps(question) + "\n" for question in questions))
+    (folder / "tiny.yaml").write_text(task.format(rows=rows))
     quiet = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(folder / "hf"), "OMP_NUM_THREADS": "1"}
     words = ["--model", "dummy", "--tasks", "tiny_arith", "--include_path", str(folder), "--log_samples"]
     found = subprocess.run(

@@ -144,12 +144,57 @@ def test_lm_eval_rows_gather_repeats_and_keep_the_whole_answer() -> None:
     assert first["arguments"]["gen_args_0"] == {"arg_0": "Q", "arg_1": {"temperature": 0.0}}
 
 
+def test_lm_eval_rows_have_a_line_a_filter_with_its_own_verdict() -> None:
+    own = score(kind="free_response.lm-eval")
+    strict, flexible = map(json.loads, lm_eval.sample_lines(own, [sample(0, value=0.0, parts={"flexible": 1.0})]))
+    assert (strict["filter"], strict["metrics"], strict["exact_match"]) == ("strict-match", ["exact_match"], 0.0)
+    assert (flexible["filter"], flexible["exact_match"], flexible["filtered_resps"]) == (
+        "flexible-extract",
+        1.0,
+        [None],
+    )
+
+
+def test_kinds_that_repeat_a_task_have_its_name_and_its_keys() -> None:
+    theirs, ours = score(kind="free_response.lm-eval"), score()
+    assert lm_eval.task_names([ours, theirs]) == ["gsm8k_free_response_v1", "gsm8k"], "the task's name is the task's"
+    found = lm_eval.of_task("gsm8k", theirs)
+    assert (found["exact_match,strict-match"], found["exact_match_stderr,strict-match"]) == (0.5, 0.1)
+    assert found["exact_match,flexible-extract"] == 0.6
+    assert "exact_match,none" in lm_eval.of_task("gsm8k", ours)
+    assert lm_eval.configuration("gsm8k", theirs)["metric_list"] == [{"metric": "exact_match"}]
+    coded = score(benchmark="mbpp", kind="code_mbpp.lm-eval", metrics={"pass@1": {"value": 0.5}})
+    assert lm_eval.of_task("mbpp", coded)["pass_at_1,none"] == 0.5
+    [line] = lm_eval.sample_lines(coded, [sample(0)])
+    assert json.loads(line)["pass_at_1"] == 1.0
+    imported = score(kind="free_response.lm-eval", provenance={"imported": {}})
+    assert "exact_match,none" in lm_eval.of_task("gsm8k", imported)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a/b", "a_b", "A_B", "gsm8k"]), st.sampled_from(["k", "k/", "K"])), max_size=9)
+)
+def test_no_two_scores_fold_into_one_task(named: list[tuple[str, str]]) -> None:
+    scores = [score(job=f"j{n}", benchmark=benchmark, kind=kind) for n, (benchmark, kind) in enumerate(named)]
+    names = lm_eval.task_names(scores)
+    assert len({name.casefold() for name in names}) == len(scores)
+    assert not [name for name in names if "/" in name]
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_no_two_models_fold_into_one_folder(one: str, other: str) -> None:
+    assert one == other or lm_eval.folder_of(one) != lm_eval.folder_of(other)
+    assert lm_eval.folder_of("a/b") != lm_eval.folder_of("a__b") != lm_eval.folder_of("a:b")
+    assert lm_eval.folder_of("m" * 151) != lm_eval.folder_of("m" * 152)
+    assert lm_eval.folder_of("..") not in {"..", "model"}
+
+
 def test_lm_eval_tasks_have_names_of_their_own_and_folders_stay_inside() -> None:
     scores = [score(), score(kind="cot"), score(benchmark="mm/lu")]
     assert lm_eval.task_names(scores) == ["gsm8k_free_response_v1", "gsm8k_cot_v1", "mm_lu"]
-    assert lm_eval.folder_of("a/../b") == "a__..__b"
-    assert lm_eval.folder_of("..") == "model"
-    assert lm_eval.folder_of("") == "model"
+    assert lm_eval.folder_of("a/../b").startswith("a__..__b-")
+    assert lm_eval.folder_of("..").startswith("model-")
+    assert lm_eval.folder_of("").startswith("model-")
 
 
 class Pages:
