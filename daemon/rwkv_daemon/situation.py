@@ -178,7 +178,8 @@ def sifted(node: Node, clock: float) -> tuple[list[QueuedJob], list[Wait]]:
 def one_each(ready: list[QueuedJob], running: Mapping[int, JobRow]) -> tuple[list[QueuedJob], list[Wait]]:
     """Of jobs that generate the same, one at a time: (those that may start, why others wait). Another takes over what
     the first has generated (`sharing`)."""
-    first = {job.generation_key: job.id for job in running.values() if feeds(job)}
+    # Until its runner has said that it is through: what it has generated is not offered to others before.
+    first = {job.generation_key: job.id for job in running.values() if job.generation_key}
     for job in sorted(ready, key=lambda job: (-job.priority, job.id)):
         if job.generation_key:
             first.setdefault(job.generation_key, job.id)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.queued import Queue, slim
+from rwkv_daemon.situation import one_each
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.messages import Event
 
@@ -95,3 +96,14 @@ def test_following_and_reading_come_to_the_same(moves: list[tuple[int, str]]) ->
         queue.committed([row(number, state)], [event("job.state")])
     assert set(queue.jobs) == {number for number, state in truth.items() if state == "queued"}
     assert queue.told.keys() <= queue.jobs.keys()
+
+
+@pytest.mark.parametrize("stages_done", [3, 10])
+def test_a_job_waits_for_the_completions_of_one_that_runs_until_its_runner_is_through(stages_done: int) -> None:
+    """Also when all of them are written: another generation would begin in the moment before they are taken over."""
+    first = row(1, "generating", generation_key="g", stages=1, stages_done=stages_done)
+    second, third = slim(row(2, "queued", generation_key="g")), slim(row(3, "queued", generation_key="h"))
+    may, waits = one_each([second, third], {1: first})
+    assert may == [third]
+    assert [(wait.job, "generates the same" in wait.detail) for wait in waits] == [(2, True)]
+    assert one_each([second], {}) == ([second], [])
