@@ -90,7 +90,10 @@ class Remote:
 
 def tcp_port(pid: int) -> int:
     """Where a process listens on TCP: the kernel chose the port, so that nobody can have taken it before."""
-    own = {str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+    own = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+            own.add(str(entry.readlink()))
     lines = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
     (port,) = [int(line[1].partition(":")[2], 16) for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in own]
     return port
