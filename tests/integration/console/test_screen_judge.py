@@ -65,7 +65,7 @@ async def test_a_judge_is_seen_at_work_and_asked_again_where_it_gave_no_verdict(
     unjudged = judged_node.wait_for_state(job, "done", "failed")["score"]["unjudged"]
     assert unjudged
     async with pressing(judged_node) as hands:
-        text = await hands.press("9", see=("fake-judge-1", "✓ ready", "spent", "no budget is set", job, "trusted"))
+        text = await hands.press("9", see=("fake-judge-1", "✗ FAIL", "spent", "no budget is set", job, "trusted"))
         assert "hidden" not in text
         assert "kkkkk" not in text  # the last four of it tell one key from another
         await hands.press("tab", "tab")

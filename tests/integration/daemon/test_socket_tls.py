@@ -90,7 +90,7 @@ class Remote:
 
 def tcp_port(pid: int) -> int:
     """Where a process listens on TCP: the kernel chose the port, so that nobody can have taken it before."""
-    own = set()
+    own: set[str] = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed since it was listed
             own.add(str(entry.readlink()))
