@@ -68,7 +68,7 @@ SLIP: Final = 0.8
 def meant(word: str, known: list[str]) -> str:
     """What may have been meant by a word that begins no verb, as a sentence after a blank; empty if nothing."""
     if word in STOPPERS:
-        return " `rwkvctl stop JOB` stops a job; nothing was done."
+        return " `rwkvctl stop JOB` stops a job, `rwkvctl delete JOB` takes it out of every list. Nothing was done."
     named = next((verb for verb, words in TYPED.items() if word in words), "")
     if named:
         return f" Did you mean '{named}'?"

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.lifecycle import Happening, allows
@@ -31,11 +31,11 @@ from rwkv_daemon.store.deletions import (
 from rwkv_daemon.store.jobs import jobs_in
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
-from rwkvctl.protocol.states import TERMINAL
+from rwkvctl.protocol.states import TERMINAL, Deletable
 
 LOOK_S: Final = 30.0
 """Between two looks for what is to be removed, where nobody asks; and after one that failed."""
-DELETABLE: Final = ("done", "failed", "held", "paused", "queued", "stopped")
+DELETABLE: Final[tuple[str, ...]] = get_args(Deletable)
 
 
 async def loss(node: Node, request: m.LossRequest) -> m.LossReply:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from rwkv_daemon import catalogue, engine_client, planning, scores
+from rwkv_daemon import catalogue, engine_client, planning, rundir, scores
 from rwkv_daemon.catalogue import Benchmarks, Checkpoint
 from rwkv_daemon.clock import now
 from rwkv_daemon.endings import last_line
@@ -92,7 +92,7 @@ def measure(  # noqa: PLR0913 - each but the first three and the last two is a f
             raise PipelineError(f"{model.path} was replaced meanwhile; what {folder.path} holds is not to be trusted")
         records = [record for number in range(1, spec.attempt + 1) for record in read_records(folder.samples(number))]
         score = scored(job, benchmarks, records, health, started)
-        target.write_bytes(msgspec.json.format(msgspec.json.encode(score), indent=2) + b"\n")
+        rundir.replace(target, msgspec.json.format(msgspec.json.encode(score), indent=2) + b"\n")
     return score
 
 

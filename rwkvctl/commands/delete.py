@@ -1,7 +1,5 @@
 """`rwkvctl delete`."""
 
-from typing import Literal
-
 from rwkvctl import operationviews, views
 from rwkvctl.amounts import size_in_words
 from rwkvctl.client import Record
@@ -9,13 +7,12 @@ from rwkvctl.commands.stop import ANSWER_S
 from rwkvctl.confirming import confirm, named
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
+from rwkvctl.protocol.states import Deletable
 from rwkvctl.verbs import verb
-
-State = Literal["held", "queued", "paused", "stopped", "done", "failed"]
 
 
 @verb
-def delete(context: Context, jobs: list[str] = [], *, state: State | None = None, yes: bool = False) -> int:  # noqa: B006
+def delete(context: Context, jobs: list[str] = [], *, state: Deletable | None = None, yes: bool = False) -> int:  # noqa: B006
     """Take jobs out of every list, with their samples and scores.
 
     What is lost is said first and asked about, or needs --yes. `rwkvctl

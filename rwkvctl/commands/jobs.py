@@ -1,31 +1,15 @@
 """`rwkvctl jobs`."""
 
-from typing import Literal
-
 from rwkvctl import views
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit
+from rwkvctl.protocol.states import JobState
 from rwkvctl.verbs import verb
-
-State = Literal[
-    "held",
-    "queued",
-    "starting",
-    "generating",
-    "grading",
-    "judging",
-    "paused",
-    "stopping",
-    "stopped",
-    "done",
-    "failed",
-    "deleted",
-]
 
 
 @verb
 def jobs(
-    context: Context, *, state: State | None = None, session_id: str = "", limit: int = 100, before: int = 0
+    context: Context, *, state: JobState | None = None, session_id: str = "", limit: int = 100, before: int = 0
 ) -> int:
     """Jobs, newest first, finished ones too.
 

@@ -16,6 +16,8 @@ JobState = Literal[
     "failed",
     "deleted",
 ]
+Deletable = Literal["held", "queued", "paused", "stopped", "done", "failed"]
+"""States of which no process of a job is left."""
 EngineState = Literal["starting", "loading", "ready", "unloading", "gone", "failed"]
 
 Action = Literal["run", "resume", "skip", "hold"]

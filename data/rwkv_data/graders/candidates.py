@@ -41,16 +41,18 @@ WITHDRAWAL = (
 _NEW_CLAUSE = _word("but|so|hence|thus|therefore|is|are|was|were|equals|makes|gives")
 _CLAUSE = rf"(?:(?!{_NEW_CLAUSE})[^,;.!?=\d，。；\n]){{0,60}}"
 _NOUN = r"(?!(?:because|since|as|and|but|if|so|which|while|then)\b)[a-z]{2,20}"
-_UNITS = r"(?:\s*[a-zA-Z%°$\\{}()^]{1,20}){0,3}?"
+UNITS = r"(?:\s*[a-zA-Z%°$\\{}()^]{1,20}){0,3}?"
+"""What may stand between a candidate and the word that joins it to another: up to three words or signs."""
+
 _DENIED = re.compile(rf"(?:{DENIAL}|{EXCLUSION}){_CLAUSE}$", re.IGNORECASE)
 _WITHDRAWN = re.compile(rf"[\s)}}\]$*.\"'”’]{{0,6}}(?:{_NOUN}\s{{1,3}}){{0,2}}?{WITHDRAWAL}", re.IGNORECASE)
 _JOINED = re.compile(
     rf"[^.;!?\n]{{0,60}}?{ALTERNATIVE}[^.;!?\n]{{0,40}}"
-    rf"|{_UNITS}\s*{JOIN}[\s({{\[$}}-]*(?:[a-zA-Z]\w?\s*=\s*)?",
+    rf"|{UNITS}\s*{JOIN}[\s({{\[$}}-]*(?:[a-zA-Z]\w?\s*=\s*)?",
     re.IGNORECASE,
 )
 _OFFERED_BEFORE = re.compile(rf"{ALTERNATIVE}[\s({{$}}\[-]*(?:[a-zA-Z]\w?\s*=\s*)?$", re.IGNORECASE)
-_OFFERED_BEHIND = re.compile(rf"(?:\s*[a-zA-Z%°$\\{{}}()^]{{1,20}}){{0,2}}?\s*{ALTERNATIVE}", re.IGNORECASE)
+_OFFERED_BEHIND = re.compile(rf"{UNITS}\s*{ALTERNATIVE}", re.IGNORECASE)
 _EXCLUDES = re.compile(EXCLUSION, re.IGNORECASE)
 _ALTERNATIVES = re.compile(ALTERNATIVE, re.IGNORECASE)
 _DENIES = re.compile(DENIAL, re.IGNORECASE)

@@ -33,9 +33,9 @@ Compare = Callable[[Process, Row, str], tuple[bool, str]]
 
 def equality(process: Process, gold: str, answer: str) -> tuple[bool, str]:
     """Whether two answers are equal, and a remark. Raises what Process.ask_twice raises, and Unreadable."""
-    known = math_text.same(gold, answer)
+    known = math_text.verdict(gold, answer)
     if known is not None:
-        return known, ROUNDED if known and math_text.rounded(gold, answer) else math_text.objection(gold, answer)
+        return known != "different", ROUNDED if known == "rounded" else math_text.objection(gold, answer)
     golds, answers = [math_text.tidy(gold)], [math_text.tidy(answer)]
     reply = asked(process, "equal", golds, answers, places=math_text.places(gold))
     remark = ROUNDED if reply.get("rounded") else "" if reply["read"] else "math-verify reads nothing in it"

@@ -11,12 +11,14 @@ What the text gives away as no single answer, or as another unit, variable or ki
 import re
 import unicodedata
 from fractions import Fraction
+from typing import Literal
 
 from rwkv_data.graders import candidates, units
 from rwkv_data.graders.number import final_number, rounds_to
 from rwkv_data.graders.number_words import spelled
 
 LONGEST = 2000
+Verdict = Literal["equal", "rounded", "different"]
 _SIGNS = str.maketrans("−–，；：（）％", "--,;:()%")
 _DOLLARS = re.compile(r"(?<!\\)\$|\\[()\[\]]")
 _STYLES = re.compile(r"\\(?:displaystyle|textstyle|limits|nolimits|boldsymbol|bf|rm|it)(?![a-zA-Z])")
@@ -39,7 +41,7 @@ _LETTER = re.compile(r"\(?\s*([A-Z])\s*\)?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|[+-]?\.[0-9]+")
 
-_SEVERAL = re.compile(rf",|;|\\pm|\\mp|\\cup|[<>]|\\[lg]eq?(?![a-z])|{candidates.JOIN}", re.IGNORECASE)
+_SEVERAL = re.compile(rf"(?<!\\)[,;]|\\pm|\\mp|\\cup|[<>]|\\[lg]eq?(?![a-z])|{candidates.JOIN}", re.IGNORECASE)
 _PLUS_MINUS = re.compile(r"\\pm(?![a-zA-Z])|\\mp(?![a-zA-Z])|±")
 _PARTS = re.compile(r",|;|(?<![a-zA-Z])(?:or|and)(?![a-zA-Z])|或|和")
 _NUMBERS = re.compile(r"[-+0-9.,\s]+")
@@ -48,9 +50,10 @@ _PERCENTAGE = re.compile(
     r"(-?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+|\\frac\{?[0-9]+\}?\{?[0-9]+\}?|[0-9]+/[0-9]+))(%|percent)?"
 )
 _BASED = re.compile(
-    r"(?P<digits>(?=[A-F]*[0-9])[0-9A-F][0-9A-F,]*)(?:_(?P<base>[0-9]{1,2}|[{(]{1,3}(?:[0-9]{1,2}|[a-z]{3,8})[)}]{1,3}))?"
+    r"(?P<digits>-?(?=[A-F]*[0-9])[0-9A-F][0-9A-F,.]*)(?:_(?P<base>[0-9]{1,2}|[{(]{1,3}(?:[0-9]{1,2}|[a-z]{3,8})[)}]{1,3}))?"
 )
-_HALF_OF_DAY = re.compile(r"(?<![a-zA-Z])([ap])\.?\s?m(?![a-zA-Z])", re.IGNORECASE)
+_UNIT_POWER = re.compile(r"\\(?:text|mbox|mathrm)\s*\{[^{}]{1,40}\}\s*\^\s*\{?\s*([0-9])\s*\}?$")
+_HALF_OF_DAY = re.compile(r"(?<![a-zA-Z\\])([ap])\.?\s?m(?![a-zA-Z])", re.IGNORECASE)
 _CLOSED_INFINITY = re.compile(r"\\infty\s*(?:\\right)?\s*\]|\[\s*-\s*\\infty")
 _VARIABLE = re.compile(r"[0-9]([a-z])$")
 _PLAIN = re.compile(r"-?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+|\\frac\{?-?[0-9]+\}?\{?[0-9]+\}?|[0-9]+/[0-9]+)")
@@ -69,24 +72,21 @@ def tidy(text: str) -> str:
 
 def same(gold: str, answer: str) -> bool | None:
     """True or False where the texts decide; None where mathematics must."""
+    known = verdict(gold, answer)
+    return None if known is None else known != "different"
+
+
+def verdict(gold: str, answer: str) -> Verdict | None:
+    """What the texts decide; None where mathematics must. `rounded`: the answer rounds to the reference."""
     gold, answer = tidy(gold), tidy(answer)
     if _set(gold) == _set(answer) != "":
-        return True
+        return "equal"
     if words(gold):
-        return words(gold) == _in_words(answer)
+        return "equal" if words(gold) == _in_words(answer) else "different"
     if _objection(gold, answer):
-        return False
-    for rule in (_same_percent, _same_base, _same_quantity, _same_list, _same_number):
-        if (known := rule(gold, answer)) is not None:
-            return known
-    return None
-
-
-def rounded(gold: str, answer: str) -> bool:
-    """Whether two texts are plain numbers that differ, of which the answer rounds to the reference."""
-    gold = tidy(gold)
-    found = _a_number(tidy(answer))
-    return is_number(gold) and found is not None and found != _number(gold) and rounds_to(gold, found)
+        return "different"
+    rules = (_percent, _in_base, _quantity, _list, _plain_number)
+    return next((known for rule in rules if (known := rule(gold, answer)) is not None), None)
 
 
 def places(text: str) -> int | None:
@@ -122,8 +122,11 @@ def _uncommitted(gold: str, answer: str) -> str:
 def _other_unit(gold: str, answer: str) -> str:
     wanted, given = units.split(gold)[1], units.split(answer)[1]
     if wanted is not None and (given is not None or _PERCENT.search(answer)):
-        same = given is not None and wanted.dimensions == given.dimensions
+        same = given is not None and wanted.converts_to(given)
         return "" if same or _PERCENT.search(gold) else "it has another unit"
+    powers = {power[1] for text in (gold, answer) if (power := _UNIT_POWER.search(text))}
+    if len(powers) > 1:
+        return "it has another unit"
     halves = [half[1].casefold() for text in (gold, answer) if (half := _HALF_OF_DAY.search(text))]
     return "it is the other half of the day" if len(set(halves)) > 1 else ""
 
@@ -149,7 +152,14 @@ def _other_variable(gold: str, answer: str) -> str:
     return "it lacks a variable" if lacks else ""
 
 
-def _same_percent(gold: str, answer: str) -> bool | None:
+def _compared(reference: str, value: Fraction) -> Verdict:
+    """A value with a plain number, which may have been rounded."""
+    if value == _fraction(reference):
+        return "equal"
+    return "rounded" if rounds_to(reference, value) else "different"
+
+
+def _percent(gold: str, answer: str) -> Verdict | None:
     """`g%` is `g%`, `g` and `g/100`; `g` is `100g%`, and `g%` where a percentage may be meant, so not below 1."""
     wanted, given = _PERCENTAGE.fullmatch(_set(gold)), _PERCENTAGE.fullmatch(_set(answer))
     if wanted is None or given is None or not (wanted[2] or given[2]):
@@ -157,57 +167,55 @@ def _same_percent(gold: str, answer: str) -> bool | None:
     reference, value = _fraction(wanted[1]), _fraction(given[1])
     if reference is None or value is None:
         return None
-    if bool(wanted[2]) == bool(given[2]):
-        return value == reference or rounds_to(wanted[1], value)
     if wanted[2]:
-        return reference in {value, value * 100}
-    return reference == value / 100 or (abs(reference) >= 1 and (reference == value or rounds_to(wanted[1], value)))
+        meant = [value] if given[2] else [value, value * 100]
+    else:
+        meant = [value / 100, value] if abs(reference) >= 1 else [value / 100]
+    found = [_compared(wanted[1], one) for one in meant]
+    return "equal" if "equal" in found else "rounded" if "rounded" in found else "different"
 
 
-def _same_base(gold: str, answer: str) -> bool | None:
+def _in_base(gold: str, answer: str) -> Verdict | None:
     """Numerals with a base are compared as they are written; one side may leave the base out."""
     wanted, given = _BASED.fullmatch(_set(gold)), _BASED.fullmatch(_set(answer))
     if wanted is None or given is None or not (wanted["base"] or given["base"]):
         return None
     named = [match["base"].strip("{}()") for match in (wanted, given) if match["base"]]
     bases = {spelled(name) if name.isalpha() else int(name) for name in named}
-    return wanted["digits"].replace(",", "") == given["digits"].replace(",", "") and len(bases) == 1
+    equal = wanted["digits"].replace(",", "") == given["digits"].replace(",", "") and len(bases) == 1
+    return "equal" if equal else "different"
 
 
-def _same_quantity(gold: str, answer: str) -> bool | None:
+def _quantity(gold: str, answer: str) -> Verdict | None:
     """Quantities with known units: plain numbers are converted, expressions are not."""
     (value, wanted), (given_value, given) = units.split(gold), units.split(answer)
     if wanted is None or given is None:
         return None
     first, second = _a_number(value), _a_number(given_value)
-    if first is None or second is None:
-        return None if wanted.size == given.size else False
-    return first * wanted.size == second * given.size or (wanted.size == given.size and rounds_to(value, second))
+    if wanted.size == given.size:
+        return None if first is None or second is None else _compared(value, second)
+    equal = first is not None and second is not None and first * wanted.size == second * given.size
+    return "equal" if equal else "different"
 
 
-def _same_list(gold: str, answer: str) -> bool | None:
-    """Plain numbers in any order, each as often as in the reference: as a set `6,6,7` would be `6,7,7`."""
-    wanted, given = (sorted(map(str.strip, text.split(","))) for text in (gold, answer))
+def _list(gold: str, answer: str) -> Verdict | None:
+    """Whole numbers in any order, each as often as in the reference: as a set `6,6,7` would be `6,7,7`."""
+    wanted, given = (list(map(str.strip, text.split(","))) for text in (gold, answer))
     if min(len(wanted), len(given)) < 2 or not all(_WHOLE.fullmatch(part) for part in (*wanted, *given)):
         return None
-    return sorted(map(int, wanted)) == sorted(map(int, given))
+    return "equal" if sorted(map(int, wanted)) == sorted(map(int, given)) else "different"
 
 
-def _same_number(gold: str, answer: str) -> bool | None:
+def _plain_number(gold: str, answer: str) -> Verdict | None:
     """A plain number against numbers; and against a number among words, by the rules of number-v1."""
     if not _NUMBER.fullmatch(gold):
         return None
     if _NUMBER.fullmatch(answer):
-        return _number(gold) == _number(answer) or rounds_to(gold, _number(answer))
-    if _A_WORD.search(_COMMAND.sub(" ", answer)):
-        found = final_number(answer)
-        return True if found is not None and _equal_or_rounded(gold, found.value) else None
-    found_value = _a_number(answer)
-    return True if found_value is not None and _equal_or_rounded(gold, found_value) else None
-
-
-def _equal_or_rounded(gold: str, value: Fraction) -> bool:
-    return value == _number(gold) or rounds_to(gold, value)
+        return _compared(gold, _number(answer))
+    found = final_number(answer) if _A_WORD.search(_COMMAND.sub(" ", answer)) else None
+    value = _a_number(answer) if found is None else found.value
+    known = None if value is None else _compared(gold, value)
+    return None if known == "different" else known
 
 
 def _a_number(text: str) -> Fraction | None:
@@ -250,6 +258,8 @@ def is_number(text: str) -> bool:
 
 
 def _fraction(text: str) -> Fraction | None:
+    if _NUMBER.fullmatch(text):
+        return _number(text)
     found = final_number(text)
     return None if found is None else found.value
 

@@ -7,9 +7,9 @@ The rule of number-v1, in order:
 2. `$`, `\$`, `\!`, `\,`, `\;`, `\ `, `\left`, `\right` and the names `\text`, `\mathrm`, `\mbox` ... are taken out;
    `{,}` and `\%` become `,` and `%`; the signs `−` and `–` become `-`.
 3. Only what stands behind the last `=`, `≈`, `\approx` or `\equiv` counts.
-4. A number is: digits, with or without commas between groups of three, and an optional decimal part. `\frac{a}{b}` and
-   `a/b` are one number, a fraction. A minus right before it belongs to it, unless it stands right behind a digit, a
-   letter or a closing bracket, or has blanks on both sides: that is a subtraction.
+4. A number is: digits, with or without commas between groups of three, and an optional decimal part. `\frac{a}{b}`,
+   `\frac{a}b` and `a/b` are one number, a fraction. A minus right before it belongs to it, unless it stands right
+   behind a digit, a letter or a closing bracket, or has blanks on both sides: that is a subtraction.
 5. A number that is denied ("not 12") or taken back ("12 is wrong") does not count.
 6. The last number is the answer, unless an operator ties it to what stands around it (a power, product, root, sum,
    quotient, ratio, list, mixed number, inequality, a factor such as \pi): then the answer is an expression, of which
@@ -50,6 +50,7 @@ _MINUS_SIGNS = str.maketrans({"−": "-", "–": "-", "\u2009": "", "\u202f": ""
 _TAKEN_OUT = re.compile(
     r"\\?\$|\\[!,; ]|\\left(?![a-z])|\\right(?![a-z])|\\(?:text|mathrm|mbox|textbf|mathbf)\s*(?=\{)"
 )
+_SHORT_FRACTION = re.compile(r"(\\[dt]?frac)\s*(\{[^{}]{1,40}\}|[0-9])\s*(\{[^{}]{1,40}\}|[0-9])")
 _DECIMALS = re.compile(r"-?[0-9,]{0,40}\.([0-9]{1,40})", re.ASCII)
 _EQUALS = re.compile(r"=|≈|\\approx|\\equiv")
 _MINUS = re.compile(r"(?:^|[^\w)\]}.])-$|^\s*-\s*$")
@@ -60,16 +61,14 @@ _TIED_BEFORE = re.compile(
 _TIED_BEHIND = re.compile(
     r"\s*(?:\^(?!\{?\\circ)|[*×·÷]|\\times|\\cdot|\\div|\\pi|\\sqrt|\\[dt]?frac|/\s*\w|\+\s*[\w\\(]|\s-\s*[\w\\(])"
 )
-
-
-_UNITS = r"(?:\s*[a-zA-Z%°$\\{}()^]{1,20}){0,3}?"
 _BOUND_BEFORE = re.compile(
     r"(?<![a-zA-Z])(?:(?:more|less|greater|fewer|larger|smaller|higher|lower|bigger)\s+than|at\s+(?:least|most)|up\s+to|between|below|above)"
     r"[\s({$\\]*-?$",
     re.IGNORECASE,
 )
 _BOUND_BEHIND = re.compile(
-    r"(?:\s*[a-zA-Z%°$\\{}()^]{1,20}){0,3}?\s*(?<![a-zA-Z])(?:or|and)\s+(?:more|less|fewer|greater|higher|lower|above|below|larger|smaller|up)(?![a-zA-Z])",
+    candidates.UNITS + r"\s*(?<![a-zA-Z])(?:or|and)\s+"
+    r"(?:more|less|fewer|greater|higher|lower|above|below|larger|smaller|up)(?![a-zA-Z])",
     re.IGNORECASE,
 )
 
@@ -85,6 +84,7 @@ class Found:
 def final_number(text: str) -> Found | None:
     """The number that a text comes down to, by rules 2 to 8."""
     tidy = _TAKEN_OUT.sub("", text.replace("{,}", ",").replace("\\%", "%").translate(_MINUS_SIGNS))
+    tidy = _SHORT_FRACTION.sub(lambda of: f"{of[1]}{{{of[2].strip('{}')}}}{{{of[3].strip('{}')}}}", tidy)
     if candidates.excludes(tidy):
         return None
     numbers = [match for match in _NUMBER.finditer(tidy) if not _refused(tidy, match)]

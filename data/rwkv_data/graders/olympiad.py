@@ -10,7 +10,7 @@ import re
 
 from rwkv_data.graders import math_text
 from rwkv_data.graders.extract import of_box, of_text
-from rwkv_data.graders.math import asked, equality, in_process
+from rwkv_data.graders.math import ROUNDED, asked, equality, in_process
 from rwkv_data.graders.math_process import Process
 from rwkv_data.stage import Row
 
@@ -58,8 +58,9 @@ def compare(process: Process, row: Row, text: str) -> tuple[bool, str]:
     """Whether a text gives the row's answers."""
     gold, unit = str(row["answer"]), str(row.get("unit") or "")
     tolerance = float(row.get("tolerance") or 0)
-    if math_text.same(gold, text):
-        return True, ""
+    known = math_text.verdict(gold, text)
+    if known in {"equal", "rounded"}:
+        return True, ROUNDED if known == "rounded" else ""
     if reason := math_text.objection(gold, text):
         return False, reason
     if not row.get("multiple"):
@@ -75,17 +76,19 @@ def compare(process: Process, row: Row, text: str) -> tuple[bool, str]:
 
 def _matched(process: Process, golds: list[str], answers: list[str], tolerance: float) -> tuple[bool, str]:
     left = list(answers)
-    unmatched = []
+    unmatched, remark = [], ""
     for gold in golds:
-        twin = next((index for index, answer in enumerate(left) if math_text.same(gold, answer)), None)
+        known = [math_text.verdict(gold, answer) for answer in left]
+        twin = next((index for index, one in enumerate(known) if one in {"equal", "rounded"}), None)
         if twin is None:
             unmatched.append(gold)
         else:
+            remark = ROUNDED if known[twin] == "rounded" else remark
             del left[twin]
     if not unmatched:
-        return True, ""
+        return True, remark
     reply = asked(process, "matched", unmatched, left, tolerance=tolerance, relative=False)
-    return reply["equal"], "" if reply["read"] else "math-verify cannot read all of it"
+    return reply["equal"], remark * reply["equal"] if reply["read"] else "math-verify cannot read all of it"
 
 
 GRADER = in_process("olympiad-v1", _VERSION, compare, of_box)

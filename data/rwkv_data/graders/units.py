@@ -56,16 +56,20 @@ _CAPITALS = frozenset("JNWCVKL")
 """Units of one letter that are written large too."""
 
 _GROUP = r"\\(?:text|mbox|mathrm|textrm|rm|operatorname)\s*\{[^{}]{0,40}\}"
-_POWER = r"(?:\s*\^\s*\{?\s*-?[1-3]\s*\}?)?"
+_POWER = r"(?:\s*\^\s*\{?\s*-?[1-9]\s*\}?)?"
 _WORD = rf"(?:{_GROUP}|[a-zA-Z]{{1,12}}){_POWER}"
 _BEHIND = re.compile(
     rf"(?P<value>.+?(?:(?<=[0-9)}}\]!])|(?=\s*(?:\\[,;: ]|~|\s)*{_GROUP})))\s*(?:\\[,;: ]|~|\s)*"
-    rf"(?P<unit>\^\s*\{{?\s*\\circ\s*\}}?|\\degree|°"
+    rf"(?P<unit>(?:\^\s*\{{?\s*\\circ\s*\}}?|\\degree|°)(?:\s*(?:\\(?:text|mathrm|mbox|rm)\s*\{{\s*)?[CF]\s*\}}?)?"
     rf"|{_WORD}(?:(?:\\cdot|\s|~|\\[,;: ]|/|per(?![a-z]))+{_WORD}){{0,3}})\s*",
     re.DOTALL,
 )
 _PIECE = re.compile(
-    r"(?P<per>/|\bper\b)|(?P<kind>\bsquare\b|\bcubic\b)|(?P<name>[a-zA-Z]+)\s*\}?\s*(?:\^\s*\{?\s*(?P<power>-?[1-3])\s*\}?)?"
+    r"(?P<per>/|\bper\b)|(?P<kind>\bsquare\b|\bcubic\b)|(?P<name>[a-zA-Z]+)\s*\}?\s*(?:\^\s*\{?\s*(?P<power>-?[1-9])\s*\}?)?"
+)
+_SCALE = re.compile(
+    r"(?:circ|degree|°)s?[\s}]*(?:\\(?:text|mathrm|mbox|rm)\s*\{\s*)?([CF])(?:elsius|ahrenheit)?\s*\}?\s*$",
+    re.IGNORECASE,
 )
 _LONGEST = 400
 
@@ -76,6 +80,15 @@ class Unit:
 
     dimensions: tuple[tuple[str, int], ...]
     size: Fraction
+
+    def converts_to(self, other: "Unit") -> bool:
+        """Whether both measure the same. Degrees without a scale are those of an angle or of a temperature."""
+        scales = {self.dimensions, other.dimensions} - {_DEGREES.dimensions}
+        return len(scales) < 2 and (not scales or self.dimensions == other.dimensions or scales <= _SCALES)
+
+
+_DEGREES = Unit((("angle", 1),), Fraction(1))
+_SCALES = {(("celsius", 1),), (("fahrenheit", 1),)}
 
 
 def split(text: str) -> tuple[str, Unit | None]:
@@ -89,7 +102,8 @@ def split(text: str) -> tuple[str, Unit | None]:
 
 def _read(text: str) -> Unit | None:
     if "circ" in text or "°" in text or "degree" in text:
-        return Unit((("angle", 1),), Fraction(1))
+        scale = _SCALE.search(text)
+        return Unit((({"c": "celsius", "f": "fahrenheit"}[scale[1].lower()], 1),), Fraction(1)) if scale else _DEGREES
     powers: dict[str, int] = {}
     size, sign, kind = Fraction(1), 1, 1
     for piece in _PIECE.finditer(re.sub(r"\\(?:text|mbox|mathrm|textrm|rm|operatorname|cdot)", " ", text)):

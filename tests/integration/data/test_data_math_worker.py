@@ -19,6 +19,7 @@ from rwkv_data.graders.extract import of_box
 from rwkv_data.graders.math import MathWorker, decided
 from rwkv_data.graders.math_process import Overrun, Process, WorkerGone
 
+MATRIX = r"\begin{pmatrix}1&2\\3&4\end{pmatrix}X=\begin{pmatrix}5\\6\end{pmatrix}"
 HALF = {"question": "Q", "answer": "\\frac{1}{2}"}
 FIVE = {"question": "Q", "answer": "x^2+5"}
 DIES = "import sys; print('{\"ready\": {}}', flush=True); sys.stdin.readline()"
@@ -210,6 +211,19 @@ def test_verdicts(worker, gold: str, answer: str, value: int) -> None:
         ("m\\frac{dv}{dt}+bv=f", "k\\frac{dv}{dt}+bv=f", 0),
         ("2\\pi\\text{ cm}", "2\\pi\\text{ m}", 0),
         ("3", "3 \\text{ or more}", 0),
+        ("25^\\circ\\text{C}", "25^\\circ", 1),
+        ("25^\\circ", "25^\\circ\\text{C}", 1),
+        ("25^\\circ\\text{C}", "25 \\text{ degrees Celsius}", 1),
+        ("25^\\circ\\text{C}", "25^\\circ\\text{F}", 0),
+        ("\\frac{270}7\\text{ degrees}", "\\frac{371}7\\text{ degrees}", 0),
+        ("45\\text{ units}^2", "45\\text{ units}^3", 0),
+        ("144\\mbox{ m}^3", "144\\mbox{ m}^4", 0),
+        ("-221_3", "-221_4", 0),
+        ("0.0011_2", "0.0011_3", 0),
+        ("0.25\\,\\text{ cm}", "0.25\\,\\text{ cm} \\text{ or } 7", 0),
+        ("33.33\\%", "\\frac{1}{3}", 1),
+        (MATRIX, MATRIX.replace("6", "7"), 0),
+        (MATRIX, "\\begin{pmatrix}5\\\\6\\end{pmatrix}=\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}X", 1),
     ],
 )
 def test_what_math_verify_alone_gets_wrong(worker, gold: str, answer: str, value: int) -> None:
@@ -218,7 +232,10 @@ def test_what_math_verify_alone_gets_wrong(worker, gold: str, answer: str, value
 
 
 def test_a_rounded_reference_is_said(worker) -> None:
-    for gold, answer in (("1.414", "\\sqrt{2}"), ("0.6667", "\\frac{2}{3}"), ("0.6667", "0.66667")):
+    for gold, answer in (
+        ("1.414", "\\sqrt{2}"), ("0.6667", "\\frac{2}{3}"), ("0.6667", "0.66667"), ("12.5", "12.49\\%"),
+        ("0.6667", "\\text{about } 2/3 \\text{ pints}"), ("2.5\\text{ cm}", "2.49\\text{ cm}"),
+    ):  # fmt: skip
         grade = worker.grade({"question": "Q", "answer": gold}, Answer(answer))
         assert (grade.value, grade.route) == (1.0, "boxed, rounded"), grade
     assert worker.grade({"question": "Q", "answer": "0.5"}, Answer("1/2")).route == "boxed"

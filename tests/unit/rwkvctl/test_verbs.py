@@ -191,7 +191,7 @@ def test_a_word_that_is_no_verb_leads_to_one(typed: str, says: str) -> None:
 @pytest.mark.parametrize("typed", ["cancel", "rm", "kill", "clear", "scancel"])
 def test_who_wants_an_end_is_told_how_and_nothing_is_proposed(typed: str) -> None:
     said = str(unknown_verb(typed))
-    assert "`rwkvctl stop JOB` stops a job; nothing was done." in said
+    assert "`rwkvctl stop JOB` stops a job, `rwkvctl delete JOB` takes it out of every list. Nothing was done." in said
     assert "Did you mean" not in said
 
 
