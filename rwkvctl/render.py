@@ -3,12 +3,12 @@
 Nothing here knows the daemon. Every cell is made safe before it is drawn, whoever wrote it.
 """
 
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TextIO
 
 from rwkvctl import amounts, tabs
+from rwkvctl.protocol.model_names import shorter
 from rwkvctl.safe import cell_width, fit, safe_json, safe_line
 
 Role = Literal["", "ok", "warn", "bad", "worse", "info", "dim", "bold", "title"]
@@ -25,9 +25,6 @@ SPARED: Final = 14
 
 BLANK: Final = frozenset({"", "–"})
 ZERO: Final = BLANK | {"0"}
-TOLD_LEAST: Final = (re.compile(r"-ctx\d+$"), re.compile(r"^rwkv-?\d+-"))
-"""What a checkpoint's name can do without where there is no room: the context length, then the architecture."""
-
 MARKS: Final[dict[str, tuple[str, Role]]] = {
     "queued": ("◌", "info"), "starting": ("◌", "info"), "generating": ("▸", "ok"), "grading": ("▸", "ok"),
     "judging": ("▸", "ok"), "done": ("✓", "ok"), "held": ("!", "warn"), "paused": ("‖", "dim"),
@@ -233,9 +230,10 @@ def one_row(row: list[Cell], columns: list[Column], widths: list[int], colour: b
 
 def short_model(name: str, width: int) -> str:
     """A checkpoint's safe name, or as much of it as there is room for."""
-    for part in TOLD_LEAST:
-        name = name if cell_width(name) <= width else part.sub("", name)
-    return fit(name, width, "middle")
+    for form in shorter(name):
+        if cell_width(form) <= width:
+            return form
+    return fit(form, width, "middle")
 
 
 def text_of(cell: str | Cell) -> str:

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Literal
 
+from rwkvctl import checkpoint_paths
 from rwkvctl.client import Record
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.protocol.numerics import Numerics
@@ -23,7 +24,9 @@ class SelectionError(RwkvctlError):
 class Filters:
     """Which models on which benchmarks, and what changes the work."""
 
-    models: list[str] = option([], "models by name or pattern; `builtin` is the built-in checkpoint (default: all)")
+    models: list[str] = option(
+        [], "models by name, pattern, or path of a checkpoint anywhere; `builtin` is the built-in one (default: all)"
+    )
     model_regex: list[str] = option([], "only models whose file name matches one of these expressions")
     model_select: Literal["all", "param-extrema", "latest-data"] = option(
         "all", "all; the smallest and largest; or the newest data version of each size"
@@ -54,8 +57,9 @@ class Filters:
     disable_checker: bool = option(False, "do not let the checker look at wrong answers")
 
 
-def body(filters: Filters, home: str) -> Record:
-    """The Selection as JSON; what has its default is left out. Rows of one's own are prepared in the home first."""
+def body(filters: Filters, home: str = "", weights_dir: str = "") -> Record:
+    """The Selection as JSON; what has its default is left out. Rows of one's own are prepared in the home first;
+    checkpoints in the weights folder need not be named to the daemon as files."""
     check(filters)
     if filters.rows:
         own = prepared(filters.rows, home)
@@ -63,32 +67,14 @@ def body(filters: Filters, home: str) -> Record:
     given = {field.name: getattr(filters, field.name) for field in dataclasses.fields(filters)}
     del given["skip_missing_dataset"]
     given["settings"] = settings(given.pop("set"))
-    given["checkpoints"] = checkpoints(path) if (path := given.pop("manifest")) else []
+    given["models"], given["files"] = checkpoint_paths.split(filters.models, weights_dir)
+    given["checkpoints"] = checkpoint_paths.of_manifest(path) if (path := given.pop("manifest")) else []
     if filters.run_log_dir:
         given["run_log_dir"] = os.path.abspath(filters.run_log_dir)  # noqa: PTH100 - links stay as they were typed
     defaults = Filters()
     return {name: value for name, value in given.items() if value and value != getattr(defaults, name, {})} | {
         name: given[name] for name in ("min_param_b", "max_param_b", "limit", "seed") if given[name] is not None
     }
-
-
-def checkpoints(path: str) -> list[Record]:
-    """The checkpoints of a manifest, their paths made absolute from the manifest's folder."""
-    import json
-
-    try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib would double the start-up
-            listed = json.load(file)
-        entries = [(entry["path"], entry.get("name", "")) for entry in listed]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SelectionError(f"--manifest {path} is no JSON list of {{path, name}} ({error}).") from error
-    if not all(isinstance(text, str) for entry in entries for text in entry):
-        raise SelectionError(f"--manifest {path}: path and name must be text.")
-    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
-    names = [name or os.path.basename(where) for where, name in entries]  # noqa: PTH119
-    if len(set(names)) < len(names):
-        raise SelectionError(f"--manifest {path}: two checkpoints have one name; scores could not be told apart.")
-    return [{"path": os.path.join(folder, os.path.expanduser(where)), "name": name} for where, name in entries]  # noqa: PTH111, PTH118
 
 
 def prepared(file: str, home: str) -> str:

@@ -164,16 +164,13 @@ def conclude(context: Context, reply: Record, jobs: list[Record]) -> int:
         context.say(
             f"{job['id']} {job['model']} {job['benchmark']} {job['kind']}: {job['state']}. {views.why(job)}".rstrip()
         )
-    unplanned = [row for row in reply["plan"]["rows"] if row["action"] == "hold" and not row.get("job")]
-    for row in unplanned:
-        context.say(f"held: {row['model']} {row['benchmark']} {row['kind']}. {views.why(row)}".rstrip())
-    return outcome(whole, len(unplanned))
+    return outcome(whole)
 
 
-def outcome(jobs: list[Record], unplanned: int) -> int:
+def outcome(jobs: list[Record]) -> int:
     """0 all done; 1 a job failed or was stopped; 8 some are held and the rest done."""
     if any(job["state"] in {"failed", "stopped"} for job in jobs):
         return Exit.FAILED
-    if not unplanned and all(job["state"] == "done" for job in jobs):
+    if all(job["state"] == "done" for job in jobs):
         return Exit.OK
     return Exit.PARTLY if any(job["state"] == "done" for job in jobs) else Exit.FAILED

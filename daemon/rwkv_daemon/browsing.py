@@ -10,6 +10,7 @@ from rwkv_daemon.judging import answer_of
 from rwkv_daemon.node import Node
 from rwkv_daemon.operating import find_job
 from rwkv_daemon.scores import asked_rows, effective_kind
+from rwkv_daemon.second_names import is_same_work
 from rwkv_daemon.store import JobRow, Row
 from rwkv_daemon.store.browsing import Wanted, cut_off, doubted, outline_page, page, same, searched
 from rwkv_daemon.store.judging import ToJudge
@@ -28,7 +29,7 @@ SUBJECTS_KEPT: Final = 16
 
 async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:
     """One page of samples."""
-    job = await find_job(node, request.job)
+    job = await with_samples(node, request.job)
     limit = max(1, min(request.limit, MOST))
     wanted = Wanted(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST])
     rows = await page(
@@ -40,6 +41,16 @@ async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:
         items=await views.sample_views(node, job, rows, stages, tail=max(0, request.tail)),
         next=place_after(rows) if more else -1,
     )
+
+
+async def with_samples(node: Node, name: str) -> JobRow:
+    """A job by name. Raises RefusedError also for one whose work another job had done."""
+    job = await find_job(node, name)
+    if is_same_work(job):
+        raise RefusedError(
+            "same-work", f"{job.name} has no samples of its own: {job.detail}.", exit_code=Exit.NOT_FOUND
+        )
+    return job
 
 
 def cursor(after: int) -> int:
@@ -54,7 +65,7 @@ def place_after(rows: Sequence[Row]) -> int:
 
 async def outline(node: Node, request: m.OutlineRequest) -> m.OutlineReply:
     """The verdicts of samples, a page of them."""
-    job = await find_job(node, request.job)
+    job = await with_samples(node, request.job)
     limit = max(1, min(request.limit, MOST_SEARCHED if request.text else MOST_OUTLINED))
     place = {"after": cursor(request.after), "limit": limit}
     if request.text:

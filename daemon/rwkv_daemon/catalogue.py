@@ -20,6 +20,7 @@ from rwkv_data.benchmark import Benchmark, Kind
 from rwkv_data.errors import DataError, RowsDamagedError, UnknownBenchmarkError
 from rwkv_data.overrides import Overrides
 from rwkv_data.show import source_of
+from rwkv_data.window import Extent
 from rwkv_weights import names, shelf
 from rwkvctl.config import Config
 from rwkvctl.protocol.messages import BenchmarkView, ModelView, NamedCheckpoint, Selection
@@ -166,9 +167,9 @@ class Benchmarks:
         found_then: Read = known[1]
         return found_then
 
-    def kind(self, name: str, kind: str, settings: Mapping[str, str], rows: int) -> Kind:
-        """A kind with a job's settings, for a set of so many rows. Raises UnknownBenchmarkError if it is no more."""
-        return self.kind_of(name, kind).with_known_settings(settings).sized(rows)
+    def kind(self, name: str, kind: str, settings: Mapping[str, str], extent: Extent) -> Kind:
+        """A kind with a job's settings, for a set. Raises UnknownBenchmarkError if it is no more."""
+        return self.kind_of(name, kind).with_known_settings(settings).sized(extent)
 
     def changed_since(self, config: Config) -> str:
         """A sentence where the operator's files are other ones by now than those that were read; else empty."""
@@ -283,8 +284,9 @@ def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings
     current = manifest if manifest is not None and manifest.benchmark_version == benchmark.version else None
     like, instead = benchmark.asked_like(kind), benchmark.instead_of(kind, judge=bool(benchmarks.judge))
     kind = with_settings(benchmark.name, kind, settings)
-    if current is not None:
-        kind = kind.sized(current.rows)
+    problem = kind.window.problem(current.extent) if kind.window and current else ""
+    if current is not None and not problem:
+        kind = kind.sized(current.extent)
     return KindFact(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -294,7 +296,8 @@ def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings
         repeats=kind.repeats,
         grader=kind.grader.name,
         grader_version=kind.grader.version,
-        rows=kind.rows_asked(current.rows) if current else None,
+        rows=kind.rows_asked(current.extent) if current and not problem else None,
+        rows_problem=problem,
         rows_sha256=current.sha256 if current else "",
         chain_of_thought=any(stage.name == "cot" for stage in kind.stages),
         builtin=benchmark.built_in,

@@ -10,6 +10,7 @@ from itertools import islice, product
 
 import msgspec
 
+from rwkv_daemon import second_names
 from rwkv_daemon.comparable import decisive_differences, harmless_differences, is_imported
 from rwkv_daemon.flips import with_cuts
 from rwkv_daemon.node import Node
@@ -73,7 +74,7 @@ async def compare(node: Node, request: CompareRequest) -> CompareReply:
     """Every benchmark and kind that both sides have. Raises RefusedError for names that mean nothing."""
     if not 0 < request.alpha < 1:
         raise RefusedError("bad-request", f"alpha must lie between 0 and 1, not {request.alpha:g}.", "", Exit.USAGE)
-    a, b = await named(node.store, request.a), await named(node.store, request.b)
+    a, b = await named(node, request.a), await named(node, request.b)
     match_jobs(a, b)
     wanted = keys_wanted(request, node.benchmarks.all(), a, b)
     common = [key for key in wanted if key in a.scores and key in b.scores]
@@ -92,19 +93,23 @@ async def compare(node: Node, request: CompareRequest) -> CompareReply:
     )
 
 
-async def named(store: Store, word: str) -> Named:
+async def named(node: Node, word: str) -> Named:
     """The scores that a job's name, a model's name or MODEL@VERSION stands for."""
+    store = node.store
     if re.fullmatch(r"j\d{1,17}", word, re.ASCII):
         return await named_job(store, int(word[1:]))
     model, at, version = word.rpartition("@")
-    rows = await scores_of_model(store, word)
+    name = await second_names.whole_name(node, word)
+    rows = await scores_of_model(store, name, weights=await second_names.weights_called(node, name))
     if not rows and at and re.fullmatch(r"\d{1,9}", version, re.ASCII):
-        rows = await scores_of_model(store, model, int(version))
+        name = await second_names.whole_name(node, model)
+        rows = await scores_of_model(store, name, int(version))
+        name = f"{name}@{version}"
     if not rows:
         close = difflib.get_close_matches(word, await scored_models(store), 1, 0.5)
         hint = f"Did you mean {close[0]}?" if close else "`rwkvctl scores` lists what there is."
         raise RefusedError("no-such-score", f"There is no score of {word}.", hint, Exit.NOT_FOUND)
-    return Named(word).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+    return Named(name).add((row["id"], row["grade_key"], row["view"]) for row in rows)
 
 
 async def named_job(store: Store, number: int) -> Named:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -24,6 +24,7 @@ from rwkv_daemon import (
     regrading,
     reloading,
     repro,
+    second_names,
     so_far,
     views,
 )
@@ -53,9 +54,15 @@ from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.states import JobState
 
+NAMES_A_MODEL: Final = (m.StopRequest, m.PauseRequest, m.ScoresRequest, m.SearchSelect, m.JobLogRequest)
+"""Requests with a model, which may be named as lists show it."""
+
 
 async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, PLR0912, PLR0915 - one case a request
     """The reply to a request. Raises RefusedError for the server to send as an ErrorReply."""
+    if isinstance(request, NAMES_A_MODEL) and request.model:
+        whole = await second_names.whole_name(node, request.model)
+        request = msgspec.structs.replace(request, model=whole)
     match request:
         case m.InfoRequest():
             return info(node)
@@ -325,9 +332,11 @@ async def list_scores(node: Node, request: m.ScoresRequest) -> m.ScoresReply:
     """One page of scores, newest first."""
     limit = bounded(request.limit)
     found = await scores(
-        node.store, model=request.model, benchmark=request.benchmark, session=request.session,
-        all_versions=request.all_versions, before=request.before, limit=limit,
+        node.store, model=request.model, weights=await second_names.weights_called(node, request.model),
+        benchmark=request.benchmark, session=request.session, all_versions=request.all_versions, before=request.before,
+        limit=limit,
     )  # fmt: skip
     read = views.brief_score if request.brief else views.score_decoder.decode
-    items = tuple(map(read, found))
-    return m.ScoresReply(items=items, next=int(items[-1].job[1:]) if len(items) == limit else 0)
+    page = [second_names.Measured(read(one.view), one.weights_sha256) for one in found]
+    items = await second_names.under_every_name(node, page, request.model)
+    return m.ScoresReply(items=tuple(items), next=int(page[-1].score.job[1:]) if len(page) == limit else 0)

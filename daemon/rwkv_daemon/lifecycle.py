@@ -18,6 +18,7 @@ Happening = Literal[
     "grade",  # all completions are stored, some are not graded
     "judge",  # all others are graded, some wait for the judge
     "finish",  # every sample is graded and the score is stored
+    "same",  # another job has measured the same: its score is this one's
     "stop",  # the operator wants it stopped
     "ended",  # its processes are gone after `stop`
     "retry",  # its processes are gone without anybody asking, and it may try again
@@ -59,6 +60,7 @@ TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
         "judging": "done",
         "stopping": "done",
     },
+    "same": {"held": "done"},
     "stop": {
         "held": "stopped",
         "queued": "stopped",

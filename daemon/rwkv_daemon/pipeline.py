@@ -28,6 +28,7 @@ from rwkv_daemon.runners import runner_environment
 from rwkv_daemon.store import NewJob
 from rwkv_daemon.store.samples import GradedSample
 from rwkv_data import sets
+from rwkv_data.window import Extent
 from rwkv_weights import shelf
 from rwkvctl import __version__, config
 from rwkvctl.config import Config
@@ -244,7 +245,7 @@ def scored(job: NewJob, benchmarks: Benchmarks, records: list[Record], health: E
     """The score over what the runner wrote, by the functions that make a job's."""
     data_dir, benchmark = benchmarks.data_dir, benchmarks.get(job.benchmark)
     rows = sets.load_rows(data_dir, benchmark)
-    kind = benchmarks.kind(job.benchmark, job.kind, msgspec.json.decode(job.settings), len(rows))
+    kind = benchmarks.kind(job.benchmark, job.kind, msgspec.json.decode(job.settings), Extent.of(rows))
     stages = {(s.row, s.repeat, s.stage): s for s in reversed(records) if isinstance(s, StageRecord)}
     result = scores.statistics(kind, graded(records), replace(kind, shots=None).asked(rows, (), job.row_limit))
     return ScoreView(
@@ -254,7 +255,7 @@ def scored(job: NewJob, benchmarks: Benchmarks, records: list[Record], health: E
         kind=job.kind,
         version=1,
         **scores.counted(result, sum(stage.generated for stage in stages.values())),
-        partial=job.row_limit is not None and job.total < kind.rows_asked(len(rows)) * job.repeats,
+        partial=job.row_limit is not None and job.total < kind.rows_asked(Extent.of(rows)) * job.repeats,
         why_null=result["reason"] or "",
         warnings=scores.warnings_of(result, kind),
         finished=now(),

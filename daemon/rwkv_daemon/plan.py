@@ -13,6 +13,7 @@ from msgspec import structs
 
 from rwkv_daemon.keys import Work, digest, generation_key, grade_key
 from rwkvctl.protocol.messages import PlanRow, Selection
+from rwkvctl.protocol.model_names import is_shown_as
 from rwkvctl.protocol.numerics import NUMERICS
 from rwkvctl.protocol.states import REASONS, Action, Reason
 
@@ -40,7 +41,8 @@ class ModelFact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindFact:
     """One way to ask a benchmark, with the settings of this selection applied. `asked_as`: the kind whose completions
-    serve this one, which differs in its grader alone (empty: its own). `instead`: the kind of the same prompts that is
+    serve this one, which differs in its grader alone (empty: its own). `rows_problem`: why rows that are prepared are
+    not those that its settings mean. `instead`: the kind of the same prompts that is
     meant where neither is named."""
 
     benchmark: str
@@ -53,6 +55,7 @@ class KindFact:
     grader_version: str
     rows: int | None
     rows_sha256: str
+    rows_problem: str = ""
     chain_of_thought: bool = False
     builtin: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -194,10 +197,7 @@ def select_models(selection: Selection, models: Iterable[ModelFact], matching: M
     """Models by glob or name, by expression, by size, then by the selection mode, in natural order."""
     models = list(models)
     names = [model.name for model in models]
-    for glob in selection.models:
-        if not any(matches(model, glob) for model in models):
-            raise NoModelError(f"--models: no model matches {glob}{near(glob, names)}; see `rwkvctl models`.")
-    chosen = [m for m in models if matches_globs(m, selection.models)]
+    chosen = wanted_models(selection.models, models)
     for expression in selection.model_regex:
         check_expression(expression)
     if selection.model_regex:
@@ -218,11 +218,19 @@ def near(word: str, known: Iterable[str]) -> str:
     return f" (near it: {', '.join(plain[name] for name in found)})" if found else ""
 
 
-def matches_globs(model: ModelFact, globs: tuple[str, ...]) -> bool:
-    """No globs: every model but the built-in one, which runs only when it is named."""
+def wanted_models(globs: tuple[str, ...], models: Sequence[ModelFact]) -> list[ModelFact]:
+    """No globs: every model but the built-in one, which runs only when it is named. Raises NoModelError for a glob that
+    matches none."""
     if not globs:
-        return not model.builtin
-    return any(matches(model, glob) for glob in globs)
+        return [model for model in models if not model.builtin]
+    paths: set[str] = set()
+    for glob in globs:
+        found = [model for model in models if matches(model, glob)] or shown_as(glob, models)
+        if not found:
+            known = near(glob, [model.name for model in models])
+            raise NoModelError(f"--models: no model matches {glob}{known}; see `rwkvctl models`.")
+        paths |= {model.path for model in found}
+    return [model for model in models if model.path in paths]
 
 
 def matches(model: ModelFact, glob: str) -> bool:
@@ -230,7 +238,13 @@ def matches(model: ModelFact, glob: str) -> bool:
     if model.builtin:
         return glob == "builtin"
     file = model.path.rpartition("/")[2]
-    return any(fnmatch(text, glob) for text in (model.name, file, model.path)) or fnmatch(model.path, f"*/{glob}")
+    texts = (model.name, file, model.path)
+    return glob in texts or any(fnmatch(text, glob) for text in texts) or fnmatch(model.path, f"*/{glob}")
+
+
+def shown_as(word: str, models: Iterable[ModelFact]) -> list[ModelFact]:
+    """The models that a list with little room shows as this word."""
+    return [model for model in models if not model.builtin and is_shown_as(model.name, word)]
 
 
 def check_expression(expression: str) -> None:
@@ -437,7 +451,8 @@ def decide(
         return "skip", "regrade", f"{job} has the completions: `rwkvctl regrade {job}`; --overwrite runs it again", job
     if kind.rows is None:
         action = "hold" if selection.hold_missing else "skip"
-        return action, "data-missing", f"rwkvctl data prepare {kind.benchmark}", ""
+        why = f"{kind.rows_problem}: " if kind.rows_problem else ""
+        return action, "data-missing", f"{why}rwkvctl data prepare {kind.benchmark}", ""
     if kind.judged and not facts.judge:
         asked_for = {kind.kind, kind.job} & set(selection.only_jobs)
         return "hold" if asked_for else "skip", "judge-not-configured", "", ""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from rwkv_daemon import catalogue, expressions, situation
+from rwkv_daemon.catalogue import Checkpoint
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
 from rwkv_daemon.pausing import resume_in
@@ -45,8 +46,7 @@ async def plan(node: Node, selection: Selection) -> Plan:
     numerics = node.numerics(selection.numerics)
     scored, unfinished = await known_work(node.store)
     generated, used = await generated_work(node.store), await generation_keys(node.store)
-    given = selection.checkpoints
-    found = catalogue.named(given) if given else catalogue.checkpoints(node.config.weights_dir)
+    found = await asyncio.to_thread(candidates, node, selection)
     models = [fact for _, fact in await catalogue.model_facts(node.store, found, node.settling)]
     named = await expressions.matching(selection.model_regex, [model.name for model in models])
 
@@ -90,6 +90,23 @@ async def plan(node: Node, selection: Selection) -> Plan:
             matching=lambda _expressions, _names: named,
         ),
     )
+
+
+def candidates(node: Node, selection: Selection) -> list[Checkpoint]:
+    """The checkpoints to choose from. Raises SelectionError for a path without one, and where two checkpoints would
+    have one name."""
+    given = selection.checkpoints
+    found = list(catalogue.named(given) if given else catalogue.checkpoints(node.config.weights_dir))
+    paths = {str(one.path) for one in found}
+    names = {one.label: one for one in found}
+    for one in catalogue.named([file for file in selection.files if file.path not in paths]):
+        if (other := names.setdefault(one.label, one)) is not one and other.identity != one.identity:
+            raise SelectionError(
+                f"{one.path} and {other.path} are both called {one.label}: their scores could not be told apart. "
+                "--manifest gives a checkpoint another name."
+            )
+        found.append(one)
+    return found
 
 
 async def know_the_device(node: Node, wanted: str) -> None:

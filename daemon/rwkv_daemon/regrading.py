@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import msgspec
 
-from rwkv_daemon import catalogue, keys
+from rwkv_daemon import catalogue, keys, second_names
 from rwkv_daemon.node import Change, Node
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.jobs import as_json
@@ -85,6 +85,8 @@ def check(node: Node, job: JobRow) -> None:
     benchmark = node.benchmarks.all().get(job.benchmark)
     if job.id in node.runners or job.state not in {"done", "failed", "stopped"}:
         raise RefusedError("running", f"{job.name} is {job.state}; it can be graded again when it is done.")
+    if second_names.is_same_work(job):
+        raise RefusedError("same-work", f"{job.name} has no completions of its own: {job.detail}.")
     if not job.total or (job.done < job.total and job.stages_done < job.stages_total):
         raise RefusedError("incomplete", f"{job.name} has {job.stages_done} of {job.stages_total} completions.")
     if benchmark is None or job.kind not in benchmark.kinds:

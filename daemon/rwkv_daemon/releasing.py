@@ -18,6 +18,7 @@ from rwkv_daemon.store.jobs import (
     held_now,
     held_page,
     known_hashes,
+    twins_over,
     update_job,
     who_does,
 )
@@ -26,7 +27,7 @@ from rwkvctl.protocol.messages import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
 LOOKED_AT = {"weights-hashing", "weights-copying", "data-missing", "weights-missing", "does-not-load", "disk-low",
-             "judge-not-configured", "no-fit"}  # fmt: skip
+             "judge-not-configured", "no-fit", "queued"}  # fmt: skip
 """Reasons that may be gone by themselves."""
 ALWAYS_AFTER_S = 600.0
 """However much seems unchanged, held jobs are looked at so often."""
@@ -87,7 +88,8 @@ async def what_is_there(node: Node) -> tuple[object, ...]:
     rows, files = await asyncio.to_thread(stamps, node)
     return (
         rows, files, node.disk_low, node.benchmarks.judge, node.benchmarks.as_read, situation.sizes(node),
-        node.settling.said,         *await held_now(node.store), *await known_hashes(node.store),
+        node.settling.said, *await held_now(node.store), *await known_hashes(node.store),
+        await twins_over(node.store),
     )  # fmt: skip
 
 
@@ -170,12 +172,17 @@ def kind_of(node: Node, job: HeldJob) -> KindFact | str:
 
 
 async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
-    """Nothing is missing any more: queue it, unless its key shows by now that it is work that another job does."""
+    """Nothing is missing any more: queue it, unless its key shows by now that another job has done the same, or is to:
+    then it waits until that one is over."""
     job = await get_job(node.store, held.id)
     if job is None or job.state != "held":
         return
-    other = await who_does(node.store, pair.grade_key, job.id)
-    again = await was_overwrite(node, job)
+    twin = None
+    if job.attempt == 0 and not await was_overwrite(node, job):
+        twin = await who_does(node.store, pair.grade_key, job.id)
+    if twin is not None and not twin.done:
+        await change_reason(node, held, "queued", f"{twin.what} and not over; its score will be this job's")
+        return
     columns = {
         "weights_sha256": pair.model.sha256,
         "generation_key": pair.generation_key,
@@ -192,8 +199,9 @@ async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
         "total": pair.row.samples or 0,
     }
     async with node.change() as change:
-        if other and job.attempt == 0 and not again:
-            await change.move(job, "stop", reason="done", detail=f"{other} is the same work", **columns)
+        if twin is not None:
+            detail = f"{twin.what}: its score is this job's"
+            await change.move(job, "same", reason="done", detail=detail, **columns)
         else:
             await change.move(job, "release", **columns)
 

@@ -221,7 +221,7 @@ def caller() -> Actor:
 
 def names_files(request: msgspec.Struct) -> bool:
     """Whether it is a plan of checkpoints by path, which tells of files that whoever asks names."""
-    return isinstance(request, m.PlanRequest) and bool(request.selection.checkpoints)
+    return isinstance(request, m.PlanRequest) and bool(request.selection.checkpoints or request.selection.files)
 
 
 def needed(request: msgspec.Struct) -> Role:
@@ -235,10 +235,12 @@ def refuse(request: msgspec.Struct, has: Role, actor: Actor) -> None:
     if has >= needs:
         return
     where = f"[roles] {needs.word} in config.toml" if actor.uid >= 0 else "its tokens_file"
-    verb = "queue --manifest" if names_files(request) else verb_of(type(request))
+    verb = f"`{verb_of(type(request))}`"
+    if names_files(request):
+        verb = "`queue` of checkpoints by path"
     raise RefusedError(
         "role",
-        f"{actor.name} is {article(has)} here, and `{verb}` needs {article(needs)}: nothing was changed.",
+        f"{actor.name} is {article(has)} here, and {verb} needs {article(needs)}: nothing was changed.",
         f"Who runs the daemon can grant it: {where}.",
         Exit.REFUSED,
     )

@@ -24,6 +24,7 @@ from rwkv_data import scoring, sets
 from rwkv_data.benchmark import Answer, Kind
 from rwkv_data.errors import DataError
 from rwkv_data.stage import Row
+from rwkv_data.window import Extent
 from rwkvctl import __version__
 from rwkvctl.protocol.messages import MetricView, ScoreView, Selection
 
@@ -140,7 +141,7 @@ def is_partial(node: Node, job: JobRow) -> bool:
     if job.row_limit is None:
         return False
     manifest = node.benchmarks.manifest(node.benchmarks.get(job.benchmark))
-    whole = effective_kind(node, job).rows_asked(manifest.rows) if manifest else job.total
+    whole = effective_kind(node, job).rows_asked(manifest.extent) if manifest else job.total
     return job.total < whole * job.repeats
 
 
@@ -154,8 +155,8 @@ def whole_stop(kind: Kind, sample: GradedSample) -> str:
 def effective_kind(node: Node, job: JobRow) -> Kind:
     """The kind with the job's settings."""
     manifest = node.benchmarks.manifest(node.benchmarks.get(job.benchmark))
-    rows = manifest.rows if manifest else job.total // max(1, job.repeats)
-    return node.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), rows)
+    extent = manifest.extent if manifest else Extent(job.total // max(1, job.repeats))
+    return node.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), extent)
 
 
 def asked_rows(node: Node, job: JobRow) -> tuple[list[Row] | None, str]:

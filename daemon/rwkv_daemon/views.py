@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rwkv_daemon import jobview, pressing
+from rwkv_daemon import jobview, pressing, second_names
 from rwkv_daemon.node import EngineHandle, Node
 from rwkv_daemon.store import JobRow, Row
-from rwkv_daemon.store.samples import scores_of, stages_of
+from rwkv_daemon.store.samples import scores_of, scores_of_keys, stages_of
 from rwkvctl.protocol.messages import (
     EngineView,
     JobView,
@@ -45,8 +45,7 @@ async def job_view(node: Node, job: JobRow, *, with_score: bool = False) -> JobV
 
 async def job_views(node: Node, jobs: Sequence[JobRow], *, with_score: bool = False) -> tuple[JobView, ...]:
     """The same of many, in their order."""
-    stored = await scores_of(node.store, [job.id for job in jobs if with_score and job.state == "done"])
-    scores = {number: score_decoder.decode(view) for number, view in stored.items()}
+    scores = await scores_by_job(node, [job for job in jobs if with_score and job.state == "done"])
     return tuple(
         jobview.job_view(
             job,
@@ -58,6 +57,18 @@ async def job_views(node: Node, jobs: Sequence[JobRow], *, with_score: bool = Fa
         )
         for job in jobs
     )
+
+
+async def scores_by_job(node: Node, jobs: Sequence[JobRow]) -> dict[int, ScoreView]:
+    """The score of each of these jobs: its own, or that of the same work which another job has measured."""
+    own = await scores_of(node.store, [job.id for job in jobs])
+    scores = {number: score_decoder.decode(view) for number, view in own.items()}
+    without = [job for job in jobs if job.id not in scores and second_names.is_same_work(job)]
+    others = await scores_of_keys(node.store, [job.grade_key for job in without])
+    for job in without:
+        if view := others.get(job.grade_key):
+            scores[job.id] = second_names.renamed(score_decoder.decode(view), job.model)
+    return scores
 
 
 def rate_of(node: Node, job: JobRow) -> float | None:

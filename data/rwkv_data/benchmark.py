@@ -111,6 +111,11 @@ class Benchmark:
         return self.generate_rows is not None
 
     @property
+    def is_dated(self) -> bool:
+        """Whether rows have a day by which a window may pick them."""
+        return any(kind.window for kind in self.kinds.values())
+
+    @property
     def default_kind(self) -> Kind:
         """The kind that is meant when none is named: the first."""
         return next(iter(self.kinds.values()))

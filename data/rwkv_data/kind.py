@@ -14,6 +14,7 @@ from rwkv_data.grader import GradeFunction, Grader, Place
 from rwkv_data.search import Search
 from rwkv_data.shots import Shots
 from rwkv_data.stage import Row, Stage
+from rwkv_data.window import Extent, Window
 from rwkvctl.protocol.engine import Sampling, StopKind
 
 Domain = Literal["multi_choice", "free_response", "instruction_following", "code", "param_search", "language_model"]
@@ -35,6 +36,7 @@ class Kind:
     choosing settings ("search"), or only the others ("report"). `attempts`, unless 0, bounds rows x repeats: fewer
     repeats, then a share. `max_runtime_s`, unless 0, ends the job after so much time at work; like the grader's
     workers it decides no sample and is in no key. With a `search`, the "repeats" of a row are the points of its grid.
+    A `window` picks rows by their day, where they have one, before anything else does.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Kind:
     attempts: int = 0
     max_runtime_s: float = 0.0
     search: Search | None = None
+    window: Window | None = None
 
     @property
     def job(self) -> str:
@@ -81,12 +84,14 @@ class Kind:
     def asked(self, rows: Sequence[Row], pool: Sequence[Row] = (), limit: int | None = None) -> list[Row]:
         """The rows that are asked, each with its examples. Raises SettingError if there are too few examples."""
         whole = self.shots.attach(rows, pool) if self.shots else list(rows)
-        chosen = share_of(part_of(range(len(rows)), self.part, rows), self.share, rows)
+        inside = self.window.indices(Extent.of(rows)) if self.window else range(len(rows))
+        chosen = share_of(part_of(inside, self.part, rows), self.share, rows)
         return [whole[index] for index in chosen][:limit]
 
-    def rows_asked(self, rows: int, limit: int | None = None) -> int:
-        """How many rows are asked of so many."""
-        asked = count(rows, self.part, self.share)
+    def rows_asked(self, extent: Extent, limit: int | None = None) -> int:
+        """How many rows are asked of a set."""
+        inside = len(self.window.indices(extent)) if self.window else extent.rows
+        asked = count(inside, self.part, self.share)
         return asked if limit is None else min(asked, limit)
 
     @contextlib.contextmanager
@@ -132,6 +137,8 @@ class Kind:
             plain["part"] = self.part
         if self.search:
             plain["search"] = self.search.configuration()
+        if self.window and self.window.leaves_out:
+            plain["window"] = self.window.settings
         return plain
 
     def grading_key(self) -> dict[str, object]:
@@ -149,6 +156,8 @@ class Kind:
         if self.search:
             known |= settings.of_search(self.search)
             del known["k"]
+        if self.window:
+            known |= self.window.settings
         known |= {"part": self.part, "attempts": self.attempts, "max_runtime_s": self.max_runtime_s}
         return known | {"workers": self.grader.workers} | dict(self.grader.options)
 
@@ -184,9 +193,9 @@ class Kind:
         renamed = [_renamed(metric, k, repeats) for metric in self.metrics]
         return replace(self, repeats=repeats, share=share, metrics=tuple(dict.fromkeys(renamed)))
 
-    def sized(self, rows: int) -> "Kind":
-        """This kind for a set of so many rows: `attempts` turned into repeats and a share."""
-        asked = self.rows_asked(rows)
+    def sized(self, extent: Extent) -> "Kind":
+        """This kind for a set: `attempts` turned into repeats and a share."""
+        asked = self.rows_asked(extent)
         if self.search:
             return self
         if not self.attempts or asked * self.repeats <= self.attempts:

@@ -124,7 +124,9 @@ def _write(benchmark: Benchmark, data_dir: Path, raw: Raw, pool: Raw | None, rep
         if not written.rows:
             raise PrepareError(f"there are no rows for {benchmark.name}")
         shots = writer.write(sets.POOL, examples.lines(pool.placed)) if pool else None
-        manifest = _manifest(benchmark, raw, written, rows.left_out, pool, shots)
+        manifest = msgspec.structs.replace(
+            _manifest(benchmark, raw, written, rows.left_out, pool, shots), dates=tuple(rows.dates)
+        )
         writer.finish(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
     return manifest
 
@@ -166,6 +168,7 @@ class _Conversion:
 
     def __init__(self, benchmark: Benchmark, report: Report, *, pool: bool = False) -> None:
         self.left_out = 0
+        self.dates: list[str] = []
         self._benchmark, self._report, self._pool = benchmark, report, pool
         self._where = benchmark.name
         self._rows = self._bytes = 0
@@ -180,6 +183,8 @@ class _Conversion:
                     self.left_out += 1
                     continue
                 line = canonical({name: value for name, value in row.items() if name not in NOTES})
+                if self._benchmark.is_dated and not self._pool:
+                    self.dates.append(str(row["date"]))
                 self._count(line)
                 yield line
         except RowError as error:

@@ -22,6 +22,7 @@ from rwkv_data.benchmark import Benchmark, Row
 from rwkv_data.errors import DataError, RowsDamagedError, RowsMissingError
 from rwkv_data.rows import canonical
 from rwkv_data.set_writer import MANIFEST
+from rwkv_data.window import Extent
 
 FORMAT: Final = 2
 READS: Final = (1, 2)
@@ -32,8 +33,9 @@ POOL: Final = "pool.jsonl"
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a prepared set is. `rows` of `rows_complete` (0: nobody knows how many) are there; `left_out` raw rows are
-    not, on purpose; `sha256` is of the JSONL file's bytes. `revision` is the commit or sha256 of what `source` named,
-    `versions` those of the distributions that read it."""
+    not, on purpose; `sha256` is of the JSONL file's bytes; `dates` are the days of the rows, where a window may pick
+    by them. `revision` is the commit or sha256 of what `source` named, `versions` those of the distributions that read
+    it."""
 
     format: int
     benchmark: str
@@ -52,6 +54,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     pool_source: str = ""
     pool_revision: str = ""
     versions: dict[str, str] = {}
+    dates: tuple[str, ...] = ()
+
+    @property
+    def extent(self) -> Extent:
+        """How many rows there are, and their days."""
+        return Extent(self.rows, self.dates)
 
     @property
     def complete(self) -> bool:

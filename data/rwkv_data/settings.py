@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace as replace_fields
 
+from rwkv_data import window
 from rwkv_data.asked import PARTS, Part
 from rwkv_data.errors import SettingError
+from rwkv_data.grader import Grader
 from rwkv_data.search import MOST_POINTS, Search, with_grid
 from rwkv_data.stage import Stage
 
@@ -89,14 +91,19 @@ def applied(kind: Kind, name: str, text: str) -> Kind:
         return replace(kind, seed=int(parse(_SEED, name, text)))
     if name == "attempts":
         return replace(kind, attempts=int(parse(_OF_KIND[name], name, text)))
-    if name == "workers":
-        return replace(kind, grader=replace(kind.grader, workers=int(parse(_OF_KIND[name], name, text))))
+    if name == "workers" or name in kind.grader.options:
+        return replace(kind, grader=_with_grading(kind.grader, name, text))
+    if kind.window and name in window.SETTINGS:
+        return replace(kind, window=kind.window.with_setting(name, text))
     if kind.search and (name.startswith("grid.") or name in {"rungs", "keep"}):
         return _with_search(kind, kind.search, name, text)
-    if name in kind.grader.options:
-        options = {**kind.grader.options, name: parse(_OPTION, name, text)}
-        return replace(kind, grader=replace(kind.grader, options=options))
     return replace(kind, stages=with_setting(kind.stages, name, text))
+
+
+def _with_grading(grader: Grader, name: str, text: str) -> Grader:
+    if name == "workers":
+        return replace(grader, workers=int(parse(_OF_KIND[name], name, text)))
+    return replace(grader, options={**grader.options, name: parse(_OPTION, name, text)})
 
 
 def with_setting(stages: Stages, name: str, text: str) -> Stages:

@@ -9,6 +9,7 @@ from typing import Any
 from rwkv_data import sets
 from rwkv_data.benchmark import Benchmark, HubSource, Kind, Row, WebSource
 from rwkv_data.errors import SettingError, UnknownBenchmarkError
+from rwkv_data.window import Extent
 
 
 def kind_of(benchmark: Benchmark, name: str) -> Kind:
@@ -41,7 +42,7 @@ def first_rows(benchmark: Benchmark, kind: Kind, data_dir: Path | None, count: i
     where = data_dir or Path()
     rows = sets.load_rows(where, benchmark)
     pool = sets.load_pool(where, benchmark) if kind.shots and kind.shots.needs_pool else []
-    return kind.sized(len(rows)).asked(rows, pool, count), "rows"
+    return kind.sized(Extent.of(rows)).asked(rows, pool, count), "rows"
 
 
 def difference(benchmark: Benchmark, one: str, other: str, data_dir: Path | None = None, row: int = 0) -> list[str]:

@@ -39,7 +39,7 @@ def dispatch(
     $ rwkvctl dispatch --model-regex 'g1.*2.9b' --only-datasets gsm8k --limit 100 --seed 7
     $ rwkvctl dispatch --only-datasets gsm8k --set temperature=0 --overwrite
     """
-    wanted = selection.body(filters, str(context.config.home))
+    wanted = selection.body(filters, str(context.config.home), str(context.config.weights_dir))
     if not plan:
         look_first(context, wanted, yes=yes)
     answer = context.change("/v1/dispatch", {"selection": wanted, "plan_hash": plan})

@@ -23,7 +23,9 @@ def queue(context: Context, filters: Filters) -> int:
     $ rwkvctl queue --models builtin
     $ rwkvctl queue --model-regex 'g1.*2.9b' --only-datasets gsm8k ifeval --limit 100
     """
-    answer = context.client.post("/v1/plan", {"selection": selection.body(filters, str(context.config.home))})
+    answer = context.client.post(
+        "/v1/plan", {"selection": selection.body(filters, str(context.config.home), str(context.config.weights_dir))}
+    )
     reply = answer.value
     counted = joined(f"{number} {reason}" for reason, number in reply["counts"].items() if number) or "nothing"
     headline = (

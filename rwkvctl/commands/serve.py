@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from rwkvctl.context import Context
 from rwkvctl.processes import become
+from rwkvctl.protocol.model_names import meant
 from rwkvctl.protocol.numerics import Numerics
 from rwkvctl.verbs import option, verb
 
@@ -46,5 +47,6 @@ def checkpoint(context: Context, model: str) -> str:
     """The path of a model that is called as `rwkvctl models` lists it; anything else is handed on as it is."""
     if model == "builtin" or "/" in model or Path(model).exists():
         return model
-    known = context.config.weights_dir / f"{model.removesuffix('.pth')}.pth"
-    return str(known) if known.is_file() else model
+    known = {path.stem: str(path) for path in sorted(context.config.weights_dir.rglob("*.pth"))}
+    found = meant(model.removesuffix(".pth"), known)
+    return known[found[0]] if len(found) == 1 else model

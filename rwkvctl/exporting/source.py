@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from rwkvctl.client import Client, Record, segment
 
-JOBS_A_PAGE: Final = 200
+SCORES_A_PAGE: Final = 200
 SAMPLES_A_PAGE: Final = 100
 
 
@@ -22,19 +22,12 @@ def scores(client: Client, wanted: Wanted) -> Iterator[Record]:
     """Scores, newest first; of each model, benchmark and kind only the newest, unless all are wanted. An imported score
     stands beside ours and hides none."""
     seen: set[tuple[object, ...]] = set()
-    for job in done_jobs(client, wanted.session):
-        score = job.get("score")
-        if not score or not matches(score, wanted):
-            continue
-        key = (score["model"], score["benchmark"], score["kind"], is_imported(score))
-        if wanted.all_versions or key not in seen:
+    for score in every_score(client, wanted):
+        kind = (score["model"], score["benchmark"], score["kind"], is_imported(score))
+        key = (score["model"], score["job"]) if wanted.all_versions else kind
+        if key not in seen:  # of a job that was graded again only the newest grade
             seen.add(key)
             yield score
-
-
-def matches(score: Record, wanted: Wanted) -> bool:
-    """Whether a score is of the model and benchmark that are wanted."""
-    return wanted.model in {"", score["model"]} and wanted.benchmark in {"", score["benchmark"]}
 
 
 def is_imported(score: Record) -> bool:
@@ -42,11 +35,12 @@ def is_imported(score: Record) -> bool:
     return "imported" in score.get("provenance", {})
 
 
-def done_jobs(client: Client, session: str) -> Iterator[Record]:
-    """Every job that is done, newest first."""
+def every_score(client: Client, wanted: Wanted) -> Iterator[Record]:
+    """Every score of what is wanted, newest first."""
     before = None
+    query = {"model": wanted.model, "benchmark": wanted.benchmark, "session": wanted.session, "all_versions": True}
     while True:
-        page = client.get("/v1/jobs", state="done", session=session, limit=JOBS_A_PAGE, before=before).value
+        page = client.get("/v1/scores", **query, limit=SCORES_A_PAGE, before=before).value
         yield from page["items"]
         before = page.get("next") or None
         if before is None:

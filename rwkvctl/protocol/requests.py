@@ -17,7 +17,8 @@ class NamedCheckpoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which models on which benchmarks: the filter flags of `queue` and `dispatch`, and what changes the work.
 
-    `checkpoints`, where there are any, are the models to choose from instead of those under the weights folder.
+    `checkpoints`, where there are any, are the models to choose from instead of those under the weights folder; `files`
+    are such beside them, and `models` names each by its path, so that a daemon that does not know them refuses.
     `hold_missing`: what has no rows on the node is queued and held until they are prepared; otherwise it is left out.
     `settings` holds `--set name=value` pairs; they and `limit`, `seed` and `numerics` are part of the generation key.
     `group`: of its jobs only so many run at once as the configuration's table [groups] says.
@@ -32,6 +33,7 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     skip_datasets: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
     checkpoints: tuple[NamedCheckpoint, ...] = ()
+    files: tuple[NamedCheckpoint, ...] = ()
     min_param_b: float | None = None
     max_param_b: float | None = None
     domains: tuple[str, ...] = ()

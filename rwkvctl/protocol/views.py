@@ -70,6 +70,7 @@ class ScoreView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Of `n` samples `scored` have a verdict; `no_answer` and `timeouts` count as wrong; `unjudged` and `errors` have none
     and hold the score back. `completion_tokens` is the mean a sample. `warnings` are sentences to show with it.
+    `measured_as`: where `model` is another name of the same weights, the one that its job has.
     """
 
     job: str
@@ -95,6 +96,7 @@ class ScoreView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
     finished: str = ""
     session: str = ""
+    measured_as: str = ""
     provenance: dict[str, object] = {}
 
 

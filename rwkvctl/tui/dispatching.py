@@ -17,7 +17,7 @@ from rwkvctl.tui.columns import Column
 from rwkvctl.tui.flags import Words
 from rwkvctl.tui.lines import Lines
 from rwkvctl.tui.planning import Planned
-from rwkvctl.tui.planrows import FRESH, estimated, told
+from rwkvctl.tui.planrows import FRESH, estimated, paid, told
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
 from rwkvctl.tui.working import Working
@@ -94,6 +94,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
                         field.cursor_blink = False
                         yield field
             yield VTable(COLUMNS, lambda row: str(row[0]), id="plan", empty="the planner is being asked")
+            yield Lines(id="paid", grows=True)
             yield Lines(id="same")
             yield Lines(id="said")
 
@@ -164,6 +165,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         table.empty = "nothing matches: no model, or no benchmark, passes the filters"
         title = " · ".join(filter(None, [told(reply), estimated(reply), f"{reply.computed_ms:.0f} ms"]))
         table.show(f"Preview · {title}", list(enumerate(rows, 1)))
+        self.query_one("#paid", Lines).show([[(" ", ""), *pieces] for pieces in paid(reply)])
 
     def on_descendant_focus(self) -> None:
         """Other keys are at hand now."""

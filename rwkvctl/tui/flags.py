@@ -21,7 +21,7 @@ ELSEWHERE: Final = frozenset({"rows", "manifest", "run_log_dir"})
 """Flags that name files of the machine where they are typed: for the `:` line."""
 
 TITLES: Final = {
-    "models": ("models", "names, patterns; builtin"),
+    "models": ("models", "names, patterns, paths; builtin"),
     "only_datasets": ("benchmarks", "names; else all prepared"),
     "model_regex": ("regex", "g1.*2.9b"),
     "skip_datasets": ("skip", "benchmarks to leave out"),
@@ -94,7 +94,7 @@ def read(words: Words) -> selection.Filters:
 
 def selected(words: Words) -> Selection:
     """What the planner is asked. Raises UsageError or SelectionError with a sentence."""
-    return msgspec.convert(selection.body(read(words), ""), Selection)
+    return msgspec.convert(selection.body(read(words)), Selection)
 
 
 def line(verb: str, words: Sequence[str]) -> str:

@@ -1,12 +1,13 @@
 """The planner asked for the console, and its plan carried out: the one that was shown, and no other."""
 
+import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rwkvctl.client import request_id
 from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply, PlanRequest, Selection
 from rwkvctl.tui import flags, jobactions
 from rwkvctl.tui.flags import Words
-from rwkvctl.tui.planrows import FRESH, estimated
+from rwkvctl.tui.planrows import FRESH, estimated, paid
 from rwkvctl.tui.strips import Pieces
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Planned(NamedTuple):
 
 async def plan(console: "Console", words: Words) -> Planned:
     """Ask the planner. Raises RwkvctlError: for filters that say nothing, and if the daemon refuses or is gone."""
-    selection = flags.selected(words)
+    selection = await asyncio.to_thread(flags.selected, words)  # which looks for files
     return Planned(words, selection, await console.link.ask(PlanRequest(selection=selection), PlanReply, PLAN_S))
 
 
@@ -59,6 +60,7 @@ def question(planned: Planned) -> list[Pieces]:
     return [
         [(title, "title")], *named, *more, [("", "")],
         [("takes    ", "dim"), (estimated(planned.reply) or "nothing like it was measured before", "")],
+        *paid(planned.reply),
         [("loses    ", "dim"), ("nothing: scores that are there stay; U stops these jobs again", "")],
         [("same as  ", "dim"), (flags.line("dispatch", planned.command[1:]), "info")],
     ]  # fmt: skip

@@ -4,11 +4,16 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
+from rwkvctl.judgeviews import is_short, paid_line
 from rwkvctl.protocol.messages import JobView, PlanReply, PlanRow
 from rwkvctl.protocol.states import REASONS
 from rwkvctl.render import MARKS, Cell, count, duration
+from rwkvctl.safe import safe_line
 from rwkvctl.tui import jobcolumns
 from rwkvctl.tui.columns import Column
+from rwkvctl.tui.strips import Pieces
 from rwkvctl.views import ACTIONS
 
 NAMED: Final = 4
@@ -54,6 +59,12 @@ def turns(jobs: Sequence[JobView], plan: PlanReply | None) -> list[Turn]:
     waiting = [Turn(place, job=job) for place, job in enumerate(jobs, 1)]
     fresh = [row for row in plan.rows if row.action in FRESH] if plan else []
     return [*waiting, *(Turn(place, row=row) for place, row in enumerate(fresh, len(jobs) + 1))]
+
+
+def paid(plan: PlanReply) -> list[Pieces]:
+    """What the judge and the checker would be asked for, a line each."""
+    items = [msgspec.to_builtins(item) for item in plan.paid]
+    return [[("pays     ", "dim"), (safe_line(paid_line(item)), "warn" if is_short(item) else "")] for item in items]
 
 
 def lines(plan: PlanReply | None, opened: Collection[str]) -> list[Line]:

@@ -9,6 +9,7 @@ from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply, PlanRequest, PlanRow, Selection
 from rwkvctl.protocol.record import ReproReply, ReproRequest
 from rwkvctl.render import count, duration, joined
+from rwkvctl.tui.planrows import paid
 from rwkvctl.tui.scorebook import Key
 from rwkvctl.tui.strips import Pieces
 
@@ -64,6 +65,7 @@ def question(selection: Selection, plan: PlanReply, differs: Sequence[str]) -> l
     return [
         [(f"Measure {len(jobs)} again?" if len(jobs) > 1 else "Measure it again?", "title")], *named, *more, *other,
         [("", "")],
+        *paid(plan),
         [("loses    ", "dim"), ("nothing: the scores there are stay, as earlier versions", "")],
         [("same as  ", "dim"), (shlex.join(["rwkvctl", *command(selection)]), "info")],
     ]  # fmt: skip

@@ -9,6 +9,7 @@ from rwkv_weights import names, shards
 from rwkv_weights.errors import UnknownCheckpointError, WeightsError
 from rwkv_weights.files import FileIdentity, HashedFile, builtin_checkpoint_path, hash_file, identity_of
 from rwkv_weights.index import some
+from rwkvctl.protocol.model_names import is_shown_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ def choose(word: str, weights_dir: Path) -> Found:
         return at(path)
     every = list(checkpoints(weights_dir))
     chosen = [found for found in every if word in {found.label, found.path.name}]
+    chosen = chosen or [found for found in every if is_shown_as(found.label, word)]
     chosen = chosen or [found for found in every if word and word.lower() in found.label.lower()]
     if len(chosen) == 1:
         return chosen[0]

@@ -33,6 +33,7 @@ from rwkv_data.benchmark import Kind
 from rwkv_data.errors import DataError, RowsDamagedError
 from rwkv_data.sandbox import SandboxUnavailableError
 from rwkv_data.stage import Row
+from rwkv_data.window import Extent
 
 
 def main(arguments: list[str]) -> int:
@@ -129,7 +130,7 @@ def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
             f"the rows of {spec.benchmark} are not those the job was dispatched with; dispatch again"
         )
     rows = sets.load_rows(data_dir, benchmark)
-    kind = benchmark.kinds[spec.kind].with_known_settings(spec.settings).sized(len(rows))
+    kind = benchmark.kinds[spec.kind].with_known_settings(spec.settings).sized(Extent.of(rows))
     pool = sets.load_pool(data_dir, benchmark) if kind.shots and kind.shots.needs_pool else []
     return kind, kind.asked(rows, pool, spec.limit)
 

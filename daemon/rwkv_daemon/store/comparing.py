@@ -1,5 +1,6 @@
 """Queries that a comparison needs: scores with their jobs, and graded samples with what was expected."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rwkv_daemon.store.interface import Row, Store
@@ -13,11 +14,39 @@ async def scores_of_job(store: Store, job: int) -> list[Row]:
     return await _scores(store, "j.id = ?", (job,))
 
 
-async def scores_of_model(store: Store, model: str, version: int | None = None) -> list[Row]:
-    """Every score of a model, newest job and newest grade first; of one version of its jobs, if given."""
+async def scores_of_model(
+    store: Store, model: str, version: int | None = None, weights: Sequence[str] = ()
+) -> list[Row]:
+    """Every score of a model, newest job and newest grade first; of one version of its jobs, if given; else also those
+    of these weights under other names."""
     if version is None:
-        return await _scores(store, "j.model = ?", (model,))
+        return await _scores(store, *called(model, weights))
     return await _scores(store, "j.model = ? AND j.version = ?", (model, version))
+
+
+def called(model: str, weights: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
+    """The condition, with its values, that a job `j` is of a model by name, or of one of these weights."""
+    same = f" OR j.weights_sha256 IN ({', '.join('?' * len(weights))})" if weights else ""
+    return f"(j.model = ?{same})", (model, *weights)
+
+
+async def known_models(store: Store, name: str) -> list[str]:
+    """Just this name, if a job is of a model that is called so; otherwise the name of every job's model."""
+    if await store.one("SELECT 1 AS known FROM job WHERE model = ? LIMIT 1", (name,)):
+        return [name]
+    return [row["model"] for row in await store.all("SELECT DISTINCT model FROM job WHERE state <> 'deleted'")]
+
+
+async def scored_kinds(store: Store, models: Sequence[str]) -> set[tuple[str, str, str]]:
+    """(model, benchmark, kind) of everything that has a score under one of these names."""
+    if not models:
+        return set()
+    rows = await store.all(
+        "SELECT DISTINCT j.model, j.benchmark, j.kind FROM job j JOIN score s ON s.job = j.id "
+        f"WHERE j.model IN ({', '.join('?' * len(models))})",
+        tuple(models),
+    )
+    return {(row["model"], row["benchmark"], row["kind"]) for row in rows}
 
 
 async def _scores(store: Store, condition: str, values: tuple[Any, ...]) -> list[Row]:

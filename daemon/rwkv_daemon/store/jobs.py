@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.store.interface import Row, Store, Transaction
@@ -198,18 +198,44 @@ async def held_checkpoints(store: Store) -> dict[str, str]:
     return {row["weights_path"]: row["model"] for row in rows}
 
 
-async def who_does(store: Store, grade_key: str, job: int) -> str:
-    """Another job that has measured the same, or is to before this one; empty if there is none."""
-    done = await store.one("SELECT MAX(job) AS job FROM score WHERE grade_key = ?", (grade_key,))
-    if done is not None and done["job"] is not None:
-        return f"j{done['job']}"
+class Twin(NamedTuple):
+    """Another job of the same work: which one, the name its model has there, and whether it has the score."""
+
+    job: str
+    model: str
+    done: bool
+
+    @property
+    def what(self) -> str:
+        """`j5 (rwkv7-g1) is the same work`."""
+        return f"{self.job} ({self.model}) is the same work"
+
+
+async def who_does(store: Store, grade_key: str, job: int) -> Twin | None:
+    """Another job that has measured the same, or is to before this one."""
+    done = await store.one(
+        "SELECT j.id, j.model FROM job j JOIN score s ON s.job = j.id AND s.grade_key = j.grade_key "
+        "WHERE j.grade_key = ? ORDER BY j.id DESC LIMIT 1",
+        (grade_key,),
+    )
+    if done is not None:
+        return Twin(f"j{done['id']}", done["model"], done=True)
     places = ", ".join("?" * len(OPEN))
     twin = await store.one(
-        f"SELECT MIN(id) AS id FROM job WHERE grade_key = ? AND state IN ({places}) AND id <> ? "
-        "AND (state <> 'held' OR id < ?)",
+        f"SELECT id, model FROM job WHERE grade_key = ? AND state IN ({places}) AND id <> ? "
+        "AND (state <> 'held' OR id < ?) ORDER BY id LIMIT 1",
         (grade_key, *OPEN, job, job),
     )
-    return f"j{twin['id']}" if twin is not None and twin["id"] is not None else ""
+    return None if twin is None else Twin(f"j{twin['id']}", twin["model"], done=False)
+
+
+async def twins_over(store: Store) -> int:
+    """A number that changes when a job is over, while a held one waits for another of the same work; otherwise 0."""
+    if await store.one("SELECT id FROM job WHERE state = 'held' AND reason = 'queued' LIMIT 1") is None:
+        return 0
+    row = await store.one("SELECT COUNT(*) AS n FROM job WHERE state IN ('done', 'failed', 'stopped', 'deleted')")
+    assert row is not None
+    return int(row["n"])
 
 
 async def known_hashes(store: Store) -> tuple[int, int]:
@@ -297,6 +323,12 @@ async def sha256_of(store: Store, identity: tuple[int, int, int, int]) -> tuple[
         "SELECT sha256, broken FROM weights WHERE device = ? AND inode = ? AND size = ? AND mtime_ns = ?", identity
     )
     return (row["sha256"], row["broken"]) if row else ("", "")
+
+
+async def hashes(store: Store) -> dict[tuple[int, int, int, int], str]:
+    """(device, inode, size, mtime_ns) -> sha256 of every file that was hashed."""
+    rows = await store.all("SELECT device, inode, size, mtime_ns, sha256 FROM weights")
+    return {(row["device"], row["inode"], row["size"], row["mtime_ns"]): row["sha256"] for row in rows}
 
 
 async def remember_sha256(

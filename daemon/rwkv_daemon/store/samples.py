@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
+from rwkv_daemon.store.comparing import called
 from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
 from rwkv_daemon.store.jobs import as_json
 from rwkv_daemon.store.rows import SampleCounts
@@ -248,12 +249,23 @@ async def add_score(db: Transaction, job: int, grade_key: str, finished: str, vi
     )
 
 
+class StoredScore(NamedTuple):
+    """A score view as JSON, and the weights it is of."""
+
+    view: str
+    weights_sha256: str
+
+
 async def scores(
-    store: Store, *, model: str, benchmark: str, session: str, all_versions: bool, before: int, limit: int
-) -> list[str]:
-    """Score views as JSON, newest job first, of jobs before a number (0: all); only the newest of each (model,
-    benchmark, kind) unless asked for all."""
-    same, of_session = where(model=model, benchmark=benchmark), where(session=session)
+    store: Store, *, model: str, weights: Sequence[str], benchmark: str, session: str, all_versions: bool, before: int,
+    limit: int,
+) -> list[StoredScore]:  # fmt: skip
+    """Scores, newest job first, of jobs before a number (0: all), of a model by its name or its weights (neither: of
+    all); only the newest of each (model, benchmark, kind) unless asked for all."""
+    same, of_session = where(benchmark=benchmark), where(session=session)
+    if model:
+        named, values = called(model, weights)
+        same = Condition(f"{same.sql} AND {named}", (*same.values, *values))
     older = before or 2**62
     if all_versions:
         found = f"score s JOIN job j ON j.id = s.job WHERE {same.sql} AND {of_session.sql}"
@@ -267,10 +279,10 @@ async def scores(
             f"WHERE s.finished = (SELECT MAX(u.finished) FROM score u WHERE u.job = s.job) AND {of_session.sql}"
         )
     rows = await store.all(
-        f"SELECT s.view FROM {found} AND s.job < ? ORDER BY s.job DESC, s.finished DESC LIMIT ?",
+        f"SELECT s.view, j.weights_sha256 FROM {found} AND s.job < ? ORDER BY s.job DESC, s.finished DESC LIMIT ?",
         (*same.values, *of_session.values, older, limit),
     )
-    return [row["view"] for row in rows]
+    return [StoredScore(row["view"], row["weights_sha256"]) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +307,18 @@ async def scores_of(store: Store, jobs: Sequence[int]) -> dict[int, str]:
         f"SELECT job, view FROM score WHERE job IN ({', '.join('?' * len(jobs))}) ORDER BY job, finished", tuple(jobs)
     )
     return {row["job"]: row["view"] for row in rows}
+
+
+async def scores_of_keys(store: Store, keys: Sequence[str]) -> dict[str, str]:
+    """The newest score view, as JSON, under each of these grade keys that a job has one for."""
+    if not keys:
+        return {}
+    rows = await store.all(
+        "SELECT s.grade_key, s.view FROM job j JOIN score s ON s.job = j.id AND s.grade_key = j.grade_key "
+        f"WHERE j.grade_key IN ({', '.join('?' * len(keys))}) ORDER BY j.id",
+        tuple(keys),
+    )
+    return {row["grade_key"]: row["view"] for row in rows}
 
 
 async def score_of(store: Store, job: int) -> str | None:

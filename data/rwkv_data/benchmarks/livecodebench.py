@@ -4,15 +4,30 @@ Rows: see rwkv_data.shapes.code_contest; this is release_v6. A function is calle
 program gets each test on its standard input; every test must pass, each within 6 s of processor time.
 
 The catch: a window of dates decides more than the release does, because a model may have seen what is older than it. A
-row keeps its contest's day as `date`, and `difficulty` groups the score; the set has no window of its own. The
-private tests are a pickle, which is read by a reader of nothing but text. rwkv-skills limits all tests of a problem to
-one time limit together, so that many short tests fail there; here the limit is each test's.
+row keeps its contest's day as `date`, and `difficulty` groups the score. `--set release=v5` asks the rows of an earlier
+release; `--set start_date=2024-08-01 --set end_date=2025-01-31` those of contests between these days. The private tests
+are a pickle, which is read by a reader of nothing but text. rwkv-skills limits all tests of a problem to one time limit
+together, so that many short tests fail there; here the limit is each test's.
 """
+
+from dataclasses import replace
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
 from rwkv_data.graders import code as graders
 from rwkv_data.profiles import code
 from rwkv_data.shapes.code_contest import check_packed, livecodebench_row, packed, unpacking
+from rwkv_data.window import Release, Window
+
+_RELEASES = {
+    "v1": Release(400, "2024-03-31"),
+    "v2": Release(511, "2024-05-31"),
+    "v3": Release(612, "2024-07-31"),
+    "v4": Release(713, "2024-09-30"),
+    "v5": Release(880, "2025-01-31"),
+    "v6": Release(1055, "2025-04-30"),
+}
+"""As the card of livecodebench/code_generation_lite counts them; the file of a release is that of the one before, and a
+further one."""
 
 _SUM = {
     "question": "Read two integers and print their sum.",
@@ -57,7 +72,12 @@ BENCHMARK = Benchmark(
     from_source=livecodebench_row,
     check_row=check_packed,
     local_files=("test*.jsonl", "release_v6/test-*.parquet", "test-*.parquet"),
-    kinds=by_name(code.livecodebench(lambda rule: unpacking(graders.livecodebench(extract=rule)))),
+    kinds=by_name(
+        [
+            replace(kind, window=Window(_RELEASES))
+            for kind in code.livecodebench(lambda rule: unpacking(graders.livecodebench(extract=rule)))
+        ]
+    ),
     examples=(
         Example(_SUM, _said(_SUMS), 1.0),
         Example(_SUM, _said("a, b = map(int, input().split())\nprint(a - b)\n"), 0.0),

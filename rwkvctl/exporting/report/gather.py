@@ -15,6 +15,7 @@ from rwkvctl.client import Client, Record
 from rwkvctl.comparison import PATIENCE_S
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError
 from rwkvctl.protocol.messages import BenchmarksReply, CompareReply, ComparisonView, ModelsReply, ScoresReply
+from rwkvctl.protocol.model_names import is_shown_as
 from rwkvctl.tui.matrix import Choice, Row, Verdicts, domains_of, keys_of, rows_of
 from rwkvctl.tui.scorebook import Book, Key
 
@@ -61,10 +62,11 @@ def gather(client: Client, wanted: Wanted, report: Report) -> Found:
     book, known = Book(), dict[str, Record]()
     for raw in score_pages(client):
         reply = typed(raw, ScoresReply)
-        chosen = [view for view in reply.items if matches(view.model, wanted.models)]
+        chosen = [view for view in reply.items if matches(view.model, wanted.models) or is_shown(view.model, wanted)]
         chosen = [view for view in chosen if matches(view.benchmark, wanted.benchmarks)]
         book.take(chosen)
-        known |= {view.job: msgspec.to_builtins(view) for view in chosen}
+        for view in chosen:  # under its own name first, then under others of the same weights
+            known.setdefault(view.job, msgspec.to_builtins(view))
         report("scores", book.count, 0)
     rows = [row for row in rows_of(models.items, book.models, {}, {}, Choice()) if row.cells]
     if not rows:
@@ -97,6 +99,11 @@ def score_pages(client: Client) -> Iterator[bytes]:
 def matches(name: str, patterns: Sequence[str]) -> bool:
     """Whether a name is one of those wanted."""
     return not patterns or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def is_shown(model: str, wanted: Wanted) -> bool:
+    """Whether a list with little room shows a model as one of those that are wanted."""
+    return any(is_shown_as(model, word) for word in wanted.models)
 
 
 def nothing(wanted: Wanted, models: list[str], benchmarks: list[str]) -> RefusedError:

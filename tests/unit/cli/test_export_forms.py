@@ -216,13 +216,15 @@ class Pages:
 
 def test_only_the_newest_of_each_unless_all_are_wanted() -> None:
     imported = score(job="j7", provenance={"imported": {}})
-    listed = [imported, score(job="j6"), score(job="j5"), score(job="j4", model="other"), None]
-    pages = Pages([{"score": one} for one in listed])
+    listed = [imported, score(job="j6"), score(job="j5"), score(job="j4", model="other")]
+    pages = Pages(listed)
     found = [one["job"] for one in source.scores(pages, Wanted())]  # type: ignore[arg-type]
     assert found == ["j7", "j6", "j4"], "an import hides no score of ours"
-    assert len(pages.asked) == 3
+    assert len(pages.asked) == 2
+    pages = Pages([*listed[:2], score(job="j6", finished="2025-01-01T00:00:00Z"), listed[2]])
     found = [one["job"] for one in source.scores(pages, Wanted(model="m", all_versions=True))]  # type: ignore[arg-type]
-    assert found == ["j7", "j6", "j5"]
+    assert found == ["j7", "j6", "j5"], "of j6, which was graded again, only the newest"
+    assert {(query["model"], query["all_versions"]) for query in pages.asked} == {("m", True)}
     samples = Pages([sample(n) for n in range(5)])
     assert [one["row"] for one in source.samples(samples, "j1")] == [0, 1, 2, 3, 4]  # type: ignore[arg-type]
 

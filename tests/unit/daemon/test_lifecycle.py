@@ -18,7 +18,7 @@ RUNNING = {
 DELETE = {"delete": "deleted"}
 IDLE = DELETE | {"resume": "queued", "regrade": "grading", "rejudge": "judging"}
 LIFE: dict[JobState, dict[str, str]] = {
-    "held": IDLE | {"release": "queued", "stop": "stopped"},
+    "held": IDLE | {"release": "queued", "same": "done", "stop": "stopped"},
     "queued": DELETE | {"hold": "held", "pause": "paused", "place": "starting", "stop": "stopped", "fail": "failed"},
     "starting": RUNNING | {"yield": "queued", "generate": "generating", "grade": "grading", "judge": "judging"},
     "generating": RUNNING | {"yield": "queued", "grade": "grading", "judge": "judging"},

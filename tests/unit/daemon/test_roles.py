@@ -158,11 +158,12 @@ def test_a_refusal_says_what_is_needed_and_who_can_grant_it() -> None:
 
 
 def test_files_are_looked_at_by_path_for_operators_alone() -> None:
-    by_path = m.Selection(checkpoints=(m.NamedCheckpoint(path="/home/bob/secret.pth", name="x"),))
+    secret = (m.NamedCheckpoint(path="/home/bob/secret.pth", name="x"),)
     assert roles.needed(m.PlanRequest()) is Role.VIEWER
-    assert roles.needed(m.PlanRequest(selection=by_path)) is Role.OPERATOR
-    with pytest.raises(RefusedError, match="`queue --manifest` needs an operator"):
-        roles.refuse(m.PlanRequest(selection=by_path), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
+    for by_path in (m.Selection(checkpoints=secret), m.Selection(files=secret)):
+        assert roles.needed(m.PlanRequest(selection=by_path)) is Role.OPERATOR
+        with pytest.raises(RefusedError, match="`queue` of checkpoints by path needs an operator"):
+            roles.refuse(m.PlanRequest(selection=by_path), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
 
 
 def test_outside_of_a_request_the_daemon_is_the_actor() -> None:

@@ -5,6 +5,7 @@ import pytest
 from rwkv_data import registry
 from rwkv_data.benchmark import Answer
 from rwkv_data.errors import SettingError
+from rwkv_data.window import Extent
 
 GSM8K = registry.load("gsm8k").default_kind
 MATH = registry.load("math_500").default_kind
@@ -70,7 +71,7 @@ def test_choosing_has_no_repeats_but_may_ask_a_share_of_the_rows() -> None:
     with pytest.raises(SettingError, match="nothing is sampled"):
         kind.with_settings({"k": "4"})
     fifth = kind.with_settings({"k": "0.2"})
-    assert (fifth.repeats, fifth.share, fifth.rows_asked(1000)) == (1, 0.2, 200)
+    assert (fifth.repeats, fifth.share, fifth.rows_asked(Extent(1000))) == (1, 0.2, 200)
 
 
 def test_a_share_is_always_of_the_same_rows() -> None:
@@ -87,7 +88,7 @@ def test_search_and_report_parts_share_no_row_and_leave_none_out() -> None:
     rows = [{"question": str(number)} for number in range(101)]
     search, report = (SUMS.with_settings({"part": part}) for part in ("search", "report"))
     seen = [search.asked(rows), report.asked(rows)]
-    assert [len(part) for part in seen] == [40, 61] == [search.rows_asked(101), report.rows_asked(101)]
+    assert [len(part) for part in seen] == [40, 61] == [search.rows_asked(Extent(101)), report.rows_asked(Extent(101))]
     assert sorted([*seen[0], *seen[1]], key=rows.index) == rows
     assert search.configuration() != report.configuration() != SUMS.configuration()
 
@@ -97,7 +98,7 @@ def test_search_and_report_parts_share_no_row_and_leave_none_out() -> None:
     [(30, 5000, 4, 1.0), (1000, 3000, 3, 1.0), (5000, 5000, 1, 1.0), (10_000, 5000, 1, 0.5), (10, 0, 4, 1.0)],
 )
 def test_attempts_bound_rows_times_repeats(rows: int, attempts: int, repeats: int, share: float) -> None:
-    kind = MATH.with_settings({"attempts": str(attempts)}).sized(rows)
+    kind = MATH.with_settings({"attempts": str(attempts)}).sized(Extent(rows))
     assert (kind.repeats, kind.share) == (repeats, share)
     assert kind.metrics[0] == (f"avg@{repeats}" if share == 1 else f"avg@{share:g}")
 

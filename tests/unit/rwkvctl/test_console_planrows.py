@@ -1,7 +1,9 @@
 """What will run in order, and what will not by reason: every row of a plan has one place."""
 
-from rwkvctl.protocol.messages import JobView, PlanReply, PlanRow
-from rwkvctl.tui import planrows
+from msgspec import structs
+
+from rwkvctl.protocol.messages import JobView, PaidView, PlanReply, PlanRow, Selection
+from rwkvctl.tui import planning, planrows, rerun
 from rwkvctl.tui.columns import text_of
 
 
@@ -62,3 +64,18 @@ def test_a_group_of_many_benchmarks_names_models_instead() -> None:
 def test_the_plan_is_told_in_one_line() -> None:
     assert planrows.told(PLAN) == "would run 2 (1 go on) · done 2 · data-missing 1 · excluded 1"
     assert planrows.estimated(PLAN) == "est. 1m30s"
+
+
+def test_what_judge_and_checker_cost_stands_before_the_yes() -> None:
+    judge = PaidView(role="judge", model="gpt\x1b[2J", calls=90, calls_most=200, tokens=5000, cost=1.5, budget_left=9.0)
+    plan = structs.replace(PLAN, paid=(judge, structs.replace(judge, role="checker", budget_left=1.0)))
+    enough, short = planrows.paid(plan)
+    assert "judge gpt" in enough[1][0]
+    assert "about 90 calls (at most 200), 5,000 tokens" in enough[1][0]
+    assert "cost about 1.50; budget left 9.00" in enough[1][0]
+    assert "\x1b" not in enough[1][0]
+    assert (enough[1][1], short[1][1]) == ("", "warn")
+    asked = planning.question(planning.Planned((), Selection(), plan))
+    again = rerun.question(Selection(), plan, ())
+    assert all(line in form for line in (enough, short) for form in (asked, again))
+    assert planrows.paid(PLAN) == []

@@ -123,7 +123,9 @@ def tsv(line: str, reply: Any) -> str:
     assert verb is not None
     values, _ = arguments(verb, line.split()[len(verb.words.split()) :])
     context = Context(Terminal({}, io.StringIO(), io.StringIO()), {}, "tsv")
-    vars(context).update(client=Daemon(reply), config=SimpleNamespace(home="/h", settings=Settings()))
+    vars(context).update(
+        client=Daemon(reply), config=SimpleNamespace(home="/h", weights_dir="/h/weights", settings=Settings())
+    )
     context.change = lambda *_, **__: context.client.post("/")  # type: ignore[method-assign]
     verb.run(context, **values)
     out = context.terminal.out

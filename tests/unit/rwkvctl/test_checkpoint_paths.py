@@ -1,0 +1,108 @@
+"""Paths in --models and --manifest: looked for here, with the rights of whoever asks."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rwkvctl import checkpoint_paths, selection
+from rwkvctl.checkpoint_paths import CheckpointPathError, split
+from rwkvctl.selection import Filters
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("weights/a.pth", "runs/one/rwkv-final.pth", "runs/two/rwkv-final.pth", "runs/two/notes.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    layout = tmp_path / "hub" / "model.safetensors"
+    layout.parent.mkdir()
+    layout.touch()
+    monkeypatch.chdir(tmp_path / "runs" / "one")
+    return tmp_path
+
+
+def test_a_path_is_made_absolute_and_named_to_the_daemon_as_a_file(shelf: Path) -> None:
+    path = str(shelf / "runs" / "one" / "rwkv-final.pth")
+    for word in ("rwkv-final.pth", "./rwkv-final.pth", "../one/rwkv-final.pth", path):
+        assert split([word], str(shelf / "weights")) == ([path], [{"path": path, "name": ""}])
+    assert split([str(shelf / "hub")], "")[1] == [{"path": str(shelf / "hub"), "name": ""}]
+
+
+def test_what_lies_in_the_weights_folder_is_found_by_the_daemon_itself(shelf: Path) -> None:
+    inside = str(shelf / "weights" / "a.pth")
+    assert split([inside, "rwkv7-g1*", "builtin", "a.pth"], str(shelf / "weights")) == (
+        [inside, "rwkv7-g1*", "builtin", "a.pth"], [],
+    )  # fmt: skip
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(shelf: Path) -> None:
+    models, files = split([f"{shelf}/runs/*/*.pth", f"{shelf}/weights/*"], "")
+    assert [file["name"] for file in files] == ["one-rwkv-final", "two-rwkv-final", ""]
+    assert models == [file["path"] for file in files]
+    twice = [str(shelf / "x.pth"), str(shelf / "x.safetensors")]
+    assert len(checkpoint_paths.own_names(twice)) == 2, "the daemon refuses what no folder tells apart"
+
+
+def test_a_pattern_that_leads_to_nothing_here_is_left_to_the_daemon(shelf: Path) -> None:
+    assert split(["main/*.pth", f"{shelf}/nowhere/*.pth"], "")[1] == []
+    gone = str(shelf / "gone.pth")
+    assert split([gone], "") == ([gone], [{"path": gone, "name": ""}]), "which says that it is not there"
+
+
+@pytest.mark.parametrize(
+    ("word", "says"), [("{}/runs/two/notes.txt", "is no checkpoint"), ("{}/runs/two/n*", "is no checkpoint"),
+                       ("{}/runs", "is no checkpoint"), ("{}/runs/t*", "is no checkpoint"),
+                       ("{}/*s", "leads to no checkpoint")]
+)  # fmt: skip
+def test_what_is_there_and_no_checkpoint_is_said(shelf: Path, word: str, says: str) -> None:
+    with pytest.raises(CheckpointPathError, match=says):
+        split([word.format(shelf)], "")
+
+
+def test_devices_and_pipes_are_no_checkpoints_and_never_opened(shelf: Path) -> None:
+    os.mkfifo(shelf / "pipe.pth")
+    (shelf / "null.pth").symlink_to("/dev/null")
+    for name in ("pipe.pth", "null.pth"):
+        with pytest.raises(CheckpointPathError, match="is no checkpoint"):
+            split([str(shelf / name)], "")
+
+
+def test_what_may_not_be_read_is_said_before_anything_is_asked(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may read everything
+    with pytest.raises(CheckpointPathError, match="you may not read"):
+        split(["./rwkv-final.pth"], "")
+
+
+def test_a_selection_names_each_file_twice(shelf: Path) -> None:
+    path = str(shelf / "runs" / "one" / "rwkv-final.pth")
+    asked = selection.body(Filters(models=["./rwkv-final.pth", "g1*"]), "", "")
+    assert asked == {"models": [path, "g1*"], "files": [{"path": path, "name": ""}]}
+
+
+@pytest.mark.parametrize("keys", [("path", "name"), ("checkpoint_path", "output_name")])
+def test_a_manifest_has_our_keys_or_those_of_rwkv_skills(shelf: Path, keys: tuple[str, str]) -> None:
+    manifest = shelf / "manifest.json"
+    manifest.write_text(json.dumps([{keys[0]: "runs/one/rwkv-final.pth", keys[1]: "one"}, {keys[0]: "/abs/b.pth"}]))
+    assert checkpoint_paths.of_manifest(str(manifest)) == [
+        {"path": f"{shelf}/runs/one/rwkv-final.pth", "name": "one"}, {"path": "/abs/b.pth", "name": ""},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        ([{"name": "x"}], "an entry has no 'path'"),
+        ([{"path": "a/x.pth"}, {"checkpoint_path": "b/x.pth"}], "two checkpoints have one name"),
+        ([{"path": 7}], "must be text"), ({"path": "x"}, "no JSON list"), (["x.pth"], "no JSON list"),
+        ([{"path": None}], "an entry has no 'path'"),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_says_nothing_is_refused(shelf: Path, entries: Any, says: str) -> None:
+    manifest = shelf / "manifest.json"
+    manifest.write_text(json.dumps(entries))
+    with pytest.raises(CheckpointPathError, match=says):
+        checkpoint_paths.of_manifest(str(manifest))
