@@ -100,7 +100,8 @@ async def named(node: Node, word: str) -> Named:
         return await named_job(store, int(word[1:]))
     model, at, version = word.rpartition("@")
     name = await second_names.whole_name(node, word)
-    rows = await scores_of_model(store, name, weights=await second_names.weights_called(node, name))
+    names = await second_names.names_of_weights(node)
+    rows = await scores_of_model(store, name, weights=second_names.weights_called(name, names))
     if not rows and at and re.fullmatch(r"\d{1,9}", version, re.ASCII):
         name = await second_names.whole_name(node, model)
         rows = await scores_of_model(store, name, int(version))

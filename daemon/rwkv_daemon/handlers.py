@@ -331,12 +331,13 @@ async def regrade_one(node: Node, name: str) -> m.ChangedJob:
 async def list_scores(node: Node, request: m.ScoresRequest) -> m.ScoresReply:
     """One page of scores, newest first."""
     limit = bounded(request.limit)
+    names = await second_names.names_of_weights(node)
     found = await scores(
-        node.store, model=request.model, weights=await second_names.weights_called(node, request.model),
+        node.store, model=request.model, weights=second_names.weights_called(request.model, names),
         benchmark=request.benchmark, session=request.session, all_versions=request.all_versions, before=request.before,
         limit=limit,
     )  # fmt: skip
     read = views.brief_score if request.brief else views.score_decoder.decode
     page = [second_names.Measured(read(one.view), one.weights_sha256) for one in found]
-    items = await second_names.under_every_name(node, page, request.model)
+    items = await second_names.under_every_name(node.store, page, names, request.model, every=request.all_versions)
     return m.ScoresReply(items=tuple(items), next=int(page[-1].score.job[1:]) if len(page) == limit else 0)

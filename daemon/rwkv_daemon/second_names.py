@@ -4,14 +4,15 @@ A copy or a link in the weights folder has the sha256 of its original, so the pl
 its scores by its own name gets those of the original, which say under which name they were measured.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import structs
 
 from rwkv_daemon import catalogue
 from rwkv_daemon.node import Node
-from rwkv_daemon.store import JobRow
+from rwkv_daemon.store import JobRow, Store
 from rwkv_daemon.store.comparing import known_models, scored_kinds
 from rwkv_daemon.store.jobs import hashes
 from rwkvctl.protocol import model_names
@@ -40,7 +41,7 @@ async def whole_name(node: Node, word: str) -> str:
     known = await known_models(node.store, word)
     if word in known:
         return word
-    found = model_names.meant(word, [*known, *(one.label for one in catalogue.checkpoints(node.config.weights_dir))])
+    found = model_names.meant(word, [*known, *(one.label for one in await on_disk(node))])
     if len(found) > 1:
         names = ", ".join(sorted(found))
         raise RefusedError("ambiguous-model", f"{word} may be {names}.", "Type the whole name.", Exit.USAGE)
@@ -50,38 +51,47 @@ async def whole_name(node: Node, word: str) -> str:
 async def names_of_weights(node: Node) -> dict[str, list[str]]:
     """sha256 -> the names under which it lies on this node, of what has been hashed."""
     known = await hashes(node.store)
-    names: dict[str, list[str]] = {}
-    for found in catalogue.checkpoints(node.config.weights_dir):
+    names: dict[str, dict[str, None]] = {}
+    for found in await on_disk(node):
         if sha256 := known.get(found.identity):
-            names.setdefault(sha256, []).append(found.label)
-    return names
+            names.setdefault(sha256, {})[found.label] = None
+    return {sha256: list(called) for sha256, called in names.items()}
 
 
-async def weights_called(node: Node, name: str) -> tuple[str, ...]:
+async def on_disk(node: Node) -> list[catalogue.Checkpoint]:
+    """The checkpoints in the weights folder; a folder far away may take its time."""
+    return await asyncio.to_thread(lambda: list(catalogue.checkpoints(node.config.weights_dir)))
+
+
+def weights_called(name: str, names: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """The sha256 of what lies on this node under a name, where it has been hashed."""
-    return tuple(sha256 for sha256, names in (await names_of_weights(node)).items() if name in names)
+    return tuple(sha256 for sha256, called in names.items() if name in called)
 
 
-async def under_every_name(node: Node, found: Iterable[Measured], model: str = "") -> list[ScoreView]:
-    """Scores, each followed by itself under the other names of its weights; with a model, only those of that name."""
-    found = list(found)
-    names = await names_of_weights(node)
+async def under_every_name(
+    store: Store, found: Sequence[Measured], names: Mapping[str, Sequence[str]], model: str = "", *, every: bool
+) -> list[ScoreView]:
+    """Scores, newest first, each followed by itself under the other names of its weights; with a model, only those of
+    that name; unless `every` one is wanted, under another name only the newest."""
     others = {one.weights_sha256: names.get(one.weights_sha256, ()) for one in found}
     twins = {name for one in found for name in others[one.weights_sha256]} - {one.score.model for one in found}
-    own = await scored_kinds(node.store, sorted(twins | ({model} - {""})))
-    return list(spread(found, others, own, model))
+    own = await scored_kinds(store, sorted(twins | ({model} - {""})))
+    spelled = list(spread(found, others, own | {kind_of(one.score) for one in found}, every=every))
+    return [score for score in spelled if model in {"", score.model}]
 
 
 def spread(
-    found: Iterable[Measured], names: Mapping[str, Iterable[str]], own: set[Kind], model: str
+    found: Sequence[Measured], names: Mapping[str, Sequence[str]], own: set[Kind], *, every: bool
 ) -> Iterator[ScoreView]:
     """A name keeps the scores that were measured under it: another's stand in only where it has none of that kind."""
-    own = own | {kind_of(one.score) for one in found}
+    taken = set(own)
     for score, weights in found:
-        for name in (score.model, *(name for name in names.get(weights, ()) if name != score.model)):
-            twin = score if name == score.model else renamed(score, name)
-            if (twin is score or kind_of(twin) not in own) and model in {"", name}:
+        yield score
+        for name in names[weights]:
+            twin = renamed(score, name)
+            if kind_of(twin) not in taken:
                 yield twin
+                taken |= set() if every else {kind_of(twin)}
 
 
 def kind_of(score: ScoreView) -> Kind:

@@ -1,0 +1,41 @@
+"""Scores under every name of their weights: each name once, and no score in place of one of its own."""
+
+from typing import Any
+
+from rwkv_daemon.second_names import Measured, spread, weights_called
+from rwkvctl.protocol.messages import ScoreView
+
+NAMES = {"w": ["a", "b", "c"], "v": ["d"], "": []}
+
+
+def score(job: int, model: str, weights: str = "w", **more: Any) -> Measured:
+    values: dict[str, Any] = {"benchmark": "gsm8k", "kind": "cot", "version": 1, "primary": "accuracy", "metrics": {}}
+    view = ScoreView(job=f"j{job}", model=model, n=1, rows=1, repeats=1, **values | more)
+    return Measured(view, weights)
+
+
+def told(found: list[Measured], own: set[tuple[str, str, str]], *, every: bool = False) -> list[tuple[str, str, str]]:
+    own = own | {(one.score.model, one.score.benchmark, one.score.kind) for one in found}
+    return [(one.model, one.job, one.measured_as) for one in spread(found, NAMES, own, every=every)]
+
+
+def test_each_name_has_the_newest_score_of_its_weights() -> None:
+    assert told([score(3, "a"), score(2, "a", "v")], set()) == [
+        ("a", "j3", ""), ("b", "j3", "a"), ("c", "j3", "a"), ("a", "j2", ""), ("d", "j2", "a"),
+    ]  # fmt: skip
+    two = [score(3, "a"), score(2, "b")]
+    assert told(two, set()) == [("a", "j3", ""), ("c", "j3", "a"), ("b", "j2", "")]
+    assert told(two, set(), every=True) == [("a", "j3", ""), ("c", "j3", "a"), ("b", "j2", ""), ("c", "j2", "b")]
+
+
+def test_a_score_of_its_own_that_is_on_another_page_is_not_stood_in_for() -> None:
+    assert told([score(3, "a")], {("b", "gsm8k", "cot")}) == [("a", "j3", ""), ("c", "j3", "a")]
+    assert told([score(3, "a", kind="plain")], {("b", "gsm8k", "cot"), ("c", "gsm8k", "plain")}) == [
+        ("a", "j3", ""), ("b", "j3", "a"),
+    ]  # fmt: skip
+
+
+def test_scores_of_unknown_weights_have_their_own_name_alone() -> None:
+    assert told([score(1, "imported", "")], set()) == [("imported", "j1", "")]
+    assert weights_called("a", {"w": ["a"], "u": ["a", "b"]}) == ("w", "u")
+    assert weights_called("", {"w": ["a"]}) == ()
