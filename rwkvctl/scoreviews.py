@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rwkvctl.client import Record
 from rwkvctl.render import Amount, Cell, Column, Table, count, percent, spark
+from rwkvctl.scorenotes import measured_as
 from rwkvctl.views import INTERVAL, NULL, in_unit, interval_cells
 
 COUNTS: Final = ("n", "scored", "truncated", "no_answer", "timeouts", "unjudged", "errors", "rows", "repeats")
@@ -59,6 +60,7 @@ def counts(score: Record) -> Table:
         rows.append(["chance", percent(score["chance"])])
     if score.get("why_null"):
         rows.append(["no score", Cell(score["why_null"], "warn")])
+    rows += [["note", text] for text in measured_as(score)]
     rows += [["note", Cell(text, "warn")] for text in score.get("warnings", ())]
     return Table([Column("COUNT"), Column("", cut="end", name="value")], rows, "", "count")
 

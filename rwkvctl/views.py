@@ -6,6 +6,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from rwkvctl import scorenotes
 from rwkvctl.client import Record
 from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.render import (
@@ -326,11 +327,8 @@ def score_note(item: Record, value: float | None) -> str:
     """Why there is no number; or what must be known with it."""
     if value is None:
         return item.get("why_null") or "no value"
-    known = item.get("provenance", {})
-    notes = ["imported"] if "imported" in known else []
-    notes += ["partial"] if item.get("partial") else []
-    notes += item.get("warnings", ())
-    return joined(notes + ([known["judge"]["calibration"]] if "calibration" in known.get("judge", {}) else []))
+    judge = item.get("provenance", {}).get("judge", {})
+    return joined([*scorenotes.notes(item), judge.get("calibration", "")])
 
 
 def models(items: Iterable[Record]) -> Table:

@@ -100,7 +100,4 @@ def kind_of(score: ScoreView) -> Kind:
 
 def renamed(score: ScoreView, name: str) -> ScoreView:
     """A score under another name of its weights."""
-    if name == score.model:
-        return score
-    note = f"measured as {score.model}: the same weights"
-    return structs.replace(score, model=name, measured_as=score.model, warnings=(note, *score.warnings))
+    return score if name == score.model else structs.replace(score, model=name, measured_as=score.model)

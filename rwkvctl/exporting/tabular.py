@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from rwkvctl import scorenotes
 from rwkvctl.client import Record
 from rwkvctl.safe import safe_line
 
@@ -22,7 +23,7 @@ OF_SCORE: Final = (
 OF_METRIC: Final = ("value", "stderr", "ci_low", "ci_high")
 COUNTS: Final = (
     "n", "scored", "rows", "repeats", "truncated", "no_answer", "timeouts", "unjudged", "errors", "completion_tokens",
-    "chance", "partial", "why_null", "warnings",
+    "chance", "partial", "why_null", "warnings", "measured_as",
 )  # fmt: skip
 PROVENANCE: Final = (
     "weights_name", "weights_sha256", "rows_sha256", "benchmark_version", "grader", "grader_version", "numerics",
@@ -100,8 +101,7 @@ def headline_of(score: Record) -> list[str]:
     low, high = metric.get("ci_low"), metric.get("ci_high")
     value = metric.get("value")
     notes = [score.get("why_null") or "no value"] if value is None else []
-    notes += ["partial"] if score.get("partial") else []
-    notes += [*(["imported"] if "imported" in known else []), *score.get("warnings", ())]
+    notes += scorenotes.notes(score)
     return [
         score["model"],
         score["benchmark"],

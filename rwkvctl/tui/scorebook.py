@@ -27,7 +27,8 @@ class Value(NamedTuple):
 
 
 class Score(NamedTuple):
-    """One cell. `missing` counts samples without a verdict, `notes` are what must be known with the score."""
+    """One cell. `missing` counts samples without a verdict, `notes` are what must be known with the score,
+    `measured_as` is the name that its weights had then, where it is another."""
 
     job: str
     finished: str
@@ -38,6 +39,7 @@ class Score(NamedTuple):
     partial: bool = False
     imported: bool = False
     notes: tuple[str, ...] = ()
+    measured_as: str = ""
 
     def read(self, metric: str = "") -> Value | None:
         """A metric by its name, the headline by none."""
@@ -95,6 +97,7 @@ def score_of(view: ScoreView) -> Score:
         partial=view.partial,
         imported="imported" in view.provenance,
         notes=(*([view.why_null] if view.why_null else []), *view.warnings),
+        measured_as=sys.intern(view.measured_as),
     )
 
 

@@ -180,7 +180,9 @@ class Scores(ConsoleScreen):
         self.runs.empty = "asking …" if found is None and cell[2] else "never run; R runs it"
         title = f"{row.name} × {self.shown.title(key)}"
         count = "1 run" if len(known) == 1 else f"{len(known)} runs, newest first"
-        self.runs.show(f"{title} · {count}", known, stale=stale)
+        other = cell[2].measured_as if cell[2] else ""
+        said = f" · measured as {other}: the same weights" if other else ""
+        self.runs.show(f"{title} · {count}{said}", known, stale=stale)
         curve = curves.pick(self.matrix.listing.rows, row, key, known, self.choice.metric, over_runs=self.over_runs)
         title_of_curve = [(f"{self.shown.title(key)} {curve.title}", "title"), ("  t", "accent"), (" turns", "dim")]
         self.trend.show(title_of_curve, curve.points, curve.scale, stale=stale)
