@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -73,23 +73,32 @@ def serve(options: Options) -> int:
     try:
         api_key = key_in(options.api_key_file) if options.api_key_file else ""
         door = [open_door(options.host, options.port, api_key)] if options.port is not None else []
-        service = load(options, api_key)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the loop has its own: the socket shows soon
-        listeners = [*door, *([bind_unix(options.socket)] if options.socket else [])]
+        service, whole = load(options, api_key), True
     except DoorError as error:
         raise ServeError(str(error)) from error
-    except (OSError, SocketInUseError) as error:
-        raise ServeError(f"cannot listen on {options.socket}: {error}") from error
-    whole = True
-    try:
-        with contextlib.suppress(KeyboardInterrupt):
-            whole = asyncio.run(_serve(service, listeners))
-    finally:
-        if options.socket:
-            options.socket.unlink(missing_ok=True)
+    except OSError as error:
+        raise ServeError(f"cannot start: {error}") from error
+    with contextlib.suppress(KeyboardInterrupt):  # also as soon as the socket shows, before the loop has its handlers
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with bound(options.socket) as listeners:
+            whole = asyncio.run(_serve(service, [*door, *listeners]))
     if not whole:
         raise ServeError("the engine's thread ended by an error; see the log above")
     return 0
+
+
+@contextlib.contextmanager
+def bound(path: Path | None) -> Iterator[list[socket.socket]]:
+    """A listener on a Unix socket, which is gone afterwards; none without a path. Raises ServeError."""
+    try:
+        listeners = [bind_unix(path)] if path else []
+    except (OSError, SocketInUseError) as error:
+        raise ServeError(f"cannot listen on {path}: {error}") from error
+    try:
+        yield listeners
+    finally:
+        if path:
+            path.unlink(missing_ok=True)
 
 
 def load(options: Options, api_key: str = "") -> Service:

@@ -16,6 +16,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.timer import Timer, TimerCallback
 
 from rwkvctl.remote import Remote
 from rwkvctl.safe import safe_line, safe_text
@@ -36,6 +37,7 @@ from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import DEFAULT
 from rwkvctl.tui.table import VTable
 from rwkvctl.tui.theme import LOOKS, Look, pick
+from rwkvctl.tui.timers import kept
 
 FRAME_S: Final = 0.2
 TICK_S: Final = 1.0
@@ -184,6 +186,12 @@ class Console(App[None]):
             self.screen.refresh()
         elif self.governor.held:
             self.set_timer(LOOK_S, self._when_free)
+
+    def set_timer(
+        self, delay: float, callback: TimerCallback | None = None, *, name: str | None = None, pause: bool = False
+    ) -> Timer:
+        """As Textual's, which sets one for each change of size, but never left out."""
+        return kept(super().set_timer(delay, callback, name=name, pause=pause))
 
     def on_resize(self) -> None:
         """What the terminal shows after a change of size is its own affair."""

@@ -20,6 +20,7 @@ from rwkvctl.tui.planning import Planned
 from rwkvctl.tui.planrows import FRESH, estimated, paid, told
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
+from rwkvctl.tui.timers import once
 from rwkvctl.tui.working import Working
 from rwkvctl.views import ACTIONS, start
 
@@ -132,7 +133,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         """Ask again once nothing is typed for a moment."""
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.set_timer(QUIET_S, self.ask)
+        self._timer = once(self, QUIET_S, self.ask)
 
     def on_input_submitted(self) -> None:
         """The preview gets the keys, with the answer to what is typed now."""

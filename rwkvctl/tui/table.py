@@ -23,6 +23,7 @@ from rwkvctl.tui.listing import Listing
 from rwkvctl.tui.moving import Moving
 from rwkvctl.tui.rowdraw import GUTTER, NOTHING, Drawn, Ink, cells, heads
 from rwkvctl.tui.strips import Pieces, look_of, ruled, strip, unknown_of
+from rwkvctl.tui.timers import once
 
 LOOKED_AT: Final = 200
 """Rows in which a value is looked for."""
@@ -242,7 +243,7 @@ class VTable(Moving, Generic[RowT]):
         """A value changed; one that always does is no news."""
         if not self.listing.columns[number].live:
             if not self._hot:
-                self.set_timer(HOT_S, self._cool)
+                once(self, HOT_S, self._cool)
             self._hot.touch((key, number), now)
 
     def _refresh_cells(self, changed: Sequence[Placed], y: int) -> None:
@@ -259,7 +260,7 @@ class VTable(Moving, Generic[RowT]):
         for y, drawn in self._drawn.items():
             self._refresh_cells([placed for placed in self._placed if (drawn.key, placed.number) in cold], y)
         if self._hot:
-            self.set_timer(self._hot.left_s(now), self._cool)
+            once(self, self._hot.left_s(now), self._cool)
 
     def _row(self, place: int, before: Drawn = NOTHING) -> Drawn:
         """A row as it should be on the screen: as it was, if it is the same."""

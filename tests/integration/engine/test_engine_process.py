@@ -368,14 +368,24 @@ def test_a_taken_socket_is_exit_code_1(which: str, engine: Engine) -> None:
     assert engine.client.get("/v1/health").status_code == 200
 
 
-def test_it_runs_with_bare_paths_and_four_libraries(tmp_path: Path) -> None:
-    """As on a node that has torch and nothing of ours installed."""
+def bare_engine(tmp_path: Path, before: str) -> "subprocess.Popen[bytes]":
+    """An engine as on a node that has torch and nothing of ours installed; `before` is done in it first."""
     paths = ":".join(str(ROOT / room) for room in (".", "engine", "kernels", "weights"))
-    block = (
-        "import sys; sys.modules['pyrwkv_tokenizer'] = None; from rwkv_engine.__main__ import main; sys.exit(main())"
-    )
+    block = f"import sys; {before}; from rwkv_engine.__main__ import main; sys.exit(main())"
     argv = [sys.executable, "-c", block, "serve", str(builtin_checkpoint_path()), "--socket", str(tmp_path / "s")]
-    process = subprocess.Popen(argv, env={"PYTHONPATH": paths, "PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"})
+    return subprocess.Popen(argv, env={"PYTHONPATH": paths, "PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"})
+
+
+def test_a_signal_that_comes_as_soon_as_the_socket_shows_ends_it_as_any_other(tmp_path: Path) -> None:
+    at_once = (
+        "import os, rwkv_engine.serve as serve; real = serve.bind_unix; "
+        "serve.bind_unix = lambda path: (real(path), os.kill(os.getpid(), 15))[0]"
+    )
+    assert bare_engine(tmp_path, at_once).wait(LIMIT_S) == 0
+
+
+def test_it_runs_with_bare_paths_and_four_libraries(tmp_path: Path) -> None:
+    process = bare_engine(tmp_path, "sys.modules['pyrwkv_tokenizer'] = None")
     wait_for_socket(tmp_path / "s", process)  # type: ignore[arg-type]
     process.terminate()
     assert process.wait(LIMIT_S) == 0
