@@ -3,7 +3,7 @@
 Whoever asks looks for the files, with their own rights; the daemon is told absolute paths.
 """
 
-# ruff: noqa: PTH100, PTH110, PTH111, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123, PTH207, PTH208
+# ruff: noqa: PTH100, PTH110, PTH111, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123, PTH207
 # pathlib would double the start-up of every verb
 
 import glob
@@ -16,6 +16,8 @@ from rwkvctl.client import Record
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 
 ENDINGS: Final = (".pth", ".safetensors", ".safetensors.index.json")
+LAYOUT: Final = ("model.safetensors", "model.safetensors.index.json")
+"""Either makes a folder one checkpoint."""
 PATH_KEYS: Final = ("path", "checkpoint_path")
 NAME_KEYS: Final = ("name", "output_name")
 """What an entry of a manifest may call them: ours, then those of rwkv-skills."""
@@ -29,14 +31,15 @@ class CheckpointPathError(RwkvctlError):
 
 def split(words: Iterable[str], weights_dir: str) -> tuple[list[str], list[Record]]:
     """Words of `--models` as the daemon takes them, with paths made absolute, and the checkpoints among them that lie
-    elsewhere than in the weights folder, with names where those of their files are one. Raises CheckpointPathError."""
+    elsewhere than in the weights folder, in which the daemon looks itself. Raises CheckpointPathError."""
+    inside = os.path.join(weights_dir, "") if weights_dir else "//"
     models: list[str] = []
     for word in words:
-        models += expanded(word) if is_path(word) else [word]
-    inside = os.path.join(weights_dir, "") if weights_dir else "//"
-    paths = [word for word in dict.fromkeys(models) if word.startswith("/") and names_one(word)]
-    outside = [path for path in paths if not path.startswith(inside)]
-    return models, [{"path": path, "name": name} for path, name in zip(outside, own_names(outside), strict=True)]
+        path = os.path.abspath(os.path.expanduser(word)) if is_path(word) else ""
+        models += [path] if path.startswith(inside) else expanded(word, path) if path else [word]
+    models = list(dict.fromkeys(models))
+    outside = [word for word in models if word.startswith("/") and not word.startswith(inside) and names_one(word)]
+    return models, [{"path": path} for path in outside]
 
 
 def is_path(word: str) -> bool:
@@ -49,15 +52,14 @@ def names_one(path: str) -> bool:
     return os.path.exists(path) or not glob.has_magic(path)
 
 
-def expanded(word: str) -> list[str]:
+def expanded(word: str, pattern: str) -> list[str]:
     """The checkpoints that a path or a glob of paths leads to; the word itself where there is none: it may be part of
     a path in the weights folder. Raises CheckpointPathError for one that is there and cannot be read."""
-    pattern = os.path.abspath(os.path.expanduser(word))
     paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
-    found = [path for path in paths if is_checkpoint(path)]
+    found = list(dict.fromkeys(whole(path) for path in paths if is_checkpoint(path)))
     if paths and not found:
         what = "is no checkpoint" if len(paths) == 1 else "leads to no checkpoint"
-        kinds = "a .pth or .safetensors file, or a folder with model*.safetensors"
+        kinds = "a .pth or .safetensors file, or a folder with model.safetensors"
         raise CheckpointPathError(f"--models: {word} {what} ({kinds}).")
     for path in found:
         if not os.access(path, os.R_OK):
@@ -66,31 +68,23 @@ def expanded(word: str) -> list[str]:
 
 
 def is_checkpoint(path: str) -> bool:
-    """A regular file of weights, or a folder with some; nothing is opened."""
+    """A regular file of weights, or a folder in the Hugging Face layout; nothing is opened."""
     try:
         mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            return any(name.startswith("model") and name.endswith(ENDINGS[1:]) for name in os.listdir(path))
     except OSError:
         return False
-    return stat.S_ISREG(mode) and path.endswith(ENDINGS)
+    return is_layout(path) if stat.S_ISDIR(mode) else stat.S_ISREG(mode) and path.endswith(ENDINGS)
 
 
-def own_names(paths: Sequence[str]) -> list[str]:
-    """`FOLDER-FILE`, with as many folders as tell them apart, for checkpoints whose files have one name: what a run of
-    training calls its last one. Empty where the file's own name will do."""
-    files = [called(path, 1) for path in paths]
-    same = [path for path, file in zip(paths, files, strict=True) if files.count(file) > 1]
-    depth, deepest = 2, max((path.count("/") for path in same), default=0)
-    while depth < deepest and len({called(path, depth) for path in same}) < len(same):
-        depth += 1
-    return [called(path, depth) if path in same else "" for path in paths]
+def is_layout(folder: str) -> bool:
+    """Whether a folder is one checkpoint, of however many files."""
+    return any(os.path.exists(os.path.join(folder, name)) for name in LAYOUT)
 
 
-def called(path: str, depth: int) -> str:
-    """The last parts of a path as a name, without the ending of a file of weights."""
-    ending = next((ending for ending in reversed(ENDINGS) if path.endswith(ending)), "")
-    return "-".join(path.removesuffix(ending).split("/")[-depth:])
+def whole(path: str) -> str:
+    """The checkpoint that a file belongs to: a part of one in the Hugging Face layout stands for its folder."""
+    folder, name = os.path.split(path)
+    return folder if name.startswith("model") and ".safetensors" in name and is_layout(folder) else path
 
 
 def of_manifest(path: str) -> list[Record]:

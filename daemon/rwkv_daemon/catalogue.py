@@ -5,7 +5,7 @@ Nothing here reads a file's contents: a checkpoint is known by its identity, its
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,6 +61,14 @@ def named(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
         except (OSError, ValueError, IndexError) as error:
             raise SelectionError(f"{one.path} is no checkpoint that can be read ({error}).") from error
         yield Checkpoint(found.path, identity, found.name, one.name or found.label, builtin=False)
+
+
+def elsewhere(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
+    """The same, with its folder in the name of a file whose own says neither size nor data version: every run of
+    training has its `rwkv-final.pth`."""
+    for one, found in zip(given, named(given), strict=True):
+        plain = not one.name and found.name.size_b is None and not found.name.version
+        yield replace(found, label=f"{found.path.parent.name}-{found.label}") if plain else found
 
 
 async def model_facts(

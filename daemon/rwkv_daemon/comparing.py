@@ -17,8 +17,8 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.pairing import Side, pair_up
 from rwkv_daemon.plan import SelectionError, slug
 from rwkv_daemon.store import Store
-from rwkv_daemon.store.comparing import scored_models, scores_of_job, scores_of_model, verdicts
-from rwkv_daemon.store.jobs import get_job
+from rwkv_daemon.store.comparing import scored_models, scores_of_job, scores_of_model, scores_of_weights, verdicts
+from rwkv_daemon.store.jobs import get_job, who_does
 from rwkv_data import comparison, measures
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import CompareReply, CompareRequest, ComparisonView, ScoreView
@@ -100,17 +100,21 @@ async def named(node: Node, word: str) -> Named:
         return await named_job(store, int(word[1:]))
     model, at, version = word.rpartition("@")
     name = await second_names.whole_name(node, word)
-    names = await second_names.names_of_weights(node)
-    rows = await scores_of_model(store, name, weights=second_names.weights_called(name, names))
-    if not rows and at and re.fullmatch(r"\d{1,9}", version, re.ASCII):
+    rows = await scores_of_model(store, name)
+    weights = second_names.weights_called(name, await second_names.names_of_weights(node))
+    others = await scores_of_weights(store, weights, name)
+    if not rows and not others and at and re.fullmatch(r"\d{1,9}", version, re.ASCII):
         name = await second_names.whole_name(node, model)
         rows = await scores_of_model(store, name, int(version))
         name = f"{name}@{version}"
-    if not rows:
+    if not rows and not others:
         close = difflib.get_close_matches(word, await scored_models(store), 1, 0.5)
         hint = f"Did you mean {close[0]}?" if close else "`rwkvctl scores` lists what there is."
         raise RefusedError("no-such-score", f"There is no score of {word}.", hint, Exit.NOT_FOUND)
-    return Named(name).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+    found = Named(name).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+    stand_ins = Named(name).add((row["id"], row["grade_key"], row["view"]) for row in others)
+    found.scores = stand_ins.scores | found.scores
+    return found
 
 
 async def named_job(store: Store, number: int) -> Named:
@@ -119,6 +123,9 @@ async def named_job(store: Store, number: int) -> Named:
     if job is None:
         raise RefusedError("no-such-job", f"There is no job j{number}.", "`rwkvctl jobs` lists them.", Exit.NOT_FOUND)
     rows = await scores_of_job(store, number)
+    if second_names.is_same_work(job):
+        twin = await who_does(store, job.generation_key, job.grade_key, job.id)
+        rows = await scores_of_job(store, int(twin.job[1:])) if twin and twin.done else []
     if not rows:
         raise RefusedError("no-such-score", f"{job.name} is {job.state} and has no score.", "", Exit.NOT_FOUND)
     label = f"{job.name} ({job.model})"

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from typing import Final, assert_never
 
 import msgspec
@@ -38,7 +39,7 @@ from rwkv_daemon.notify import answers as notices
 from rwkv_daemon.operating import find_job, once
 from rwkv_daemon.plan import NoModelError, Plan, SelectionError
 from rwkv_daemon.store import Transaction
-from rwkv_daemon.store.comparing import first_scores
+from rwkv_daemon.store.comparing import first_scores, same_work_of
 from rwkv_daemon.store.jobs import (
     ACTIVE,
     counts,
@@ -308,7 +309,8 @@ async def regrade(node: Node, request: m.RegradeRequest) -> m.ChangedReply:
     """Grade finished jobs again: named ones, or a session's."""
     names = request.jobs
     if request.session:
-        names += tuple(job.name for job in await jobs_in(node.store, ("done",), session=request.session, limit=10**6))
+        done = await jobs_in(node.store, ("done",), session=request.session, limit=10**6)
+        names += tuple(job.name for job in done if not second_names.is_same_work(job))
     async with node.owner:
         return m.ChangedReply(items=tuple([await regrade_one(node, name) for name in names]))
 
@@ -340,4 +342,19 @@ async def list_scores(node: Node, request: m.ScoresRequest) -> m.ScoresReply:
     read = views.brief_score if request.brief else views.score_decoder.decode
     page = [second_names.Measured(read(one.view), one.weights_sha256) for one in found]
     items = await second_names.under_every_name(node.store, page, names, request.model, every=request.all_versions)
+    if request.session and not request.before:
+        items += await of_same_work(node, request, items)
     return m.ScoresReply(items=tuple(items), next=int(page[-1].score.job[1:]) if len(page) == limit else 0)
+
+
+async def of_same_work(node: Node, request: m.ScoresRequest, known: Sequence[m.ScoreView]) -> list[m.ScoreView]:
+    """Scores of a session's jobs whose work another job had done, of those that are asked for and not known."""
+    seen = {(score.model, score.benchmark, score.kind) for score in known}
+    jobs = [
+        job
+        for job in await same_work_of(node.store, request.session)
+        if request.model in {"", job.model}
+        and request.benchmark in {"", job.benchmark}
+        and (job.model, job.benchmark, job.kind) not in seen
+    ]
+    return list((await views.scores_by_job(node, jobs)).values())

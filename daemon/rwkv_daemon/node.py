@@ -207,9 +207,11 @@ class Node:
 
 def kept_hold(job: JobRow, happening: lifecycle.Happening) -> dict[str, str]:
     """What a job that is stopped or deleted keeps of an operator's hold, or of the wish for one: it is held again when
-    it is resumed, and only `release` ends that."""
+    it is resumed, and only `release` ends that. One whose work another had done stays so when it comes back."""
     if happening in {"stop", "delete", "undelete"} and job.reason == "held":
         return {"reason": "held", "detail": job.detail}
+    if happening in {"delete", "undelete done"} and job.reason == "done":
+        return {"reason": "done", "detail": job.detail}
     if happening == "ended" and job.wanted == "hold" and job.wanted_reason == "held":
         return {"reason": "held", "detail": job.wanted_why}
     return {}

@@ -451,8 +451,7 @@ def decide(
         return "skip", "regrade", f"{job} has the completions: `rwkvctl regrade {job}`; --overwrite runs it again", job
     if kind.rows is None:
         action = "hold" if selection.hold_missing else "skip"
-        why = f"{kind.rows_problem}: " if kind.rows_problem else ""
-        return action, "data-missing", f"{why}rwkvctl data prepare {kind.benchmark}", ""
+        return action, "data-missing", kind.rows_problem or f"rwkvctl data prepare {kind.benchmark}", ""
     if kind.judged and not facts.judge:
         asked_for = {kind.kind, kind.job} & set(selection.only_jobs)
         return "hold" if asked_for else "skip", "judge-not-configured", "", ""

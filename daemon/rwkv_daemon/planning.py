@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from rwkv_daemon.store.jobs import (
     generation_keys,
     get_job,
     known_work,
+    paths_of_model,
     remember_benchmark,
 )
 from rwkv_data.benchmark import Benchmark, HubSource
@@ -47,6 +48,7 @@ async def plan(node: Node, selection: Selection) -> Plan:
     scored, unfinished = await known_work(node.store)
     generated, used = await generated_work(node.store), await generation_keys(node.store)
     found = await asyncio.to_thread(candidates, node, selection)
+    await refuse_taken_names(node, selection, found)
     models = [fact for _, fact in await catalogue.model_facts(node.store, found, node.settling)]
     named = await expressions.matching(selection.model_regex, [model.name for model in models])
 
@@ -99,14 +101,37 @@ def candidates(node: Node, selection: Selection) -> list[Checkpoint]:
     found = list(catalogue.named(given) if given else catalogue.checkpoints(node.config.weights_dir))
     paths = {str(one.path) for one in found}
     names = {one.label: one for one in found}
-    for one in catalogue.named([file for file in selection.files if file.path not in paths]):
+    for one in catalogue.elsewhere([file for file in selection.files if file.path not in paths]):
         if (other := names.setdefault(one.label, one)) is not one and other.identity != one.identity:
-            raise SelectionError(
-                f"{one.path} and {other.path} are both called {one.label}: their scores could not be told apart. "
-                "--manifest gives a checkpoint another name."
-            )
+            raise same_name(one, str(other.path))
         found.append(one)
     return found
+
+
+async def refuse_taken_names(node: Node, selection: Selection, found: Sequence[Checkpoint]) -> None:
+    """Raises SelectionError for a checkpoint by path whose name another one has that earlier jobs measured: it would
+    pass for a further version of that one. Where a file has moved, or was written anew, it is just that."""
+    paths = {file.path for file in selection.files}
+    for one in found:
+        if str(one.path) in paths:
+            for path in await paths_of_model(node.store, one.label):
+                if path != str(one.path) and await asyncio.to_thread(is_another, path, one):
+                    raise same_name(one, path)
+
+
+def is_another(path: str, than: Checkpoint) -> bool:
+    """Whether another checkpoint lies at a path."""
+    try:
+        return catalogue.identity_of(Path(path)) != than.identity
+    except (OSError, ValueError):
+        return False
+
+
+def same_name(one: Checkpoint, other: str) -> SelectionError:
+    return SelectionError(
+        f"{one.path} and {other} are both called {one.label}: their scores could not be told apart. "
+        "--manifest gives a checkpoint another name."
+    )
 
 
 async def know_the_device(node: Node, wanted: str) -> None:

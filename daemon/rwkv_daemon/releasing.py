@@ -179,7 +179,7 @@ async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
         return
     twin = None
     if job.attempt == 0 and not await was_overwrite(node, job):
-        twin = await who_does(node.store, pair.grade_key, job.id)
+        twin = await who_does(node.store, pair.generation_key, pair.grade_key, job.id)
     if twin is not None and not twin.done:
         await change_reason(node, held, "queued", f"{twin.what} and not over; its score will be this job's")
         return

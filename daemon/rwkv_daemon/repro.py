@@ -8,6 +8,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
+
+from msgspec import structs
 
 from rwkv_daemon import planning
 from rwkv_daemon.catalogue import Benchmarks
@@ -16,7 +19,7 @@ from rwkv_daemon.plan import Pair, Plan, SelectionError
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.samples import score_of
 from rwkv_data.errors import DataError
-from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.messages import NamedCheckpoint, Selection
 from rwkvctl.protocol.record import ReproReply
 
 SPELT_OUT = ("k",)
@@ -28,11 +31,11 @@ GLOB = re.compile(r"[*?[]")
 async def repro(node: Node, job: JobRow) -> ReproReply:
     """How to repeat a job."""
     try:
-        selection = selection_of(node.benchmarks, job)
+        selection = at_its_place(node, job, selection_of(node.benchmarks, job))
         pair = found(await planning.plan(node, selection), job)
         differs = tuple(differences(job, pair))
     except (DataError, SelectionError) as error:
-        selection = selection_with(job, stored_settings(job))
+        selection = at_its_place(node, job, selection_with(job, stored_settings(job)))
         differs = (str(error),)
     return ReproReply(
         job=job.name,
@@ -43,6 +46,15 @@ async def repro(node: Node, job: JobRow) -> ReproReply:
         differs=differs,
         pins=await pins(node, job),
     )
+
+
+def at_its_place(node: Node, job: JobRow, selection: Selection) -> Selection:
+    """The selection with the checkpoint's path, where it does not lie in the weights folder."""
+    path = Path(job.weights_path)
+    if selection.models == ("builtin",) or path.is_relative_to(node.config.weights_dir):
+        return selection
+    file = NamedCheckpoint(path=job.weights_path, name=job.model)
+    return structs.replace(selection, models=(job.weights_path,), files=(file,))
 
 
 def stored_settings(job: JobRow) -> dict[str, str]:
@@ -98,7 +110,11 @@ def argv(selection: Selection) -> Iterator[str]:
 def found(plan: Plan, job: JobRow) -> Pair | None:
     """The job's pair in a plan."""
     of_job = [pair for pair in plan.pairs if (pair.kind.benchmark, pair.kind.kind) == (job.benchmark, job.kind)]
-    same_name = [pair for pair in of_job if fnmatchcase(pair.model.name, model_of(job)) or pair.model.builtin]
+    same_name = [
+        pair
+        for pair in of_job
+        if pair.model.builtin or pair.model.path == job.weights_path or fnmatchcase(pair.model.name, model_of(job))
+    ]
     return next((pair for pair in same_name if pair.model.sha256 == job.weights_sha256), next(iter(same_name), None))
 
 

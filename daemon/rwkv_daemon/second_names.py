@@ -13,14 +13,14 @@ from msgspec import structs
 from rwkv_daemon import catalogue
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import JobRow, Store
-from rwkv_daemon.store.comparing import known_models, scored_kinds
+from rwkv_daemon.store.comparing import ScoredWork, known_models, names_of_same_work, scored_work
 from rwkv_daemon.store.jobs import hashes
 from rwkvctl.protocol import model_names
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import ScoreView
 
 Kind = tuple[str, str, str]
-"""(model, benchmark, kind)."""
+"""(weights, benchmark, kind)."""
 
 
 class Measured(NamedTuple):
@@ -49,12 +49,15 @@ async def whole_name(node: Node, word: str) -> str:
 
 
 async def names_of_weights(node: Node) -> dict[str, list[str]]:
-    """sha256 -> the names under which it lies on this node, of what has been hashed."""
+    """sha256 -> the names that it has on this node: of files in the weights folder that have been hashed, and of jobs
+    whose work another had done."""
     known = await hashes(node.store)
     names: dict[str, dict[str, None]] = {}
     for found in await on_disk(node):
         if sha256 := known.get(found.identity):
             names.setdefault(sha256, {})[found.label] = None
+    for row in await names_of_same_work(node.store):
+        names.setdefault(row["weights_sha256"], {})[row["model"]] = None
     return {sha256: list(called) for sha256, called in names.items()}
 
 
@@ -74,28 +77,27 @@ async def under_every_name(
     """Scores, newest first, each followed by itself under the other names of its weights; with a model, only those of
     that name; unless `every` one is wanted, under another name only the newest."""
     others = {one.weights_sha256: names.get(one.weights_sha256, ()) for one in found}
-    twins = {name for one in found for name in others[one.weights_sha256]} - {one.score.model for one in found}
-    own = await scored_kinds(store, sorted(twins | ({model} - {""})))
-    spelled = list(spread(found, others, own | {kind_of(one.score) for one in found}, every=every))
+    twins = {name for one in found for name in others[one.weights_sha256] if name != one.score.model}
+    work = await scored_work(store, sorted(twins), [weights for weights in others if weights]) if twins else []
+    spelled = spread(found, others, work, every=every)
     return [score for score in spelled if model in {"", score.model}]
 
 
 def spread(
-    found: Sequence[Measured], names: Mapping[str, Sequence[str]], own: set[Kind], *, every: bool
+    found: Sequence[Measured], names: Mapping[str, Sequence[str]], work: Sequence[ScoredWork], *, every: bool
 ) -> Iterator[ScoreView]:
-    """A name keeps the scores that were measured under it: another's stand in only where it has none of that kind."""
-    taken = set(own)
+    """A name keeps the scores that were measured under it: another's stand in only where it has none of that kind.
+    `work` is all that has a score under the other names or of the same weights, on whatever page."""
+    own = {(one.model, one.benchmark, one.kind) for one in work}
+    newest: dict[Kind, str] = {}
+    for one in sorted(work):
+        newest[one.weights_sha256, one.benchmark, one.kind] = f"j{one.job}"
     for score, weights in found:
         yield score
-        for name in names[weights]:
-            twin = renamed(score, name)
-            if kind_of(twin) not in taken:
-                yield twin
-                taken |= set() if every else {kind_of(twin)}
-
-
-def kind_of(score: ScoreView) -> Kind:
-    return score.model, score.benchmark, score.kind
+        stands_in = every or newest.get((weights, score.benchmark, score.kind)) == score.job
+        for name in names[weights] if stands_in else ():
+            if (name, score.benchmark, score.kind) not in own and name != score.model:
+                yield renamed(score, name)
 
 
 def renamed(score: ScoreView, name: str) -> ScoreView:

@@ -2,14 +2,14 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from rwkv_daemon import jobview, pressing, second_names
 from rwkv_daemon.node import EngineHandle, Node
 from rwkv_daemon.store import JobRow, Row
-from rwkv_daemon.store.samples import scores_of, scores_of_keys, stages_of
+from rwkv_daemon.store.samples import score_of_work, scores_of, stages_of
 from rwkvctl.protocol.messages import (
     EngineView,
     JobView,
@@ -51,7 +51,7 @@ async def job_views(node: Node, jobs: Sequence[JobRow], *, with_score: bool = Fa
             job,
             rate=rate_of(node, job),
             score=scores.get(job.id),
-            detail=pressing.still_running(node, job),
+            detail=pressing.still_running(node, job) or lost_twin(job, scores, asked=with_score),
             expected=node.forecast.jobs.get(job.id),
             idle_s=idle_of(node, job),
         )
@@ -63,12 +63,18 @@ async def scores_by_job(node: Node, jobs: Sequence[JobRow]) -> dict[int, ScoreVi
     """The score of each of these jobs: its own, or that of the same work which another job has measured."""
     own = await scores_of(node.store, [job.id for job in jobs])
     scores = {number: score_decoder.decode(view) for number, view in own.items()}
-    without = [job for job in jobs if job.id not in scores and second_names.is_same_work(job)]
-    others = await scores_of_keys(node.store, [job.grade_key for job in without])
-    for job in without:
-        if view := others.get(job.grade_key):
+    for job in jobs:
+        if not second_names.is_same_work(job):
+            continue
+        if view := await score_of_work(node.store, job.generation_key, job.grade_key):
             scores[job.id] = second_names.renamed(score_decoder.decode(view), job.model)
     return scores
+
+
+def lost_twin(job: JobRow, scores: Mapping[int, ScoreView], *, asked: bool) -> str:
+    """What is said of a job whose score was another's, once that one is deleted."""
+    lost = asked and second_names.is_same_work(job) and job.id not in scores
+    return "the job that had its score is deleted; dispatch it again" if lost else ""
 
 
 def rate_of(node: Node, job: JobRow) -> float | None:

@@ -59,17 +59,16 @@ class Window:
             raise SettingError(f"release={text!r} is none of {', '.join(self.releases)}")
         if name != "release" and text and not _is_day(text):
             raise SettingError(f"{name}={text!r} is no day, such as 2024-08-01")
-        changed = Window(self.releases, **(self.settings | {name: text}))
-        if changed.start_date and changed.end_date and changed.start_date > changed.end_date:
-            raise SettingError(f"start_date={changed.start_date} is after end_date={changed.end_date}")
-        return changed
+        return Window(self.releases, **(self.settings | {name: text}))
 
     def problem(self, extent: Extent) -> str:
         """Why it cannot be said which rows of a set are meant; empty if it can."""
         if not self.leaves_out:
             return ""
+        if self.end_date and self.start_date > self.end_date:
+            return f"start_date={self.start_date} is after end_date={self.end_date}"
         if len(extent.dates) != extent.rows:
-            return "its rows were prepared without their days"
+            return "its rows were prepared without their days: prepare them again"
         if self.release:
             release = self.releases[self.release]
             if release.rows > extent.rows:

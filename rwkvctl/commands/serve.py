@@ -47,6 +47,7 @@ def checkpoint(context: Context, model: str) -> str:
     """The path of a model that is called as `rwkvctl models` lists it; anything else is handed on as it is."""
     if model == "builtin" or "/" in model or Path(model).exists():
         return model
-    known = {path.stem: str(path) for path in sorted(context.config.weights_dir.rglob("*.pth"))}
+    paths = sorted(context.config.weights_dir.rglob("*.pth"), key=lambda path: len(path.parts), reverse=True)
+    known = {path.stem: str(path) for path in paths}  # of several of one name the one that lies highest
     found = meant(model.removesuffix(".pth"), known)
     return known[found[0]] if len(found) == 1 else model

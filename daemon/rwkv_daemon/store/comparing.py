@@ -1,7 +1,7 @@
 """Queries that a comparison needs: scores with their jobs, and graded samples with what was expected."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rwkv_daemon.store.interface import Row, Store
 from rwkv_daemon.store.rows import JobRow
@@ -14,19 +14,28 @@ async def scores_of_job(store: Store, job: int) -> list[Row]:
     return await _scores(store, "j.id = ?", (job,))
 
 
-async def scores_of_model(
-    store: Store, model: str, version: int | None = None, weights: Sequence[str] = ()
-) -> list[Row]:
-    """Every score of a model, newest job and newest grade first; of one version of its jobs, if given; else also those
-    of these weights under other names."""
+async def scores_of_model(store: Store, model: str, version: int | None = None) -> list[Row]:
+    """Every score of a model, newest job and newest grade first; of one version of its jobs, if given."""
     if version is None:
-        return await _scores(store, *called(model, weights))
+        return await _scores(store, "j.model = ?", (model,))
     return await _scores(store, "j.model = ? AND j.version = ?", (model, version))
+
+
+async def scores_of_weights(store: Store, weights: Sequence[str], besides: str) -> list[Row]:
+    """The same of weights, under any name but one."""
+    if not weights:
+        return []
+    return await _scores(store, f"j.weights_sha256 IN ({places(weights)}) AND j.model <> ?", (*weights, besides))
+
+
+def places(values: Sequence[Any]) -> str:
+    """The placeholders of so many values."""
+    return ", ".join("?" * len(values))
 
 
 def called(model: str, weights: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
     """The condition, with its values, that a job `j` is of a model by name, or of one of these weights."""
-    same = f" OR j.weights_sha256 IN ({', '.join('?' * len(weights))})" if weights else ""
+    same = f" OR j.weights_sha256 IN ({places(weights)})" if weights else ""
     return f"(j.model = ?{same})", (model, *weights)
 
 
@@ -37,16 +46,37 @@ async def known_models(store: Store, name: str) -> list[str]:
     return [row["model"] for row in await store.all("SELECT DISTINCT model FROM job WHERE state <> 'deleted'")]
 
 
-async def scored_kinds(store: Store, models: Sequence[str]) -> set[tuple[str, str, str]]:
-    """(model, benchmark, kind) of everything that has a score under one of these names."""
-    if not models:
-        return set()
+class ScoredWork(NamedTuple):
+    """Which job has a score, and of what."""
+
+    job: int
+    model: str
+    benchmark: str
+    kind: str
+    weights_sha256: str
+
+
+async def scored_work(store: Store, models: Sequence[str], weights: Sequence[str]) -> list[ScoredWork]:
+    """Everything that has a score under one of these names, or of one of these weights."""
+    columns = "j.id, j.model, j.benchmark, j.kind, j.weights_sha256"
     rows = await store.all(
-        "SELECT DISTINCT j.model, j.benchmark, j.kind FROM job j JOIN score s ON s.job = j.id "
-        f"WHERE j.model IN ({', '.join('?' * len(models))})",
-        tuple(models),
+        f"SELECT DISTINCT {columns} FROM job j JOIN score s ON s.job = j.id WHERE j.model IN ({places(models)}) "
+        f"UNION SELECT DISTINCT {columns} FROM job j JOIN score s ON s.job = j.id "
+        f"WHERE j.weights_sha256 IN ({places(weights)})",
+        (*models, *weights),
     )
-    return {(row["model"], row["benchmark"], row["kind"]) for row in rows}
+    return [ScoredWork(*(row[place] for place in range(5))) for row in rows]
+
+
+async def names_of_same_work(store: Store) -> list[Row]:
+    """(model, weights_sha256) of jobs whose work another job had done."""
+    return await store.all("SELECT DISTINCT model, weights_sha256 FROM job WHERE state = 'done' AND reason = 'done'")
+
+
+async def same_work_of(store: Store, session: str) -> list[JobRow]:
+    """Jobs of a session whose work another job had done."""
+    sql = "SELECT * FROM job WHERE session = ? AND state = 'done' AND reason = 'done' ORDER BY id"
+    return list(map(JobRow.of, await store.all(sql, (session,))))
 
 
 async def _scores(store: Store, condition: str, values: tuple[Any, ...]) -> list[Row]:

@@ -9,6 +9,8 @@ from rwkv_daemon.store.interface import Row, Store, Transaction
 from rwkv_daemon.store.rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
 from rwkvctl.protocol.states import TERMINAL
 
+GOING = ("queued", "starting", "generating", "grading", "judging")
+"""States of jobs that come to their end by themselves."""
 OPEN = ("held", "queued", "starting", "generating", "grading", "judging", "paused", "stopping")
 ACTIVE = ("starting", "generating", "grading", "judging", "stopping")
 MOST_NAMED = 500
@@ -211,31 +213,37 @@ class Twin(NamedTuple):
         return f"{self.job} ({self.model}) is the same work"
 
 
-async def who_does(store: Store, grade_key: str, job: int) -> Twin | None:
-    """Another job that has measured the same, or is to before this one."""
+async def who_does(store: Store, generation_key: str, grade_key: str, job: int) -> Twin | None:
+    """Another job that has measured the same, or goes on to by itself before this one."""
     done = await store.one(
-        "SELECT j.id, j.model FROM job j JOIN score s ON s.job = j.id AND s.grade_key = j.grade_key "
-        "WHERE j.grade_key = ? ORDER BY j.id DESC LIMIT 1",
-        (grade_key,),
+        "SELECT j.id, j.model FROM job j JOIN score s ON s.job = j.id AND s.grade_key = ? "
+        "WHERE j.generation_key = ? ORDER BY j.id DESC LIMIT 1",
+        (grade_key, generation_key),
     )
     if done is not None:
         return Twin(f"j{done['id']}", done["model"], done=True)
-    places = ", ".join("?" * len(OPEN))
+    places = ", ".join("?" * len(GOING))
     twin = await store.one(
-        f"SELECT id, model FROM job WHERE grade_key = ? AND state IN ({places}) AND id <> ? "
-        "AND (state <> 'held' OR id < ?) ORDER BY id LIMIT 1",
-        (grade_key, *OPEN, job, job),
+        f"SELECT id, model FROM job WHERE grade_key = ? AND state IN ({places}) AND id <> ? ORDER BY id LIMIT 1",
+        (grade_key, *GOING, job),
     )
     return None if twin is None else Twin(f"j{twin['id']}", twin["model"], done=False)
 
 
 async def twins_over(store: Store) -> int:
-    """A number that changes when a job is over, while a held one waits for another of the same work; otherwise 0."""
+    """A number that changes when a job goes on no longer, while a held one waits for another of its work; else 0."""
     if await store.one("SELECT id FROM job WHERE state = 'held' AND reason = 'queued' LIMIT 1") is None:
         return 0
-    row = await store.one("SELECT COUNT(*) AS n FROM job WHERE state IN ('done', 'failed', 'stopped', 'deleted')")
+    places = ", ".join("?" * len(GOING))
+    row = await store.one(f"SELECT COUNT(*) AS n FROM job WHERE state NOT IN ({places})", GOING)
     assert row is not None
     return int(row["n"])
+
+
+async def paths_of_model(store: Store, model: str) -> list[str]:
+    """Where the checkpoints lay that were measured under a name."""
+    rows = await store.all("SELECT DISTINCT weights_path FROM job WHERE model = ? AND state <> 'deleted'", (model,))
+    return [row["weights_path"] for row in rows]
 
 
 async def known_hashes(store: Store) -> tuple[int, int]:

@@ -309,16 +309,14 @@ async def scores_of(store: Store, jobs: Sequence[int]) -> dict[int, str]:
     return {row["job"]: row["view"] for row in rows}
 
 
-async def scores_of_keys(store: Store, keys: Sequence[str]) -> dict[str, str]:
-    """The newest score view, as JSON, under each of these grade keys that a job has one for."""
-    if not keys:
-        return {}
-    rows = await store.all(
-        "SELECT s.grade_key, s.view FROM job j JOIN score s ON s.job = j.id AND s.grade_key = j.grade_key "
-        f"WHERE j.grade_key IN ({', '.join('?' * len(keys))}) ORDER BY j.id",
-        tuple(keys),
+async def score_of_work(store: Store, generation_key: str, grade_key: str) -> str | None:
+    """The newest score view, as JSON, of any job that has done this work."""
+    row = await store.one(
+        "SELECT s.view FROM job j JOIN score s ON s.job = j.id AND s.grade_key = ? WHERE j.generation_key = ? "
+        "ORDER BY j.id DESC LIMIT 1",
+        (grade_key, generation_key),
     )
-    return {row["grade_key"]: row["view"] for row in rows}
+    return row["view"] if row else None
 
 
 async def score_of(store: Store, job: int) -> str | None:

@@ -25,7 +25,7 @@ from rwkv_data.stage import Row
 
 __all__ = ["GRADER", "TEXT", "MathWorker", "asked", "decided", "equality", "in_process", "opener"]
 
-VERSION = "3+math-verify-0.9"
+VERSION = "4+math-verify-0.9"
 ROUNDED = "rounded"
 """The remark of an answer that is right because it rounds to its reference."""
 Compare = Callable[[Process, Row, str], tuple[bool, str]]
@@ -115,4 +115,4 @@ def in_process(name: str, version: str, compare: Compare, extract: Callable[[str
 MOST_WORKERS = 8
 # The version names the library's too: other releases give other verdicts (pyproject pins 0.9.*).
 GRADER = in_process("math-verify-v1", VERSION, _equal, of_box)
-TEXT = in_process("math-text-v1", "2+math-verify-0.9", _equal, of_text)
+TEXT = in_process("math-text-v1", "3+math-verify-0.9", _equal, of_text)

@@ -52,7 +52,11 @@ _PERCENTAGE = re.compile(
 _BASED = re.compile(
     r"(?P<digits>-?(?=[A-F]*[0-9])[0-9A-F][0-9A-F,.]*)(?:_(?P<base>[0-9]{1,2}|[{(]{1,3}(?:[0-9]{1,2}|[a-z]{3,8})[)}]{1,3}))?"
 )
-_UNIT_POWER = re.compile(r"\\(?:text|mbox|mathrm)\s*\{[^{}]{1,40}\}\s*\^\s*\{?\s*([0-9])\s*\}?$")
+_UNIT_POWER = re.compile(
+    r"[0-9}]\s*\\(?:text|mbox|mathrm)\s*\{\s*[a-zA-Z][a-zA-Z. ]{1,40}\}\s*\^\s*\{?\s*([0-9])\s*\}?$"
+)
+_SPELLED_UNIT = re.compile(r"\\(?:text|mbox|mathrm|textrm|rm|operatorname)(?![a-zA-Z])|°|circ|degree")
+_LETTERS = re.compile(r"[a-zA-Z]+")
 _HALF_OF_DAY = re.compile(r"(?<![a-zA-Z\\])([ap])\.?\s?m(?![a-zA-Z])", re.IGNORECASE)
 _CLOSED_INFINITY = re.compile(r"\\infty\s*(?:\\right)?\s*\]|\[\s*-\s*\\infty")
 _VARIABLE = re.compile(r"[0-9]([a-z])$")
@@ -120,7 +124,7 @@ def _uncommitted(gold: str, answer: str) -> str:
 
 
 def _other_unit(gold: str, answer: str) -> str:
-    wanted, given = units.split(gold)[1], units.split(answer)[1]
+    wanted, given = _unit(gold), _unit(answer)
     if wanted is not None and (given is not None or _PERCENT.search(answer)):
         same = given is not None and wanted.converts_to(given)
         return "" if same or _PERCENT.search(gold) else "it has another unit"
@@ -129,6 +133,14 @@ def _other_unit(gold: str, answer: str) -> str:
         return "it has another unit"
     halves = [half[1].casefold() for text in (gold, answer) if (half := _HALF_OF_DAY.search(text))]
     return "it is the other half of the day" if len(set(halves)) > 1 else ""
+
+
+def _unit(text: str) -> units.Unit | None:
+    """The unit of a text; a bare one that stands among the factors, too, is a variable: `2m^2 \\cdot 3m^2`."""
+    value, unit = units.split(text)
+    behind = text[len(value) :]
+    bare = [] if _SPELLED_UNIT.search(behind) else _LETTERS.findall(_COMMAND.sub(" ", behind))
+    return None if set(bare) & set(_LETTERS.findall(_COMMAND.sub(" ", value))) else unit
 
 
 def _other_brackets(gold: str, answer: str) -> str:

@@ -15,7 +15,7 @@ from rwkv_data.graders.math_process import Process
 from rwkv_data.stage import Row
 
 TOLERANCE = 0.01
-_VERSION = "2+math-verify-0.9"
+_VERSION = "3+math-verify-0.9"
 _DIGITS = r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,40})?(?:\.[0-9]{0,40})?"
 _NUMBER = re.compile(
     rf"\s*(?P<digits>{_DIGITS})"

@@ -50,7 +50,7 @@ _MINUS_SIGNS = str.maketrans({"−": "-", "–": "-", "\u2009": "", "\u202f": ""
 _TAKEN_OUT = re.compile(
     r"\\?\$|\\[!,; ]|\\left(?![a-z])|\\right(?![a-z])|\\(?:text|mathrm|mbox|textbf|mathbf)\s*(?=\{)"
 )
-_SHORT_FRACTION = re.compile(r"(\\[dt]?frac)\s*(\{[^{}]{1,40}\}|[0-9])\s*(\{[^{}]{1,40}\}|[0-9])")
+_SHORT_FRACTION = re.compile(r"(\\[dt]?frac)\s*(\{[^{}]{1,40}\}|[0-9])\s*(\{[^{}]{1,40}\}|[0-9](?![0-9.,]?[0-9]))")
 _DECIMALS = re.compile(r"-?[0-9,]{0,40}\.([0-9]{1,40})", re.ASCII)
 _EQUALS = re.compile(r"=|≈|\\approx|\\equiv")
 _MINUS = re.compile(r"(?:^|[^\w)\]}.])-$|^\s*-\s*$")
@@ -186,6 +186,6 @@ def _verdict(found: Found | None, gold: Found, expected: str, route: str) -> Gra
     return Grade(0.0, found.text, expected, "wrong", route=route)
 
 
-NUMBER = Grader.of("number-v1", "2", grade)
-TEXT = Grader.of("number-text-v1", "2", grade_text)
+NUMBER = Grader.of("number-v1", "3", grade)
+TEXT = Grader.of("number-text-v1", "3", grade_text)
 EXACT = Grader.of("exact-number-v1", "1", grade_exact)

@@ -14,7 +14,7 @@ from rwkv_data.graders.math import ROUNDED, asked, equality, in_process
 from rwkv_data.graders.math_process import Process
 from rwkv_data.stage import Row
 
-_VERSION = "2+math-verify-0.9"
+_VERSION = "3+math-verify-0.9"
 _MOST = 60
 _MARKS = re.compile(
     r"(?P<between>[,;]|\\text\{\s*(?:and|or)\s*\}|\b(?:and|or)\b|\\q?quad\b)|(?P<opens>[(\[{])|(?P<closes>[)\]}])"

@@ -83,12 +83,16 @@ class Unit:
 
     def converts_to(self, other: "Unit") -> bool:
         """Whether both measure the same. Degrees without a scale are those of an angle or of a temperature."""
+        if {self.dimensions, other.dimensions} == _CELSIUS_OR_COULOMB:
+            return True
         scales = {self.dimensions, other.dimensions} - {_DEGREES.dimensions}
         return len(scales) < 2 and (not scales or self.dimensions == other.dimensions or scales <= _SCALES)
 
 
 _DEGREES = Unit((("angle", 1),), Fraction(1))
 _SCALES = {(("celsius", 1),), (("fahrenheit", 1),)}
+_CELSIUS_OR_COULOMB = {(("celsius", 1),), (("charge", 1),)}
+"""`37 C` may be either."""
 
 
 def split(text: str) -> tuple[str, Unit | None]:

@@ -15,7 +15,7 @@ from rwkvctl.client import Client, Record
 from rwkvctl.comparison import PATIENCE_S
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError
 from rwkvctl.protocol.messages import BenchmarksReply, CompareReply, ComparisonView, ModelsReply, ScoresReply
-from rwkvctl.protocol.model_names import is_shown_as
+from rwkvctl.protocol.model_names import is_shown_as, meant
 from rwkvctl.tui.matrix import Choice, Row, Verdicts, domains_of, keys_of, rows_of
 from rwkvctl.tui.scorebook import Book, Key
 
@@ -119,12 +119,13 @@ def nothing(wanted: Wanted, models: list[str], benchmarks: list[str]) -> Refused
 def baselines_of(rows: Sequence[Row], named: Sequence[str]) -> list[str]:
     """What each model may be compared with besides the one before it. Raises RefusedError for one without a score."""
     names = [row.name for row in rows]
-    for name in named:
+    chosen = [one for name in named for one in meant(name, names) or [name]]
+    for name in chosen:
         if name not in names:
             close = get_close_matches(name, names, 1, 0.5)
             hint = f"Did you mean {close[0]}?" if close else "It must be among the models that the report shows."
             raise RefusedError("no-such-score", f"There is no score of {name} to compare with.", hint, Exit.NOT_FOUND)
-    return list(dict.fromkeys(named)) or names[:BASELINES]
+    return list(dict.fromkeys(chosen)) or names[:BASELINES]
 
 
 def compare(client: Client, found: Found, benchmarks: list[str], report: Report) -> None:

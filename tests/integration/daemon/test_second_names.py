@@ -56,6 +56,8 @@ def test_a_copy_shows_the_scores_of_its_original_and_is_done(node: Any) -> None:
 
     (own,) = node.dispatch(models=["copy"], **WORK, overwrite=True)
     node.wait_for_state(own, "done")
+    (both,) = json.loads(node.cli("compare", WHOLE, "copy", "--json").stdout)["items"]
+    assert (both["job_a"], both["job_b"]) == (first, own)
     assert scores(node) == [("copy", own, ""), (WHOLE, first, "")], "what was measured under a name is that name's"
     copied(node.add_model("another"), WHOLE)
     hashed(node, WHOLE)
@@ -78,6 +80,18 @@ def test_a_job_whose_work_turns_out_to_be_done_is_done_with_that_score(node: Any
     for refused in (node.cli("samples", second["id"], check=False), node.cli("regrade", second["id"], check=False)):
         assert refused.returncode != 0
         assert f"of its own: {first} ({WHOLE}) is the same work" in refused.stderr + refused.stdout
+    session = node.job(second["id"])["session"]
+    assert scores(node, session=session) == [("copy", first, WHOLE)]
+    assert node.cli("regrade", "--session-id", session).returncode == 0
+    assert len(json.loads(node.cli("compare", second["id"], first, "--json").stdout)["items"]) == 1
+
+    node.cli("delete", second["id"], "--yes")
+    node.cli("undelete", second["id"])
+    assert (node.job(second["id"])["reason"], node.job(second["id"])["score"]["job"]) == ("done", first)
+    node.cli("delete", first, "--yes")
+    lost = node.job(second["id"])
+    assert (lost["detail"], "score" in lost) == ("the job that had its score is deleted; dispatch it again", False)
+    assert node.dispatch(models=["copy"], **WORK) != []
 
 
 def test_a_job_of_the_same_work_waits_until_the_other_is_over_and_runs_if_that_was_stopped(node: Any) -> None:
@@ -97,6 +111,19 @@ def test_a_job_of_the_same_work_waits_until_the_other_is_over_and_runs_if_that_w
     node.engines_do()
     assert node.wait_for_state(names["copy"], "done")["score"]["model"] == "copy"
     assert node.wait_for_state(names["late"], "done")["score"]["job"] == names["copy"]
+
+
+@pytest.mark.parametrize("put_aside", ["pause", "hold"])
+def test_nobody_waits_for_work_that_does_not_go_on_by_itself(node: Any, put_aside: str) -> None:
+    original = node.add_model(WHOLE)
+    hashed(node, WHOLE)
+    node.cli("pause", "--queue")
+    (first,) = node.dispatch(models=[WHOLE], **WORK)
+    node.cli(put_aside, first)
+    node.cli("resume", "--queue")
+    copied(original, "copy")
+    (second,) = node.dispatch(models=["copy"], **WORK)
+    assert node.wait_for_state(second, "done")["score"]["job"] == second
 
 
 def test_a_name_is_taken_as_lists_show_it(node: Any) -> None:
@@ -130,10 +157,19 @@ def test_paths_and_globs_are_measured_wherever_they_lie_and_two_of_one_name_are_
     assert {row["model"] for row in reply["plan"]["rows"]} == {"one-rwkv-final", "two-rwkv-final", "builtin"}
     for job in reply["jobs"]:
         node.wait_for_state(job, "done")
+    (one,) = (job for job in reply["jobs"] if node.job(job)["model"] == "one-rwkv-final")
+    assert f"--models {outside}/one/rwkv-final.pth" in node.cli("show", one, "--repro").stdout
     (outside / "one.pth").write_bytes(b"another")
-    refused = node.cli("queue", "--models", str(outside / "one.pth"), *words, check=False)
-    assert refused.returncode == Exit.USAGE
-    assert "are both called one: their scores could not be told apart" in refused.stderr
+    elsewhere = outside / "elsewhere" / "one" / "rwkv-final.pth"
+    elsewhere.parent.mkdir(parents=True)
+    shutil.copyfile(outside / "two" / "rwkv-final.pth", elsewhere)
+    for path, name in ((outside / "one.pth", "runs-one"), (elsewhere, "one-rwkv-final")):
+        refused = node.cli("queue", "--models", str(path), *words, check=False)
+        taken = name == "one-rwkv-final"
+        assert (refused.returncode == Exit.USAGE) is taken
+        assert (f"are both called {name}: their scores could not be told apart" in refused.stderr) is taken
+    (outside / "one" / "rwkv-final.pth").unlink()
+    assert node.cli("queue", "--models", str(elsewhere), *words).returncode == 0, "the other one is gone"
     gone = str(outside / "gone.pth")
     with pytest.raises(RwkvctlError, match="is no checkpoint that can be read"):
         node.api.post("/v1/plan", {"selection": {"models": [gone], "files": [{"path": gone}]}})

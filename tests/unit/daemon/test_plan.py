@@ -269,7 +269,7 @@ def test_a_model_without_rows_is_held_or_left_out() -> None:
     assert held.detail == "rwkvctl data prepare gsm8k"
     assert (held.rows, held.samples, held.generation_key) == (None, None, "")
     other = replace(facts, kinds=(replace(MISSING, rows_problem="release v5 has 880 rows, and 3 are prepared"),))
-    assert only(other).detail == "release v5 has 880 rows, and 3 are prepared: rwkvctl data prepare gsm8k"
+    assert only(other).detail == "release v5 has 880 rows, and 3 are prepared"
 
 
 def test_the_score_and_the_open_job_are_looked_up_by_what_the_work_is() -> None:

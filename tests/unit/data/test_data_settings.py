@@ -23,7 +23,7 @@ def test_overriding_changes_one_stage_and_the_configuration() -> None:
     assert changed.settings() == GSM8K.settings() | {"cot.temperature": 0.5, "cot.max_tokens": 16, "seed": 7}
     assert changed.stages[1] == GSM8K.stages[1]
     assert changed.configuration() != GSM8K.configuration()
-    assert changed.grading_key() == GSM8K.grading_key() == {"grader": "number-v1", "version": "2"}
+    assert changed.grading_key() == GSM8K.grading_key() == {"grader": "number-v1", "version": "3"}
 
 
 def test_no_settings_change_nothing() -> None:

@@ -55,7 +55,6 @@ def test_both_days_belong_to_a_window_and_a_release_is_the_first_rows(
         ({"start_date": "2024-1-5"}, "is no day, such as 2024-08-01"),
         ({"end_date": "20240105"}, "is no day"),
         ({"end_date": "2024-02-30"}, "is no day"),
-        ({"start_date": "2024-02-02", "end_date": "2024-02-01"}, "start_date=2024-02-02 is after end_date=2024-02-01"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(settings: dict[str, str], says: str) -> None:
@@ -66,6 +65,7 @@ def test_what_cannot_be_meant_is_refused(settings: dict[str, str], says: str) ->
 @pytest.mark.parametrize(
     ("extent", "settings", "says"),
     [
+        (SET, {"start_date": "2024-02-02", "end_date": "2024-02-01"}, "2024-02-02 is after end_date=2024-02-01"),
         (Extent(5), {"release": "v1"}, "prepared without their days"),
         (Extent(2, DATES[:2]), {"release": "v1"}, "release v1 has 3 rows, and 2 are prepared"),
         (Extent(5, DATES[::-1]), {"release": "v1"}, "its first 3 rows are not those of release v1"),
@@ -137,4 +137,4 @@ def test_the_planner_counts_by_the_days_that_the_manifest_keeps(tmp_path: Path) 
     path.write_text(json.dumps(before))
     earlier = catalogue.Benchmarks(tmp_path / "data", files={"livecodebench": LCB})
     assert fact(earlier).rows == 3, "a set that was prepared before is asked whole as before"
-    assert fact(earlier, start_date="2024-01-01").rows_problem == "its rows were prepared without their days"
+    assert "prepared without their days" in fact(earlier, start_date="2024-01-01").rows_problem

@@ -28,29 +28,31 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_path_is_made_absolute_and_named_to_the_daemon_as_a_file(shelf: Path) -> None:
     path = str(shelf / "runs" / "one" / "rwkv-final.pth")
     for word in ("rwkv-final.pth", "./rwkv-final.pth", "../one/rwkv-final.pth", path):
-        assert split([word], str(shelf / "weights")) == ([path], [{"path": path, "name": ""}])
-    assert split([str(shelf / "hub")], "")[1] == [{"path": str(shelf / "hub"), "name": ""}]
+        assert split([word], str(shelf / "weights")) == ([path], [{"path": path}])
+    every = [str(shelf / "runs" / run / "rwkv-final.pth") for run in ("one", "two")]
+    assert split([f"{shelf}/runs/*/*", path], "") == (every, [{"path": one} for one in every])
 
 
-def test_what_lies_in_the_weights_folder_is_found_by_the_daemon_itself(shelf: Path) -> None:
-    inside = str(shelf / "weights" / "a.pth")
-    assert split([inside, "rwkv7-g1*", "builtin", "a.pth"], str(shelf / "weights")) == (
-        [inside, "rwkv7-g1*", "builtin", "a.pth"], [],
-    )  # fmt: skip
+def test_a_part_of_a_checkpoint_in_several_files_stands_for_its_folder(shelf: Path) -> None:
+    (shelf / "hub" / "model.safetensors.index.json").touch()
+    (shelf / "hub" / "model-00001-of-00002.safetensors").touch()
+    (shelf / "hub" / "config.json").touch()
+    folder = str(shelf / "hub")
+    for word in (folder, f"{folder}/", f"{folder}/model.safetensors.index.json", f"{folder}/*"):
+        assert split([word], "") == ([folder], [{"path": folder}])
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(shelf: Path) -> None:
-    models, files = split([f"{shelf}/runs/*/*.pth", f"{shelf}/weights/*"], "")
-    assert [file["name"] for file in files] == ["one-rwkv-final", "two-rwkv-final", ""]
-    assert models == [file["path"] for file in files]
-    twice = [str(shelf / "x.pth"), str(shelf / "x.safetensors")]
-    assert len(checkpoint_paths.own_names(twice)) == 2, "the daemon refuses what no folder tells apart"
+def test_what_lies_in_the_weights_folder_is_left_to_the_daemon(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # only the daemon's user may read it
+    inside = [str(shelf / "weights" / "a.pth"), f"{shelf}/weights/*", str(shelf / "weights" / "gone.pth")]
+    words = [*inside, "rwkv7-g1*", "builtin", "a.pth"]
+    assert split(words, str(shelf / "weights")) == (words, [])
 
 
 def test_a_pattern_that_leads_to_nothing_here_is_left_to_the_daemon(shelf: Path) -> None:
     assert split(["main/*.pth", f"{shelf}/nowhere/*.pth"], "")[1] == []
     gone = str(shelf / "gone.pth")
-    assert split([gone], "") == ([gone], [{"path": gone, "name": ""}]), "which says that it is not there"
+    assert split([gone], "") == ([gone], [{"path": gone}]), "which says that it is not there"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_what_may_not_be_read_is_said_before_anything_is_asked(shelf: Path, monk
 def test_a_selection_names_each_file_twice(shelf: Path) -> None:
     path = str(shelf / "runs" / "one" / "rwkv-final.pth")
     asked = selection.body(Filters(models=["./rwkv-final.pth", "g1*"]), "", "")
-    assert asked == {"models": [path, "g1*"], "files": [{"path": path, "name": ""}]}
+    assert asked == {"models": [path, "g1*"], "files": [{"path": path}]}
 
 
 @pytest.mark.parametrize("keys", [("path", "name"), ("checkpoint_path", "output_name")])
