@@ -48,7 +48,7 @@ async def with_samples(node: Node, name: str) -> JobRow:
     job = await find_job(node, name)
     if is_same_work(job):
         raise RefusedError(
-            "same-work", f"{job.name} has no samples of its own: {job.detail}.", exit_code=Exit.NOT_FOUND
+            "same-work", f"{job.name} has no samples of its own: it {job.detail}.", exit_code=Exit.NOT_FOUND
         )
     return job
 

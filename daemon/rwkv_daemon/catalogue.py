@@ -64,8 +64,9 @@ def named(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
 
 
 def elsewhere(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
-    """The same, with its folder in the name of a file whose own says neither size nor data version: every run of
-    training has its `rwkv-final.pth`."""
+    """Checkpoints outside the weights folder, which a selection names by path. A file name without size and data
+    version gets its folder in front (`run7-rwkv-final`), since every training run has such a file. Raises
+    SelectionError."""
     for one, found in zip(given, named(given), strict=True):
         plain = not one.name and found.name.size_b is None and not found.name.version
         yield replace(found, label=f"{found.path.parent.name}-{found.label}") if plain else found

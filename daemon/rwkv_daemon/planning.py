@@ -16,7 +16,7 @@ from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
 from rwkv_daemon.pausing import resume_in
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.plan import Facts, KindFact, Pair, Plan, SelectionError, limit_for, make_plan
+from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, Plan, SelectionError, limit_for, make_plan
 from rwkv_daemon.store import JobRow, NewJob, Transaction
 from rwkv_daemon.store.jobs import (
     OPEN,
@@ -47,9 +47,7 @@ async def plan(node: Node, selection: Selection) -> Plan:
     numerics = node.numerics(selection.numerics)
     scored, unfinished = await known_work(node.store)
     generated, used = await generated_work(node.store), await generation_keys(node.store)
-    found = await asyncio.to_thread(candidates, node, selection)
-    await refuse_taken_names(node, selection, found)
-    models = [fact for _, fact in await catalogue.model_facts(node.store, found, node.settling)]
+    models = await models_of(node, selection)
     named = await expressions.matching(selection.model_regex, [model.name for model in models])
 
     open_ones_last = sorted(unfinished, key=lambda job: job.state in OPEN)
@@ -94,6 +92,13 @@ async def plan(node: Node, selection: Selection) -> Plan:
     )
 
 
+async def models_of(node: Node, selection: Selection) -> list[ModelFact]:
+    """The checkpoints to choose from, as facts. Raises SelectionError."""
+    found = await asyncio.to_thread(candidates, node, selection)
+    await refuse_taken_names(node, selection, found)
+    return [fact for _, fact in await catalogue.model_facts(node.store, found, node.settling)]
+
+
 def candidates(node: Node, selection: Selection) -> list[Checkpoint]:
     """The checkpoints to choose from. Raises SelectionError for a path without one, and where two checkpoints would
     have one name."""
@@ -109,8 +114,8 @@ def candidates(node: Node, selection: Selection) -> list[Checkpoint]:
 
 
 async def refuse_taken_names(node: Node, selection: Selection, found: Sequence[Checkpoint]) -> None:
-    """Raises SelectionError for a checkpoint by path whose name another one has that earlier jobs measured: it would
-    pass for a further version of that one. Where a file has moved, or was written anew, it is just that."""
+    """Raises SelectionError for a checkpoint by path if earlier jobs measured another checkpoint under its name, and
+    that one is still there: its scores would look like a new version of the other's."""
     paths = {file.path for file in selection.files}
     for one in found:
         if str(one.path) in paths:

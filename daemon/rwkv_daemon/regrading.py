@@ -86,7 +86,7 @@ def check(node: Node, job: JobRow) -> None:
     if job.id in node.runners or job.state not in {"done", "failed", "stopped"}:
         raise RefusedError("running", f"{job.name} is {job.state}; it can be graded again when it is done.")
     if second_names.is_same_work(job):
-        raise RefusedError("same-work", f"{job.name} has no completions of its own: {job.detail}.")
+        raise RefusedError("same-work", f"{job.name} has no completions of its own: it {job.detail}.")
     if not job.total or (job.done < job.total and job.stages_done < job.stages_total):
         raise RefusedError("incomplete", f"{job.name} has {job.stages_done} of {job.stages_total} completions.")
     if benchmark is None or job.kind not in benchmark.kinds:

@@ -172,8 +172,8 @@ def kind_of(node: Node, job: HeldJob) -> KindFact | str:
 
 
 async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
-    """Nothing is missing any more: queue it, unless its key shows by now that another job has done the same, or is to:
-    then it waits until that one is over."""
+    """Nothing is missing any more: queue it, unless its key shows by now that another job does the same work. Then it
+    waits until that one ends, and is done with its score."""
     job = await get_job(node.store, held.id)
     if job is None or job.state != "held":
         return
@@ -181,7 +181,7 @@ async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
     if job.attempt == 0 and not await was_overwrite(node, job):
         twin = await who_does(node.store, pair.generation_key, pair.grade_key, job.id)
     if twin is not None and not twin.done:
-        await change_reason(node, held, "queued", f"{twin.what} and not over; its score will be this job's")
+        await change_reason(node, held, "queued", twin.told)
         return
     columns = {
         "weights_sha256": pair.model.sha256,
@@ -200,8 +200,7 @@ async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
     }
     async with node.change() as change:
         if twin is not None:
-            detail = f"{twin.what}: its score is this job's"
-            await change.move(job, "same", reason="done", detail=detail, **columns)
+            await change.move(job, "same", reason="done", detail=twin.told, **columns)
         else:
             await change.move(job, "release", **columns)
 

@@ -1,7 +1,7 @@
 """Checkpoints of one content under several names: what was measured under one name is shown under each.
 
-A copy or a link in the weights folder has the sha256 of its original, so the plan calls its work done. Whoever asks for
-its scores by its own name gets those of the original, which say under which name they were measured.
+A copy of a checkpoint, or a link to it, has the sha256 of its original, so the planner calls its work done. Asked for
+the scores of the copy, the daemon answers with those of the original, marked with the name they were measured under.
 """
 
 import asyncio
@@ -49,20 +49,22 @@ async def whole_name(node: Node, word: str) -> str:
 
 
 async def names_of_weights(node: Node) -> dict[str, list[str]]:
-    """sha256 -> the names that it has on this node: of files in the weights folder that have been hashed, and of jobs
-    whose work another had done."""
-    known = await hashes(node.store)
+    """sha256 -> its names on this node: those of hashed files in the weights folder, and those of jobs that use another
+    job's score, where no file in the folder has that name by now."""
+    known, found = await hashes(node.store), await on_disk(node)
     names: dict[str, dict[str, None]] = {}
-    for found in await on_disk(node):
-        if sha256 := known.get(found.identity):
-            names.setdefault(sha256, {})[found.label] = None
+    for one in found:
+        if sha256 := known.get(one.identity):
+            names.setdefault(sha256, {})[one.label] = None
+    taken = {one.label for one in found}
     for row in await names_of_same_work(node.store):
-        names.setdefault(row["weights_sha256"], {})[row["model"]] = None
+        if row["model"] not in taken:
+            names.setdefault(row["weights_sha256"], {})[row["model"]] = None
     return {sha256: list(called) for sha256, called in names.items()}
 
 
 async def on_disk(node: Node) -> list[catalogue.Checkpoint]:
-    """The checkpoints in the weights folder; a folder far away may take its time."""
+    """The checkpoints in the weights folder, listed in a thread: the folder may lie on a slow network file system."""
     return await asyncio.to_thread(lambda: list(catalogue.checkpoints(node.config.weights_dir)))
 
 

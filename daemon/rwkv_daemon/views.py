@@ -72,9 +72,9 @@ async def scores_by_job(node: Node, jobs: Sequence[JobRow]) -> dict[int, ScoreVi
 
 
 def lost_twin(job: JobRow, scores: Mapping[int, ScoreView], *, asked: bool) -> str:
-    """What is said of a job whose score was another's, once that one is deleted."""
+    """What an operator reads beside a job that used another one's score, once that other job is deleted."""
     lost = asked and second_names.is_same_work(job) and job.id not in scores
-    return "the job that had its score is deleted; dispatch it again" if lost else ""
+    return "the job whose score it used is deleted; dispatch again to measure it" if lost else ""
 
 
 def rate_of(node: Node, job: JobRow) -> float | None:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from textual import _time
 
+from rwkvctl.tui import timers
+
 
 @pytest.fixture
 def held_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,3 +41,10 @@ async def test_the_planner_is_asked_for_what_is_typed(
             await driving.until(app, "j1")
             await pilot.press("D", *"builtin")
             await driving.until(app, "rwkvctl dispatch --models builtin")
+
+
+def test_every_timer_that_goes_off_once_is_one_of_ours() -> None:
+    """`set_timer` of a widget would be Textual's: only the app's own method may call it, and `once`."""
+    folder = Path(timers.__file__).parent
+    calls = {path.name for path in folder.rglob("*.py") if ".set_timer(" in path.read_text(encoding="utf-8")}
+    assert calls == {"app.py", "timers.py"}

@@ -22,14 +22,14 @@ async def scores_of_model(store: Store, model: str, version: int | None = None) 
 
 
 async def scores_of_weights(store: Store, weights: Sequence[str], besides: str) -> list[Row]:
-    """The same of weights, under any name but one."""
+    """Every score of weights with these sha256 under other names than `besides`, newest job first."""
     if not weights:
         return []
     return await _scores(store, f"j.weights_sha256 IN ({places(weights)}) AND j.model <> ?", (*weights, besides))
 
 
 def places(values: Sequence[Any]) -> str:
-    """The placeholders of so many values."""
+    """`?, ?, ?`: an SQL placeholder for each value."""
     return ", ".join("?" * len(values))
 
 
@@ -47,7 +47,7 @@ async def known_models(store: Store, name: str) -> list[str]:
 
 
 class ScoredWork(NamedTuple):
-    """Which job has a score, and of what."""
+    """A job that has a score: its number, and what it measured."""
 
     job: int
     model: str

@@ -201,20 +201,23 @@ async def held_checkpoints(store: Store) -> dict[str, str]:
 
 
 class Twin(NamedTuple):
-    """Another job of the same work: which one, the name its model has there, and whether it has the score."""
+    """Another job that does the same work (one grade key): its id, its model's name, and whether it has the score."""
 
     job: str
     model: str
     done: bool
 
     @property
-    def what(self) -> str:
-        """`j5 (rwkv7-g1) is the same work`."""
-        return f"{self.job} ({self.model}) is the same work"
+    def told(self) -> str:
+        """What an operator reads beside the job that has this twin."""
+        if self.done:
+            return f"uses the score of {self.job} ({self.model}), which did the same work"
+        return f"waits for {self.job} ({self.model}), which does the same work, and will use its score"
 
 
 async def who_does(store: Store, generation_key: str, grade_key: str, job: int) -> Twin | None:
-    """Another job that has measured the same, or goes on to by itself before this one."""
+    """The newest other job that has the score of this work; else the oldest that will have it without an operator's
+    help."""
     done = await store.one(
         "SELECT j.id, j.model FROM job j JOIN score s ON s.job = j.id AND s.grade_key = ? "
         "WHERE j.generation_key = ? ORDER BY j.id DESC LIMIT 1",
@@ -231,7 +234,8 @@ async def who_does(store: Store, generation_key: str, grade_key: str, job: int) 
 
 
 async def twins_over(store: Store) -> int:
-    """A number that changes when a job goes on no longer, while a held one waits for another of its work; else 0."""
+    """The number of jobs that do not run on by themselves, which changes when a twin ends or is put aside; 0 while no
+    held job waits for a twin."""
     if await store.one("SELECT id FROM job WHERE state = 'held' AND reason = 'queued' LIMIT 1") is None:
         return 0
     places = ", ".join("?" * len(GOING))
@@ -241,7 +245,7 @@ async def twins_over(store: Store) -> int:
 
 
 async def paths_of_model(store: Store, model: str) -> list[str]:
-    """Where the checkpoints lay that were measured under a name."""
+    """The paths of all checkpoints that jobs measured under this name."""
     rows = await store.all("SELECT DISTINCT weights_path FROM job WHERE model = ? AND state <> 'deleted'", (model,))
     return [row["weights_path"] for row in rows]
 

@@ -76,10 +76,10 @@ def test_a_job_whose_work_turns_out_to_be_done_is_done_with_that_score(node: Any
     assert [(score["model"], score["job"]) for score in reply["items"]] == [("copy", first)]
     (second,) = reply["jobs"]
     assert (second["state"], second["reason"]) == ("done", "done")
-    assert second["detail"] == f"{first} ({WHOLE}) is the same work: its score is this job's"
+    assert second["detail"] == f"uses the score of {first} ({WHOLE}), which did the same work"
     for refused in (node.cli("samples", second["id"], check=False), node.cli("regrade", second["id"], check=False)):
         assert refused.returncode != 0
-        assert f"of its own: {first} ({WHOLE}) is the same work" in refused.stderr + refused.stdout
+        assert f"of its own: it uses the score of {first} ({WHOLE})" in refused.stderr + refused.stdout
     session = node.job(second["id"])["session"]
     assert scores(node, session=session) == [("copy", first, WHOLE)]
     assert node.cli("regrade", "--session-id", session).returncode == 0
@@ -90,7 +90,10 @@ def test_a_job_whose_work_turns_out_to_be_done_is_done_with_that_score(node: Any
     assert (node.job(second["id"])["reason"], node.job(second["id"])["score"]["job"]) == ("done", first)
     node.cli("delete", first, "--yes")
     lost = node.job(second["id"])
-    assert (lost["detail"], "score" in lost) == ("the job that had its score is deleted; dispatch it again", False)
+    assert (lost["detail"], "score" in lost) == (
+        "the job whose score it used is deleted; dispatch again to measure it",
+        False,
+    )
     assert node.dispatch(models=["copy"], **WORK) != []
 
 
@@ -105,7 +108,7 @@ def test_a_job_of_the_same_work_waits_until_the_other_is_over_and_runs_if_that_w
         (names[name],) = node.dispatch(models=[name], **WORK)
     for job in names.values():
         node.until(lambda job=job: node.job(job).get("reason") == "queued", f"{job} waits for {first}")
-    waits = f"{first} ({WHOLE}) is the same work and not over; its score will be this job's"
+    waits = f"waits for {first} ({WHOLE}), which does the same work, and will use its score"
     assert node.job(names["copy"])["detail"] == waits
     node.cli("stop", first)
     node.engines_do()

@@ -3,12 +3,15 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from rwkvctl import checkpoint_paths, selection
 from rwkvctl.checkpoint_paths import CheckpointPathError, split
+from rwkvctl.commands.serve import checkpoint
+from rwkvctl.context import Context
 from rwkvctl.selection import Filters
 
 
@@ -108,3 +111,15 @@ def test_a_manifest_that_says_nothing_is_refused(shelf: Path, entries: Any, says
     manifest.write_text(json.dumps(entries))
     with pytest.raises(CheckpointPathError, match=says):
         checkpoint_paths.of_manifest(str(manifest))
+
+
+def test_serve_takes_a_name_as_lists_show_it_and_of_two_files_the_higher_one(shelf: Path) -> None:
+    whole = "rwkv7-g1-0.1b-20260910-ctx4096.pth"
+    for place in ("weights", "weights/zz"):
+        (shelf / place).mkdir(exist_ok=True)
+        (shelf / place / "a.pth").touch()
+    (shelf / "weights" / "zz" / whole).touch()
+    context = cast(Context, SimpleNamespace(config=SimpleNamespace(weights_dir=shelf / "weights")))
+    assert checkpoint(context, "a") == str(shelf / "weights" / "a.pth")
+    assert checkpoint(context, "g1-0.1b-20260910") == str(shelf / "weights" / "zz" / whole)
+    assert [checkpoint(context, word) for word in ("builtin", "nobody")] == ["builtin", "nobody"]

@@ -66,6 +66,8 @@ def test_baselines_are_named_or_the_newest() -> None:
     rows = [row(f"m{number}") for number in range(20)]
     assert gather.baselines_of(rows, []) == [f"m{number}" for number in range(gather.BASELINES)]
     assert gather.baselines_of(rows, ["m9", "m3", "m9"]) == ["m9", "m3"]
+    shown = row("rwkv7-g1-0.1b-20260910-ctx4096")
+    assert gather.baselines_of([*rows, shown], ["g1-0.1b-20260910"]) == [shown.name]
     with pytest.raises(RefusedError, match=r"no score of m99.*Did you mean m9"):
         gather.baselines_of(rows, ["m99"])
 
