@@ -97,6 +97,19 @@ def test_a_job_whose_work_turns_out_to_be_done_is_done_with_that_score(node: Any
     assert node.dispatch(models=["copy"], **WORK) != []
 
 
+def test_a_name_that_has_other_weights_by_now_shows_no_score_of_the_former_ones(node: Any) -> None:
+    original = node.add_model(WHOLE)
+    (first,) = node.dispatch(models=[WHOLE], **WORK)
+    node.wait_for_state(first, "done")
+    copied(original, "copy")
+    (second,) = node.dispatch(models=["copy"], **WORK)
+    node.wait_for_state(second, "done")
+    assert scores(node, model="copy") == [("copy", first, WHOLE)]
+    copied(node.add_model("another"), "copy")
+    hashed(node, "copy")
+    assert scores(node, model="copy") == []
+
+
 def test_a_job_of_the_same_work_waits_until_the_other_is_over_and_runs_if_that_was_stopped(node: Any) -> None:
     original = node.add_model(WHOLE)
     node.engines_do(answers=2)
