@@ -227,3 +227,17 @@ async def test_a_sample_that_is_not_there_is_said(node: Any, socket_path: Path, 
         await driving.until(app, "no sample chosen")
         app.go("samples", "j99")
         await driving.until(app, "There is no job j99")
+
+
+async def test_a_job_that_uses_another_one_s_score_has_no_samples_and_is_not_asked_for_any(
+    socket_path: Path, driving: Any, fake_daemon: Any
+) -> None:
+    detail = "uses the score of j1 (m), which did the same work"
+    node = fake_daemon.Node(jobs=[fake_daemon.job(2, "done", reason="done", detail=detail, done=0)])
+    with fake_daemon.serving(socket_path, node):
+        async with driving.console(socket_path) as (app, pilot):
+            await pilot.press("3")
+            await driving.until(app, "uses the score")
+            await pilot.press("enter")
+            await driving.until(app, "no samples of its own", detail)
+            assert not [asked for asked in node.asked if asked[1].endswith("/samples")]

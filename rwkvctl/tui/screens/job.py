@@ -196,12 +196,18 @@ class Job(JobScreen):
         self.judge = await self.console_app.link.ask(JudgeRequest(), JudgeReply) if judging else None
 
     async def read_samples(self) -> None:
-        """Fetch the latest samples whenever there are new ones."""
-        job = self.job
+        """Fetch the latest samples whenever there are new ones; a job that uses another one's score has none."""
+        if self.job is None:
+            await self.read_job()
+        job, table = self.job, self.query_one("#samples", VTable)
+        without = job is not None and (job.state, job.reason) == ("done", "done")
+        table.empty = "no samples of its own" if without else "no samples yet"
+        if without:
+            return
         if job is None or job.done != self.sample_count:
             request = SamplesRequest(job=self.about, latest=True, limit=SAMPLES, tail=SHOWN)
             reply = await self.console_app.link.ask(request, SamplesReply)
-            self.query_one("#samples", VTable).show("Samples, newest first", list(reply.items))
+            table.show("Samples, newest first", list(reply.items))
             self.sample_count = job.done if job else -1
 
     async def read_now(self, step: int = 0) -> None:
