@@ -211,7 +211,7 @@ def of_rwkv_skills(environ: Mapping[str, str] | None = None) -> list[str]:
     in the folder where we are."""
     found = sorted(name for name in (os.environ if environ is None else environ) if name.startswith("PG_"))
     try:
-        lines = Path(".env").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = Path(".env").read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
         return found
     names = (line.strip().removeprefix("export ").partition("=")[0].strip() for line in lines)

@@ -154,8 +154,8 @@ def program(name: str) -> Finding:
 def driver() -> Finding:
     """The NVIDIA driver."""
     try:
-        version = DRIVER.read_text(encoding="utf-8").splitlines()[0]
-    except (OSError, IndexError):
+        version = DRIVER.read_text(encoding="utf-8").partition("\n")[0]
+    except OSError:
         return Finding(
             "nvidia driver", "optional", "no GPU can be used; engines run on the CPU", "install NVIDIA's driver"
         )

@@ -134,7 +134,7 @@ def configuration() -> str:
                 lines += setting(field.name, field.default, sentence(field.metadata["help"]))
     lines += [".SH OTHER TABLES", *terms(OTHER_TABLES.items())]
     lines += [".SH EVENTS", text("What [[notify]] can tell of:"), *terms(EVENTS.items())]
-    lines += [".SH EXAMPLE", ".nf", *map(text, EXAMPLE.splitlines()), ".fi"]
+    lines += [".SH EXAMPLE", ".nf", *map(text, EXAMPLE.rstrip("\n").split("\n")), ".fi"]
     return finished([*lines, *files(), *see_also("rwkvctl(1), rwkvctl-daemon(8), rwkvctl-reload(1)")])
 
 

@@ -135,7 +135,7 @@ def convert(name: str, raw: object, origin: str) -> object:
 
 def line_of(text: str, name: str) -> int:
     """The line on which a key is set (1 if it cannot be found)."""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         key = line.partition("=")[0].strip("[] \t").partition(".")[0]
         if key.strip("\"' \t") == name:
             return number

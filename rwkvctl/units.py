@@ -124,7 +124,7 @@ def write(file: UnitFile) -> None:
 
 def forbidden_in(text: str) -> Iterator[str]:
     """Directives of a unit that break something."""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         name, equals, value = line.partition("=")
         if equals and name.strip() in FORBIDDEN and value.strip().lower() not in {"", "no", "false", "0", "off"}:
             yield name.strip()

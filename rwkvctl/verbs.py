@@ -105,7 +105,7 @@ def read_docstring(doc: str, parameters: Container[str]) -> tuple[str, str, tupl
     text: list[str] = []
     examples: list[str] = []
     helps: dict[str, str] = {}
-    for line in rest.splitlines():
+    for line in rest.split("\n"):
         if line.startswith("$ "):
             examples.append(line[2:])
         elif (match := HELP_LINE.fullmatch(line)) and match[1] in parameters:

@@ -80,8 +80,8 @@ def open_scopes(setting: str) -> Scopes:
 
 def own_cgroup(membership: str, mounts: str) -> Path | None:
     """The folder of our cgroup v2, from /proc/self/cgroup and /proc/self/mountinfo; None where there is none."""
-    path = next((line.removeprefix("0::") for line in membership.splitlines() if line.startswith("0::")), None)
-    for line in mounts.splitlines():
+    path = next((line.removeprefix("0::") for line in membership.split("\n") if line.startswith("0::")), None)
+    for line in mounts.split("\n"):
         left, _, right = line.partition(" - ")
         if path is not None and right.split(" ")[:1] == ["cgroup2"]:
             root, point = left.split(" ")[3:5]
@@ -135,8 +135,8 @@ def processes(folder: Path) -> list[int]:
 
 def out_of_memory(folder: Path) -> int:
     """How many processes the kernel killed because the cgroup had reached its memory limit."""
-    pairs = (line.split() for line in read(folder / "memory.events").splitlines())
-    return next((int(pair[1]) for pair in pairs if pair[0] == "oom_kill"), 0)
+    pairs = (line.split() for line in read(folder / "memory.events").split("\n"))
+    return next((int(pair[1]) for pair in pairs if pair[:1] == ["oom_kill"]), 0)
 
 
 def remove_for(recorded: str) -> None:
@@ -154,6 +154,6 @@ def remove(folder: Path) -> None:
 def read(path: str | Path) -> str:
     """A file of the kernel; nothing if it is not there."""
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
+        return Path(path).read_bytes().decode(errors="replace")
     except OSError:
         return ""

@@ -225,5 +225,5 @@ def last_line(path: Path) -> str:
             data = file.read()
     except FileNotFoundError:
         return ""
-    lines = [line for line in data.decode(errors="replace").splitlines() if line.strip()]
+    lines = [line for line in data.decode(errors="replace").split("\n") if line.strip()]
     return lines[-1].strip() if lines else ""

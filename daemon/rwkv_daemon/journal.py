@@ -46,7 +46,7 @@ class JournalFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = f"<{priority(record.levelno)}>"
-        return "\n".join(prefix + line for line in said(self, record).splitlines() or [""])
+        return "\n".join(prefix + line for line in said(self, record).split("\n"))
 
 
 class JsonFormatter(logging.Formatter):

@@ -102,7 +102,7 @@ def lock_holder(files: Iterable[Path]) -> int | None:
             found = path.lstat()
             inodes.add(f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}")
     with contextlib.suppress(OSError):
-        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+        for line in Path("/proc/locks").read_text(encoding="ascii").split("\n"):
             words = line.split()
             if len(words) > 5 and words[1] == "FLOCK" and words[5] in inodes and words[4].isdigit():
                 return int(words[4])

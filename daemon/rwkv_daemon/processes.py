@@ -238,7 +238,7 @@ def belongs(pid: int, uuid: str) -> bool:
 def runs_as_us(pid: int) -> bool:
     """Whether its real, effective and saved user is ours."""
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_bytes().splitlines():
+        for line in Path(f"/proc/{pid}/status").read_bytes().split(b"\n"):
             if line.startswith(b"Uid:"):
                 return {int(uid) for uid in line.split()[1:4]} == {os.geteuid()}
     return False

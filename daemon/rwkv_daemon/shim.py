@@ -203,7 +203,7 @@ def main() -> None:
     split = sys.argv.index("--")
     (path, log_path, *words), argv = sys.argv[1:split], sys.argv[split + 1 :]
     options = dict(zip(words[::2], words[1::2], strict=True))
-    for lock in options.get("--lock", "").splitlines():
+    for lock in filter(None, options.get("--lock", "").split("\n")):
         take_lock(lock, fcntl.LOCK_EX)
     if "--share" in options:
         take_lock(options["--share"], fcntl.LOCK_SH)

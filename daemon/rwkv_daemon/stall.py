@@ -95,8 +95,8 @@ def first_line(path: Path) -> str:
 def catches(pid: int) -> bool:
     """Whether a process has a handler for SIGUSR1; without one the signal would end it."""
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("SigCgt:"):
+        for line in Path(f"/proc/{pid}/status").read_bytes().split(b"\n"):
+            if line.startswith(b"SigCgt:"):
                 return bool(int(line.split()[1], 16) >> (signal.SIGUSR1 - 1) & 1)
     return False
 

@@ -76,7 +76,7 @@ def no_password() -> str:
 def tokens(path: Path) -> tuple[Token, ...]:
     """The tokens of a file: lines of ROLE NAME TOKEN; `#` begins a comment. Raises ConfigError, which repeats none."""
     data, _ = read_private(path, "tokens_file: the tokens in")
-    lines = [line.strip() for line in data.decode(errors="replace").splitlines()]
+    lines = [line.strip() for line in data.decode(errors="replace").split("\n")]
     numbered = [(number, line) for number, line in enumerate(lines, 1) if line and not line.startswith("#")]
     found = tuple(token(line.split(), f"{path}:{number}") for number, line in numbered)
     if not found:

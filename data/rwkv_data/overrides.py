@@ -186,7 +186,7 @@ def refusal(kind: Kind, name: str, value: str) -> str:
 def line_of(text: str, place: tuple[str, ...]) -> int:
     """The line on which a key, or the table itself, is written; 1 if it cannot be found line by line."""
     table: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         try:
             keys = path_of(tomllib.loads(line))
         except tomllib.TOMLDecodeError:

@@ -142,7 +142,7 @@ def parse(number: _Number, name: str, text: str) -> int | float:
     except ValueError:
         raise SettingError(f"{name}={text!r} is not {word}") from None
     if not number.low <= value <= number.high:
-        raise SettingError(f"{name}={text} is not {word} from {number.low:g} to {number.high:g}")
+        raise SettingError(f"{name}={text} is not {word} from {number.low:.10g} to {number.high:.10g}")
     return value
 
 

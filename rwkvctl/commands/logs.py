@@ -147,6 +147,6 @@ def show_one(context: Context, job: Record, place: str, wanted: Wanted, *, live:
         return
     text = "".join(lines.add(json.loads(piece)) for piece in pieces) + lines.rest()
     if live:
-        text = "\n".join(line[: terminal.width] for line in text.splitlines()[-(terminal.height - 2) :])
+        text = "\n".join(line[: terminal.width] for line in text.rstrip("\n").split("\n")[-(terminal.height - 2) :])
     clear = "\x1b[H\x1b[2J" if live else ""
     terminal.write(f"{clear}{paint(safe_line(title), 'title', terminal.colour)}\n{text}\n")

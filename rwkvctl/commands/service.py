@@ -149,7 +149,7 @@ def properties(*, user: bool) -> dict[str, str]:
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=ANSWER_S)
     except subprocess.TimeoutExpired:
         return {}
-    pairs = (line.partition("=") for line in done.stdout.splitlines())
+    pairs = (line.partition("=") for line in done.stdout.split("\n"))
     return {name: value for name, _, value in pairs} if done.returncode == 0 else {}
 
 

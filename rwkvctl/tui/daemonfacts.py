@@ -166,7 +166,7 @@ def workers(outside: Outside) -> list[tuple[str, str]]:
 
 def service_sentence(text: str) -> str:
     """What `systemctl show` said, as a sentence; empty where there is no such unit."""
-    known = dict(pair.split("=", 1) for pair in text.splitlines() if "=" in pair)
+    known = dict(pair.split("=", 1) for pair in text.split("\n") if "=" in pair)
     if known.get("LoadState") != "loaded":
         return ""
     said = f"rwkvctl.service {known.get('ActiveState', '?')} ({known.get('SubState', '?')})"

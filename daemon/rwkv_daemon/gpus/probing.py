@@ -84,5 +84,5 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 def last_line(text: str) -> str:
     """The last line with anything on it, in a bounded length."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
     return lines[-1][:LONGEST] if lines else ""

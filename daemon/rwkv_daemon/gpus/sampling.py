@@ -74,7 +74,7 @@ class Sampler:
         found = False
         with contextlib.suppress(BlockingIOError):
             while text := os.read(self.asks, PIPE_BYTES):
-                for line in text.decode(errors="replace").splitlines():
+                for line in text.decode(errors="replace").split("\n"):
                     if line.startswith("?"):
                         self.asked, found = line[1:], True
                     elif line.strip():

@@ -25,7 +25,7 @@ def read(path: Path) -> tuple[Secret, ...]:
     data, shared = read_private(path, "the judge's keys in")
     if shared and not config.is_credential(path):
         log.warning("%s holds keys and its group can read it; `chmod 600` is better", path)
-    return tuple(_keys(data.decode(errors="replace").splitlines(), path))
+    return tuple(_keys(data.decode(errors="replace").split("\n"), path))
 
 
 def _keys(lines: list[str], path: Path) -> Iterable[Secret]:

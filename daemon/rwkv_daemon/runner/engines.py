@@ -59,9 +59,8 @@ class EngineClient:
             async with self.http.stream("POST", batch.route, content=batch.body) as response:
                 await check(response)
                 answering = True
-                async for line in response.aiter_lines():
-                    if line:
-                        yield decoder.decode(line)
+                async for line in lines(response.aiter_bytes()):
+                    yield read(decoder, line)
         except (httpx.ConnectError, httpx.TimeoutException) as error:
             raise EngineAwayError(str(error)) from error
         except httpx.TransportError as error:
@@ -71,6 +70,30 @@ class EngineClient:
 
     async def close(self) -> None:
         await self.http.aclose()
+
+
+async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The lines of a body, without empty ones. Bytes are split at a line feed alone: a text may hold every other
+    character that some reader takes for the end of a line."""
+    begun: list[bytes] = []
+    async for piece in pieces:
+        *whole, rest = piece.split(b"\n")
+        for line in whole:
+            begun.append(line)
+            if joined := b"".join(begun):
+                yield joined
+            begun.clear()
+        begun.append(rest)
+    if last := b"".join(begun):
+        yield last
+
+
+def read(decoder: "msgspec.json.Decoder[Generated | Scored]", line: bytes) -> Generated | Scored:
+    """One answer. Raises EngineRefusedError: what speaks there is not the engine of this version."""
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise EngineRefusedError(f"an answer of the engine cannot be read: {error}") from error
 
 
 async def check(response: httpx.Response) -> None:

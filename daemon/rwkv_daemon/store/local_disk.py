@@ -14,7 +14,7 @@ ESCAPED: Final = re.compile(r"\\([0-7]{3})")  # spaces and the like
 
 def check_local(path: Path, mounts: Path = MOUNTS) -> None:
     """Raises StoreDamagedError if the file would lie on a network's file system."""
-    kind = file_system(mounts.read_text(errors="replace"), path.parent.resolve()) if mounts.exists() else ""
+    kind = file_system(mounts.read_bytes().decode(errors="replace"), path.parent.resolve()) if mounts.exists() else ""
     if kind in REMOTE:
         raise StoreDamagedError(
             f"{path} lies on a network file system ({kind}), which loses what SQLite writes. Set RWKVCTL_HOME to a "
@@ -25,7 +25,7 @@ def check_local(path: Path, mounts: Path = MOUNTS) -> None:
 def file_system(mountinfo: str, folder: Path) -> str:
     """The type of the file system that a folder lies on; empty if nobody says. The last mount on a point counts."""
     found, deepest = "", -1
-    for line in mountinfo.splitlines():
+    for line in mountinfo.split("\n"):
         left, _, right = line.partition(" - ")
         fields, kind = left.split(" "), right.split(" ")[0]
         if len(fields) < 5 or not kind:

@@ -214,7 +214,7 @@ class Machine:
             text = self.read(pid, "status").decode(errors="replace")
         except OSError:
             return {}
-        return {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+        return {name: value.strip() for name, _, value in (line.partition(":") for line in text.split("\n")[:-1])}
 
     def command(self, pid: int, stat: Stat) -> str:
         """Its command line on one line; a process without one is named in brackets, as `ps` does."""
@@ -229,7 +229,7 @@ class Machine:
             text = self.read(pid, "cgroup").decode(errors="replace")
         except OSError:
             return ()
-        return tuple(sorted({path for line in text.splitlines() if (path := line.split(":", 2)[-1]) != "/"}))
+        return tuple(sorted({path for line in text.split("\n") if (path := line.split(":", 2)[-1]) not in {"", "/"}}))
 
     def pid_namespace(self, pid: int) -> int | None:
         """The inode of its PID namespace; None where it is not ours to read."""

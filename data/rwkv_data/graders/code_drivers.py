@@ -100,7 +100,7 @@ def _place(test: str, error: BaseException) -> str:
     import traceback  # not in every fork
 
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == _TESTS]
-    source = test.splitlines()
+    source = test.split("\n")
     return source[lines[-1] - 1].strip() if lines and lines[-1] and lines[-1] <= len(source) else "the test"
 
 

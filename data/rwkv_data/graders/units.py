@@ -49,7 +49,7 @@ temperature 1 k kelvin
 """
 _UNITS = {
     name: (dimension, Fraction(size))
-    for dimension, size, *names in map(str.split, _TABLE.strip().splitlines())
+    for dimension, size, *names in map(str.split, _TABLE.strip().split("\n"))
     for name in names
 }
 _CAPITALS = frozenset("JNWCVKL")

@@ -53,7 +53,7 @@ def load(folder: Path) -> punkt.Model:
 
 
 def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
 def _nltk_folders() -> Iterator[Path]:

@@ -37,7 +37,7 @@ def only_word(reply: str, words: tuple[str, ...]) -> str | None:
 
 def last_field(reply: str, names: tuple[str, ...]) -> str | None:
     """What stands behind `NAME:` in the last line that begins with one of the (lower-case) names; None without one."""
-    for line in reversed(without_thought(reply).splitlines()):
+    for line in reversed(without_thought(reply).split("\n")):
         name, colon, value = line[:_LONGEST_LINE].replace("：", ":").partition(":")
         if colon and name.strip(_BEFORE_A_NAME).lower().removeprefix("final ") in names:
             return bare(value)

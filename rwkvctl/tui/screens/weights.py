@@ -146,7 +146,7 @@ def identity(item: ModelView) -> tuple[str, int]:
 
 def read(text: str) -> dict[str, Any]:
     """The JSON among what a command said: an object with facts, or with the `detail` of why there are none."""
-    for line in reversed(text.splitlines()):
+    for line in reversed(text.split("\n")):
         if line.startswith("{"):
             try:
                 found = json.loads(line)

@@ -43,3 +43,12 @@ def test_a_network_file_system_is_refused_with_what_to_do(tmp_path: Path) -> Non
 @given(st.text() | st.lists(st.sampled_from(["1", " ", "/", "\\", "040", "- nfs4", "\n", "777"])).map("".join))
 def test_any_table_is_read(table: str) -> None:
     assert isinstance(file_system(table, Path("/a")), str)
+
+
+def test_a_mount_point_that_seems_to_end_its_line_is_one_mount(tmp_path: Path) -> None:
+    table = tmp_path / "mountinfo"
+    for end in ("\r", "\x85", "\u2028"):
+        table.write_bytes(
+            f"22 1 254:0 / / rw - ext4 /dev/vda rw\n9 22 0:1 / /a{end}33 22 0:2 / {tmp_path} rw - nfs4 x rw\n".encode()
+        )
+        check_local(tmp_path / "store.sqlite", table)

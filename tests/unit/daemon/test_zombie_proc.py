@@ -1,12 +1,13 @@
 """/proc as text: names that try to look like fields, and what a snapshot says of threads."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.zombies.proc import Process, Stat
+from rwkv_daemon.zombies.proc import Machine, Process, Stat
 from rwkv_daemon.zombies.words import printable
 
 LINE = b"4711 (%s) S 12 4711 4710 34816 4711 4194304 1 2 3 4 500 250 0 0 20 0 1 0 99887 1 2 18446744073709551615"
@@ -23,6 +24,16 @@ def test_a_name_is_no_field(name: bytes) -> None:
 @given(st.binary(max_size=15).filter(lambda name: b"\0" not in name))
 def test_any_name_the_kernel_takes(name: bytes) -> None:
     assert Stat.of(LINE % name).start_ticks == 99887
+
+
+@pytest.mark.parametrize("end", [b"\r", b"\x0b", b"\x0c", b"\x1c", "\x85".encode(), "\u2028".encode()])
+def test_a_name_that_seems_to_end_its_line_sets_no_field(end: bytes, tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "status").write_bytes(b"Name:\tx%bUid:\t0 0 0\nUid:\t5 5 5 5\nNSpid:\t7\n" % end)
+    (tmp_path / "7" / "cgroup").write_bytes(b"0::/a%b1:name:/b\n" % end)
+    machine = Machine(proc=tmp_path)
+    assert (machine.status(7)["Uid"], len(machine.status(7))) == ("5 5 5 5", 3)
+    assert len(machine.cgroups(7)) == 1
 
 
 @given(st.binary(max_size=200))
