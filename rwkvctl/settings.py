@@ -68,6 +68,9 @@ class Settings:
     worker_pids_max: int = setting(4096, "processes and threads of one worker, by its cgroup; 0: no limit")
     log_cap_bytes: int = setting(64 * 1024 * 1024, "a worker's log keeps its beginning and so much of its end; 0: all")
     logs_total_bytes: int = setting(4 * 1024**3, "above this, the oldest logs of finished work are removed; 0: never")
+    log_link_dirs: str = setting(
+        "", "where users may have links to logs (--run-log-dir), folders with colons between; root may anywhere"
+    )
     min_free_disk_bytes: int = setting(256 * 1024 * 1024, "below this, no job starts and running ones are paused")
     ballast_bytes: int = setting(0, "a file of this size that is given up when the disk is full, so that work can end")
     grading_slots: int = setting(

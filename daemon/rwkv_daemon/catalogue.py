@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from rwkv_daemon.fitting import least_bytes
 from rwkv_daemon.plan import KindFact, ModelFact, SelectionError, select_kinds
 from rwkv_daemon.settling import Settling
+from rwkv_daemon.shown_files import inodes_of
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.jobs import sha256_of
 from rwkv_data import overrides, own, registry, sets
@@ -31,13 +32,15 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint: where it is, which file or files it is, what its name says."""
+    """A checkpoint: where it is, which file or files it is, what its name says. `inodes` are known of one that was
+    named by path."""
 
     path: Path
     identity: IdentityKey
     name: names.ModelName
     label: str
     builtin: bool
+    inodes: str = ""
 
 
 def checkpoints(weights_dir: Path) -> Iterator[Checkpoint]:
@@ -57,10 +60,10 @@ def named(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
     for one in given:
         try:
             found = shelf.at(Path(one.path))
-            identity = astuple(found.identity)
+            identity, inodes = astuple(found.identity), inodes_of(found.files)
         except (OSError, ValueError, IndexError) as error:
             raise SelectionError(f"{one.path} is no checkpoint that can be read ({error}).") from error
-        yield Checkpoint(found.path, identity, found.name, one.name or found.label, builtin=False)
+        yield Checkpoint(found.path, identity, found.name, one.name or found.label, builtin=False, inodes=inodes)
 
 
 def elsewhere(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
@@ -98,6 +101,7 @@ def model_fact(found: Checkpoint, sha256: str, broken: str = "", *, copying: boo
         builtin=found.builtin,
         broken=broken,
         copying=copying,
+        inodes=found.inodes,
     )
 
 

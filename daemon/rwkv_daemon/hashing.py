@@ -24,10 +24,12 @@ REASONS = "'weights-hashing', 'weights-copying', 'does-not-load'"
 """Why jobs may wait for this chore; what does not load may be a file whose copy stands still."""
 
 
-async def hash_wanted(node: Node, path: Path, name: str) -> None:
-    """Hash one file and remember it, if it is still the same file afterwards."""
+async def hash_wanted(node: Node, path: Path, name: str, inodes: str = "") -> None:
+    """Hash one file and remember it, if it is still the same file afterwards. Where its `inodes` are given, no byte of
+    another file is read."""
+    only = [f"--inodes={inodes}"] if inodes else []
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "rwkv_weights", "hash", str(path),
+        sys.executable, "-m", "rwkv_weights", "hash", str(path), *only,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         env=config.base_environment(),
     )  # fmt: skip
@@ -63,13 +65,16 @@ async def hash_forever(node: Node) -> None:
 
 async def hash_round(node: Node, retry_at: dict[catalogue.IdentityKey, float]) -> None:
     """One look at all files. One that cannot be hashed is tried again after a while."""
-    waiting = f"SELECT DISTINCT weights_path FROM job WHERE state = 'held' AND reason IN ({REASONS})"
-    wanted = {row["weights_path"] for row in await node.store.all(waiting)}
+    waiting = (
+        "SELECT weights_path, MIN(weights_inodes) AS shown FROM job "
+        f"WHERE state = 'held' AND reason IN ({REASONS}) GROUP BY weights_path"
+    )
+    wanted = {row["weights_path"]: row["shown"] for row in await node.store.all(waiting)}
     found = await asyncio.to_thread(lambda: list(catalogue.checkpoints(node.config.weights_dir)))
-    elsewhere = wanted - {str(one.path) for one in found}
+    elsewhere = wanted.keys() - {str(one.path) for one in found}
     for path in elsewhere:
         with contextlib.suppress(SelectionError):
-            found += catalogue.named([NamedCheckpoint(path=path)])
+            found += [one for one in catalogue.named([NamedCheckpoint(path=path)]) if wanted[path] in {"", one.inodes}]
     new = [one for one in found if not (await sha256_of(node.store, one.identity))[0]]
     said = node.settling.said
     node.settling.keep([str(one.path) for one in new])
@@ -81,7 +86,7 @@ async def hash_round(node: Node, retry_at: dict[catalogue.IdentityKey, float]) -
         if retry_at.get(checkpoint.identity, 0) > time.monotonic():
             continue
         retry_at[checkpoint.identity] = time.monotonic() + RETRY_S
-        await hash_wanted(node, checkpoint.path, checkpoint.label)
+        await hash_wanted(node, checkpoint.path, checkpoint.label, wanted.get(str(checkpoint.path), ""))
 
 
 async def is_settled(node: Node, checkpoint: catalogue.Checkpoint) -> bool:

@@ -30,22 +30,22 @@ class Listener:
 def open_all(node: Node, given: socket | None) -> Sequence[Listener]:
     """Every socket of the settings; `given` is the Unix socket that the service manager passed. Raises ConfigError,
     SocketInUseError, OSError."""
-    found = [Listener(given or unix_socket(node.config), UnixDoor(node))]
+    found = [Listener(given or unix_socket(node.config, node.config.socket), UnixDoor(node))]
     if (opened := tcp.door(node.config.settings)) is not None:
         found.append(Listener(opened[0], TokenDoor(node), opened[1]))
     return found
 
 
-def unix_socket(config: Config) -> socket:
-    """The daemon's socket, open to its group if it has one. Raises ConfigError."""
+def unix_socket(config: Config, path: Path) -> socket:
+    """A socket of the daemon's, open to its group if it has one. Raises ConfigError."""
     name = config.settings.socket_group
     if not name:
-        return bind_unix(config.socket)
+        return bind_unix(path)
     try:
-        return bind_unix(config.socket, group_number(name))
+        return bind_unix(path, group_number(name))
     except PermissionError as error:
         raise ConfigError(
-            f"socket_group: {config.socket} cannot be given to the group {name}: the daemon's user is no member of it. "
+            f"socket_group: {path} cannot be given to the group {name}: the daemon's user is no member of it. "
             f"Run `usermod -aG {name} USER`, or leave socket_group empty."
         ) from error
 

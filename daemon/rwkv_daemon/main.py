@@ -27,6 +27,7 @@ from rwkv_daemon import (
     reloading,
     reporting,
     roles,
+    shown_files,
     strange_runs,
     supervisor,
     trusted,
@@ -45,6 +46,7 @@ from rwkvctl import __version__, config, notify_config
 from rwkvctl.config import Config
 from rwkvctl.envelope import fail
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
+from rwkvctl.protocol.showing import socket_beside
 from rwkvctl.sockets import SocketInUseError
 
 log = logging.getLogger("rwkvctl")
@@ -184,6 +186,13 @@ def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     yield "report", lambda: reporting.report(node)
     yield "reload", lambda: reloading.on_signal(node, hangup)
     yield "notify", lambda: notify_forever(node)
+    yield "shown files", lambda: take_shown_files(node)
+
+
+async def take_shown_files(node: Node) -> None:
+    """Let users show the files that their requests name."""
+    path = Path(socket_beside(str(node.config.socket)))
+    await shown_files.serve(node.shown, path, lambda path: listening.unix_socket(node.config, path))
 
 
 async def kept_going(name: str, chore: Chore) -> None:

@@ -41,6 +41,7 @@ from rwkv_daemon.roles import Grants
 from rwkv_daemon.rundir import RunDir
 from rwkv_daemon.sd_notify import Notifier
 from rwkv_daemon.settling import Settling
+from rwkv_daemon.shown_files import ShownFiles
 from rwkv_daemon.stall import Motion
 from rwkv_daemon.stopping import Ladder
 from rwkv_daemon.store import EngineRow, JobRow, Store, Transaction
@@ -168,6 +169,7 @@ class Node:
     bad_rows: dict[int, tuple[object, ...]] = field(default_factory=dict)
     stopping: bool = False
     grants: Grants = field(default_factory=Grants)
+    shown: ShownFiles = field(default_factory=ShownFiles)
     started: str = field(default_factory=now)
     started_monotonic: float = field(default_factory=time.monotonic)
     hostname: str = field(default_factory=socket.gethostname)

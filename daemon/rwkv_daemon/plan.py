@@ -25,7 +25,7 @@ Matching = Callable[[Sequence[str], Sequence[str]], Collection[str]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFact:
     """A checkpoint as the planner sees it. `order` sorts data versions naturally; `sha256` is empty until hashed, which
-    waits while it is `copying`."""
+    waits while it is `copying`; `inodes` say which files it is, where it was named by path."""
 
     name: str
     path: str
@@ -36,6 +36,7 @@ class ModelFact:
     builtin: bool = False
     broken: str = ""
     copying: bool = False
+    inodes: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +164,6 @@ def check_numbers(selection: Selection) -> None:
         raise SelectionError(f"--seed must be from 0 to 2^63 - 1, not {selection.seed}.")
     if abs(selection.priority) > 1_000_000:
         raise SelectionError(f"--priority must be within a million, not {selection.priority}.")
-    if selection.run_log_dir and not selection.run_log_dir.startswith("/"):
-        raise SelectionError(f"--run-log-dir must be an absolute path, not {selection.run_log_dir!r}.")
     if selection.numerics not in {"", "auto", *NUMERICS}:
         raise SelectionError(f"--numerics must be one of auto, {', '.join(NUMERICS)}, not {selection.numerics!r}.")
 

@@ -1,22 +1,25 @@
 """Plans with the facts of this node, dispatch, and the release of held jobs. The planner itself is pure (`plan`)."""
 
 import asyncio
+import contextlib
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from rwkv_daemon import catalogue, expressions, situation
+from rwkv_daemon import catalogue, expressions, log_links, roles, situation
 from rwkv_daemon.catalogue import Checkpoint
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
 from rwkv_daemon.pausing import resume_in
 from rwkv_daemon.placement import EngineKind
 from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, Plan, SelectionError, limit_for, make_plan
+from rwkv_daemon.shown_files import is_trusted
 from rwkv_daemon.store import JobRow, NewJob, Transaction
 from rwkv_daemon.store.jobs import (
     OPEN,
@@ -32,17 +35,19 @@ from rwkv_daemon.store.jobs import (
 )
 from rwkv_data.benchmark import Benchmark, HubSource
 from rwkvctl import __version__
-from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.messages import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Action, Reason
 
 KNOWN_S = 15.0
 """So long a plan waits for the first look at the GPUs after a start."""
+Find = Callable[[Sequence[NamedCheckpoint]], Iterable[Checkpoint]]
 Remember = Callable[[Transaction, str, list[str]], Awaitable[None]]
 """Keeps a dispatch's answer inside its transaction: (db, session, jobs)."""
 
 
 async def plan(node: Node, selection: Selection) -> Plan:
     """What a dispatch of this selection would do now. Raises SelectionError."""
+    log_links.checked(node, selection)
     await know_the_device(node, selection.numerics)
     numerics = node.numerics(selection.numerics)
     scored, unfinished = await known_work(node.store)
@@ -103,14 +108,38 @@ def candidates(node: Node, selection: Selection) -> list[Checkpoint]:
     """The checkpoints to choose from. Raises SelectionError for a path without one, and where two checkpoints would
     have one name."""
     given = selection.checkpoints
-    found = list(catalogue.named(given) if given else catalogue.checkpoints(node.config.weights_dir))
+    found = by_path(node, given, catalogue.named) if given else list(catalogue.checkpoints(node.config.weights_dir))
     paths = {str(one.path) for one in found}
     names = {one.label: one for one in found}
-    for one in catalogue.elsewhere([file for file in selection.files if file.path not in paths]):
+    for one in by_path(node, [file for file in selection.files if file.path not in paths], catalogue.elsewhere):
         if (other := names.setdefault(one.label, one)) is not one and other.identity != one.identity:
             raise same_name(one, str(other.path))
         found.append(one)
     return found
+
+
+def by_path(node: Node, given: Sequence[NamedCheckpoint], find: Find) -> list[Checkpoint]:
+    """Checkpoints that are named by path: those of the weights folder, and elsewhere those that whoever asks has shown
+    to be theirs to read. Raises SelectionError, which does not say whether another one is there."""
+    uid = roles.caller().uid
+    if is_trusted(uid) or not given:
+        return list(find(given))
+    own = {str(one.path) for one in catalogue.checkpoints(node.config.weights_dir)}
+    return [one_by_path(node, one, find, own) for one in given]
+
+
+def one_by_path(node: Node, given: NamedCheckpoint, find: Find, own: Container[str]) -> Checkpoint:
+    """The same of one path; `own` are those of the weights folder."""
+    with contextlib.suppress(SelectionError):
+        (found,) = find([given])
+        if str(found.path) in own:
+            return replace(found, inodes="")
+        if node.shown.all_of(roles.caller().uid, found.inodes):
+            return found
+    raise SelectionError(
+        f"{given.path}: there is no checkpoint that you may read. Over TCP, or through a forwarded socket, only "
+        "those of the weights folder can be measured."
+    )
 
 
 async def refuse_taken_names(node: Node, selection: Selection, found: Sequence[Checkpoint]) -> None:
@@ -171,6 +200,7 @@ def settings_of(node: Node, selection: Selection, job: JobRow) -> dict[str, str]
 
 async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remember) -> tuple[str, list[str]]:
     """Queue the plan's pairs as one session, in one transaction with the answer's idempotency key."""
+    selection = msgspec.structs.replace(selection, run_log_dir=log_links.checked(node, selection))
     session = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
     new = [pair for pair in made.pairs if pair.row.action in {"run", "hold"}]
     resumed = [pair.row.job for pair in made.pairs if pair.row.action == "resume"]
@@ -247,6 +277,7 @@ def new_job(selection: Selection, pair: Pair, spelled: Spelled) -> NewJob:
         total=pair.row.samples or 0,
         run_log_dir=selection.run_log_dir,
         group_name=selection.group,
+        weights_inodes="" if is_trusted(roles.caller().uid) else pair.model.inodes,
     )
 
 

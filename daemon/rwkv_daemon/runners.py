@@ -15,6 +15,7 @@ from rwkv_daemon import (
     events,
     kept,
     lifecycle,
+    log_links,
     pausing,
     pools,
     pressing,
@@ -81,7 +82,7 @@ async def start_runner(node: Node, job: JobRow, engine: EngineRow | None) -> Non
         job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=engine is None,
         meter=Meter(job.done),
     )  # fmt: skip
-    link_log(job, folder.log(number))
+    log_links.link(node, job, folder.log(number))
 
 
 def runner_environment() -> dict[str, str]:
@@ -127,20 +128,6 @@ def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int]
 def config_settings(job: JobRow) -> dict[str, str]:
     """What --set changed for this job."""
     return {str(name): str(value) for name, value in json.loads(job.settings).items()}
-
-
-def link_log(job: JobRow, path: Path) -> None:
-    """`--run-log-dir`: a link to the attempt's log under a name that says what it is of. Nice to have, never fatal."""
-    if not job.run_log_dir:
-        return
-    link = Path(job.run_log_dir) / f"{job.name}_{job.model}_{job.benchmark}_{job.kind}.log"
-    try:
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if link.is_symlink():
-            link.unlink()
-        link.symlink_to(path)
-    except (OSError, ValueError) as error:
-        log.warning("%s: no link in --run-log-dir: %s", job.name, error)
 
 
 async def adopt_runners(node: Node) -> None:

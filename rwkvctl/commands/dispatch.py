@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rwkvctl import selection, views, waiting
+from rwkvctl import selection, showing, views, waiting
 from rwkvctl.client import Answer, Record
 from rwkvctl.confirming import confirm
 from rwkvctl.context import Context
@@ -42,6 +42,7 @@ def dispatch(
     wanted = selection.body(filters, str(context.config.home), str(context.config.weights_dir))
     if not plan:
         look_first(context, wanted, yes=yes)
+    showing.show_selected(context.client, wanted)
     answer = context.change("/v1/dispatch", {"selection": wanted, "plan_hash": plan})
     if plan:
         say_paid(context, answer.value["plan"])
@@ -57,6 +58,7 @@ def dispatch(
 
 def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
     """Go on only if the plan is one that nobody need be asked about, or it is wanted. Raises RefusedError."""
+    showing.show_selected(context.client, wanted)
     reply = context.client.post("/v1/plan", {"selection": wanted}).value
     rows = reply["rows"]
     if not rows:

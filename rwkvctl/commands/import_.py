@@ -2,12 +2,17 @@
 
 import os
 from collections.abc import Iterable
+from glob import escape, glob
 
+from rwkvctl import showing
 from rwkvctl.client import Record
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.render import Cell, Column, Role, Table, count, joined
 from rwkvctl.verbs import verb
+
+# ruff: noqa: PTH111, PTH118, PTH119, PTH120, PTH122, PTH207
+# pathlib would double the start-up of every verb
 
 PATIENCE_S = 6 * 3600.0
 ROLES: dict[str, Role] = {
@@ -23,7 +28,8 @@ def import_(context: Context, path: str, *, dry_run: bool = False, overwrite: bo
     Reads its v3 files (scores/, eval/ and completions/ under a results
     folder), its old JSON summaries, and its database as the exporter writes
     it (results/TABLE/MODEL/DATASET.jsonl); trials of a parameter search are
-    left out. The daemon reads them, so they must be readable for its user.
+    left out. The daemon reads them, so they must be readable for its user;
+    for yours, too: what you may not read is not taken in.
 
     Each score becomes a job that is done, shown by `scores`, `samples` and
     `compare`, with "imported" as its numerics and the source and its own
@@ -47,7 +53,9 @@ def import_(context: Context, path: str, *, dry_run: bool = False, overwrite: bo
     $ rwkvctl import ~/rwkv-skills/results
     $ rwkvctl import results_old/cot_gsm8k.json
     """
-    body = {"path": os.path.realpath(os.path.expanduser(path)), "dry_run": dry_run, "overwrite": overwrite}  # noqa: PTH111 - a `~` of theirs
+    place = os.path.realpath(os.path.expanduser(path))
+    body = {"path": place, "dry_run": dry_run, "overwrite": overwrite}
+    showing.show(context.client, with_companions(place))
     answer = context.change("/v1/import", body, PATIENCE_S)
     reply = answer.value
     found = joined(f"{number} {outcome}" for outcome, number in reply["counts"].items()) or "no results"
@@ -55,6 +63,18 @@ def import_(context: Context, path: str, *, dry_run: bool = False, overwrite: bo
     if not context.as_json:
         say_more(context, reply)
     return Exit.PARTLY if reply["counts"].get("refused") else Exit.OK
+
+
+def with_companions(path: str) -> list[str]:
+    """What the daemon is to see of a path: beside one file of a score (RESULTS/KIND/MODEL/NAME) the others, which lie
+    in neighbouring folders."""
+    (kind, model), name = os.path.split(os.path.dirname(path)), os.path.basename(path)
+    results, stem = os.path.dirname(kind), os.path.splitext(name)[0].removesuffix("_results")
+    return (
+        [path, *glob(os.path.join(escape(results), "*", escape(model), f"{escape(stem)}*"))]
+        if results != "/"
+        else [path]
+    )
 
 
 def table(items: Iterable[Record]) -> Table:

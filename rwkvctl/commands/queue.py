@@ -1,6 +1,6 @@
 """`rwkvctl queue`: the dry run."""
 
-from rwkvctl import judgeviews, selection, views
+from rwkvctl import judgeviews, selection, showing, views
 from rwkvctl.context import Context
 from rwkvctl.judgeviews import paid_line
 from rwkvctl.protocol.errors import Exit
@@ -23,9 +23,9 @@ def queue(context: Context, filters: Filters) -> int:
     $ rwkvctl queue --models builtin
     $ rwkvctl queue --model-regex 'g1.*2.9b' --only-datasets gsm8k ifeval --limit 100
     """
-    answer = context.client.post(
-        "/v1/plan", {"selection": selection.body(filters, str(context.config.home), str(context.config.weights_dir))}
-    )
+    wanted = selection.body(filters, str(context.config.home), str(context.config.weights_dir))
+    showing.show_selected(context.client, wanted)
+    answer = context.client.post("/v1/plan", {"selection": wanted})
     reply = answer.value
     counted = joined(f"{number} {reason}" for reason, number in reply["counts"].items() if number) or "nothing"
     headline = (

@@ -3,7 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rwkvctl.client import request_id
+from rwkvctl import config, showing
+from rwkvctl.client import Client, request_id
 from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply, PlanRequest, Selection
 from rwkvctl.tui import flags, jobactions
 from rwkvctl.tui.flags import Words
@@ -38,11 +39,21 @@ class Planned(NamedTuple):
 async def plan(console: "Console", words: Words) -> Planned:
     """Ask the planner. Raises RwkvctlError: for filters that say nothing, and if the daemon refuses or is gone."""
     selection = await asyncio.to_thread(flags.selected, words)  # which looks for files
+    await asyncio.to_thread(show, console, selection)
     return Planned(words, selection, await console.link.ask(PlanRequest(selection=selection), PlanReply, PLAN_S))
+
+
+def show(console: "Console", selection: Selection) -> None:
+    """Show the daemon the checkpoints that are named by path: it reads for us what we can read."""
+    paths = [one.path for one in (*selection.files, *selection.checkpoints)]
+    if paths and console.link.remote is None:
+        user = config.load().settings.service_user
+        showing.show(Client(str(console.link.socket), service_user=user), paths)
 
 
 async def dispatch(console: "Console", planned: Planned) -> str:
     """Carry a plan out; returns a sentence. Raises RwkvctlError, also if the plan would be another one by now."""
+    await asyncio.to_thread(show, console, planned.selection)
     request = DispatchRequest(selection=planned.selection, plan_hash=planned.reply.hash, request_id=request_id())
     reply = await console.link.ask(request, DispatchReply, PLAN_S)
     console.did(*planned.command)

@@ -48,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m rwkv_weights", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    verbs.add_parser("hash", help="print a file's sha256 and identity").add_argument("path", type=Path)
+    hashing = verbs.add_parser("hash", help="print a file's sha256 and identity")
+    hashing.add_argument("path", type=Path)
+    hashing.add_argument("--inodes", default="", help="read no other files than these: device:inode, with commas")
     chosen: Any = None
     for name, (module, summary) in VERBS.items():
         one = verbs.add_parser(name, help=summary, parents=[_common()])
@@ -57,7 +59,7 @@ def _run(words: list[str]) -> int:
             chosen.add_flags(one)
     flags = parser.parse_args(words)
     if flags.verb == "hash":
-        return _hash(flags.path)
+        return _hash(flags.path, flags.inodes)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # parts stay resumable, as with Ctrl-C
     return int(chosen.run(flags, places.of(flags), Output(flags.output)))
 
@@ -79,9 +81,9 @@ def _common() -> argparse.ArgumentParser:
     return common
 
 
-def _hash(path: Path) -> int:
+def _hash(path: Path, inodes: str) -> int:
     try:
-        hashed = shelf.hashed(shelf.at(path))
+        hashed = shelf.hashed(shelf.at(path), inodes.split(",") if inodes else ())
     except OSError as error:
         print(f"cannot read {path}: {error.strerror}", file=sys.stderr)
         return 1

@@ -51,11 +51,13 @@ def open_plain(path: Path) -> FileIO:
     return file
 
 
-def hash_file(path: Path) -> HashedFile:
-    """Read the file once, in chunks. Raises OSError."""
+def hash_file(path: Path, only: str = "") -> HashedFile:
+    """Read the file once, in chunks; with `only` not a byte of it unless it is this "device:inode". Raises OSError."""
     digest = hashlib.sha256()
     with open_plain(path) as file:
         before = FileIdentity._from(os.fstat(file.fileno()))
+        if only and only != f"{before.device}:{before.inode}":
+            raise OSError(errno.ESTALE, "it is not the file that was asked for", str(path))
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
     return HashedFile(path, digest.hexdigest(), before, changed=FileIdentity.of(path) != before)

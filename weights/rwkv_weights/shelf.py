@@ -71,12 +71,15 @@ def choose(word: str, weights_dir: Path) -> Found:
     )
 
 
-def hashed(found: Found) -> HashedFile:
-    """Read the whole checkpoint. Raises OSError, and WeightsError for a folder without weight files."""
+def hashed(found: Found, inodes: Sequence[str] = ()) -> HashedFile:
+    """Read the whole checkpoint; with `inodes` ("device:inode" of each of its files) no other file. Raises OSError, and
+    WeightsError for a folder without weight files."""
     if not found.files:
         raise WeightsError(f"{found.path} has no weight files.")
-    before = found.identity
-    each = [hash_file(file) for file in found.files]
+    before, only = found.identity, inodes or [""] * len(found.files)
+    if len(only) != len(found.files):
+        raise WeightsError(f"{found.path} has not the files that were asked for.")
+    each = [hash_file(file, inode) for file, inode in zip(found.files, only, strict=True)]
     sha256 = combined([file.name for file in found.files], [one.sha256 for one in each])
     return HashedFile(found.path, sha256, before, changed=found.identity != before or any(one.changed for one in each))
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from rwkv_daemon.importing import summaries, tables, v3
 from rwkv_daemon.importing.findings import Finding
-from rwkv_daemon.importing.lines import BadFileError, JsonLines, Record, document
+from rwkv_daemon.importing.lines import BadFileError, JsonLines, Record, document, is_hidden
 
 MOST_FILES: Final = 50_000
 FOLDERS: Final = ("scores", "eval", "completions", "benchmark", "model", "task")
@@ -58,10 +58,10 @@ def files_under(folder: Path) -> Iterator[Path]:
     """Files in a stable order; links are not followed, so that nothing outside is read."""
     seen = 0
     for parent, names, files in os.walk(folder, onerror=complain):
-        names.sort()
+        names[:] = sorted(name for name in names if not is_hidden(Path(parent, name)))
         for name in sorted(files):
             path = Path(parent, name)
-            if path.suffix in {".json", ".jsonl"} and not path.is_symlink():
+            if path.suffix in {".json", ".jsonl"} and not path.is_symlink() and not is_hidden(path):
                 seen += 1
                 if seen > MOST_FILES:
                     raise BadFileError(f"{folder} holds more than {MOST_FILES} files; import a part of it")
@@ -82,7 +82,7 @@ def companions(path: Path) -> Iterator[Path]:
         for name in FOLDERS:
             for file in (f"{stem}.json", f"{stem}.jsonl", f"{stem}_results.jsonl"):
                 other = folder.parent / name / model / file
-                if other != path and other.is_file() and not other.is_symlink():
+                if other != path and other.is_file() and not other.is_symlink() and not is_hidden(other):
                     yield other
 
 

@@ -3,7 +3,8 @@
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -19,6 +20,14 @@ MOST_REPEATS: Final = 100_000
 LONGEST_NAME: Final = 200
 
 Record = dict[str, Any]
+
+
+def anything(_: os.stat_result) -> bool:
+    return True
+
+
+MAY_READ: Final[ContextVar[Callable[[os.stat_result], bool]]] = ContextVar("may_read", default=anything)
+"""Whether a file is one that whoever asked for the import may read: the daemon may read more."""
 
 
 class BadFileError(Exception):
@@ -58,7 +67,18 @@ def opened(path: Path) -> BinaryIO:
     if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_FILE:
         os.close(handle)
         raise BadFileError(f"{path} is no regular file, or larger than {LARGEST_FILE // 2**30} GiB")
+    if not MAY_READ.get()(status):
+        os.close(handle)
+        raise BadFileError(f"{path} is not yours to read")
     return os.fdopen(handle, "rb")
+
+
+def is_hidden(path: Path) -> bool:
+    """Whether a path leads to what whoever asked may not read, so that they are not told that it is there."""
+    try:
+        return not MAY_READ.get()(path.stat())
+    except OSError:
+        return MAY_READ.get() is not anything
 
 
 def record_of(line: bytes, where: str) -> Record:

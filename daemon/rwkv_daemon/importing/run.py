@@ -9,20 +9,26 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rwkv_daemon import roles
 from rwkv_daemon.importing import discovery
 from rwkv_daemon.importing.findings import Finding
-from rwkv_daemon.importing.lines import BadFileError
+from rwkv_daemon.importing.lines import MAY_READ, BadFileError, is_hidden
 from rwkv_daemon.importing.naming import benchmark_of, kind_of
 from rwkv_daemon.importing.recount import Recount, recount
 from rwkv_daemon.importing.take_in import Session, take_in, taken_in
 from rwkv_daemon.node import Node
+from rwkv_daemon.shown_files import is_trusted
 from rwkv_data.benchmark import Benchmark
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import ImportedView, ImportReply, ImportRequest
 
 
 async def import_results(node: Node, request: ImportRequest) -> ImportReply:
-    """Everything at a path. Raises RefusedError for a path that cannot be looked at."""
+    """Everything at a path, as far as whoever asks may read it. Raises RefusedError for a path that cannot be looked
+    at."""
+    uid = roles.caller().uid
+    if not is_trusted(uid):
+        MAY_READ.set(lambda status: node.shown.may_read(uid, status))
     path = checked(request.path)
     try:
         found = await asyncio.to_thread(discovery.discover, path)
@@ -46,6 +52,9 @@ def checked(text: str) -> Path:
     path = Path(text)
     if not path.is_absolute() or "\0" in text:
         raise RefusedError("bad-request", "The path must be absolute: the daemon reads it.", "", Exit.USAGE)
+    if is_hidden(path):
+        hint = "Over TCP, or through a forwarded socket, nothing can be imported: ask on the node itself."
+        raise RefusedError("cannot-read", f"{path}: there is nothing that you may read.", hint, Exit.NOT_FOUND)
     try:
         path.stat()
     except OSError as error:

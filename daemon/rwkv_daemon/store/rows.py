@@ -72,6 +72,7 @@ class JobRow(FromRow):
     engine_deaths: int = 0
     died_at: int = 0
     judged: int = 0
+    weights_inodes: str = ""
 
     @property
     def name(self) -> str:
@@ -98,6 +99,7 @@ class HeldJob(NamedTuple):
     row_limit: int | None
     numerics: str
     generation_key: str
+    weights_inodes: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,7 @@ class NewJob:
     total: int
     run_log_dir: str
     group_name: str = ""
+    weights_inodes: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

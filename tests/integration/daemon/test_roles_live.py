@@ -1,7 +1,6 @@
 """Users of the machine, each with the rights that the configuration gives them, at a real daemon."""
 
 import contextlib
-import json
 import os
 import shutil
 import socket
@@ -12,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_users import as_user, asked, needs_root
 
 from rwkv_daemon import listening, roles
 from rwkvctl import config
-from rwkvctl.client import Client, uid_of
-from rwkvctl.protocol.errors import ConfigError, Exit, RwkvctlError
+from rwkvctl.client import uid_of
+from rwkvctl.protocol.errors import ConfigError, Exit
 from rwkvctl.sockets import bind_unix
 
 ALICE, BOB, CAROL, MALLORY = 64001, 64002, 64003, 64004
@@ -30,7 +30,6 @@ requests_per_s = 2.0
 operator = [{BOB}]
 admin = ["@{TRUSTED}"]
 """
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to ask as other users")
 
 
 @pytest.fixture(scope="module")
@@ -50,37 +49,6 @@ def shared(module_node: Callable[..., Any], place: Path) -> Any:
     node = module_node(socket=str(place / "run" / "daemon.sock"))
     node.settings["XDG_CONFIG_HOME"] = str(place)
     return node.start()
-
-
-def as_user(uid: int, groups: list[int], what: Callable[[], Any]) -> Any:
-    """What a function returns in a process of that user. A fork: the interpreter may lie where only root may read."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        with contextlib.suppress(BaseException):
-            os.setgroups(groups)
-            os.setgid(uid)
-            os.setuid(uid)
-            os.write(writer, json.dumps(what()).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        said = pipe.read()
-    os.waitpid(pid, 0)
-    return json.loads(said)
-
-
-def asked(path: Path, route: str, body: dict[str, Any] | None = None, **settings: Any) -> Callable[[], Any]:
-    """A question; the answer is the reply, or code, sentence and exit code of the refusal."""
-
-    def ask() -> Any:
-        client = Client(str(path), tries=1, **settings)
-        try:
-            return (client.get(route) if body is None else client.post(route, body)).value
-        except RwkvctlError as error:
-            return {"error": getattr(error, "code", ""), "says": str(error), "exit": int(error.exit_code)}
-
-    return ask
 
 
 @needs_root
