@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Hashable, Iterator
 from dataclasses import dataclass, field
 
 from rwkvctl.peers import Peer
+from rwkvctl.porch import Porch
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,11 @@ def is_ours(peer: Peer | None) -> bool:
 @dataclass(slots=True)
 class Crowd:
     """The clients of one socket. `most` connections of strangers are let in; nobody gets more than `share`, if there is
-    one."""
+    one. `porch`: those who are not in yet."""
 
     most: int
     share: Share | None
+    porch: Porch = field(default_factory=Porch)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     strangers: int = 0
     connections: Counter[Hashable] = field(default_factory=Counter)

@@ -16,12 +16,15 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
 from rwkvctl.crowd import Crowd, GreedyError, Held, Share
 from rwkvctl.peers import Peer, peer_of
+from rwkvctl.porch import MOST as MOST_ON_PORCH
+from rwkvctl.porch import Porch
 from rwkvctl.sockets import Listening, listen
 
 MAX_HEADER_BYTES = 64 * 1024
@@ -35,6 +38,7 @@ HANDSHAKE_TIMEOUT_S = 10.0
 SMALL_BYTES = 64 * 1024  # what is smaller is not counted
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+TOO_MANY = "there are too many connections"
 
 log = logging.getLogger("rwkvctl")
 
@@ -100,7 +104,8 @@ class Server:
         sockets."""
         if self.gate is None:
             self.gate = asyncio.Semaphore(self.at_once)
-        crowd = Crowd(self.max_connections or 4 * self.at_once, self.share)
+        most = self.max_connections or 4 * self.at_once
+        crowd = Crowd(most, self.share, Porch(min(MOST_ON_PORCH, max(8, most))))
         self._crowds.append(crowd)
         return listen(listener, functools.partial(self._welcome, crowd, tls))
 
@@ -123,11 +128,10 @@ class Server:
         writer = None
         try:
             peer = peer_of(sock)
-            who = peer.uid if peer else sock.getpeername()[0]
-            with crowd.entering(who, peer) as has_room:
+            with Client(crowd, peer.uid if peer else sock.getpeername()[0], peer) as client:
                 reader, writer = await streams(sock, tls)
-                connection = _Connection(self, Client(crowd, who, peer), reader, writer)
-                await (connection.serve() if has_room else connection.turn_away())
+                connection = _Connection(self, client, reader, writer)
+                await (connection.serve() if peer is None or client.comes_in() else connection.turn_away())
                 writer.close()
         except (OSError, asyncio.CancelledError):  # a TimeoutError is one, and so is what TLS has to complain of
             abort(writer, sock)
@@ -154,13 +158,34 @@ def abort(writer: asyncio.StreamWriter | None, sock: socket.socket) -> None:
         writer.transport.abort()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Client:
-    """Whose connection it is: `who` is the uid, or over TCP the address."""
+    """Whose connection it is: `who` is the uid, or over TCP the address. Over TCP they wait on the porch until a
+    request of theirs has been admitted."""
 
     crowd: Crowd
     who: Hashable
     peer: Peer | None
+    inside: bool = False
+    porch: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    place: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def __enter__(self) -> Self:
+        if self.peer is None:
+            self.porch.enter_context(self.crowd.porch.waiting(self.who))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.porch.close()
+        self.place.close()
+
+    def comes_in(self) -> bool:
+        """Take one of the places for connections, if there is one; who has none stays on the porch."""
+        if not self.inside:
+            self.inside = self.place.enter_context(self.crowd.entering(self.who, self.peer))
+            if self.inside:
+                self.porch.close()
+        return self.inside
 
 
 class _Connection:
@@ -181,7 +206,7 @@ class _Connection:
 
     async def turn_away(self) -> None:
         """There are too many connections; as long as there is room for that, the answer waits to be read."""
-        response = refusal(503, "there are too many connections", self.peer)
+        response = refusal(503, TOO_MANY, self.peer)
         await (self._send(response, close=True) if self.client.crowd.packed() else self._refuse(response))
 
     async def serve(self) -> None:
@@ -249,6 +274,8 @@ class _Connection:
         request = Request(head.method.decode(), unquote(target.path), query, headers, b"", self.peer, asyncio.Event())
         if self.server.admit and (response := self.server.admit(request)):
             raise UnwelcomeError(response)
+        if not self.client.comes_in():
+            raise UnwelcomeError(refusal(503, TOO_MANY, self.peer))
         body = bytearray()
         while isinstance(event := await self._next_event(), h11.Data):
             body += event.data

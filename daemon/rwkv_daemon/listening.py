@@ -94,7 +94,7 @@ async def served(node: Node, listeners: Sequence[Listener]) -> AsyncIterator[Non
     """Answer on every socket, each with limits of its own: strangers over TCP leave the Unix socket its room."""
     async with contextlib.AsyncExitStack() as undo:
         for listener in listeners:
-            api = server(node, listener.door)
+            api = server(node, listener.door, over_tls=listener.tls is not None)
             undo.push_async_callback(api.close)
             undo.callback((await api.start(listener.socket, listener.tls)).close)
             log.info("listening on %s", listener.socket.getsockname())

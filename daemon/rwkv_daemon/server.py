@@ -224,9 +224,9 @@ def refusal(stamp: Any, error: RefusedError, status: int = 0) -> Response:
     return Response(code, msgspec.json.encode(stamp(reply)), headers=VERSION)
 
 
-def server(node: Node, door: Door) -> httpd.Server:
+def server(node: Node, door: Door, *, over_tls: bool) -> httpd.Server:
     """The daemon's HTTP server for one door."""
-    most = limits.connections(limits.open_files())
+    most = (limits.connections_over_tls if over_tls else limits.connections)(limits.open_files())
     api = Api(node, door)
     return httpd.Server(
         api,
@@ -234,5 +234,5 @@ def server(node: Node, door: Door) -> httpd.Server:
         at_once=limits.HANDLED_AT_ONCE,
         max_connections=most,
         admit=api.unwelcome,
-        share=limits.share(most),
+        share=limits.share(most, followers=0) if over_tls else limits.share(most),
     )
