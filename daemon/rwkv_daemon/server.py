@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon import audit, events, handlers, limits, logs, prometheus, roles
+from rwkv_daemon import audit, events, fields, handlers, limits, logs, prometheus, roles
 from rwkv_daemon.clock import now
 from rwkv_daemon.doors import Client, Door
 from rwkv_daemon.limits import BURST_S, Meter
@@ -181,12 +181,16 @@ def typed(kind: type[msgspec.Struct], request: Request, path: dict[str, str]) ->
     """Fields from the path, the query (GET) or the body (POST). Unknown ones are ignored: newer clients send them."""
     try:
         if request.method == "POST":
-            return msgspec.json.decode(request.body or b"{}", type=kind)
-        hints = typing.get_type_hints(kind)
-        values = {name: query_value(hints[name], text) for name, text in request.query.items() if name in hints}
-        return msgspec.convert(values | path, kind, strict=False)
+            found = msgspec.json.decode(request.body or b"{}", type=kind)
+        else:
+            hints = typing.get_type_hints(kind)
+            values = {name: query_value(hints[name], text) for name, text in request.query.items() if name in hints}
+            found = msgspec.convert(values | path, kind, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusedError("bad-request", f"{request.path}: {error}.", "", Exit.USAGE) from error
+        raise RefusedError("bad-request", f"{request.path}: {fields.sentence(error)}.", "", Exit.USAGE) from error
+    if wrong := fields.no_moment(found):
+        raise RefusedError("bad-request", f"{request.path}: {wrong}.", "", Exit.USAGE)
+    return found
 
 
 def query_value(hint: Any, text: str) -> Any:
