@@ -22,6 +22,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import h11
 
 from rwkvctl.crowd import Crowd, GreedyError, Held, Share
+from rwkvctl.framing import Framing, FramingError
 from rwkvctl.peers import Peer, peer_of
 from rwkvctl.porch import MOST as MOST_ON_PORCH
 from rwkvctl.porch import Porch
@@ -196,6 +197,7 @@ class _Connection:
     ) -> None:
         self.server, self.client, self.reader, self.writer = server, client, reader, writer
         self.h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
+        self.framing, self.begun = Framing(), b""
         self.peer = client.peer
         self.bare = False
         writer.transport.set_write_buffer_limits(high=1)  # `drain` waits until the kernel has all of a piece (TLS: of 0
@@ -229,6 +231,7 @@ class _Connection:
                 read = await self.reader.read(READ_BYTES)
                 data, closed = read.lstrip(b"\r\n"), not read
         self.h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
+        self.framing, self.begun = Framing(), data
         self.h11.receive_data(data)
         if closed and data:
             self.h11.receive_data(b"")
@@ -241,6 +244,8 @@ class _Connection:
                 return await self._read_request(held)
         except TimeoutError:
             response = refusal(408, "the request took too long to arrive", self.peer)
+        except FramingError as error:
+            response = refusal(400, str(error), self.peer)
         except (h11.RemoteProtocolError, ValueError) as error:
             status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
             response = refusal(status, "that is not HTTP/1.1", self.peer)
@@ -259,11 +264,14 @@ class _Connection:
             if event is h11.NEED_DATA:
                 if self.h11.they_are_waiting_for_100_continue:
                     self.writer.write(self.h11.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
-                self.h11.receive_data(await self.reader.read(READ_BYTES))
+                data = await self.reader.read(READ_BYTES)
+                self.framing.see(data)
+                self.h11.receive_data(data)
                 continue
             return event  # type: ignore[return-value]
 
     async def _read_request(self, held: Held) -> Request | None:
+        self.framing.see(self.begun)
         head = await self._next_event()
         if not isinstance(head, h11.Request):
             return None
