@@ -6,9 +6,13 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Hashable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from rwkvctl.peers import Peer
 from rwkvctl.porch import Porch
+
+MOST_TOLD: Final = 256
+"""Clients that are told at the same time that there is no room: others are closed without a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class Crowd:
 
     def packed(self) -> bool:
         """Whether so many are being told to go that there is no time for manners."""
-        return len(self.tasks) >= 2 * self.most
+        return len(self.tasks) - self.connections.total() >= min(self.most, MOST_TOLD)
 
     @contextlib.asynccontextmanager
     async def turn(self, who: Hashable) -> AsyncIterator[None]:

@@ -120,7 +120,11 @@ class Server:
 
     def _welcome(self, crowd: Crowd, tls: ssl.SSLContext | None, sock: socket.socket) -> None:
         """Serve one client in a task of its own. `crowd` are those of the same socket: strangers over TCP leave the
-        Unix socket its room."""
+        Unix socket its room. A flood of those who have no place is closed at once: while it waits to be let in, nobody
+        else is."""
+        if crowd.packed() and (peer := peer_of(sock)) is not None and crowd.full(peer.uid, peer):
+            sock.close()
+            return
         task = asyncio.ensure_future(self._serve(crowd, tls, sock))
         crowd.tasks.add(task)
         task.add_done_callback(crowd.tasks.discard)
@@ -207,9 +211,8 @@ class _Connection:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, PIECE_BYTES)
 
     async def turn_away(self) -> None:
-        """There are too many connections; as long as there is room for that, the answer waits to be read."""
-        response = refusal(503, TOO_MANY, self.peer)
-        await (self._send(response, close=True) if self.client.crowd.packed() else self._refuse(response))
+        """There are too many connections; the answer waits to be read."""
+        await self._refuse(refusal(503, TOO_MANY, self.peer))
 
     async def serve(self) -> None:
         while await self._has_begun():

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from rwkv_daemon import catalogue, expressions, situation
+from rwkv_daemon import catalogue, situation
 from rwkv_daemon.catalogue import Checkpoint
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
 from rwkv_daemon.pausing import resume_in
 from rwkv_daemon.placement import EngineKind
 from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, Plan, SelectionError, limit_for, make_plan
+from rwkv_daemon.roles import caller
 from rwkv_daemon.store import JobRow, NewJob, Transaction
 from rwkv_daemon.store.jobs import (
     OPEN,
@@ -48,7 +49,10 @@ async def plan(node: Node, selection: Selection) -> Plan:
     scored, unfinished = await known_work(node.store)
     generated, used = await generated_work(node.store), await generation_keys(node.store)
     models = await models_of(node, selection)
-    named = await expressions.matching(selection.model_regex, [model.name for model in models])
+    asker = caller()
+    named = await node.searches.matching(
+        (asker.uid, asker.name), selection.model_regex, [model.name for model in models]
+    )
 
     open_ones_last = sorted(unfinished, key=lambda job: job.state in OPEN)
     by_key = {job.grade_key: job for job in open_ones_last if job.grade_key}
