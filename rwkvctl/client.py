@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
-from rwkvctl.peers import peer_of
+from rwkvctl.peers import connect, peer_of
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError, VersionSkewError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Client:
 
     def _connect(self, link: socket.socket) -> None:
         try:
-            link.connect(self.path)
+            connect(link, self.path)
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise UnreachableError(
                 f"No daemon answers on {self.path}; start one with `rwkvctl daemon`, or `systemctl start rwkvctl`."

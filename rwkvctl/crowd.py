@@ -6,8 +6,13 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Hashable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from rwkvctl.peers import Peer
+from rwkvctl.porch import Porch
+
+MOST_TOLD: Final = 256
+"""Clients that are told at the same time that there is no room: others are closed without a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,11 @@ def is_ours(peer: Peer | None) -> bool:
 @dataclass(slots=True)
 class Crowd:
     """The clients of one socket. `most` connections of strangers are let in; nobody gets more than `share`, if there is
-    one."""
+    one. `porch`: those who are not in yet."""
 
     most: int
     share: Share | None
+    porch: Porch = field(default_factory=Porch)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     strangers: int = 0
     connections: Counter[Hashable] = field(default_factory=Counter)
@@ -67,7 +73,7 @@ class Crowd:
 
     def packed(self) -> bool:
         """Whether so many are being told to go that there is no time for manners."""
-        return len(self.tasks) >= 2 * self.most
+        return len(self.tasks) - self.connections.total() >= min(self.most, MOST_TOLD)
 
     @contextlib.asynccontextmanager
     async def turn(self, who: Hashable) -> AsyncIterator[None]:

@@ -16,12 +16,16 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
 from rwkvctl.crowd import Crowd, GreedyError, Held, Share
+from rwkvctl.framing import Framing, FramingError
 from rwkvctl.peers import Peer, peer_of
+from rwkvctl.porch import MOST as MOST_ON_PORCH
+from rwkvctl.porch import Porch
 from rwkvctl.sockets import Listening, listen
 
 MAX_HEADER_BYTES = 64 * 1024
@@ -35,6 +39,7 @@ HANDSHAKE_TIMEOUT_S = 10.0
 SMALL_BYTES = 64 * 1024  # what is smaller is not counted
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+TOO_MANY = "there are too many connections"
 
 log = logging.getLogger("rwkvctl")
 
@@ -100,7 +105,8 @@ class Server:
         sockets."""
         if self.gate is None:
             self.gate = asyncio.Semaphore(self.at_once)
-        crowd = Crowd(self.max_connections or 4 * self.at_once, self.share)
+        most = self.max_connections or 4 * self.at_once
+        crowd = Crowd(most, self.share, Porch(min(MOST_ON_PORCH, max(8, most))))
         self._crowds.append(crowd)
         return listen(listener, functools.partial(self._welcome, crowd, tls))
 
@@ -114,7 +120,11 @@ class Server:
 
     def _welcome(self, crowd: Crowd, tls: ssl.SSLContext | None, sock: socket.socket) -> None:
         """Serve one client in a task of its own. `crowd` are those of the same socket: strangers over TCP leave the
-        Unix socket its room."""
+        Unix socket its room. A flood of those who have no place is closed at once: while it waits to be let in, nobody
+        else is."""
+        if crowd.packed() and (peer := peer_of(sock)) is not None and crowd.full(peer.uid, peer):
+            sock.close()
+            return
         task = asyncio.ensure_future(self._serve(crowd, tls, sock))
         crowd.tasks.add(task)
         task.add_done_callback(crowd.tasks.discard)
@@ -123,11 +133,10 @@ class Server:
         writer = None
         try:
             peer = peer_of(sock)
-            who = peer.uid if peer else sock.getpeername()[0]
-            with crowd.entering(who, peer) as has_room:
+            with Client(crowd, peer.uid if peer else sock.getpeername()[0], peer) as client:
                 reader, writer = await streams(sock, tls)
-                connection = _Connection(self, Client(crowd, who, peer), reader, writer)
-                await (connection.serve() if has_room else connection.turn_away())
+                connection = _Connection(self, client, reader, writer)
+                await (connection.serve() if peer is None or client.comes_in() else connection.turn_away())
                 writer.close()
         except (OSError, asyncio.CancelledError):  # a TimeoutError is one, and so is what TLS has to complain of
             abort(writer, sock)
@@ -154,13 +163,34 @@ def abort(writer: asyncio.StreamWriter | None, sock: socket.socket) -> None:
         writer.transport.abort()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Client:
-    """Whose connection it is: `who` is the uid, or over TCP the address."""
+    """Whose connection it is: `who` is the uid, or over TCP the address. Over TCP they wait on the porch until a
+    request of theirs has been admitted."""
 
     crowd: Crowd
     who: Hashable
     peer: Peer | None
+    inside: bool = False
+    porch: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    place: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def __enter__(self) -> Self:
+        if self.peer is None:
+            self.porch.enter_context(self.crowd.porch.waiting(self.who))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.porch.close()
+        self.place.close()
+
+    def comes_in(self) -> bool:
+        """Take one of the places for connections, if there is one; who has none stays on the porch."""
+        if not self.inside:
+            self.inside = self.place.enter_context(self.crowd.entering(self.who, self.peer))
+            if self.inside:
+                self.porch.close()
+        return self.inside
 
 
 class _Connection:
@@ -171,6 +201,7 @@ class _Connection:
     ) -> None:
         self.server, self.client, self.reader, self.writer = server, client, reader, writer
         self.h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
+        self.framing, self.begun = Framing(), b""
         self.peer = client.peer
         self.bare = False
         writer.transport.set_write_buffer_limits(high=1)  # `drain` waits until the kernel has all of a piece (TLS: of 0
@@ -180,9 +211,8 @@ class _Connection:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, PIECE_BYTES)
 
     async def turn_away(self) -> None:
-        """There are too many connections; as long as there is room for that, the answer waits to be read."""
-        response = refusal(503, "there are too many connections", self.peer)
-        await (self._send(response, close=True) if self.client.crowd.packed() else self._refuse(response))
+        """There are too many connections; the answer waits to be read."""
+        await self._refuse(refusal(503, TOO_MANY, self.peer))
 
     async def serve(self) -> None:
         while await self._has_begun():
@@ -204,6 +234,7 @@ class _Connection:
                 read = await self.reader.read(READ_BYTES)
                 data, closed = read.lstrip(b"\r\n"), not read
         self.h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
+        self.framing, self.begun = Framing(), data
         self.h11.receive_data(data)
         if closed and data:
             self.h11.receive_data(b"")
@@ -216,6 +247,8 @@ class _Connection:
                 return await self._read_request(held)
         except TimeoutError:
             response = refusal(408, "the request took too long to arrive", self.peer)
+        except FramingError as error:
+            response = refusal(400, str(error), self.peer)
         except (h11.RemoteProtocolError, ValueError) as error:
             status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
             response = refusal(status, "that is not HTTP/1.1", self.peer)
@@ -234,11 +267,14 @@ class _Connection:
             if event is h11.NEED_DATA:
                 if self.h11.they_are_waiting_for_100_continue:
                     self.writer.write(self.h11.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
-                self.h11.receive_data(await self.reader.read(READ_BYTES))
+                data = await self.reader.read(READ_BYTES)
+                self.framing.see(data)
+                self.h11.receive_data(data)
                 continue
             return event  # type: ignore[return-value]
 
     async def _read_request(self, held: Held) -> Request | None:
+        self.framing.see(self.begun)
         head = await self._next_event()
         if not isinstance(head, h11.Request):
             return None
@@ -249,6 +285,8 @@ class _Connection:
         request = Request(head.method.decode(), unquote(target.path), query, headers, b"", self.peer, asyncio.Event())
         if self.server.admit and (response := self.server.admit(request)):
             raise UnwelcomeError(response)
+        if not self.client.comes_in():
+            raise UnwelcomeError(refusal(503, TOO_MANY, self.peer))
         body = bytearray()
         while isinstance(event := await self._next_event(), h11.Data):
             body += event.data

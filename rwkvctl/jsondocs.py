@@ -94,6 +94,8 @@ def spelled(field: msgspec.structs.FieldInfo) -> str:
     """A field's type in words, and its default."""
     plain = isinstance(field.type, type) and not hasattr(field.type, "__args__")
     text = field.type.__name__ if plain else str(field.type)
+    text = re.sub(r"typing\.Annotated\[(\w+), msgspec\.Meta\([^)]*\)\]", r"\1", text)
+    text = re.sub(r"typing\.Optional\[(.*)\]", r"\1 or None", text)
     text = re.sub(r"[\w.]*\.(\w+)", r"\1", text).replace("NoneType", "null").replace("None", "null")
     text = re.sub(r"Union\[(.*)\]", r"\1", text).replace("|", "or").replace("tuple[", "list[").replace(", ...]", "]")
     text = re.sub(r"Literal\[(.*?)\]", lambda words: words[1].replace("''", "empty").replace("'", ""), text)

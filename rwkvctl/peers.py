@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 SO_PEERGROUPS: Final = 59
 GROUPS_BYTES: Final = 1024  # the most that Python asks for
+OWN_DOOR: Final = ".own"
+"""What a socket that others may use is called beside itself for its owner and root alone: nobody else fills that."""
 
 
 class Peer(NamedTuple):
@@ -32,3 +34,18 @@ def groups_of(sock: socket.socket) -> tuple[int, ...]:
         found = sock.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, GROUPS_BYTES)
         return struct.unpack(f"{len(found) // 4}I", found)
     return ()
+
+
+def connect(link: socket.socket, path: str) -> None:
+    """Connect to a daemon's socket; where others have filled it, to the one that is its owner's and root's alone.
+    Raises OSError: BlockingIOError where there is no place."""
+    try:
+        link.connect(path)
+    except BlockingIOError:
+        try:
+            link.connect(path + OWN_DOOR)
+        except OSError:
+            pass
+        else:
+            return
+        raise

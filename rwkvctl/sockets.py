@@ -13,6 +13,8 @@ from typing import Final
 
 BACKLOG: Final = 1024
 """Clients that may wait to be let in: beyond that, `connect` itself waits, or fails with EAGAIN."""
+AT_ONCE: Final = 64
+"""Clients that are let in between two looks at those inside."""
 PAUSE_S: Final = 0.2
 SAID_AGAIN: Final = 300
 """That nobody can be let in is logged at first and then once a minute: so many pauses."""
@@ -107,4 +109,10 @@ async def accept_all(listener: socket.socket, welcome: Callable[[socket.socket],
             continue
         pauses = 0
         welcome(client)
+        for _ in range(AT_ONCE - 1):
+            try:
+                client, _ = listener.accept()
+            except OSError:  # there is nobody else; what else it may be is heard above
+                break
+            welcome(client)
         await asyncio.sleep(0)  # a crowd at the door does not keep those inside from being served

@@ -11,6 +11,8 @@ LONGEST_BODY_BYTES: Final = 8 * 1024 * 1024
 HANDLED_AT_ONCE: Final = 128
 HANDLED_FOR_ONE: Final = 48
 MOST_CONNECTIONS: Final = 4096
+MOST_OVER_TLS: Final = 512
+"""One takes a third of a megabyte: so many take no more than 170 MB."""
 FOLLOWERS_OF_ONE: Final = 1024
 """Connections that one user gets where files are plenty: a thousand followers, and room to look what they do."""
 HELD_FOR_ONE_BYTES: Final = 64 * 1024 * 1024
@@ -24,9 +26,14 @@ def connections(open_files: int) -> int:
     return max(8, min(MOST_CONNECTIONS, open_files // 4))
 
 
-def share(most: int) -> Share:
-    """What one user may have of so many connections."""
-    return Share(min(most, max(FOLLOWERS_OF_ONE, most // 2)), HANDLED_FOR_ONE, HELD_FOR_ONE_BYTES)
+def connections_over_tls(open_files: int) -> int:
+    """The same for the socket that other machines reach."""
+    return min(MOST_OVER_TLS, connections(open_files))
+
+
+def share(most: int, followers: int = FOLLOWERS_OF_ONE) -> Share:
+    """What one user, or one address, may have of so many connections."""
+    return Share(min(most, max(followers, most // 2)), HANDLED_FOR_ONE, HELD_FOR_ONE_BYTES)
 
 
 def open_files() -> int:

@@ -14,6 +14,7 @@ from rwkv_daemon.doors import Door, TokenDoor, UnixDoor
 from rwkv_daemon.node import Node, log
 from rwkv_daemon.server import server
 from rwkvctl.config import Config
+from rwkvctl.peers import OWN_DOOR
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.sockets import bind_unix
 
@@ -31,6 +32,8 @@ def open_all(node: Node, given: socket | None) -> Sequence[Listener]:
     """Every socket of the settings; `given` is the Unix socket that the service manager passed. Raises ConfigError,
     SocketInUseError, OSError."""
     found = [Listener(given or unix_socket(node.config, node.config.socket), UnixDoor(node))]
+    if (own := own_socket(node.config)) is not None:
+        found.append(Listener(own, UnixDoor(node)))
     if (opened := tcp.door(node.config.settings)) is not None:
         found.append(Listener(opened[0], TokenDoor(node), opened[1]))
     return found
@@ -48,6 +51,23 @@ def unix_socket(config: Config, path: Path) -> socket:
             f"socket_group: {path} cannot be given to the group {name}: the daemon's user is no member of it. "
             f"Run `usermod -aG {name} USER`, or leave socket_group empty."
         ) from error
+
+
+def own_path(config: Config) -> Path:
+    """Where the socket lies that is not open to the group."""
+    return config.socket.with_name(config.socket.name + OWN_DOOR)
+
+
+def own_socket(config: Config) -> socket | None:
+    """A socket beside that of a group, for root and the daemon's user alone: clients go there when members of the group
+    have filled the other one. Raises SocketInUseError."""
+    if not config.settings.socket_group:
+        return None
+    try:
+        return bind_unix(own_path(config))
+    except OSError as error:
+        log.warning("no socket for root and the daemon's user alone: %s cannot be made (%s)", own_path(config), error)
+        return None
 
 
 def group_number(name: str) -> int:
@@ -94,7 +114,7 @@ async def served(node: Node, listeners: Sequence[Listener]) -> AsyncIterator[Non
     """Answer on every socket, each with limits of its own: strangers over TCP leave the Unix socket its room."""
     async with contextlib.AsyncExitStack() as undo:
         for listener in listeners:
-            api = server(node, listener.door)
+            api = server(node, listener.door, over_tls=listener.tls is not None)
             undo.push_async_callback(api.close)
             undo.callback((await api.start(listener.socket, listener.tls)).close)
             log.info("listening on %s", listener.socket.getsockname())

@@ -151,6 +151,7 @@ async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> Asyn
     finally:
         if given is None:  # else it is the service manager's, and clients queue in it
             node.config.socket.unlink(missing_ok=True)
+        listening.own_path(node.config).unlink(missing_ok=True)
 
 
 async def until_signalled(node: Node) -> None:

@@ -21,6 +21,7 @@ from rwkv_daemon.cgroups import Scopes
 from rwkv_daemon.clock import now
 from rwkv_daemon.estimate import Meter, Rates
 from rwkv_daemon.events import Bus
+from rwkv_daemon.expressions import Searches
 from rwkv_daemon.forecast import Forecast
 from rwkv_daemon.gpus.facts import Gpu
 from rwkv_daemon.gpus.sight import Sight
@@ -170,6 +171,7 @@ class Node:
     stopping: bool = False
     grants: Grants = field(default_factory=Grants)
     shown: ShownFiles = field(default_factory=ShownFiles)
+    searches: Searches = field(default_factory=Searches)
     started: str = field(default_factory=now)
     started_monotonic: float = field(default_factory=time.monotonic)
     hostname: str = field(default_factory=socket.gethostname)

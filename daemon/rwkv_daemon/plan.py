@@ -75,6 +75,11 @@ class KindFact:
 
 def found_in(expressions: Sequence[str], names: Sequence[str]) -> Collection[str]:
     """The names in which an expression is found. That may take for ever: see `rwkv_daemon.expressions`."""
+    for expression in expressions:
+        try:
+            re.compile(expression)
+        except re.error as error:
+            raise no_expression(expression, str(error)) from error
     return [name for name in names if any(re.search(one, name) for one in expressions)]
 
 
@@ -197,8 +202,6 @@ def select_models(selection: Selection, models: Iterable[ModelFact], matching: M
     models = list(models)
     names = [model.name for model in models]
     chosen = wanted_models(selection.models, models)
-    for expression in selection.model_regex:
-        check_expression(expression)
     if selection.model_regex:
         named = matching(selection.model_regex, [m.name for m in chosen])
         chosen = [m for m in chosen if m.name in named]
@@ -246,11 +249,9 @@ def shown_as(word: str, models: Iterable[ModelFact]) -> list[ModelFact]:
     return [model for model in models if not model.builtin and is_shown_as(model.name, word)]
 
 
-def check_expression(expression: str) -> None:
-    try:
-        re.compile(expression)
-    except re.error as error:
-        raise SelectionError(f"--model-regex {expression!r} is not a valid expression: {error}.") from error
+def no_expression(expression: str, why: str) -> SelectionError:
+    """What to say of one that is none."""
+    return SelectionError(f"--model-regex {expression!r} is not a valid expression: {why}.")
 
 
 def fits_size(model: ModelFact, least: float | None, most: float | None) -> bool:

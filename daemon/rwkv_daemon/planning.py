@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from rwkv_daemon import catalogue, expressions, log_links, roles, situation
+from rwkv_daemon import catalogue, log_links, situation
 from rwkv_daemon.catalogue import Checkpoint
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
 from rwkv_daemon.pausing import resume_in
 from rwkv_daemon.placement import EngineKind
 from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, Plan, SelectionError, limit_for, make_plan
+from rwkv_daemon.roles import caller
 from rwkv_daemon.shown_files import is_trusted
 from rwkv_daemon.store import JobRow, NewJob, Transaction
 from rwkv_daemon.store.jobs import (
@@ -53,7 +54,10 @@ async def plan(node: Node, selection: Selection) -> Plan:
     scored, unfinished = await known_work(node.store)
     generated, used = await generated_work(node.store), await generation_keys(node.store)
     models = await models_of(node, selection)
-    named = await expressions.matching(selection.model_regex, [model.name for model in models])
+    asker = caller()
+    named = await node.searches.matching(
+        (asker.uid, asker.name), selection.model_regex, [model.name for model in models]
+    )
 
     open_ones_last = sorted(unfinished, key=lambda job: job.state in OPEN)
     by_key = {job.grade_key: job for job in open_ones_last if job.grade_key}
@@ -121,7 +125,7 @@ def candidates(node: Node, selection: Selection) -> list[Checkpoint]:
 def by_path(node: Node, given: Sequence[NamedCheckpoint], find: Find) -> list[Checkpoint]:
     """Checkpoints that are named by path: those of the weights folder, and elsewhere those that whoever asks has shown
     to be theirs to read. Raises SelectionError, which does not say whether another one is there."""
-    uid = roles.caller().uid
+    uid = caller().uid
     if is_trusted(uid) or not given:
         return list(find(given))
     own = {str(one.path) for one in catalogue.checkpoints(node.config.weights_dir)}
@@ -134,7 +138,7 @@ def one_by_path(node: Node, given: NamedCheckpoint, find: Find, own: Container[s
         (found,) = find([given])
         if str(found.path) in own:
             return replace(found, inodes="")
-        if node.shown.all_of(roles.caller().uid, found.inodes):
+        if node.shown.all_of(caller().uid, found.inodes):
             return found
     raise SelectionError(
         f"{given.path}: there is no checkpoint that you may read. Over TCP, or through a forwarded socket, only "
@@ -277,7 +281,7 @@ def new_job(selection: Selection, pair: Pair, spelled: Spelled) -> NewJob:
         total=pair.row.samples or 0,
         run_log_dir=selection.run_log_dir,
         group_name=selection.group,
-        weights_inodes="" if is_trusted(roles.caller().uid) else pair.model.inodes,
+        weights_inodes="" if is_trusted(caller().uid) else pair.model.inodes,
     )
 
 

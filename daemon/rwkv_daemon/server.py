@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon import audit, events, handlers, limits, logs, prometheus, roles
+from rwkv_daemon import audit, events, fields, handlers, limits, logs, prometheus, roles
 from rwkv_daemon.clock import now
 from rwkv_daemon.doors import Client, Door
 from rwkv_daemon.limits import BURST_S, Meter
@@ -181,12 +181,16 @@ def typed(kind: type[msgspec.Struct], request: Request, path: dict[str, str]) ->
     """Fields from the path, the query (GET) or the body (POST). Unknown ones are ignored: newer clients send them."""
     try:
         if request.method == "POST":
-            return msgspec.json.decode(request.body or b"{}", type=kind)
-        hints = typing.get_type_hints(kind)
-        values = {name: query_value(hints[name], text) for name, text in request.query.items() if name in hints}
-        return msgspec.convert(values | path, kind, strict=False)
+            found = msgspec.json.decode(request.body or b"{}", type=kind)
+        else:
+            hints = typing.get_type_hints(kind)
+            values = {name: query_value(hints[name], text) for name, text in request.query.items() if name in hints}
+            found = msgspec.convert(values | path, kind, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusedError("bad-request", f"{request.path}: {error}.", "", Exit.USAGE) from error
+        raise RefusedError("bad-request", f"{request.path}: {fields.sentence(error)}.", "", Exit.USAGE) from error
+    if wrong := fields.no_moment(found):
+        raise RefusedError("bad-request", f"{request.path}: {wrong}.", "", Exit.USAGE)
+    return found
 
 
 def query_value(hint: Any, text: str) -> Any:
@@ -224,9 +228,9 @@ def refusal(stamp: Any, error: RefusedError, status: int = 0) -> Response:
     return Response(code, msgspec.json.encode(stamp(reply)), headers=VERSION)
 
 
-def server(node: Node, door: Door) -> httpd.Server:
+def server(node: Node, door: Door, *, over_tls: bool) -> httpd.Server:
     """The daemon's HTTP server for one door."""
-    most = limits.connections(limits.open_files())
+    most = (limits.connections_over_tls if over_tls else limits.connections)(limits.open_files())
     api = Api(node, door)
     return httpd.Server(
         api,
@@ -234,5 +238,5 @@ def server(node: Node, door: Door) -> httpd.Server:
         at_once=limits.HANDLED_AT_ONCE,
         max_connections=most,
         admit=api.unwelcome,
-        share=limits.share(most),
+        share=limits.share(most, followers=0) if over_tls else limits.share(most),
     )

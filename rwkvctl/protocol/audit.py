@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from rwkvctl.protocol.ranges import Count, Moment, Number
 from rwkvctl.protocol.replies import Reply
 
 
@@ -9,11 +10,11 @@ class AuditRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/audit`: entries, newest first. `since` is a time (RFC 3339, UTC); `user` a name or a uid; `before` a
     cursor from `next`."""
 
-    since: str = ""
+    since: Moment = ""
     user: str = ""
     verb: str = ""
-    limit: int = 100
-    before: int = 0
+    limit: Count = 100
+    before: Number = 0
 
 
 class AuditView(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from rwkvctl.protocol.ranges import Moment
 from rwkvctl.protocol.replies import Reply
 from rwkvctl.protocol.views import ChangedJob
 
@@ -12,7 +13,7 @@ class LossRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     jobs: tuple[str, ...] = ()
     state: str = ""
-    deleted_before: str = ""
+    deleted_before: Moment = ""
 
 
 class DeleteRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

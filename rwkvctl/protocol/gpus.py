@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rwkvctl.protocol.operation import Why
+from rwkvctl.protocol.ranges import Seconds, Stamp
 from rwkvctl.protocol.replies import Reply
 
 GpuAction = Literal["reserve", "release", "drain", "undrain", "quarantine", "unquarantine", "forget"]
@@ -18,9 +19,9 @@ class GpuHistoryRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/gpus/history`: what was recorded from `since` to `until` (seconds since 1970; 0: the last hour, now), in
     steps of `step_s` seconds. `gpu` names one of them; empty: all."""
 
-    since: float = 0.0
-    until: float = 0.0
-    step_s: int = 10
+    since: Stamp = 0.0
+    until: Stamp = 0.0
+    step_s: Seconds = 10
     gpu: str = ""
 
 

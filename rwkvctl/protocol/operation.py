@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from rwkvctl.protocol.ranges import Rank
 from rwkvctl.protocol.replies import Reply
 from rwkvctl.protocol.views import ChangedJob, PauseView
 
@@ -53,7 +54,7 @@ class PriorityRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/priority`: jobs with a higher one start first."""
 
     jobs: tuple[str, ...]
-    priority: int
+    priority: Rank
     request_id: str = ""
 
 

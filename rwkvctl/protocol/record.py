@@ -2,6 +2,7 @@
 
 from msgspec import Struct, field
 
+from rwkvctl.protocol.ranges import Count, Moment, Number
 from rwkvctl.protocol.replies import Reply
 from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.states import JobState
@@ -12,13 +13,13 @@ class JobLogRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     (RFC 3339, UTC), and so is `at`: only jobs that ran then, or at any moment between then and `until`; `before` is a
     cursor from `next`."""
 
-    since: str = ""
+    since: Moment = ""
     session: str = ""
     model: str = ""
-    limit: int = 100
-    before: int = 0
-    at: str = ""
-    until: str = ""
+    limit: Count = 100
+    before: Number = 0
+    at: Moment = ""
+    until: Moment = ""
 
 
 class JobLogView(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from rwkvctl.protocol.ranges import Billions, Count, Moment, Number, Rank, Seed, Share, Steps
+
 ModelSelect = Literal["all", "param-extrema", "latest-data"]
 
 
@@ -34,17 +36,17 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     profiles: tuple[str, ...] = ()
     checkpoints: tuple[NamedCheckpoint, ...] = ()
     files: tuple[NamedCheckpoint, ...] = ()
-    min_param_b: float | None = None
-    max_param_b: float | None = None
+    min_param_b: Billions | None = None
+    max_param_b: Billions | None = None
     domains: tuple[str, ...] = ()
     job_order: tuple[str, ...] = ()
-    limit: int | None = None
+    limit: Number | None = None
     settings: dict[str, str] = {}
-    seed: int | None = None
+    seed: Seed | None = None
     numerics: str = ""
     overwrite: bool = False
     hold_missing: bool = False
-    priority: int = 0
+    priority: Rank = 0
     run_log_dir: str = ""
     disable_checker: bool = False
     group: str = ""
@@ -58,7 +60,7 @@ class StatusRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/status`. With `session`, only that session's jobs are counted and listed."""
 
     session: str = ""
-    limit: int = 20
+    limit: Count = 20
 
 
 class PlanRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -83,8 +85,8 @@ class JobsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str = ""
     session: str = ""
     words: str = ""
-    limit: int = 100
-    before: int = 0
+    limit: Count = 100
+    before: Number = 0
 
 
 class JobRequest(Struct, frozen=True, kw_only=True):
@@ -99,7 +101,7 @@ class NowRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     job: str
     sample: str = ""
-    step: int = 0
+    step: Steps = 0
 
 
 class SoFarRequest(Struct, frozen=True, kw_only=True):
@@ -152,14 +154,14 @@ class ReviewRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     job: str = ""
     every: bool = False
-    after: int = 0
-    limit: int = 50
+    after: Number = 0
+    limit: Count = 50
 
 
 class ReviewMark(Struct, frozen=True, kw_only=True):
     """`POST /v1/review`: what a person decided about a sample."""
 
-    sample: int
+    sample: Number
     decision: Literal["right", "wrong"]
     request_id: str = ""
 
@@ -191,13 +193,13 @@ class SamplesRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     job: str
     wrong: bool = False
     latest: bool = False
-    limit: int = 100
-    after: int = -1
+    limit: Count = 100
+    after: Number = -1
     reason: str = ""
     cut: bool = False
     text: str = ""
-    numbers: tuple[int, ...] = ()
-    tail: int = 0
+    numbers: tuple[Number, ...] = ()
+    tail: Count = 0
 
 
 class OutlineRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -208,8 +210,8 @@ class OutlineRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     job: str
-    after: int = -1
-    limit: int = 20_000
+    after: Number = -1
+    limit: Count = 20_000
     text: str = ""
     subjects: bool = False
 
@@ -218,16 +220,16 @@ class SameRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/jobs/{job}/same`: the same row of the same benchmark in other jobs, newest first."""
 
     job: str
-    row: int
-    repeat: int = 0
-    limit: int = 50
+    row: Number
+    repeat: Number = 0
+    limit: Count = 50
 
 
 class ExchangeRequest(Struct, frozen=True, kw_only=True):
     """`GET /v1/jobs/{job}/exchange`: what the judge is asked about a sample, and what it said."""
 
     job: str
-    number: int
+    number: Number
 
 
 class ScoresRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -238,8 +240,8 @@ class ScoresRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     benchmark: str = ""
     session: str = ""
     all_versions: bool = False
-    limit: int = 1000
-    before: int = 0
+    limit: Count = 1000
+    before: Number = 0
     brief: bool = False
 
 
@@ -263,11 +265,11 @@ class LogsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     target: str
-    tail: int = 60
-    attempt: int = 0
-    offset: int = -1
+    tail: Count = 60
+    attempt: Number = 0
+    offset: Number = -1
     follow: bool = False
-    since: str = ""
+    since: Moment = ""
     timestamps: bool = False
 
 
@@ -280,14 +282,14 @@ class EventsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     the time `until`, or of all, oldest first.
     """
 
-    since: int = -1
-    after: str = ""
+    since: Number = -1
+    after: Moment = ""
     follow: bool = True
     session: str = ""
     stored: bool = False
-    limit: int = 0
-    before: int = 0
-    until: str = ""
+    limit: Count = 0
+    before: Number = 0
+    until: Moment = ""
 
 
 class CompareRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -301,8 +303,8 @@ class CompareRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     b: str
     benchmarks: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
-    alpha: float = 0.05
-    flips: int = 0
+    alpha: Share = 0.05
+    flips: Count = 0
     force: bool = False
 
 

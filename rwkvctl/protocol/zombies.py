@@ -4,21 +4,22 @@ from typing import Literal
 
 from msgspec import Struct
 
+from rwkvctl.protocol.ranges import Pid, Ticks
 from rwkvctl.protocol.replies import Reply
 
 
 class ZombiesRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/zombies`: every process that holds a GPU. With `pid` that one alone, with every rule."""
 
-    pid: int = 0
+    pid: Pid = 0
 
 
 class ReapRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/reap`: end one process. `start_ticks` is its start, as the list shows it: another process under the
     same pid is refused. Without `yes` nothing is done but to say what would be."""
 
-    pid: int
-    start_ticks: int = 0
+    pid: Pid
+    start_ticks: Ticks = 0
     yes: bool = False
     request_id: str = ""
 

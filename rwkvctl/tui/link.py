@@ -5,6 +5,7 @@ of the time until the console shows something, h11 a tenth.
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from rwkvctl.client import refusal, request_bytes, segment, spell, target
+from rwkvctl.peers import connect
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError, VersionSkewError
 from rwkvctl.protocol.messages import (
     PROTOCOL,
@@ -121,7 +123,14 @@ class Link:
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if self.remote is None:
-            return await asyncio.open_unix_connection(self.socket, limit=READ_BYTES)
+            link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                link.setblocking(False)  # where there is no place, asyncio would take it for connected
+                connect(link, str(self.socket))
+                return await asyncio.open_unix_connection(sock=link, limit=READ_BYTES)
+            except BaseException:
+                link.close()
+                raise
         remote = self.remote
         return await asyncio.open_connection(
             remote.host, remote.port, ssl=remote.context, server_hostname=remote.host, limit=READ_BYTES

@@ -13,16 +13,15 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import aiohttp_jinja2
 from aiohttp import web
 from textual_serve.server import Server
 
+from rwkvctl.browsers import names_loopback
 from rwkvctl.protocol.errors import RwkvctlError
 
 LOOPBACK: Final = "127.0.0.1"
-NAMES: Final = frozenset({LOOPBACK, "localhost", "::1"})
 MOST_CONSOLES: Final = 4
 SHUTDOWN_S: Final = 3.0
 REMOTE_FONT: Final = "https://fonts.googleapis.com/css?family=Roboto%20Mono"
@@ -36,14 +35,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 class ServeError(RwkvctlError):
     """The console cannot be served."""
-
-
-def host_is_ours(host: str) -> bool:
-    """Whether a request names the loopback; the port may be another one at the far end of a tunnel."""
-    try:
-        return urlsplit(f"//{host}").hostname in NAMES
-    except ValueError:
-        return False
 
 
 def origin_is_ours(origin: str, host: str) -> bool:
@@ -81,7 +72,7 @@ class ConsoleServer(Server):
     @web.middleware
     async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer nobody but who knows the secret, under our own name."""
-        if not host_is_ours(request.host):
+        if not names_loopback(request.host):
             raise web.HTTPForbidden(text="This console is served to this machine alone.")
         if hmac.compare_digest(request.query.get("token", "").encode(), self.secret.encode()):
             answer = web.Response(status=303, headers={"Location": "/"} | HEADERS)

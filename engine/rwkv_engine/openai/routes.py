@@ -17,6 +17,7 @@ from rwkv_engine.openai.tokenizing import detokenize, tokenize, tokenizer_info
 from rwkv_engine.openai.tokens import Tokens
 from rwkv_engine.requests import Compiler
 from rwkv_engine.tasks import MAX_PROMPT_TOKENS
+from rwkvctl import browsers
 from rwkvctl.httpd import Request, Response, bearer_is
 from rwkvctl.protocol.engine import EngineHealth
 
@@ -84,8 +85,14 @@ class OpenAI:
         self.api_key = api_key
 
     def unwelcome(self, request: Request) -> Response | None:
-        """A refusal for a request over TCP without the key; the Unix socket belongs to its owner anyway."""
-        if not self.api_key or request.peer is not None or request.path == "/health":
+        """A refusal for a request over TCP without the key, and where there is none for one that a page in a browser
+        may have sent; the Unix socket belongs to its owner anyway."""
+        if request.peer is not None:
+            return None
+        if not self.api_key:
+            found = browsers.trouble(request.method, request.headers)
+            return Refusal(*found, code="not_from_a_page").response() if found else None
+        if request.path == "/health":
             return None
         return None if bearer_is(request, self.api_key) else wrong_key().response()
 

@@ -15,7 +15,8 @@ import aiohttp
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkvctl.tui.serving import MOST_CONSOLES, host_is_ours, origin_is_ours
+from rwkvctl.browsers import names_loopback
+from rwkvctl.tui.serving import MOST_CONSOLES, origin_is_ours
 
 
 class Served:
@@ -194,7 +195,7 @@ def test_a_port_that_is_taken_is_said_in_a_sentence(reading: Served, measured: A
      ("127.0.0.1.evil.example:8321", False), ("localhost@evil.example", False), ("", False), ("[::1", False)],
 )  # fmt: skip
 def test_only_names_of_the_loopback_are_ours(host: str, ours: bool) -> None:
-    assert host_is_ours(host) is ours
+    assert names_loopback(host) is ours
 
 
 def test_only_a_page_of_the_same_name_and_port_is_ours() -> None:

@@ -5,6 +5,8 @@ import os
 import shutil
 import socket
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,15 +14,17 @@ from typing import Any
 
 import pytest
 from other_users import as_user, asked, needs_root
+from waiting import wait_for
 
 from rwkv_daemon import listening, roles
 from rwkvctl import config
 from rwkvctl.client import uid_of
+from rwkvctl.peers import OWN_DOOR
 from rwkvctl.protocol.errors import ConfigError, Exit
 from rwkvctl.sockets import bind_unix
 
 ALICE, BOB, CAROL, MALLORY = 64001, 64002, 64003, 64004
-HASTY, RUDE, STUBBORN = 64005, 64006, 64007
+HASTY, RUDE, STUBBORN, FLOODER = 64005, 64006, 64007, 64008
 LAB, TRUSTED = 64100, 64101
 CONFIG = f"""
 socket_group = "{LAB}"
@@ -214,3 +218,49 @@ def test_a_role_that_there_is_not_is_said_at_start(tmp_path: Path, monkeypatch: 
         ConfigError, match=r"config.toml:1: \[roles\] knows viewer, operator and admin, not 'superuser'"
     ):
         roles.load()
+
+
+FLOOD = """
+import os, socket, sys
+path, uid, gid = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+os.setgroups([gid]); os.setgid(uid); os.setuid(uid)
+print("floods", flush=True)
+kept = []
+while True:
+    link = socket.socket(socket.AF_UNIX)
+    link.setblocking(False)
+    try:
+        link.connect(path)
+    except OSError:
+        link.close()
+        continue
+    kept.append(link)
+    if len(kept) > 2000:
+        kept.pop(0).close()
+"""
+
+
+@needs_root
+def test_a_viewer_who_takes_every_connection_keeps_neither_root_nor_its_tools_out(shared: Any) -> None:
+    own = shared.socket.with_name(shared.socket.name + OWN_DOOR)
+    assert stat.S_IMODE(own.stat().st_mode) == 0o600
+    argv = [sys.executable, "-I", "-S", "-c", FLOOD, str(shared.socket), str(FLOODER), str(LAB)]
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            flooding = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE))
+            stack.callback(flooding.kill)
+            assert flooding.stdout is not None
+            assert flooding.stdout.readline() == b"floods\n"
+
+        def is_full() -> bool:
+            with socket.socket(socket.AF_UNIX) as link:
+                link.setblocking(False)
+                try:
+                    link.connect(str(shared.socket))
+                except BlockingIOError:
+                    return True
+                return False
+
+        wait_for(is_full, "the socket is full")
+        for _ in range(10):
+            assert asked(shared.socket, "/v1/info")()["schema"] == "rwkvctl.info/1"

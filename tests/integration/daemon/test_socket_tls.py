@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import ssl
@@ -17,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import LIMIT_S
+from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon import listening, tcp
-from rwkvctl import cli, httpd
+from rwkv_daemon import limits, listening, tcp
+from rwkvctl import cli, httpd, porch
 from rwkvctl.client import Client, client_of
 from rwkvctl.config import load
 from rwkvctl.protocol import messages as m
@@ -226,6 +227,92 @@ def test_handshakes_that_never_come_hold_nobody_up(remote: Remote) -> None:
         for _ in range(50):
             stack.enter_context(socket.create_connection(("127.0.0.1", remote.port), LIMIT_S))
         assert remote.client(VIEWER).get("/v1/info")
+
+
+# -- strangers that say nothing, little, or too much
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def client_hello() -> bytes:
+    """What a client of TLS says first."""
+    context = ssl.create_default_context()
+    sent = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname="node").do_handshake()
+    return sent.read()
+
+
+def silent(remote: Remote, source: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", remote.port), LIMIT_S, source_address=(source, 0))
+
+
+def halting(remote: Remote, source: str) -> socket.socket:
+    """One that sends the half of its first message."""
+    found = silent(remote, source)
+    found.sendall(HELLO[: len(HELLO) // 2])
+    return found
+
+
+def shaken(remote: Remote, source: str) -> socket.socket:
+    """One that has finished TLS and goes no further."""
+    context = ssl.create_default_context(cafile=remote.certificate)
+    return context.wrap_socket(silent(remote, source), server_hostname="127.0.0.1")
+
+
+def trickling(remote: Remote, source: str) -> socket.socket:
+    """One that has begun a request and never comes to its end."""
+    found = shaken(remote, source)
+    found.sendall(b"GET /v1/info HTTP/1.1\r\nx: " + bytes(32 * 1024).replace(b"\0", b"y"))
+    return found
+
+
+HELLO = client_hello()
+CROWDS: dict[str, tuple[Callable[[Remote, str], socket.socket], int]] = {
+    "silent": (silent, 8000), "halting": (halting, 4000), "shaken": (shaken, 300), "trickling": (trickling, 300),
+}  # fmt: skip
+MOST_BYTES = 96 * 1024 * 1024
+
+
+@pytest.mark.parametrize("kind", CROWDS)
+@pytest.mark.parametrize("addresses", [1, 200])
+def test_a_crowd_of_strangers_takes_little_memory_and_gives_it_back(remote: Remote, kind: str, addresses: int) -> None:
+    come, most = CROWDS[kind]
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = min(most // (1 if addresses == 1 else 2), soft // 2)
+    pid = remote.node.daemon.pid
+    files_before, before = files(pid), resident_bytes(pid)
+    with contextlib.ExitStack() as stack:
+        for number in range(most):
+            with contextlib.suppress(ConnectionError, ssl.SSLError):  # it was pushed out while it spoke
+                stack.enter_context(contextlib.closing(come(remote, f"127.0.{number % addresses}.9")))
+        assert remote.client(VIEWER).get("/v1/info"), "who has a token is let in beside them"
+        assert resident_bytes(pid) - before < MOST_BYTES
+        assert files(pid) - files_before <= porch.MOST + 16
+    wait_for(lambda: files(pid) <= files_before + 4, "they are gone")
+    assert resident_bytes(pid) - before < MOST_BYTES // 2
+
+
+def test_who_has_a_token_has_a_share_of_the_connections(remote: Remote) -> None:
+    most = limits.share(limits.connections_over_tls(limits.open_files()), followers=0).connections
+    ask = f"GET /v1/info HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {VIEWER}\r\n\r\n".encode()
+    with contextlib.ExitStack() as stack:
+
+        def answered(source: str) -> bytes:
+            link = stack.enter_context(contextlib.closing(shaken(remote, source)))
+            link.sendall(ask)
+            return link.recv(12)
+
+        found = [answered("127.0.0.7") for _ in range(most)]
+        assert {text[9:10] for text in found} <= {b"2", b"4"}, "let in, or told that they ask too often"
+        assert answered("127.0.0.7") == b"HTTP/1.1 503"
+        assert answered("127.0.0.8") != b"HTTP/1.1 503", "another address has its own"
 
 
 async def test_a_handshake_that_never_comes_is_given_up(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,67 @@
+"""Who has connected over TCP and has not been admitted yet: few of them, and for a short time.
+
+Whoever reaches a port may open connections, and one behind TLS takes a third of a megabyte before it has said a word.
+So those who have shown no right to ask stand on a porch: when it is full, whoever stands there longest of the address
+that has the most there has to go. A flood from one address pushes out its own.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+MOST: Final = 128
+TIMEOUT_S: Final = 40.0
+"""For TLS, the head of the first request, and a refusal if that is the answer."""
+SAID_AGAIN: Final = 1000
+
+log = logging.getLogger("rwkvctl")
+
+
+@dataclass(slots=True)
+class Porch:
+    """At most `most` connections, half of them of one address."""
+
+    most: int = MOST
+    standing: defaultdict[Hashable, dict[asyncio.Task[None], None]] = field(default_factory=lambda: defaultdict(dict))
+    count: int = 0
+    sent_away: int = 0
+
+    @contextlib.contextmanager
+    def waiting(self, who: Hashable) -> Iterator[None]:
+        """Stand on the porch; the current task is cancelled when it has to go."""
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self.standing.get(who, ())) >= max(1, self.most // 2):
+            self.send_away(who)
+        elif self.count >= self.most:
+            self.send_away(max(self.standing, key=lambda one: len(self.standing[one])))
+        self.standing[who][task] = None
+        self.count += 1
+        timer = asyncio.get_running_loop().call_later(TIMEOUT_S, task.cancel)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self.remove(who, task)
+
+    def send_away(self, who: Hashable) -> None:
+        """The one of that address who stands there longest has to go, and its place is free at once."""
+        task = next(iter(self.standing[who]))
+        self.remove(who, task)
+        task.cancel()
+        if self.sent_away % SAID_AGAIN == 0:
+            log.warning("too many connections over TCP that ask nothing (%s has the most): the oldest are closed", who)
+        self.sent_away += 1
+
+    def remove(self, who: Hashable, task: asyncio.Task[None]) -> None:
+        """Count a connection no longer."""
+        if task not in self.standing.get(who, ()):
+            return
+        del self.standing[who][task]
+        self.count -= 1
+        if not self.standing[who]:
+            del self.standing[who]

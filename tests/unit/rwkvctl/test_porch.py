@@ -1,0 +1,71 @@
+"""Those who have not been admitted: how many may stand there, and who has to go."""
+
+import asyncio
+from collections.abc import Hashable
+
+import pytest
+
+from rwkvctl import porch
+from rwkvctl.porch import Porch
+
+
+async def visit(place: Porch, who: Hashable) -> None:
+    with place.waiting(who):
+        await asyncio.Event().wait()
+
+
+async def come(place: Porch, *whos: Hashable) -> list[asyncio.Task[None]]:
+    """One after another, each in a task."""
+    tasks = []
+    for who in whos:
+        tasks.append(asyncio.ensure_future(visit(place, who)))
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+async def test_one_address_has_half_and_pushes_out_its_own() -> None:
+    place = Porch(most=4)
+    tasks = await come(place, "a", "b", "a", "a", "a")
+    assert [task.cancelled() for task in tasks] == [True, False, True, False, False]
+    assert (place.count, place.sent_away) == (3, 2)
+    await end(tasks)
+    assert (place.count, len(place.standing)) == (0, 0)
+
+
+async def test_a_full_porch_pushes_out_of_the_address_that_has_the_most() -> None:
+    place = Porch(most=4)
+    tasks = await come(place, "a", "b", "a", "c", "d")
+    assert [task.cancelled() for task in tasks] == [True, False, False, False, False]
+    assert place.count == 4
+    await end(tasks)
+
+
+async def test_nobody_stands_there_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(porch, "TIMEOUT_S", 0.0)
+    place = Porch()
+    tasks = await come(place, "a")
+    await asyncio.wait(tasks)
+    assert (tasks[0].cancelled(), place.count) == (True, 0)
+
+
+async def test_who_has_gone_in_is_not_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    place, inside = Porch(most=2), asyncio.Event()
+
+    async def admitted() -> None:
+        with place.waiting("a"):
+            pass
+        await inside.wait()
+
+    first = asyncio.ensure_future(admitted())
+    tasks = await come(place, "a", "a", "a")
+    assert not first.done()
+    inside.set()
+    await first
+    await end(tasks)
