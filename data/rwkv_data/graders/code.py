@@ -1,9 +1,10 @@
 """Graders that run what a model wrote, in the sandbox: one function a family of benchmarks, each giving a Grader.
 
 `extract` says where the code is in the completion; `options` are limits that a dispatch may set, in processor seconds,
-so a verdict does not depend on what else the machine does. Rows are those of the benchmarks' own files. An answer is
-right if every test passes; `wrong` says in its detail which did not, `timeout` that it ran out of time, and `error`
-that the row's tests or the sandbox broke, which is no verdict.
+so a verdict does not depend on what else the machine does. How long an answer may be asleep follows from them, for all
+its tests together: one that sleeps is soon over, and holds no processor slot meanwhile. Rows are those of the
+benchmarks' own files. An answer is right if every test passes; `wrong` says in its detail which did not, `timeout` that
+it ran out of time, and `error` that the row's tests or the sandbox broke, which is no verdict.
 """
 
 import ast
@@ -21,12 +22,14 @@ from rwkv_data.graders.code_report import Report, reported
 from rwkv_data.graders.code_rows import BadTestsError
 from rwkv_data.sandbox.program import Limits
 from rwkv_data.sandbox.sandbox import Sandbox, SandboxUnavailableError
-from rwkv_data.sandbox.slots import slot
+from rwkv_data.sandbox.slots import pool
 from rwkv_data.stage import Row
 
 DRIVERS = "rwkv_data.graders.code_drivers"
 WORKERS = 4
 MEMORY_MB = 2048
+# Of all tests of a contest's problem together. LiveCodeBench allows 7 s for each; a hundred would be twelve minutes
+ALL_CPU_S = 300.0
 UNSANDBOXED = "run without a sandbox, as the operator asked"
 
 Test = Callable[[Sandbox, Row, str], Report]
@@ -72,21 +75,21 @@ def mbpp_plus(*, extract: Rule = last_fenced, name: str = "mbpp-plus-v1") -> Gra
 
 def livecodebench(*, extract: Rule = between_last_fences, name: str = "livecodebench-v1") -> Grader:
     """Functions or programs on `input_output` (see code_rows.livecodebench_tests); 6 s for every test, as there."""
-    return _contest("livecodebench", extract, name, 6.0)
+    return _contest("livecodebench", extract, name, 6.0, version="2")
 
 
 def apps(*, extract: Rule = last_fenced, name: str = "apps-v1") -> Grader:
     """APPS and TACO: functions or programs on `input_output`; 4 s for every test, as there. Version 2: whole numbers
-    compare exactly."""
-    return _contest("apps", extract, name, 4.0, version="2")
+    compare exactly. Version 3: all tests have a limit together."""
+    return _contest("apps", extract, name, 4.0, version="3")
 
 
-def _contest(rules: str, extract: Rule, name: str, test_cpu_s: float, *, version: str = "1") -> Grader:
-    def build(*, test_cpu_s: float) -> Test:
-        chosen = Rules("livecodebench" if rules == "livecodebench" else "apps", test_cpu_s)
+def _contest(rules: str, extract: Rule, name: str, test_cpu_s: float, *, version: str) -> Grader:
+    def build(*, test_cpu_s: float, all_cpu_s: float) -> Test:
+        chosen = Rules("livecodebench" if rules == "livecodebench" else "apps", test_cpu_s, all_cpu_s)
         return lambda sandbox, row, code: grade_contest(sandbox, row, code, chosen)
 
-    return _grader(name, extract, build, {"test_cpu_s": test_cpu_s}, version=version)
+    return _grader(name, extract, build, {"test_cpu_s": test_cpu_s, "all_cpu_s": ALL_CPU_S}, version=version)
 
 
 def _human_eval(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> Report:
@@ -119,7 +122,7 @@ def _defined(code: str) -> set[str]:
 
 
 def _grader(
-    name: str, extract: Rule, build: Callable[..., Test], options: Mapping[str, float], *, version: str = "1"
+    name: str, extract: Rule, build: Callable[..., Test], options: Mapping[str, float], *, version: str = "2"
 ) -> Grader:
     def opened(*, place: Place, **chosen: float) -> AbstractContextManager[GradeFunction]:
         return _opened(place, extract, build(**chosen))
@@ -130,14 +133,14 @@ def _grader(
 @contextlib.contextmanager
 def _opened(place: Place, extract: Rule, test: Test) -> Iterator[GradeFunction]:
     """A grading function with a sandbox of its own. Raises SandboxUnavailableError."""
-    with Sandbox(drivers=(DRIVERS,), run_untrusted_code_unsandboxed=place.unsandboxed) as sandbox:
+    slots = pool(place.slots_dir, place.slots)
+    with Sandbox(drivers=(DRIVERS,), slots=slots, run_untrusted_code_unsandboxed=place.unsandboxed) as sandbox:
 
         def grade(row: Row, answer: Answer) -> Grade:
             found = extract(answer.text)
             if found is None:
                 return Grade(0.0, None, "", "no_answer", "no code in it")
-            with slot(place.slots_dir, place.slots):
-                report = _tested(sandbox, row, found.code, test)
+            report = _tested(sandbox, row, found.code, test)
             return _grade(found, report, unsandboxed=place.unsandboxed)
 
         yield grade

@@ -156,15 +156,16 @@ def contest(candidate: Candidate, data: Mapping[str, Any]) -> Report:
 
 
 def _compare(candidate: Candidate, name: str, data: Mapping[str, Any], accepts: Callable[[bytes, int], bool]) -> Report:
-    calls, number = data["calls"], 0
+    calls, passed = data["calls"], 0
     try:
         for number, text in enumerate(candidate.calls(name, calls, data["limits_s"])):
             if not _accepted(accepts, text, number):
                 given = ", ".join(shown(argument) for argument in decode(calls[number])[0])
                 what = f"{data['entry_point']}({given}) gives {shown(decode_reply(text))}"
                 return _failed(calls, number, "wrong", what)
+            passed += 1
     except CallFailedError as failed:
-        return _failed(calls, number, failed.kind, str(failed))
+        return _failed(calls, passed, failed.kind, str(failed))
     return {"tests": len(calls), "passed": len(calls)}
 
 

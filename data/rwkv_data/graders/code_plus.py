@@ -14,6 +14,7 @@ from typing import Any
 from rwkv_data.graders.code_drivers import call_text
 from rwkv_data.graders.code_mbpp_inputs import mbpp_plus_arguments
 from rwkv_data.graders.code_report import Report, reported
+from rwkv_data.sandbox.budgets import sleep_for
 from rwkv_data.sandbox.program import Limits
 from rwkv_data.sandbox.sandbox import Sandbox
 from rwkv_data.stage import Row
@@ -59,7 +60,9 @@ def grade_plus(sandbox: Sandbox, row: Row, code: str, *, mbpp: bool, least_s: fl
             "entry_point": row["entry_point"], "atol": row["atol"], "mbpp": mbpp,
             "calls": expected.calls, "expected": expected.values, "limits_s": limits_s,
         }  # fmt: skip
-        limits = Limits(cpu_s=max(min(TASK_CPU_S, sum(limits_s)), max(limits_s, default=0.0)), memory_mb=MEMORY_MB)
+        longest_s = max(limits_s)
+        cpu_s = max(min(TASK_CPU_S, sum(limits_s)), longest_s)
+        limits = Limits(cpu_s=cpu_s, wall_s=sleep_for(longest_s), memory_mb=MEMORY_MB)
         report = reported(sandbox.check(code, f"{DRIVERS}:evalplus", data, limits=limits, reuse_driver=True))
         if report.reason != "right":
             return report.within(f"{part} inputs", parts)

@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from rwkv_data.answer import Answer, Grade
 from rwkv_data.grader import GradeFunction, Grader
 from rwkv_data.graders import hendrycks, minerva_rules
-from rwkv_data.graders.math import MOST_WORKERS
-from rwkv_data.graders.math_process import CPU_S, Overrun, Process, WorkerGone
+from rwkv_data.graders.math_lanes import WORKERS, Asking, lanes
+from rwkv_data.graders.math_process import CPU_S, Asks, Overrun, WorkerGone
 from rwkv_data.stage import Row
 
 _LONGEST = 50_000
 
 
-def grade_minerva(process: Process, row: Row, answer: Answer) -> Grade:
+def grade_minerva(process: Asks, row: Row, answer: Answer) -> Grade:
     """Both columns of minerva_math."""
     solution = str(row.get("solution") or "")
     boxed = hendrycks.last_boxed(solution)
@@ -41,7 +41,7 @@ def grade_minerva(process: Process, row: Row, answer: Answer) -> Grade:
     return Grade(float(exact), said, expected, "right" if exact else "wrong", slow_too, "sentence", parts)
 
 
-def _exact(process: Process, answer: str, gold: str) -> tuple[bool, str]:
+def _exact(process: Asks, answer: str, gold: str) -> tuple[bool, str]:
     if answer and answer == gold:
         return True, ""
     if answer == minerva_rules.INVALID:
@@ -52,7 +52,7 @@ def _exact(process: Process, answer: str, gold: str) -> tuple[bool, str]:
         return False, str(error)
 
 
-def _verified(process: Process, gold: str, completion: str) -> tuple[bool, str]:
+def _verified(process: Asks, gold: str, completion: str) -> tuple[bool, str]:
     try:
         reply = process.ask_twice("verified", gold=gold, completion=completion[-_LONGEST:])
     except Overrun as error:
@@ -62,8 +62,8 @@ def _verified(process: Process, gold: str, completion: str) -> tuple[bool, str]:
 
 @contextlib.contextmanager
 def _open(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
-    with Process(cpu_s=cpu_s) as process:
-        yield lambda row, answer: grade_minerva(process, row, answer)
+    with lanes(cpu_s) as shared:
+        yield lambda row, answer: grade_minerva(Asking(shared), row, answer)
 
 
 def grade_hendrycks(row: Row, answer: Answer) -> Grade:
@@ -97,7 +97,7 @@ MINERVA = Grader(
     version="1+lm_eval-0.4.13+math-verify-0.9",
     open=_open,
     options={"cpu_s": CPU_S},
-    workers=MOST_WORKERS,
+    workers=WORKERS,
 )
 HENDRYCKS = Grader.of("lm_eval-hendrycks-math-v1", "1+lm_eval-0.4.13", grade_hendrycks)
 AIME = Grader.of("lm_eval-aime-v1", "1+lm_eval-0.4.13", grade_aime)

@@ -8,7 +8,8 @@ What it gets wrong is compared by our own rules (math_text, math_equality). An a
 denies or excludes is wrong unless the reference does so too (candidates). A reference with decimals accepts what rounds
 to it; the route of such a grade ends in `, rounded`.
 
-An answer that takes too much processor time or memory, twice, is a `timeout`: it counts as wrong, and is counted apart.
+An answer that takes too much processor time or memory, twice, is a `timeout`: it counts as wrong, and is counted apart;
+others do not wait for it (math_lanes).
 A reference that is itself too slow or unreadable, and a worker that cannot run, are errors, without a verdict.
 """
 
@@ -20,7 +21,8 @@ from rwkv_data.answer import Answer, Grade
 from rwkv_data.grader import GradeFunction, Grader
 from rwkv_data.graders import math_text
 from rwkv_data.graders.extract import Extracted, of_box, of_text
-from rwkv_data.graders.math_process import CPU_S, Overrun, Process, WorkerGone
+from rwkv_data.graders.math_lanes import WORKERS, Asking, lanes
+from rwkv_data.graders.math_process import CPU_S, Asks, Overrun, Process, WorkerGone
 from rwkv_data.stage import Row
 
 __all__ = ["GRADER", "TEXT", "MathWorker", "asked", "decided", "equality", "in_process", "opener"]
@@ -28,10 +30,10 @@ __all__ = ["GRADER", "TEXT", "MathWorker", "asked", "decided", "equality", "in_p
 VERSION = "4+math-verify-0.9"
 ROUNDED = "rounded"
 """The remark of an answer that is right because it rounds to its reference."""
-Compare = Callable[[Process, Row, str], tuple[bool, str]]
+Compare = Callable[[Asks, Row, str], tuple[bool, str]]
 
 
-def equality(process: Process, gold: str, answer: str) -> tuple[bool, str]:
+def equality(process: Asks, gold: str, answer: str) -> tuple[bool, str]:
     """Whether two answers are equal, and a remark. Raises what Process.ask_twice raises, and Unreadable."""
     known = math_text.verdict(gold, answer)
     if known is not None:
@@ -46,7 +48,7 @@ class Unreadable(Exception):  # noqa: N818  # an event: the reference's fault
     """The reference cannot be read, or is too slow by itself."""
 
 
-def asked(process: Process, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
+def asked(process: Asks, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
     """A worker's reply. Before an answer is blamed for an overrun, the reference is compared with a plain number."""
     try:
         reply = process.ask_twice(do, golds=golds, answers=answers, **more)
@@ -63,7 +65,7 @@ def asked(process: Process, do: str, golds: list[str], answers: list[str], **mor
     return reply
 
 
-def decided(compare: Compare, process: Process, row: Row, found: Extracted) -> Grade:
+def decided(compare: Compare, process: Asks, row: Row, found: Extracted) -> Grade:
     """The grade of what was extracted, whatever happens while it is compared."""
     expected = str(row["answer"])
     if not found.text:
@@ -78,7 +80,7 @@ def decided(compare: Compare, process: Process, row: Row, found: Extracted) -> G
     return Grade(float(right), found.text, expected, "right" if right else "wrong", remark, route)
 
 
-def _equal(process: Process, row: Row, text: str) -> tuple[bool, str]:
+def _equal(process: Asks, row: Row, text: str) -> tuple[bool, str]:
     return equality(process, str(row["answer"]), text)
 
 
@@ -95,24 +97,21 @@ class MathWorker(Process):
 
 
 def opener(compare: Compare, extract: Callable[[str], Extracted]) -> Callable[..., Any]:
-    """`Grader.open` of a grader that extracts, then compares in a process of its own."""
+    """`Grader.open` of a grader that extracts, then compares in a worker process."""
 
     @contextlib.contextmanager
     def opened(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
-        with Process(cpu_s=cpu_s) as process:
-            yield lambda row, answer: decided(compare, process, row, extract(answer.text))
+        with lanes(cpu_s) as shared:
+            yield lambda row, answer: decided(compare, Asking(shared), row, extract(answer.text))
 
     return opened
 
 
 def in_process(name: str, version: str, compare: Compare, extract: Callable[[str], Extracted]) -> Grader:
-    """A grader that compares in a worker process, of which each opened function has its own."""
-    return Grader(
-        name=name, version=version, open=opener(compare, extract), options={"cpu_s": CPU_S}, workers=MOST_WORKERS
-    )
+    """A grader that compares in worker processes, which all its opened functions share."""
+    return Grader(name=name, version=version, open=opener(compare, extract), options={"cpu_s": CPU_S}, workers=WORKERS)
 
 
-MOST_WORKERS = 8
 # The version names the library's too: other releases give other verdicts (pyproject pins 0.9.*).
 GRADER = in_process("math-verify-v1", VERSION, _equal, of_box)
 TEXT = in_process("math-text-v1", "3+math-verify-0.9", _equal, of_text)

@@ -1,9 +1,9 @@
 """The parent's side of the maths worker: start it, ask it, see how it died, and try once more.
 
-An answer that takes more than `cpu_s` seconds of processor time, or makes its worker crash, is tried once more alone in
-a fresh worker with twice the time; if that ends alike, the answer is at fault (`Overrun`). What is the machine's fault,
+An answer that takes more than `cpu_s` seconds of processor time, or makes its worker crash, is tried once more in a
+fresh worker with twice the time; if that ends alike, the answer is at fault (`Overrun`). What is the machine's fault,
 a worker that cannot start, that waits without getting processor time, or that is killed from outside twice (as when the
-machine has no memory left), is `WorkerGone`.
+machine has no memory left), is `WorkerGone`. Which worker is asked is the affair of math_lanes.
 """
 
 import contextlib
@@ -15,15 +15,15 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 CPU_S = 5.0
 STALLED_S = 60.0
 RECYCLE_AFTER = 1000
 _LOOK_S = 2.0
 _TICKS = os.sysconf("SC_CLK_TCK")
-_ONE_RETRY = threading.Lock()
 
 # What a crash or a limit of its own sends to a process; every other signal comes from outside
 _OWN_SIGNALS = {
@@ -49,6 +49,16 @@ class Overrun(Exception):  # noqa: N818  # an event, not a mistake of the caller
     """Twice too slow or too hungry: it is the answer (or the reference) that is at fault."""
 
 
+class Asks(Protocol):
+    """Whoever can be asked what the maths worker knows: a Process, or an answer's share of a job's lanes."""
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """The reply to one task. Raises WorkerGone."""
+
+    def ask_twice(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """The reply, if need be of a fresh child with more time. Raises Overrun or WorkerGone."""
+
+
 class Process:
     """One child process, one task at a time; killed when it is too slow, started again, renewed now and then.
 
@@ -56,10 +66,16 @@ class Process:
     """
 
     def __init__(
-        self, *, cpu_s: float = CPU_S, recycle_after: int = RECYCLE_AFTER, argv: tuple[str, ...] | None = None
+        self,
+        *,
+        cpu_s: float = CPU_S,
+        recycle_after: int = RECYCLE_AFTER,
+        argv: tuple[str, ...] | None = None,
+        niceness: int = 0,
     ) -> None:
         self.versions: dict[str, str] = {}
         self._cpu_s = cpu_s
+        self._niceness = niceness
         self._recycle_after = recycle_after
         self._argv = argv or (sys.executable, "-P", "-s", "-m", "rwkv_data.graders.math_worker")
         self._lock = threading.Lock()
@@ -77,35 +93,19 @@ class Process:
         with self._lock:
             self._kill()
 
-    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The child's reply to one task. Raises WorkerGone."""
+    def ask(self, do: str, *, cpu_s: float = 0.0, fresh: bool = False, **arguments: Any) -> dict[str, Any]:
+        """The child's reply to one task, with `took_s` processor seconds. `fresh`: a new child's. Raises WorkerGone."""
         with self._lock:
-            if self._done >= self._recycle_after:
+            if self._done >= self._recycle_after or (fresh and self._done):
                 self._kill()
             child = self._child or self._start()
             self._done += 1
-            return self._ask(child, {"do": do, "cpu_s": self._cpu_s, **arguments})
+            return self._ask(child, {"do": do, "cpu_s": cpu_s or self._cpu_s, **arguments})
 
     def ask_twice(self, do: str, **arguments: Any) -> dict[str, Any]:
         """The reply, if need be of a fresh child with twice the time. Raises Overrun or WorkerGone."""
-        try:
-            return self._in_full(self.ask(do, **arguments))
-        except WorkerGone as first:
-            if first.cause == "machine":
-                raise
-        with _ONE_RETRY, Process(cpu_s=2 * self._cpu_s, argv=self._argv) as alone:
-            try:
-                return self._in_full(alone.ask(do, **arguments))
-            except WorkerGone as second:
-                if second.cause in {"killed", "machine"}:
-                    raise
-                raise Overrun(f"tried twice: {second}") from None
-
-    @staticmethod
-    def _in_full(reply: dict[str, Any]) -> dict[str, Any]:
-        if "gave_up" in reply:
-            raise WorkerGone(f"the maths worker gave up: {reply['gave_up']}", "died")
-        return reply
+        me = contextlib.nullcontext(self)
+        return tried_twice((me, self._cpu_s), (me, 2 * self._cpu_s), do, arguments)
 
     def _start(self) -> subprocess.Popen[bytes]:
         # A session of its own: an interrupt at the terminal is the caller's to handle. A bare environment: no secrets.
@@ -120,6 +120,9 @@ class Process:
         except OSError as error:
             raise WorkerGone(f"the maths worker cannot start: {error}", "machine") from error
         self._done = 0
+        if self._niceness:
+            with contextlib.suppress(OSError):  # it has just died
+                os.setpriority(os.PRIO_PROCESS, self._child.pid, self._niceness)
         try:
             self.versions = self._read(self._child).get("ready", {})
         except WorkerGone as error:
@@ -179,6 +182,34 @@ class Process:
             with contextlib.suppress(BrokenPipeError):  # what was never flushed to a dead child
                 if pipe:
                     pipe.close()
+
+
+def tried_twice(
+    first: tuple[AbstractContextManager[Process], float],
+    again: tuple[AbstractContextManager[Process], float],
+    do: str,
+    arguments: dict[str, Any],
+) -> dict[str, Any]:
+    """The reply of a process within so many seconds, or of a fresh child of another. Raises Overrun or WorkerGone."""
+    try:
+        with first[0] as process:
+            return _in_full(process.ask(do, cpu_s=first[1], **arguments))
+    except WorkerGone as gone:
+        if gone.cause == "machine":
+            raise
+    with again[0] as process:
+        try:
+            return _in_full(process.ask(do, cpu_s=again[1], fresh=True, **arguments))
+        except WorkerGone as gone:
+            if gone.cause in {"killed", "machine"}:
+                raise
+            raise Overrun(f"tried twice: {gone}") from None
+
+
+def _in_full(reply: dict[str, Any]) -> dict[str, Any]:
+    if "gave_up" in reply:
+        raise WorkerGone(f"the maths worker gave up: {reply['gave_up']}", "died")
+    return reply
 
 
 class _Progress:

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import time
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import IO, Any
@@ -27,10 +28,11 @@ def main() -> None:
     _say(replies, {"ready": {name: version(name) for name in libraries}})
     for line in sys.stdin:
         task = json.loads(line)
+        begun = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, task.pop("cpu_s"))
         reply = _done(TASKS[task.pop("do")], task)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        _say(replies, reply)
+        _say(replies, reply | {"took_s": time.process_time() - begun})
 
 
 def confine() -> bool:

@@ -11,7 +11,7 @@ import re
 from rwkv_data.graders import math_text
 from rwkv_data.graders.extract import of_box, of_text
 from rwkv_data.graders.math import asked, equality, in_process
-from rwkv_data.graders.math_process import Process
+from rwkv_data.graders.math_process import Asks
 from rwkv_data.stage import Row
 
 TOLERANCE = 0.01
@@ -51,7 +51,7 @@ def _divisor(digits: str | None) -> float:
     return (float(digits) if digits else 1.0) or float("nan")
 
 
-def compare(process: Process, row: Row, text: str) -> tuple[bool, str]:
+def compare(process: Asks, row: Row, text: str) -> tuple[bool, str]:
     """Numbers within the tolerance, formulas by mathematics."""
     gold = str(row["answer"]).replace("np.", "\\")
     wanted, said = quantity(gold, unit=False), quantity(text)

@@ -11,7 +11,7 @@ import re
 from rwkv_data.graders import math_text
 from rwkv_data.graders.extract import of_box, of_text
 from rwkv_data.graders.math import ROUNDED, asked, equality, in_process
-from rwkv_data.graders.math_process import Process
+from rwkv_data.graders.math_process import Asks
 from rwkv_data.stage import Row
 
 _VERSION = "3+math-verify-0.9"
@@ -54,7 +54,7 @@ def _signs(part: str) -> list[str]:
     return [part.replace("\\pm", "+").lstrip("+ "), part.replace("\\pm", "-")]
 
 
-def compare(process: Process, row: Row, text: str) -> tuple[bool, str]:
+def compare(process: Asks, row: Row, text: str) -> tuple[bool, str]:
     """Whether a text gives the row's answers."""
     gold, unit = str(row["answer"]), str(row.get("unit") or "")
     tolerance = float(row.get("tolerance") or 0)
@@ -74,7 +74,7 @@ def compare(process: Process, row: Row, text: str) -> tuple[bool, str]:
     return _matched(process, golds, answers, tolerance)
 
 
-def _matched(process: Process, golds: list[str], answers: list[str], tolerance: float) -> tuple[bool, str]:
+def _matched(process: Asks, golds: list[str], answers: list[str], tolerance: float) -> tuple[bool, str]:
     left = list(answers)
     unmatched, remark = [], ""
     for gold in golds:

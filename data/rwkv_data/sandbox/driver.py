@@ -29,12 +29,13 @@ MOST_REPLY_BYTES = 1 << 26
 ALLOW = struct.Struct("d")
 LOST, DONE = -1.0, -2.0
 ENDING = struct.Struct("B")
-ALIVE, OUT_OF_CPU, OUT_OF_WALL, DIED, KILLED_OUTSIDE = range(5)
+ALIVE, OUT_OF_CPU, OUT_OF_WALL, DIED, KILLED_OUTSIDE, STARVED = range(6)
 _ENDINGS = {
     OUT_OF_CPU: ("timeout", "out of processor time"),
     OUT_OF_WALL: ("timeout", "out of time, asleep"),
     DIED: ("killed", "the process ended"),
     KILLED_OUTSIDE: ("lost", "killed from outside the sandbox"),
+    STARVED: ("lost", "the machine gave it hardly any processor time"),
 }
 # Calls that may be under way at once: as many as surely fit into a pipe, so that writing them never has to wait
 _MOST_WAITING, _PIPE_BYTES = 256, 1 << 15

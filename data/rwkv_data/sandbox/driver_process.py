@@ -4,7 +4,7 @@ import select
 import socket
 
 from rwkv_data.sandbox import driver
-from rwkv_data.sandbox.budgets import wall_for
+from rwkv_data.sandbox.budgets import sleep_for
 from rwkv_data.sandbox.watch import Watch
 
 MOST_CHECKS = 500  # then a new one takes over, whatever this one has piled up
@@ -49,4 +49,4 @@ class DriverProcess:
             candidate.settle()
             self.clock.send(driver.ENDING.pack(candidate.ending))
         else:
-            candidate.allow(seconds, wall_for(seconds))
+            candidate.allow(seconds, sleep_for(seconds))

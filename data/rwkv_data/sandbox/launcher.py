@@ -50,26 +50,29 @@ def main() -> None:
 
 
 def _unsafe(control: socket.socket, preload: list[str]) -> None:
-    from rwkv_data.sandbox import guest, zygote
+    from rwkv_data.sandbox import guest, schedule, zygote
 
-    zygote.main(control, guest.Confinement(isolated=False, other_user=False), preload)
+    zygote.main(control, guest.Confinement(isolated=False, other_user=False), preload, schedule.Waits())
 
 
 def _isolated(control: socket.socket, preload: list[str]) -> None:
-    """Clone the zygote, tell the kernel who its users are, and wait for its end."""
-    from rwkv_data.sandbox import kernel
+    """Clone the zygote, tell the kernel who its users are, and look outside for it until its end."""
+    from rwkv_data.sandbox import kernel, schedule
 
     root = os.geteuid() == 0
     with suppress(PermissionError):  # an ordinary user keeps its groups: what they could open is not there
         os.setgroups([])
     go, say_go = os.pipe()
+    asked, outside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     spaces = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
     spaces |= kernel.CLONE_NEWCGROUP
     pid, mapped = _clone(spaces, root=root)
     if pid == 0:
         os.close(say_go)
-        _become_zygote(control, preload, go)
+        asked.close()
+        _become_zygote(control, preload, go, outside)
     control.detach()
+    outside.close()
     try:
         two_users = _map_users(pid, root=root) if mapped else True
     except OSError as error:
@@ -77,6 +80,8 @@ def _isolated(control: socket.socket, preload: list[str]) -> None:
         raise OSError(f"cannot map users: {error}") from error
     os.write(say_go, _TWO_USERS if two_users else _ONE_USER)
     os.close(say_go)
+    with asked:
+        schedule.serve(asked)
     _, status = os.waitpid(pid, 0)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
@@ -111,8 +116,8 @@ def _map_users(pid: int, *, root: bool) -> bool:
     return False
 
 
-def _become_zygote(control: socket.socket, preload: list[str], go: int) -> None:
-    from rwkv_data.sandbox import filesystem, guest, kernel, zygote
+def _become_zygote(control: socket.socket, preload: list[str], go: int, outside: socket.socket) -> None:
+    from rwkv_data.sandbox import filesystem, guest, kernel, schedule, zygote
 
     try:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -130,7 +135,8 @@ def _become_zygote(control: socket.socket, preload: list[str], go: int) -> None:
             __import__(name)  # while the package's folder can still be seen
         filesystem.build_root()
         kernel.forget_capabilities()
-        zygote.main(control, guest.Confinement(isolated=True, other_user=users == _TWO_USERS), preload)
+        confinement = guest.Confinement(isolated=True, other_user=users == _TWO_USERS)
+        zygote.main(control, confinement, preload, schedule.AskedWaits(outside))
     except Exception as error:  # noqa: BLE001  # whatever is missing, the caller hears of it
         with suppress(OSError):
             control.send(json.dumps({"trouble": f"{error}"}).encode())

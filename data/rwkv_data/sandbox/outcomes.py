@@ -9,7 +9,10 @@ from rwkv_data.sandbox.program import Limits, Outcome, Status
 
 _MEGABYTE = 1 << 20
 _TAIL = 2000
-LOST = "killed from outside the sandbox"
+_LOST = {
+    driver.KILLED_OUTSIDE: "killed from outside the sandbox",
+    driver.STARVED: "the machine gave it hardly any processor time",
+}
 
 
 def script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors: bytes) -> Outcome:
@@ -18,19 +21,26 @@ def script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors:
         return Outcome(status="lost", detail=reply["trouble"])
     (program,) = reply["guests"]
     said = errors.decode(errors="replace")[-_TAIL:].strip()
-    text, cpu_s = output.decode(errors="replace"), program["cpu_s"]
+    text, cpu_s, asleep_s = output.decode(errors="replace"), program["cpu_s"], program["asleep_s"]
     out_of_time = _out_of_time(program)
     if out_of_time:
-        starved = program["ending"] == driver.OUT_OF_WALL and cpu_s < limits.cpu_s / 2 and busy()
-        return Outcome(status="timeout", detail=out_of_time, output=text, cpu_s=cpu_s, starved=starved)
-    if program["ending"] == driver.KILLED_OUTSIDE:
-        return Outcome(status="lost", detail=LOST, output=text, cpu_s=cpu_s)
+        starved = program["ending"] == driver.OUT_OF_WALL and not program["sure"] and busy()
+        return Outcome(
+            status="timeout",
+            detail=out_of_time,
+            output=text,
+            cpu_s=cpu_s,
+            asleep_s=asleep_s,
+            starved=starved,
+        )
+    if program["ending"] in _LOST:
+        return Outcome(status="lost", detail=_LOST[program["ending"]], output=text, cpu_s=cpu_s)
     if len(output) >= limits.output_mb * _MEGABYTE:
         return Outcome(status="output", detail=f"more than {limits.output_mb} MB of output", output=text, cpu_s=cpu_s)
     if os.WIFSIGNALED(program["status"]):
         return Outcome(status="killed", detail=_signal(program["status"]), output=text, cpu_s=cpu_s)
     if os.WEXITSTATUS(program["status"]) == 0:
-        return Outcome(status="passed", output=text, cpu_s=cpu_s)
+        return Outcome(status="passed", output=text, cpu_s=cpu_s, asleep_s=asleep_s)
     last = said.rpartition("\n")[2]
     status: Status = "memory" if last.startswith("MemoryError") else "failed"
     detail = last or f"exit status {os.WEXITSTATUS(program['status'])}"
@@ -47,26 +57,28 @@ def check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
     if "trouble" in reply:
         return Outcome(status="lost", detail=reply["trouble"])
     program, drives = reply["guests"]
-    cpu_s = program["cpu_s"]
+    cpu_s, asleep_s = program["cpu_s"], program["asleep_s"]
     if not drives["done"]:
         return _no_report(drives, cpu_s)
     report = json.loads(result)
     if "trouble" in report:
         return Outcome(status="error", detail=report["trouble"], cpu_s=cpu_s)
-    starved = bool(report.pop("starved")) and busy()
+    starved = bool(report.pop("starved")) and not program["sure"] and busy()
     failed = report.get("failed")
     if failed:
         status: Status = failed if failed in {"timeout", "memory", "killed", "lost"} else "failed"
-        return Outcome(status=status, detail=report["detail"], cpu_s=cpu_s, result=report, starved=starved)
-    return Outcome(status="passed", cpu_s=cpu_s, result=report, starved=starved)
+        return Outcome(
+            status=status, detail=report["detail"], cpu_s=cpu_s, asleep_s=asleep_s, result=report, starved=starved
+        )
+    return Outcome(status="passed", cpu_s=cpu_s, asleep_s=asleep_s, result=report, starved=starved)
 
 
 def _no_report(drives: dict[str, Any], cpu_s: float) -> Outcome:
     """The driver died: of the time it took to look at what the candidate sent, or of its size."""
     if _out_of_time(drives):
         return Outcome(status="timeout", detail=f"while its values were compared: {_out_of_time(drives)}", cpu_s=cpu_s)
-    if drives["ending"] == driver.KILLED_OUTSIDE:
-        return Outcome(status="lost", detail=f"the process that tests it: {LOST}", cpu_s=cpu_s)
+    if drives["ending"] in _LOST:
+        return Outcome(status="lost", detail=f"the process that tests it: {_LOST[drives['ending']]}", cpu_s=cpu_s)
     if os.WIFSIGNALED(drives["status"]):
         return Outcome(
             status="killed", detail=f"while its values were compared: {_signal(drives['status'])}", cpu_s=cpu_s

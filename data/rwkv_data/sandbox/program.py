@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from rwkv_data.sandbox.budgets import wall_for
+from rwkv_data.sandbox.budgets import sleep_for
 
 Status = Literal["passed", "failed", "timeout", "memory", "output", "killed", "lost", "error"]
 
@@ -14,10 +14,10 @@ class Limits:
     """Limits of one program. They bound what it does to the node; what it should do is the test's affair.
 
     `cpu_s`: processor seconds of the whole program, whatever else the machine does. `wall_s`: seconds that it may be
-    asleep (0: twice the processor limit and three seconds more); waiting for a processor is not sleep. `memory_mb`:
-    address space of a process. `workspace_mb`: its folder. `output_mb`: what it prints, and the largest file it writes.
-    `processes`: 1 forbids it to start any, which also makes `memory_mb` the limit of the whole program; with more, each
-    of them may use as much. `threads`: of all its processes together.
+    asleep in all (0: twice the processor limit and three seconds more); waiting for a processor is not sleep.
+    `memory_mb`: address space of a process. `workspace_mb`: its folder. `output_mb`: what it prints, and the largest
+    file it writes. `processes`: 1 forbids it to start any, which also makes `memory_mb` the limit of the whole program;
+    with more, each of them may use as much. `threads`: of all its processes together.
     """
 
     cpu_s: float = 10.0
@@ -31,7 +31,7 @@ class Limits:
     @property
     def wall_limit_s(self) -> float:
         """The limit of sleep."""
-        return self.wall_s or wall_for(self.cpu_s)
+        return self.wall_s or sleep_for(self.cpu_s)
 
     def as_json(self) -> dict[str, float]:
         """For the zygote."""
@@ -45,9 +45,10 @@ class Outcome:
     `passed`: it ended by itself, without an error (a script: exit status 0; a check: the driver reported).
     `failed`: it raised or left with another status. `timeout`: out of processor time, or asleep for too long.
     `memory`, `output`: over that limit. `killed`: by a signal, such as a crash. `lost`: killed from outside, as when
-    the machine has no memory left, or not started, and that twice. `error`: the sandbox or the test broke. These two
-    say nothing about the program. `result` is the driver's report, `output` what a script printed. `starved`: it
-    seemed asleep and had used hardly any processor time, on a machine with more to do than it has processors.
+    the machine has no memory left, never let run, or not started, and that twice. `error`: the sandbox or the test
+    broke. These two say nothing about the program. `result` is the driver's report, `output` what a script printed.
+    `asleep_s`: how long it slept. `starved`: it seemed asleep, on a busy machine that does not say who waits for a
+    processor.
     """
 
     status: Status
@@ -55,4 +56,5 @@ class Outcome:
     output: str = ""
     cpu_s: float = 0.0
     result: Mapping[str, Any] | None = None
+    asleep_s: float = 0.0
     starved: bool = False

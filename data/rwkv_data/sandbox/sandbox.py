@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rwkv_data.sandbox.budgets import DRIVER_LIMITS, PATIENCE, wall_for
+from rwkv_data.sandbox.budgets import DRIVER_LIMITS, PATIENCE, sleep_for
 from rwkv_data.sandbox.codec import encode
 from rwkv_data.sandbox.frames import read_all
 from rwkv_data.sandbox.outcomes import check_outcome, script_outcome
 from rwkv_data.sandbox.program import Limits, Outcome
-from rwkv_data.sandbox.turns import EVERYONE, again_if_disturbed
+from rwkv_data.sandbox.slots import Slots
+from rwkv_data.sandbox.turns import again_if_disturbed
 
 START_S = 60.0
 _GRACE_S = 30.0
@@ -52,13 +53,17 @@ class Sandbox:
         limits: Limits | None = None,
         *,
         drivers: Sequence[str] = (),
+        slots: Slots | None = None,
         run_untrusted_code_unsandboxed: bool = False,
         launcher: tuple[str, ...] = (),
     ) -> None:
-        """`drivers`: modules that checks name, imported once. Raises SandboxUnavailableError."""
+        """`drivers`: modules that checks name, imported once. `slots`: the node's pool, of which each program holds one
+        while it is at work. Raises SandboxUnavailableError.
+        """
         self.limits = limits or Limits()
         self.isolated = not run_untrusted_code_unsandboxed
         self._drivers = tuple(drivers)
+        self._slots = slots or Slots()
         self._launcher = launcher or _launcher()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -89,7 +94,7 @@ class Sandbox:
             with contextlib.ExitStack() as files:
                 sealed = [files.enter_context(_sealed(text)) for text in (code, standard_input)]
                 output, errors = (files.enter_context(_memory_file()) for _ in range(2))
-                reply = self._ask(request, [*sealed, output, errors], limits, wall_s=limits.wall_limit_s)
+                reply = self._ask(request, [*sealed, output, errors], limits)
                 return script_outcome(reply, limits, read_all(output, most), read_all(errors, most))
 
         return _surely(once)
@@ -111,7 +116,7 @@ class Sandbox:
         nothing that the data holds, so its process may serve the next check too, which is faster.
         """
         limits = limits or self.limits
-        wall_s = limits.wall_limit_s + wall_for(driver_cpu_s)
+        wall_s = limits.wall_limit_s + sleep_for(driver_cpu_s)
         request: dict[str, Any] = {"kind": "check", "preamble": preamble, "driver": drive}
         request |= {"driver_cpu_s": driver_cpu_s, "driver_wall_s": wall_s, "reuse_driver": reuse_driver}
         pieces = [code] if isinstance(code, str) else list(code)
@@ -119,28 +124,33 @@ class Sandbox:
 
         def once() -> Outcome:
             with _sealed(source) as program, _sealed(encoded) as tests, _memory_file() as result:
-                reply = self._ask(request, [program, tests, result], limits, wall_s=wall_s)
+                reply = self._ask(request, [program, tests, result], limits, driver_s=driver_cpu_s + wall_s)
                 return check_outcome(reply, read_all(result, int(DRIVER_LIMITS["output_mb"]) * _MEGABYTE))
 
         return _surely(once)
 
-    def _ask(self, request: dict[str, Any], files: list[int], limits: Limits, *, wall_s: float) -> dict[str, Any]:
+    def _ask(
+        self, request: dict[str, Any], files: list[int], limits: Limits, *, driver_s: float = 0.0
+    ) -> dict[str, Any]:
         """The zygote's reply. Raises _ZygoteGoneError; the next request then starts another one."""
         text = json.dumps(request | {"limits": limits.as_json() | {"wall_s": limits.wall_limit_s}}).encode()
-        with EVERYONE.shared(), self._lock:
+        most_s = PATIENCE * (limits.cpu_s + limits.wall_limit_s + driver_s) + _GRACE_S
+        with self._lock, self._slots.one() as sleeps:
             try:
-                return self._exchange(text, files, PATIENCE * wall_s + _GRACE_S)
+                return self._exchange(text, files, most_s, sleeps)
             except (OSError, _ZygoteGoneError) as error:
                 self._stop()
                 raise _ZygoteGoneError(str(error)) from error
 
-    def _exchange(self, text: bytes, files: list[int], limit_s: float) -> dict[str, Any]:
+    def _exchange(self, text: bytes, files: list[int], limit_s: float, sleeps: Callable[[], None]) -> dict[str, Any]:
         if self._control is None:
             self._start()
         assert self._control is not None
         self._control.settimeout(limit_s)
         socket.send_fds(self._control, [text], files)
-        return self._receive()
+        while "asleep" in (reply := self._receive()):
+            sleeps()
+        return reply
 
     def _receive(self) -> dict[str, Any]:
         assert self._control is not None

@@ -1,4 +1,4 @@
-"""One guest under watch: its deadlines by processor time and by the clock, its end, and what it used."""
+"""One guest under watch: its deadlines by processor time, by sleep and by the clock, its end, and what it used."""
 
 import os
 import select
@@ -9,31 +9,70 @@ from typing import Any
 
 from rwkv_data.sandbox import driver, kernel
 from rwkv_data.sandbox.budgets import PATIENCE
+from rwkv_data.sandbox.schedule import UNKNOWN, Waits
 
 LONGEST_NAP_S, SHORTEST_LOOK_S = 0.25, 0.05
 SETTLE_S = 2.0
-ASLEEP_BELOW = 0.02  # of one processor
+BARELY = 0.98  # of the time that has passed: who was away for less of it is at work, where nobody counts who waits
+
+
+class SleepClock:
+    """How long guests that work together have been asleep, all at once: neither at work nor waiting for a processor.
+
+    `sure`: the kernel says who waits. Else a guest that gets some of a processor counts as at work, for a busy machine
+    gives everyone some.
+    """
+
+    def __init__(self, waits: Waits) -> None:
+        waits.begin()
+        self.seconds = 0.0
+        self.sure = False
+        self._waits = waits
+        self._seen, self._busy = time.monotonic(), -1.0
+
+    def look(self, watches: "list[Watch]") -> None:
+        """Count what has passed since the last look."""
+        now = time.monotonic()
+        if self._busy >= 0 and now - self._seen < SHORTEST_LOOK_S:
+            return
+        waited = self._waits.seconds([watch.handle for watch in watches if watch.ending == driver.ALIVE])
+        self.sure = waited != UNKNOWN
+        busy = sum(watch.used() for watch in watches) + (waited if self.sure else 0.0)
+        if self._busy >= 0:
+            passed = now - self._seen
+            away = passed - (busy - self._busy)
+            # Below zero: several threads at once, or a wait that is written down now that it is over
+            self.seconds = max(0.0, self.seconds + (away if self.sure or away >= BARELY * passed else 0.0))
+        self._seen, self._busy = now, busy
 
 
 class Watch:
     """One guest and its deadlines.
 
     `cpu_limit`: processor seconds of the whole of it; `cpu_end`, at most that, is where the present call has to be
-    done. `idle_limit`: seconds that it may be asleep. Seconds in which it waited for a processor are the machine's and
-    not counted: asleep is who uses next to none of a processor, for a busy machine gives everyone some. In the end
-    (`PATIENCE` times that) the clock decides all the same.
+    done. `sleep_limit` and `sleep_end`: the same for the seconds that it, and who works with it, are asleep. Seconds
+    in which it waited for a processor are the machine's and not counted; only in the end (`PATIENCE` times both
+    limits) does the clock decide, and then nothing can be said of the program.
     """
 
-    def __init__(self, pid: int, cpu_limit: float, idle_limit: float) -> None:
+    def __init__(self, pid: int) -> None:
         self.pid = pid
         self.handle = os.pidfd_open(pid)
         self.ending = driver.ALIVE
         self.status = 0
         self.cpu_s = 0.0
-        self.cpu_limit = self.cpu_end = cpu_limit
-        self.idle_limit = idle_limit
-        self.wall_end = time.monotonic() + PATIENCE * idle_limit
-        self._idle, self._seen, self._seen_cpu = 0.0, time.monotonic(), 0.0
+
+    def grant(self, cpu_s: float, sleep_s: float, clock: SleepClock) -> None:
+        """So much for all that it is to do from now on."""
+        self.clock = clock
+        self.cpu_limit = self.cpu_end = self.used() + cpu_s
+        self.sleep_limit = self.sleep_end = clock.seconds + sleep_s
+        self.wall_end = time.monotonic() + PATIENCE * (cpu_s + sleep_s)
+
+    def allow(self, cpu_s: float, sleep_s: float) -> None:
+        """So much for the next call, within what was granted for all."""
+        self.cpu_end = min(self.used() + cpu_s, self.cpu_limit)
+        self.sleep_end = min(self.clock.seconds + sleep_s, self.sleep_limit)
 
     def used(self) -> float:
         """Processor seconds so far."""
@@ -42,27 +81,15 @@ class Watch:
                 self.cpu_s = kernel.cpu_seconds(self.pid)
         return self.cpu_s
 
-    def allow(self, cpu_s: float, idle_s: float) -> None:
-        """So much more from now on, within the limit of the whole."""
-        self.cpu_end = min(self.used() + cpu_s, self.cpu_limit)
-        self.idle_limit, self._idle = idle_s, 0.0
-        self.wall_end = time.monotonic() + PATIENCE * idle_s
-
-    def look(self, cpu_of_all: float) -> float:
-        """Kill it if it is over a deadline; seconds until it can be.
-
-        `cpu_of_all`: processor seconds of those that work together: one is not asleep that waits for the other.
-        """
-        now = time.monotonic()
-        if now - self._seen >= SHORTEST_LOOK_S:
-            if cpu_of_all - self._seen_cpu < ASLEEP_BELOW * (now - self._seen):
-                self._idle += now - self._seen
-            self._seen, self._seen_cpu = now, cpu_of_all
-        cpu_left, wall_left = self.cpu_end - self.used(), min(self.idle_limit - self._idle, self.wall_end - now)
-        if cpu_left <= 0 or wall_left <= 0:
-            self.kill(driver.OUT_OF_CPU if cpu_left <= 0 else driver.OUT_OF_WALL)
+    def look(self) -> float:
+        """Kill it if it is over a deadline; seconds until it can be."""
+        cpu_left, sleep_left = self.cpu_end - self.used(), self.sleep_end - self.clock.seconds
+        wall_left = self.wall_end - time.monotonic()
+        if min(cpu_left, sleep_left, wall_left) <= 0:
+            late = driver.STARVED if self.clock.sure else driver.OUT_OF_WALL
+            self.kill(driver.OUT_OF_CPU if cpu_left <= 0 else driver.OUT_OF_WALL if sleep_left <= 0 else late)
             return 0.0
-        return min(cpu_left, max(wall_left, SHORTEST_LOOK_S), LONGEST_NAP_S)
+        return min(cpu_left, max(min(sleep_left, wall_left), SHORTEST_LOOK_S), LONGEST_NAP_S)
 
     def kill(self, ending: int) -> None:
         """End it, and every process in its namespace, now."""
@@ -97,4 +124,5 @@ class Watch:
 
     def report(self) -> dict[str, Any]:
         """For the caller."""
-        return {"ending": self.ending, "status": self.status, "cpu_s": self.cpu_s}
+        used = {"cpu_s": self.cpu_s, "asleep_s": self.clock.seconds, "sure": self.clock.sure}
+        return {"ending": self.ending, "status": self.status, **used}

@@ -8,7 +8,6 @@ It is process 1 of its namespace: when it goes, every guest goes. It goes when t
 import gc
 import importlib
 import json
-import math
 import os
 import select
 import socket
@@ -17,9 +16,10 @@ from contextlib import suppress
 from typing import Any
 
 from rwkv_data.sandbox import candidate, driver, guest, seccomp
-from rwkv_data.sandbox.budgets import DRIVER_LIMITS
+from rwkv_data.sandbox.budgets import DRIVER_LIMITS, NAP_S
 from rwkv_data.sandbox.driver_process import DriverProcess
-from rwkv_data.sandbox.watch import Watch
+from rwkv_data.sandbox.schedule import Waits
+from rwkv_data.sandbox.watch import SleepClock, Watch
 
 MOST_FILES = 8
 MOST_REQUEST = 1 << 16
@@ -37,9 +37,11 @@ class CallerGoneError(Exception):
 class Zygote:
     """Serves one caller, one program at a time."""
 
-    def __init__(self, control: socket.socket, confinement: guest.Confinement) -> None:
+    def __init__(self, control: socket.socket, confinement: guest.Confinement, waits: Waits) -> None:
         self._control = control
         self._confinement = confinement
+        self._clock = SleepClock(waits)
+        self._waits = waits
         self._idle: DriverProcess | None = None  # may serve again
 
     def serve(self) -> None:
@@ -67,6 +69,7 @@ class Zygote:
 
     def _run(self, request: dict[str, Any], files: list[int]) -> dict[str, Any]:
         run = self._script if request["kind"] == "script" else self._check
+        self._clock = SleepClock(self._waits)
         if self._confinement.isolated:
             return run(request, files)
         import tempfile
@@ -110,7 +113,9 @@ class Zygote:
     def _start(self, main: Callable[[], None], descriptors: list[int], request: dict[str, Any]) -> Watch:
         limits = request["limits"]
         pid = guest.start(main, descriptors, limits, self._confinement, workspace=True)
-        return Watch(pid, limits["cpu_s"], limits["wall_s"])
+        watch = Watch(pid)
+        watch.grant(limits["cpu_s"], limits["wall_s"], self._clock)
+        return watch
 
     def _driver(self, request: dict[str, Any]) -> DriverProcess:
         """The driver's process: one that has served before, where the driver runs nothing but our own code."""
@@ -127,17 +132,21 @@ class Zygote:
                     pid = guest.start(driver.serve, kept, DRIVER_LIMITS, self._confinement)
             finally:
                 os.close(nothing)
-            drives = DriverProcess(Watch(pid, math.inf, math.inf), ours)
+            drives = DriverProcess(Watch(pid), ours)
         if request["reuse_driver"]:
             self._idle = drives
-        drives.watch.allow(request["driver_cpu_s"], request["driver_wall_s"])
+        drives.watch.grant(request["driver_cpu_s"], request["driver_wall_s"], self._clock)
         return drives
 
     def _watch(self, watches: list[Watch], drives: DriverProcess | None = None) -> None:
         """Until the last guest has ended or is done; what is not kept has then ended. Raises CallerGoneError."""
+        dozed = False
         try:
             while watches[-1].ending == driver.ALIVE and not (drives and drives.done):
                 self._look(watches, drives)
+                if not dozed and self._clock.seconds >= NAP_S:
+                    dozed = True
+                    self._control.send(json.dumps({"asleep": True}).encode())
         finally:
             for watch in watches[:-1]:
                 watch.kill(driver.DIED)
@@ -146,8 +155,8 @@ class Zygote:
 
     def _look(self, watches: list[Watch], drives: DriverProcess | None) -> None:
         """Wait for the next event or deadline."""
-        together = sum(watch.used() for watch in watches)
-        nap = min((watch.look(together) for watch in watches if watch.ending == driver.ALIVE), default=0.0)
+        self._clock.look(watches)
+        nap = min((watch.look() for watch in watches if watch.ending == driver.ALIVE), default=0.0)
         living = {watch.handle: watch for watch in watches if watch.ending == driver.ALIVE}
         asking = [drives.clock.fileno()] if drives else []
         ready, _, _ = select.select([self._control.fileno(), *asking, *living], [], [], nap)
@@ -159,11 +168,11 @@ class Zygote:
             living[handle].ended()
 
 
-def main(control: socket.socket, confinement: guest.Confinement, preload: list[str]) -> None:
+def main(control: socket.socket, confinement: guest.Confinement, preload: list[str], waits: Waits) -> None:
     """Get warm, report for duty, serve."""
     for name in [*WARM, *preload]:
         importlib.import_module(name)
-    zygote = Zygote(control, confinement)
+    zygote = Zygote(control, confinement, waits)
     control.send(json.dumps({"ready": confinement.isolated}).encode())
     with suppress(CallerGoneError, BrokenPipeError, ConnectionResetError):
         zygote.serve()

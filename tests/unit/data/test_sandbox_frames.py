@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.sandbox.budgets import wall_for
+from rwkv_data.sandbox.budgets import sleep_for
 from rwkv_data.sandbox.frames import BrokenFrameError, read_frame, write_frame
 from rwkv_data.sandbox.program import Limits
 
@@ -47,5 +47,5 @@ def test_nobody_reads() -> None:
 
 
 def test_the_clock_leaves_room_for_a_busy_machine() -> None:
-    assert Limits(cpu_s=3).wall_limit_s == wall_for(3) > 3 * 2
+    assert Limits(cpu_s=3).wall_limit_s == sleep_for(3) > 3 * 2
     assert Limits(cpu_s=3, wall_s=1.5).wall_limit_s == 1.5

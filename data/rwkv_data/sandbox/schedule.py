@@ -1,0 +1,88 @@
+"""How long processes have waited for a processor: what tells one that sleeps from one that is not let run.
+
+Only the host's /proc knows, and the zygote has none. So its parent, which has stayed outside, looks for it: the zygote
+sends the handles of its guests and gets one number back, never a file or folder of the host.
+"""
+
+import os
+import socket
+import struct
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+NEW = b"new"  # other guests from now on
+LOOK = b"look"
+UNKNOWN = -1.0
+_MOST_GUESTS = 4
+_ANSWER = struct.Struct("d")
+_NANOSECOND = 1e-9
+
+
+class Waits:
+    """What some processes have waited in all, in seconds: every thread of theirs, those that have ended as well."""
+
+    def __init__(self) -> None:
+        self._of_thread: dict[int, float] = {}
+
+    def begin(self) -> None:
+        """Other processes from now on."""
+        self._of_thread.clear()
+
+    def seconds(self, handles: Iterable[int]) -> float:
+        """The sum so far; UNKNOWN where this kernel keeps no such account, or shows it to nobody."""
+        for handle in handles:
+            with suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
+                for thread in Path(f"/proc/{_process(handle)}/task").iterdir():
+                    with suppress(ProcessLookupError, FileNotFoundError, IndexError):
+                        self._of_thread[int(thread.name)] = _waited(thread)
+        return sum(self._of_thread.values()) if self._of_thread else UNKNOWN
+
+
+def _process(handle: int) -> int:
+    """The process that a pidfd stands for, as this process numbers it."""
+    lines = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii").splitlines()
+    return next((int(line[4:]) for line in lines if line.startswith("Pid:")), -1)
+
+
+def _waited(thread: Path) -> float:
+    return int((thread / "schedstat").read_bytes().split()[1]) * _NANOSECOND
+
+
+class AskedWaits(Waits):
+    """The same, asked of the process outside."""
+
+    def __init__(self, outside: socket.socket) -> None:
+        super().__init__()
+        self._outside = outside
+
+    def begin(self) -> None:
+        """Other processes from now on."""
+        self._outside.send(NEW)
+
+    def seconds(self, handles: Iterable[int]) -> float:
+        """The sum so far, or UNKNOWN."""
+        socket.send_fds(self._outside, [LOOK], list(handles))
+        (seconds,) = _ANSWER.unpack(self._outside.recv(_ANSWER.size))
+        return float(seconds)
+
+
+def serve(zygote: socket.socket) -> None:
+    """Answer a zygote until it goes."""
+    waits = Waits()
+    while True:
+        text, handles, _, _ = socket.recv_fds(zygote, len(LOOK), _MOST_GUESTS)
+        if not text:
+            return
+        if text == NEW:
+            waits.begin()
+            continue
+        try:
+            seconds = waits.seconds(handles)
+        except (OSError, ValueError):
+            seconds = UNKNOWN
+        finally:
+            for handle in handles:
+                os.close(handle)
+        with suppress(OSError):  # it has just gone
+            zygote.send(_ANSWER.pack(seconds))
