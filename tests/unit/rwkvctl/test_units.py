@@ -83,7 +83,7 @@ def test_any_edit_is_seen(added: str) -> None:
 
 def test_a_users_own_home_and_socket_are_in_the_units(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "RWKVCTL_HOME": str(tmp_path / "a b%c")}
-    service, socket = units.user_files(config.load({}, environ))
+    service, socket = units.user_files(config.load({}, environ), 254)
     assert service.path == tmp_path / ".config/systemd/user/rwkvctl.service"
     assert f'Environment="RWKVCTL_HOME={tmp_path}/a b%%c"' in service.text
     assert re.search(r"^ListenStream=.*\\x20b%%c.*daemon\.sock$", socket.text, re.MULTILINE)
