@@ -51,6 +51,14 @@ def test_the_daemon_alone_is_stopped_and_its_sockets_stay() -> None:
     assert socket["ListenStream"] == str(config.SYSTEM_SOCKET)
 
 
+@pytest.mark.parametrize("name", UNITS)
+def test_a_systemd_gets_only_directives_that_it_knows(name: str) -> None:
+    newer = [line for line in text_of(name).splitlines() if line.partition("=")[0] in units.NEWER]
+    assert text_of(name, 252) == "".join(f"{line}\n" for line in text_of(name).splitlines() if line not in newer)
+    assert text_of(name, 254) == text_of(name)
+    assert bool(newer) == name.endswith(".service")
+
+
 @pytest.mark.parametrize("name", [name for name in UNITS if name.endswith(".service")])
 def test_what_is_started_is_this_installation(name: str) -> None:
     found = directives(name)
