@@ -135,7 +135,8 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
             origins[name] = origin
     settings = Settings(**values)
     home = home_of(settings, environ)
-    socket, folder = socket_of(settings, home, environ), config_folder(home, environ)
+    systems = home == SYSTEM_HOME or origins.get("home") == str(SYSTEM_FILE)
+    socket, folder = socket_of(settings, home, environ, systems=systems), config_folder(environ, systems=systems)
     return Config(
         settings, origins, unknown_variables(environ), home, socket, folder, dict(flags or {}), groups(environ)
     )
@@ -160,9 +161,10 @@ def groups(environ: Mapping[str, str]) -> dict[str, int]:
     return found
 
 
-def config_folder(home: Path, environ: Mapping[str, str]) -> Path:
-    """Where the operator's benchmarks and their settings lie: beside the configuration file in force for this home."""
-    return SYSTEM_FILE.parent if home == SYSTEM_HOME else user_file(environ).parent
+def config_folder(environ: Mapping[str, str], *, systems: bool) -> Path:
+    """Where the operator's benchmarks and their settings lie: beside the configuration file in force for this home,
+    which is the system service's or not."""
+    return SYSTEM_FILE.parent if systems else user_file(environ).parent
 
 
 def judge_config(section: str, environ: Mapping[str, str] | None = None) -> "JudgeConfig | None":
@@ -278,11 +280,13 @@ def absolute(name: str, text: str) -> Path:
         raise ConfigError(f"{name}: {text!r} names a home directory that does not exist.") from error
 
 
-def socket_of(settings: Settings, home: Path, environ: Mapping[str, str]) -> Path:
+def socket_of(settings: Settings, home: Path, environ: Mapping[str, str], *, systems: bool) -> Path:
     """The socket named in the settings, else a short path that belongs to this home alone.
 
-    AF_UNIX paths end at 108 bytes. A home of one's own (RWKVCTL_HOME) keeps its socket inside when that is short
-    enough; else it goes to the runtime directory, or a private folder of the temporary one, by the home's hash.
+    AF_UNIX paths end at 108 bytes. The home of the system's service (`systems`), wherever the system's configuration
+    puts it, has the socket of the unit, once that is installed. A home of one's own (RWKVCTL_HOME) keeps its socket
+    inside when that is short enough; else it goes to the runtime directory, or a private folder of the temporary one,
+    by the home's hash.
     """
     if settings.socket and not settings.socket.startswith("https://"):
         given = absolute("socket", settings.socket)
@@ -291,7 +295,7 @@ def socket_of(settings: Settings, home: Path, environ: Mapping[str, str]) -> Pat
                 f"socket: {given} is longer than the {LONGEST_GIVEN_SOCKET} bytes a Unix socket may have."
             )
         return given
-    if home == SYSTEM_HOME:
+    if home == SYSTEM_HOME or (systems and SYSTEM_SOCKET.parent.is_dir()):
         return SYSTEM_SOCKET
     folders = [home / "run"] if settings.home else []
     for folder in folders + runtime_dirs(home, environ):
@@ -311,6 +315,19 @@ def runtime_dirs(home: Path, environ: Mapping[str, str]) -> list[Path]:
     folders = [Path(runtime) / name] if runtime.startswith("/") else []
     folders += [Path(temporary) / f"{name}-{os.getuid()}"] if temporary.startswith("/") else []
     return [*folders, Path(f"/tmp/{name}-{os.getuid()}")]  # noqa: S108 - made with mode 0700
+
+
+def service_runtime_folder(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Where a user's service has its sockets: the RuntimeDirectory= of its unit; None where the user has none."""
+    runtime = (os.environ if environ is None else environ).get("XDG_RUNTIME_DIR", "")
+    return Path(runtime) / "rwkvctl" if runtime.startswith("/") else None
+
+
+def temporary_folders(environ: Mapping[str, str] | None = None) -> list[Path]:
+    """Where programs put temporary files, the first that can be written: as Python's `tempfile` looks for it in our
+    workers, which have no other variable for it than TMPDIR."""
+    named = (os.environ if environ is None else environ).get("TMPDIR", "")
+    return [Path(folder) for folder in (named, "/tmp", "/var/tmp", "/usr/tmp") if folder]  # noqa: S108 - only looked at
 
 
 def folders_of(variable: str, environ: Mapping[str, str] | None = None) -> list[Path]:

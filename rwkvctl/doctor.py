@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from rwkvctl import config as config_files
-from rwkvctl import units
+from rwkvctl import systemctl, temporary, unit_folders, units
 from rwkvctl.client import Client, Record
 from rwkvctl.config import Config
 from rwkvctl.judgehealth import REMEDY, failing
@@ -92,7 +92,17 @@ def store(config: Config) -> Finding:
     remedy = "stop the daemon and run `rwkvctl rebuild`, or `rwkvctl restore FILE`"
     said = done.stderr.strip().removeprefix("rwkvctl check: ")
     damaged = "is damaged" in said
+    if done.returncode and is_anothers(config.home):
+        return Finding("store", "optional", said)
     return Finding("store", "missing" if done.returncode else "ok", said or where, remedy if damaged else "")
+
+
+def is_anothers(home: Path) -> bool:
+    """Whether a home belongs to another user, who alone can look through what is in it."""
+    try:
+        return home.stat().st_uid != os.geteuid()
+    except OSError:
+        return False
 
 
 def python() -> Finding:
@@ -169,10 +179,12 @@ def daemon(config: Config, client: Client) -> Iterator[Finding]:
         rows, models = client.get("/v1/benchmarks").value["items"], client.get("/v1/models").value["items"]
     except RwkvctlError as error:
         yield Finding("daemon", "optional", str(error), "rwkvctl daemon")
+        yield temporary_folder(str(temporary.writable(config_files.temporary_folders()) or ""))
         yield folder("rows", config.data_dir, "rwkvctl data prepare NAME")
         yield folder("weights", config.weights_dir, f"put *.pth files into {config.weights_dir}")
         return
     yield Finding("daemon", "ok", f"{info['version']} on {config.socket}")
+    yield temporary_folder(info.get("temporary_folder", "not said"))
     yield from node(client.get("/v1/status", limit=1).value)
     yield from judge(client.get("/v1/judge").value)
     ready = sum(bool(item.get("ready")) for item in rows)
@@ -181,6 +193,14 @@ def daemon(config: Config, client: Client) -> Iterator[Finding]:
     own = sum(not item.get("builtin") for item in models)
     remedy = "" if own else f"put *.pth files into {config.weights_dir}"
     yield Finding("weights", "ok" if own else "optional", f"{own} checkpoints and the built-in one", remedy)
+
+
+def temporary_folder(found: str) -> Finding:
+    """Where engines put temporary files: what the daemon says, or else what is so for us."""
+    if found:
+        return Finding("temporary folder", "ok", found)
+    remedy = "make TMPDIR in its environment name a folder that it can write; `rwkvctl service install` does"
+    return Finding("temporary folder", "missing", temporary.NONE, remedy)
 
 
 def node(status: Record) -> Iterator[Finding]:
@@ -233,7 +253,7 @@ def socket(config: Config) -> Finding:
 
 def service() -> Iterator[Finding]:
     """The system's service: its units as they should be, and nothing in them that breaks the daemon."""
-    files = units.system_files()
+    files = units.system_files(Path("/"), systemctl.version())
     states = {file.path: units.state(file) for file in files}
     if set(states.values()) == {"absent"}:
         yield Finding("service", "optional", "not a service of this system", "rwkvctl service install")
@@ -242,6 +262,9 @@ def service() -> Iterator[Finding]:
         if state in {"absent", "outdated"}:
             yield Finding("service", "optional", f"{path} is {state}", "rwkvctl service install")
     bad = [f"{path} has {', '.join(names)}" for path, names in broken(files[0].path).items()]
+    if trouble := unit_folders.without_temporary(units.texts_of(files[0].path).values()):
+        remedy = "rwkvctl service install, or mend the drop-in; then systemctl daemon-reload, and restart"
+        yield Finding("service", "missing", f"{files[0].path}, with its drop-ins, {trouble}", remedy)
     if bad:
         yield Finding("service", "missing", f"{'; '.join(bad)}: this breaks something, as the unit says",
                       "take it out, then systemctl daemon-reload")  # fmt: skip
@@ -251,8 +274,7 @@ def service() -> Iterator[Finding]:
 
 def broken(unit: Path) -> dict[Path, list[str]]:
     """A unit and its drop-ins with the directives in them that break something."""
-    files = [unit, *sorted(unit.with_name(f"{unit.name}.d").glob("*.conf"))]
-    found = {path: list(units.forbidden_in(path.read_text(encoding="utf-8"))) for path in files if path.is_file()}
+    found = {path: list(units.forbidden_in(text)) for path, text in units.texts_of(unit).items()}
     return {path: names for path, names in found.items() if names}
 
 

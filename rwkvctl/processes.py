@@ -1,8 +1,13 @@
 """Verbs that are other programs: this process becomes them, and no import crosses the socket line."""
 
+import contextlib
 import os
+import pwd
 import sys
+from pathlib import Path
 from typing import NoReturn
+
+from rwkvctl.protocol.errors import Exit, RefusedError
 
 
 def become(module: str, *words: str) -> NoReturn:
@@ -10,3 +15,20 @@ def become(module: str, *words: str) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, "-m", module, *words])  # noqa: S606 - an argv list, no shell
+
+
+def as_owner(folder: Path, words: str) -> None:
+    """Raises RefusedError where what this process makes in a folder could not be used: it belongs to another user, as
+    the system's service has it, and we may not write there, or would leave files of root's."""
+    for place in (folder, *folder.parents):
+        with contextlib.suppress(OSError):
+            owner = place.stat().st_uid
+            break
+    else:
+        return
+    if owner == os.geteuid() or (os.geteuid() != 0 and os.access(place, os.W_OK)):
+        return
+    with contextlib.suppress(KeyError):
+        name = pwd.getpwuid(owner).pw_name
+        hint = f"Run `sudo -u {name} rwkvctl {words}`; that user must be able to read what it is given."
+        raise RefusedError("not-owner", f"{folder} belongs to the user {name}.", hint, Exit.REFUSED)

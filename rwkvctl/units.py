@@ -24,6 +24,9 @@ FORBIDDEN: Final = (
 )  # fmt: skip
 """Directives that break something; the unit says what."""
 
+NEWER: Final = {"DelegateSubgroup": 254}
+"""Directives of ours that a systemd before that version does not know, and complains about."""
+
 State = Literal["absent", "installed", "outdated", "edited"]
 
 
@@ -47,21 +50,21 @@ def source() -> Path:
     raise UnitError("the service's files did not come with this installation of rwkvctl; install the wheel again.")
 
 
-def system_files(root: Path = Path("/")) -> list[UnitFile]:
-    """The files of the system's service below a root folder."""
+def system_files(root: Path, systemd: int) -> list[UnitFile]:
+    """The files of the system's service below a root folder, for a version of systemd."""
     places = {
         "rwkvctl.service": "etc/systemd/system/rwkvctl.service",
         "rwkvctl.socket": "etc/systemd/system/rwkvctl.socket",
         "sysusers.conf": "etc/sysusers.d/rwkvctl.conf",
         "tmpfiles.conf": "etc/tmpfiles.d/rwkvctl.conf",
     }
-    return [UnitFile(root / place, signed(text_of(name))) for name, place in places.items()]
+    return [UnitFile(root / place, signed(text_of(name, systemd))) for name, place in places.items()]
 
 
-def user_files(config: Config) -> list[UnitFile]:
+def user_files(config: Config, systemd: int) -> list[UnitFile]:
     """The files of a user's service, for the home and socket that are in force for this user."""
     folder = config.folder.parent / "systemd" / "user"
-    service, socket = text_of("user/rwkvctl.service"), text_of("user/rwkvctl.socket")
+    service, socket = text_of("user/rwkvctl.service", systemd), text_of("user/rwkvctl.socket", systemd)
     if config.origins.get("home") or config.origins.get("socket"):
         lines = f"Environment={quoted(f'RWKVCTL_HOME={config.home}')} {quoted(f'RWKVCTL_SOCKET={config.socket}')}\n"
         service = service.replace("[Service]\n", f"[Service]\n{lines}")
@@ -72,9 +75,11 @@ def user_files(config: Config) -> list[UnitFile]:
     ]
 
 
-def text_of(name: str) -> str:
-    """A file as it comes, with this interpreter in it."""
-    return (source() / name).read_text(encoding="utf-8").replace(PYTHON, f"{escaped(sys.executable)} ")
+def text_of(name: str, systemd: int = sys.maxsize) -> str:
+    """A file as it comes, with this interpreter in it, and without what a version of systemd does not know."""
+    lines = (source() / name).read_text(encoding="utf-8").split("\n")
+    known = "\n".join(line for line in lines if NEWER.get(line.partition("=")[0], 0) <= systemd)
+    return known.replace(PYTHON, f"{escaped(sys.executable)} ")
 
 
 def escaped(text: str) -> str:
@@ -108,6 +113,12 @@ def state(file: UnitFile) -> State:
         return "installed"
     mark = MARK.match(found)
     return "outdated" if mark and mark[1] == checksum(found[mark.end() :]) else "edited"
+
+
+def texts_of(unit: Path) -> dict[Path, str]:
+    """An installed unit and its drop-ins, in the order in which systemd reads them."""
+    files = [unit, *sorted(unit.with_name(f"{unit.name}.d").glob("*.conf"))]
+    return {path: path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file()}
 
 
 def write(file: UnitFile) -> None:

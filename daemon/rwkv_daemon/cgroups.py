@@ -8,7 +8,7 @@ by the marker in their environment, and there are no limits. The shim stays outs
 import contextlib
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,10 @@ log = logging.getLogger("rwkvctl")
 SUBGROUP: Final = "daemon"
 """The daemon's own leaf, as the unit names it: where it lies, limits can be set beside it."""
 WORKERS: Final = "workers"
+UNLIMITED: Final = (
+    "workers run without %s: it cannot be set below %s (%s). Limits need cgroup v2 with its controllers, and a systemd "
+    "from 254 on, whose DelegateSubgroup= gives them to the service"
+)
 DELEGATED: Final = ("user.delegate", "trusted.delegate")
 """The mark that systemd leaves on a cgroup that it gives away."""
 
@@ -36,9 +40,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """Where cgroups of workers are made. Without a root there are none, which is no error."""
+    """Where cgroups of workers are made. Without a root there are none, which is no error. `unlimited`: the files that
+    the kernel did not take, each of which is said once, not for every worker."""
 
     root: Path | None = None
+    unlimited: set[str] = field(default_factory=set)
 
     def make(self, name: str, limits: Limits) -> Path | None:
         """A cgroup for one attempt, with those limits that the kernel takes here; None if there can be none."""
@@ -54,7 +60,9 @@ class Scopes:
             try:
                 (folder / file).write_text(value, encoding="ascii")
             except OSError as error:
-                log.warning("no %s for a worker: %s; is the controller delegated?", file, error)
+                if file not in self.unlimited:
+                    log.warning(UNLIMITED, file, folder.parent, error.strerror)
+                self.unlimited.add(file)
         return folder
 
     def tidy(self) -> None:

@@ -1,5 +1,6 @@
 """What the daemon answers: one function a request. Refusals are replies, each with a stable code and a remedy."""
 
+import asyncio
 import os
 import time
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ from rwkv_daemon.store.jobs import (
 )
 from rwkv_daemon.store.samples import scores
 from rwkv_daemon.zombies import requests as zombies
-from rwkvctl import __version__
+from rwkvctl import __version__, config, temporary
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.states import JobState
@@ -66,7 +67,7 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
         request = msgspec.structs.replace(request, model=whole)
     match request:
         case m.InfoRequest():
-            return info(node)
+            return await info(node)
         case m.StatusRequest():
             return await status(node, request)
         case m.PlanRequest():
@@ -176,7 +177,7 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             assert_never(request)
 
 
-def info(node: Node) -> m.InfoReply:
+async def info(node: Node) -> m.InfoReply:
     return m.InfoReply(
         version=__version__,
         api_min=m.PROTOCOL,
@@ -184,6 +185,7 @@ def info(node: Node) -> m.InfoReply:
         pid=os.getpid(),
         home=str(node.config.home),
         started=node.started,
+        temporary_folder=str(await asyncio.to_thread(temporary.writable, config.temporary_folders()) or ""),
     )
 
 

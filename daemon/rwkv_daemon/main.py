@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -42,10 +43,10 @@ from rwkv_daemon.sd_notify import Notifier
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store_place import daemon_name, store_place
 from rwkv_daemon.zombies import watch as zombies
-from rwkvctl import __version__, config, notify_config
+from rwkvctl import __version__, config, notify_config, temporary
 from rwkvctl.config import Config
 from rwkvctl.envelope import fail
-from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
+from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError, RwkvctlError
 from rwkvctl.protocol.showing import socket_beside
 from rwkvctl.sockets import SocketInUseError
 
@@ -89,9 +90,9 @@ def only_one(settings: Config) -> Iterator[None]:
         for folder in (settings.home, settings.runs_dir, settings.data_dir, settings.weights_dir):
             folder.mkdir(parents=True, exist_ok=True)
         listening.make_folder(settings)
+        descriptor = os.open(settings.home / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise RwkvctlError(f"{error.filename} cannot be made: {error.strerror}. Set RWKVCTL_HOME.") from error
-    descriptor = os.open(settings.home / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        raise unusable(settings, error) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(descriptor, 0)
@@ -104,6 +105,27 @@ def only_one(settings: Config) -> Iterator[None]:
         ) from None
     finally:
         os.close(descriptor)
+
+
+def unusable(settings: Config, error: OSError) -> RwkvctlError:
+    """Why a folder of ours cannot be used, and what to do about it."""
+    if error.errno != errno.EROFS:
+        return RwkvctlError(f"{error.filename} cannot be made: {error.strerror}. Set RWKVCTL_HOME.")
+    inside = Path(error.filename)
+    folders = (folder for folder in (settings.data_dir, settings.weights_dir) if folder in (inside, *inside.parents))
+    return ConfigError(
+        f"{inside} cannot be written: the file system is read-only for this daemon. The service's unit allows only "
+        f"folders of its own: make the folder, give it to the daemon's user, run `systemctl edit rwkvctl`, add the "
+        f"lines `[Service]` and `ReadWritePaths={next(folders, settings.home)}`, and start the service again."
+    )
+
+
+def without_temporary_folder() -> list[str]:
+    """A sentence if no temporary folder can be written: engines would end as soon as they start."""
+    folders = config.temporary_folders()
+    if temporary.writable(folders):
+        return []
+    return [f"{temporary.NONE}: tried {', '.join(map(str, folders))}; see `rwkvctl doctor`"]
 
 
 def raise_file_limit() -> None:
@@ -126,7 +148,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         node.bus.last = await events.newest_number(store)
         node.notify.replace(notify_config.parse(*config.table("notify")), since=node.bus.last)
         node.grants, strange = roles.load()
-        node.notes += (*strange, *doubts)
+        node.notes += (*strange, *doubts, *without_temporary_folder())
         await strange_runs.set_aside(node)
         await judging.open_services(node)
         async with serving(node, activation.listeners(service)):

@@ -1,9 +1,10 @@
 """`rwkvctl data prepare`, `data own` and `data list`: the data room's own program does them."""
 
+import shlex
 from typing import NoReturn
 
 from rwkvctl.context import Context
-from rwkvctl.processes import become
+from rwkvctl.processes import as_owner, become
 from rwkvctl.verbs import verb
 
 
@@ -18,6 +19,7 @@ def data_prepare(context: Context, names: list[str] = [], *, from_: str = "", po
     $ rwkvctl data prepare gsm8k mmlu
     $ rwkvctl data prepare gsm8k --from ~/datasets/gsm8k
     """
+    as_owner(context.config.data_dir, shlex.join(["data", "prepare", *names, *(["--from", from_] if from_ else [])]))
     source = ["--from", from_] if from_ else []
     become("rwkv_data", "prepare", *names, *source, *(["--pool", pool] if pool else []), *common(context))
 
@@ -36,6 +38,7 @@ def data_own(context: Context, file: str, *, name: str = "", replace: bool = Fal
     $ rwkvctl data own ~/sums.jsonl
     $ rwkvctl dispatch --only-datasets own_sums
     """
+    as_owner(context.config.data_dir, shlex.join(["data", "own", file]))
     named = ["--name", name] if name else []
     become("rwkv_data", "own", file, *named, *(["--replace"] if replace else []), *common(context))
 

@@ -1,10 +1,11 @@
 """`rwkvctl weights list`, `show`, `verify` and `download`: the weights room's own program does them."""
 
 import json
+import shlex
 from typing import Final, NoReturn
 
 from rwkvctl.context import Context
-from rwkvctl.processes import become
+from rwkvctl.processes import as_owner, become
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.verbs import verb
 
@@ -84,6 +85,8 @@ def weights_download(
     $ rwkvctl weights download --match 'rwkv7-g1h-1.5b*' 'rwkv7-g1d-0.1b*'
     $ rwkvctl weights download --repo fla-hub/rwkv7-1.5B-world
     """
+    if match and not (to or list_ or dry_run):
+        as_owner(context.config.weights_dir, shlex.join(["weights", "download", "--match", *match]))
     words = ["--repo", *repo] if repo else []
     words += ["--match", *match] if match else []
     words += [f"--to={to}"] if to else []

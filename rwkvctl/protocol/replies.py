@@ -32,7 +32,10 @@ class Reply(Struct, frozen=True, kw_only=True, tag_field="schema"):
 
 
 class InfoReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.info/1"):
-    """Who answers, and which protocol versions it speaks."""
+    """Who answers, and which protocol versions it speaks.
+
+    `temporary_folder`: where its engines put temporary files; empty if none can be written, and then no engine starts.
+    """
 
     version: str
     api_min: int
@@ -40,6 +43,7 @@ class InfoReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.info/1"):
     pid: int
     home: str
     started: str
+    temporary_folder: str = ""
 
 
 class ErrorReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.error/1"):

@@ -90,7 +90,7 @@ class Bounded:
 
 def _zip(file: BinaryIO) -> tuple[object, Places]:
     """The pickled table, and where its numbers lie."""
-    with zipfile.ZipFile(Bounded(file)) as archive:  # type: ignore[arg-type]
+    with zipfile.ZipFile(Bounded(file)) as archive:
         records = archive.infolist()
         if len({record.filename for record in records}) < len(records):
             raise PickleError("it holds two records of one name")

@@ -41,7 +41,7 @@ class Waits:
 
 def _process(handle: int) -> int:
     """The process that a pidfd stands for, as this process numbers it."""
-    lines = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii").splitlines()
+    lines = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii").split("\n")
     return next((int(line[4:]) for line in lines if line.startswith("Pid:")), -1)
 
 

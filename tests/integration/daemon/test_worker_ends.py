@@ -221,6 +221,14 @@ def test_a_worker_without_its_cgroup_runs_all_the_same_and_says_so(start: Start,
     assert "no cgroup" in log_of(worker).read_text()
 
 
+def test_a_limit_that_cannot_be_set_is_said_once_and_not_for_every_worker(
+    scopes: Scopes, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = [scopes.make(name, Limits(pids=100)) for name in ("one", "two", "three")]
+    limited = (made[0] / "pids.max").exists() if made[0] else True
+    assert len([line for line in caplog.messages if "run without pids.max" in line]) == (0 if limited else 1)
+
+
 def test_empty_cgroups_of_the_dead_are_given_back(scopes: Scopes) -> None:
     folder = scopes.make("left", Limits())
     assert folder is not None

@@ -38,11 +38,6 @@ def analyze(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def complaints(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """What systemd finds wrong, but for the one directive that is newer than 253 and that older ones ignore."""
-    return [line for line in done.stderr.splitlines() if "'DelegateSubgroup'" not in line]
-
-
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
     """A root folder with the system's units in it."""
@@ -57,7 +52,7 @@ def system_unit(root: Path) -> Path:
 def test_systemd_takes_the_units_without_a_word(installed: Path) -> None:
     folder = system_unit(installed).parent
     done = analyze("verify", "--man=no", str(folder / "rwkvctl.service"), str(folder / "rwkvctl.socket"))
-    assert (done.returncode, complaints(done)) == (0, [])
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_it_takes_a_users_units_too(tmp_path: Path) -> None:
@@ -66,7 +61,7 @@ def test_it_takes_a_users_units_too(tmp_path: Path) -> None:
     files = sorted((home / ".config/systemd/user").iterdir())
     assert [file.name for file in files] == ["rwkvctl.service", "rwkvctl.socket"]
     done = analyze("--user", "verify", "--man=no", *map(str, files), XDG_RUNTIME_DIR=str(tmp_path))
-    assert (done.returncode, complaints(done)) == (0, [])
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_exposure_is_what_the_documentation_states(installed: Path) -> None:

@@ -51,6 +51,14 @@ def test_the_daemon_alone_is_stopped_and_its_sockets_stay() -> None:
     assert socket["ListenStream"] == str(config.SYSTEM_SOCKET)
 
 
+@pytest.mark.parametrize("name", UNITS)
+def test_a_systemd_gets_only_directives_that_it_knows(name: str) -> None:
+    newer = [line for line in text_of(name).splitlines() if line.partition("=")[0] in units.NEWER]
+    assert text_of(name, 252) == "".join(f"{line}\n" for line in text_of(name).splitlines() if line not in newer)
+    assert text_of(name, 254) == text_of(name)
+    assert bool(newer) == name.endswith(".service")
+
+
 @pytest.mark.parametrize("name", [name for name in UNITS if name.endswith(".service")])
 def test_what_is_started_is_this_installation(name: str) -> None:
     found = directives(name)
@@ -83,7 +91,7 @@ def test_any_edit_is_seen(added: str) -> None:
 
 def test_a_users_own_home_and_socket_are_in_the_units(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "RWKVCTL_HOME": str(tmp_path / "a b%c")}
-    service, socket = units.user_files(config.load({}, environ))
+    service, socket = units.user_files(config.load({}, environ), 254)
     assert service.path == tmp_path / ".config/systemd/user/rwkvctl.service"
     assert f'Environment="RWKVCTL_HOME={tmp_path}/a b%%c"' in service.text
     assert re.search(r"^ListenStream=.*\\x20b%%c.*daemon\.sock$", socket.text, re.MULTILINE)

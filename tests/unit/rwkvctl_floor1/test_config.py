@@ -283,6 +283,26 @@ def test_a_home_of_ones_own_keeps_its_socket_inside(environ: dict[str, str]) -> 
     assert str(config.load({"home": "/srv/lab"}, environ).socket) == "/srv/lab/run/daemon.sock"
 
 
+def test_the_services_home_has_the_units_socket_wherever_the_systems_file_puts_it(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, socket = tmp_path / "etc" / "config.toml", tmp_path / "run" / "daemon.sock"
+    file.parent.mkdir()
+    file.write_text('home = "/srv/lab"\n')
+    monkeypatch.setattr(config, "SYSTEM_FILE", file)
+    monkeypatch.setattr(config, "SYSTEM_SOCKET", socket)
+    found = config.load({}, environ)
+    assert (str(found.socket), found.folder) == ("/srv/lab/run/daemon.sock", file.parent), "no service is installed"
+    socket.parent.mkdir()
+    assert config.load({}, environ).socket == socket
+    assert str(config.load({"home": "/srv/own"}, environ).socket) == "/srv/own/run/daemon.sock"
+
+
+def test_temporary_folders_are_those_that_a_worker_looks_at(environ: dict[str, str]) -> None:
+    assert config.temporary_folders(environ | {"TMPDIR": "/x", "TEMP": "/y"})[0] == Path("/x")
+    assert [str(path) for path in config.temporary_folders(environ)] == ["/tmp", "/var/tmp", "/usr/tmp"]
+
+
 def test_a_long_home_has_its_socket_in_the_runtime_directory_or_a_temporary_one(environ: dict[str, str]) -> None:
     homes = [f"/srv/{'x' * 90}{number}" for number in range(2)]
     environ["XDG_RUNTIME_DIR"] = "/run/user/7"
@@ -317,6 +337,6 @@ def test_a_derived_socket_path_never_takes_more_than_100_bytes(
     environ |= {"XDG_RUNTIME_DIR": runtime} if runtime else {}
     environ |= {"TMPDIR": temporary} if temporary else {}
     settings = Settings(home=home if own else "")
-    socket = config.socket_of(settings, config.home_of(settings, environ), environ)
+    socket = config.socket_of(settings, config.home_of(settings, environ), environ, systems=False)
     assert socket.is_absolute()
     assert len(os.fsencode(socket)) <= config.LONGEST_SOCKET

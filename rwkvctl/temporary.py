@@ -1,0 +1,26 @@
+"""Whether a process has a temporary folder that it can write to. Engines need one: torch looks for one when it is
+imported."""
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+NONE: Final = "no temporary folder can be written, and no engine starts without one"
+
+
+def writable(candidates: Iterable[Path]) -> Path | None:
+    """The first of these folders in which a file can be made and written; None if there is none. Looks each time: what
+    `tempfile.gettempdir` once found may be full, read-only or gone by now."""
+    return next((folder for folder in candidates if takes_a_file(folder)), None)
+
+
+def takes_a_file(folder: Path) -> bool:
+    """Whether a file of some bytes can be made there."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix="rwkvctl-") as file:
+            file.write(b"whether there is room")
+            file.flush()
+    except OSError:
+        return False
+    return True
