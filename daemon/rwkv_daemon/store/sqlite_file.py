@@ -10,7 +10,7 @@ import aiosqlite
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.store import migrations
-from rwkv_daemon.store.interface import StoreDamagedError
+from rwkv_daemon.store.interface import StoreAwayError, StoreDamagedError
 from rwkv_daemon.store.local_disk import check_local
 from rwkv_daemon.store.migrations import Migration
 from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem_of
@@ -18,6 +18,10 @@ from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem
 CHECK_S: Final = 1.0
 """How long a start may look for damage. About 0.3 GiB; what is left is looked at while the daemon runs."""
 DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+AWAY: Final = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY}
+)
+"""What the file is no less whole for: no room, a file system that is read-only, a lock of another program's."""
 
 
 async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteStore:
@@ -31,15 +35,22 @@ async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteSto
             await migrate(writer, path, migrations.migrations(schema))
             readers = await open_readers(path, undo)
         except sqlite3.Error as error:
+            if primary(error) in AWAY:
+                raise StoreAwayError(unusable(path, error), f"{path}: {error}") from error
             raise StoreDamagedError(unusable(path, error)) from error
         undo.pop_all()
         return SqliteStore(path, writer, readers, checked)
 
 
+def primary(error: sqlite3.Error) -> int:
+    """SQLite's code of an error, without what it says more exactly."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+
+
 def unusable(path: Path, error: sqlite3.Error) -> str:
     """What happened to the file, and what to do."""
     said = f"{path} cannot be used as a store ({error}). Nothing was changed."
-    if (getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF) not in DAMAGED:
+    if primary(error) not in DAMAGED:
         return f"{said} Put that right and start again."
     return (
         f"{said} `rwkvctl rebuild` sets it aside and builds a new one from {path.parent / 'runs'}; "
