@@ -34,6 +34,11 @@ HOLDER: Final = (
     f"WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = {LOCK} "
     "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
+THERE: Final = (
+    "SELECT 1 FROM pg_indexes WHERE schemaname = current_schema() AND tablename = $1 AND indexname = $2 UNION ALL "
+    "SELECT 1 FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1 "
+    "AND column_name = $2"
+)
 FAILURES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 AWAY: Final = (
     OSError,  # a TimeoutError is one
@@ -279,8 +284,15 @@ async def migrate(connection: Any, server: Server) -> None:
     async with connection.transaction():
         for sql in dialect.schema(migrations.LEDGER):
             await connection.execute(sql)
-        applied = await applied_to(connection)
-        for one in migrations.pending(migrations.migrations(), applied, server.place):
+        applied, known = await applied_to(connection), migrations.migrations()
+        missing = migrations.pending(known, applied, server.place)
+        for mend in migrations.MENDS:
+            if mend.version in applied and not await connection.fetch(THERE, mend.table, mend.column or mend.index):
+                for sql in dialect.schema(mend.script):
+                    await connection.execute(sql)
+        for correct in migrations.corrections(known, applied):
+            await connection.execute(dialect.query(migrations.CORRECT), *correct)
+        for one in missing:
             for sql in dialect.schema(one.script):
                 await connection.execute(sql)
             await connection.execute(dialect.query(migrations.RECORD), one.version, one.sha256, now())

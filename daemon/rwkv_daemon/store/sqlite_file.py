@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from rwkv_daemon.clock import now
 from rwkv_daemon.store import migrations
 from rwkv_daemon.store.interface import StoreAwayError, StoreDamagedError
 from rwkv_daemon.store.local_disk import check_local
-from rwkv_daemon.store.migrations import Migration
+from rwkv_daemon.store.migrations import Mend, Migration, corrections
 from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem_of
 
 CHECK_S: Final = 1.0
@@ -89,10 +90,28 @@ async def migrate(connection: aiosqlite.Connection, path: Path, known: list[Migr
         copy = path.with_suffix(f".before-{missing[-1].version}.sqlite")
         copy.unlink(missing_ok=True)  # of a migration that was cut off
         await connection.execute("VACUUM INTO ?", (str(copy),))
+    await mend(connection, known, applied)
     for one in missing:
         recorded = f"INSERT INTO migration VALUES ({one.version}, '{one.sha256}', '{now()}');"
         version = f"PRAGMA user_version = {max(one.version, current)};"
         await connection.executescript(f"BEGIN IMMEDIATE;\n{one.script}\n{recorded}\n{version}\nCOMMIT;")
+
+
+async def mend(connection: aiosqlite.Connection, known: list[Migration], applied: Mapping[int, str]) -> None:
+    """Give the file what an earlier build of its schema lacked."""
+    scripts = [one.script for one in migrations.MENDS if one.version in applied and await lacks(connection, one)]
+    scripts += [f"UPDATE migration SET sha256 = '{sha}' WHERE version = {v};" for sha, v in corrections(known, applied)]
+    if scripts:
+        await connection.executescript("\n".join(["BEGIN IMMEDIATE;", *scripts, "COMMIT;"]))
+
+
+async def lacks(connection: aiosqlite.Connection, mend: Mend) -> bool:
+    """Whether the file needs it."""
+    if mend.index:
+        asked = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
+        return not await connection.execute_fetchall(asked, (mend.index,))
+    asked = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
+    return not await connection.execute_fetchall(asked, (mend.table, mend.column))
 
 
 async def applied_to(connection: aiosqlite.Connection, current: int, known: list[Migration]) -> dict[int, str]:
