@@ -9,13 +9,13 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 from rwkvctl.peers import connect, peer_of
-from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError, VersionSkewError
+from rwkvctl.protocol.errors import Exit, NotNowError, RefusedError, RwkvctlError, UnreachableError, VersionSkewError
 
 if TYPE_CHECKING:
     from rwkvctl.config import Config
@@ -61,6 +61,8 @@ class Client:
     ) -> None:  # fmt: skip
         self.path, self.timeout_s, self.tries = path, timeout_s, tries
         self.service_user, self.remote = service_user, remote
+        self.warn: Callable[[str], None] = lambda _: None
+        """Told once that what the daemon says is old."""
 
     def get(self, route: str, **query: object) -> Answer:
         """Read something; repeated when the connection is cut, since reading changes nothing."""
@@ -115,7 +117,11 @@ class Client:
         if status >= 400:
             raise self._refusal(status, headers, raw)
         self._check_version(headers)
-        return Answer(raw, decode(raw))
+        answer = Answer(raw, decode(raw))
+        if note := stale_note(answer.value):
+            self.warn(note)
+            self.warn = lambda _: None
+        return answer
 
     def _open(self, method: str, where: str, content: bytes, timeout_s: float) -> BinaryIO:
         """Connect and send; the returned file reads the reply and closes the connection."""
@@ -318,12 +324,20 @@ def decode(raw: bytes) -> Record:
     return value
 
 
+def stale_note(value: Record) -> str:
+    """That a reply is old, where it is."""
+    since, at = str(value.get("stale_since", ""))[11:19], str(value.get("as_of", ""))[11:19]
+    return f"the store has not answered since {since} UTC; this is what was known at {at}" if since else ""
+
+
 def refusal(raw: bytes) -> RwkvctlError:
     """The error that an ErrorReply stands for."""
     value = decode(raw)
     number = value.get("exit_code", 1)
     known = Exit(number) if number in list(Exit) else Exit.FAILED
     detail, hint = str(value.get("detail", "The daemon refused.")), str(value.get("hint", ""))
+    if value.get("retry"):
+        return NotNowError(str(value.get("code", "refused")), detail, hint)
     if known is Exit.VERSION_SKEW:
         return VersionSkewError(f"{detail} {hint}".strip())
     return RefusedError(str(value.get("code", "refused")), detail, hint, known)

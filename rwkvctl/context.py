@@ -31,7 +31,9 @@ class Context:
     @cached_property
     def client(self) -> Client:
         """The daemon's client."""
-        return client_of(self.config)
+        client = client_of(self.config)
+        client.warn = lambda text: self.terminal.note(f"warning: {text}", "warn")
+        return client
 
     @property
     def as_json(self) -> bool:

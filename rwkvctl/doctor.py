@@ -176,7 +176,6 @@ def daemon(config: Config, client: Client) -> Iterator[Finding]:
     """The daemon, and what it sees of rows and weights; without it, what lies in the folders."""
     try:
         info = client.get("/v1/info").value
-        rows, models = client.get("/v1/benchmarks").value["items"], client.get("/v1/models").value["items"]
     except RwkvctlError as error:
         yield Finding("daemon", "optional", str(error), "rwkvctl daemon")
         yield temporary_folder(str(temporary.writable(config_files.temporary_folders()) or ""))
@@ -186,6 +185,11 @@ def daemon(config: Config, client: Client) -> Iterator[Finding]:
     yield Finding("daemon", "ok", f"{info['version']} on {config.socket}")
     yield temporary_folder(info.get("temporary_folder", "not said"))
     yield from node(client.get("/v1/status", limit=1).value)
+    try:
+        rows, models = client.get("/v1/benchmarks").value["items"], client.get("/v1/models").value["items"]
+    except RwkvctlError as error:
+        yield Finding("models", "missing", str(error), "see what the daemon says of its store")
+        return
     yield from judge(client.get("/v1/judge").value)
     ready = sum(bool(item.get("ready")) for item in rows)
     yield Finding("rows", "ok" if ready else "optional", f"{ready} of {len(rows)} benchmarks are prepared",

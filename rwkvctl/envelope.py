@@ -5,7 +5,7 @@ import json
 import sys
 from typing import Any, Final
 
-from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
+from rwkvctl.protocol.errors import Exit, NotNowError, RefusedError, RwkvctlError
 from rwkvctl.safe import safe_json, safe_line
 
 CODES: Final = {Exit.UNREACHABLE: "unreachable", Exit.VERSION_SKEW: "version-skew", Exit.USAGE: "usage"}
@@ -26,6 +26,7 @@ def error_envelope(error: RwkvctlError) -> str:
     if isinstance(error, RefusedError):
         code, detail, hint = error.code, error.detail, error.hint
     fields = {"code": code, "detail": detail, "hint": hint, "exit_code": int(error.exit_code)}
+    fields |= {"retry": True} if isinstance(error, NotNowError) else {}
     return envelope("rwkvctl.error/1", fields)
 
 

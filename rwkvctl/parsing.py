@@ -24,6 +24,7 @@ EXIT_CODES: Final[dict[Exit, str]] = {
     Exit.TIMEOUT: "timed out waiting; the work goes on",
     Exit.VERSION_SKEW: "client and daemon do not share a protocol version",
     Exit.PARTLY: "partly done, compared or imported: the reply says for each item what happened",
+    Exit.NOT_NOW: "not now: the daemon's store is away; the same command may be answered later",
     Exit.INTERRUPTED: "interrupted with Ctrl-C; the work goes on",
     Exit.CLOSED_PIPE: "the reader of the output went away",
 }

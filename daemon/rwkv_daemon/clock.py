@@ -5,4 +5,9 @@ from datetime import UTC, datetime
 
 def now() -> str:
     """RFC 3339 in UTC with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return stamp(datetime.now(UTC).timestamp())
+
+
+def stamp(at: float) -> str:
+    """A time (epoch) as it is spelled."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

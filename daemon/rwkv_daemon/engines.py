@@ -45,6 +45,8 @@ STABLE_S = 60.0
 async def adopt_engines(node: Node) -> None:
     """After a restart of the daemon: find the engines that still run; the others' leases are free again."""
     for row in await live_engines(node.store):
+        if row.id in node.engines:
+            continue  # a store that was away had cut the adoption off
         worker = processes.adopt(row.uuid, node.engine_folder(row.id) / "record.json")
         if worker is None:
             await asyncio.to_thread(processes.sweep, row.uuid)

@@ -16,11 +16,12 @@ import msgspec
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.store.events import events_before
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
 from rwkvctl.protocol.messages import Event, EventsRequest
 
 QUEUE: Final = 1000
 HEARTBEAT_S: Final = 15.0
+AWAY_S: Final = 1.0
 MOST: Final = 2**62
 MOST_A_PAGE: Final = 1000
 
@@ -135,10 +136,20 @@ async def stream(
     """Stored events after `since`, then live ones, none missed and none twice; a heartbeat when nothing happens."""
     with bus.follow() as queue:
         last = bus.last if since < 0 else since
-        while since >= 0 and (past := await stored(store, min(last, MOST), session)):
+        while since >= 0:
+            try:
+                past = await stored(store, min(last, MOST), session)
+            except StoreError:
+                if not follow:
+                    raise
+                yield passing("heartbeat")  # nothing is missed: what was stored is told once it can be read
+                await asyncio.sleep(AWAY_S)
+                continue
             for known in past:
                 last = known.seq
                 yield known
+            if not past:
+                break
         told_at = time.monotonic()
         while follow:
             event: Event | None

@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 import msgspec
 
@@ -39,7 +39,7 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.notify import answers as notices
 from rwkv_daemon.operating import find_job, once
 from rwkv_daemon.plan import NoModelError, Plan, SelectionError
-from rwkv_daemon.store import Transaction
+from rwkv_daemon.store import StoreError, Transaction
 from rwkv_daemon.store.comparing import first_scores, same_work_of
 from rwkv_daemon.store.jobs import (
     ACTIVE,
@@ -192,36 +192,56 @@ async def info(node: Node) -> m.InfoReply:
 async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
     """The Overview."""
     session, limit, last_event = request.session, bounded(request.limit), node.bus.last
+    memory = of_memory(node)
     running = await jobs_in(node.store, ACTIVE, session=session)
     waiting = await jobs_in(node.store, ("queued", "held", "paused"), session=session, limit=limit)
     recent = await finished_jobs(node.store, session=session, limit=limit)
+    return m.StatusReply(
+        counts=await counts(node.store, session),
+        running=await views.job_views(node, running),
+        waiting=await views.job_views(node, waiting),
+        recent=await views.job_views(node, recent, with_score=True),
+        last_event=last_event,
+        eta_s=node.forecast.ends_s,
+        not_estimated=node.forecast.unknown,
+        **memory,
+    )
+
+
+def of_memory(node: Node) -> dict[str, Any]:
+    """What a status says that needs no store."""
     notes = list(node.config.warnings) + node.notes + zombies.notes(node)
     if changed := node.benchmarks.changed_since(node.config):
         notes.append(changed)
     if node.reload_problem:
         notes.append(f"the last reload was refused: {node.reload_problem}")
     if node.trouble:
-        notes.append(f"the store cannot be written: {node.trouble}")
+        notes.append(node.trouble)
     if node.sight.history_trouble:
         notes.append(f"the history of the GPUs is not recorded: {node.sight.history_trouble}")
     notes += node.pauses.sentences()
-    return m.StatusReply(
-        version=__version__,
-        uptime_s=round(time.monotonic() - node.started_monotonic, 1),
-        counts=await counts(node.store, session),
-        leases=views.lease_views(node),
-        engines=tuple(views.engine_view(node, handle) for handle in node.engines.values()),
-        running=await views.job_views(node, running),
-        waiting=await views.job_views(node, waiting),
-        recent=await views.job_views(node, recent, with_score=True),
-        disk_free_bytes=node.disk_free_bytes(),
-        last_event=last_event,
-        notes=tuple(notes),
-        eta_s=node.forecast.ends_s,
-        not_estimated=node.forecast.unknown,
-        pauses=operating.pause_views(node),
-        home=str(node.config.home),
-    )
+    return {
+        "version": __version__,
+        "uptime_s": round(time.monotonic() - node.started_monotonic, 1),
+        "leases": views.lease_views(node),
+        "engines": tuple(views.engine_view(node, handle) for handle in node.engines.values()),
+        "disk_free_bytes": node.disk_free_bytes(),
+        "notes": tuple(notes),
+        "pauses": operating.pause_views(node),
+        "home": str(node.config.home),
+        "trouble": node.trouble,
+    }
+
+
+def remembered(node: Node, request: m.Request) -> m.AnyReply | None:
+    """What the request was told before, marked as old; None if nothing is known. Of a status, what lies in memory is as
+    it is now."""
+    known = node.known.of(request)
+    if isinstance(request, m.StatusRequest):
+        nothing = m.StatusReply(counts={}, running=(), waiting=(), **of_memory(node))
+        before = known if isinstance(known, m.StatusReply) else nothing
+        known = msgspec.structs.replace(before, **of_memory(node), last_event=node.bus.last)
+    return known and msgspec.structs.replace(known, stale_since=node.health.answered or node.started)
 
 
 def bounded(limit: int) -> int:
@@ -271,7 +291,7 @@ async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
         if (earlier := await operating.answered(node, request.request_id, m.DispatchReply)) is not None:
             return msgspec.structs.replace(earlier, repeated=True)
         if node.trouble:
-            raise RefusedError("store-trouble", f"The store cannot be written ({node.trouble}).", "Free some space.")
+            raise StoreError(node.trouble)
         made = await planned(node, request.selection)
         if request.plan_hash and request.plan_hash != made.hash:
             raise RefusedError(

@@ -17,7 +17,7 @@ from typing import Any, Final
 from rwkv_daemon import (
     activation,
     deleting,
-    events,
+    disk,
     forecasting,
     hashing,
     housekeeping,
@@ -25,11 +25,11 @@ from rwkv_daemon import (
     judging,
     listening,
     pulse,
+    recovery,
     reloading,
     reporting,
     roles,
     shown_files,
-    strange_runs,
     supervisor,
     trusted,
     upkeep,
@@ -40,7 +40,8 @@ from rwkv_daemon.gpus import watch
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.service import notify_forever
 from rwkv_daemon.sd_notify import Notifier
-from rwkv_daemon.store import open_store
+from rwkv_daemon.store import StoreDamagedError, StoreError
+from rwkv_daemon.store.watched import WatchedStore
 from rwkv_daemon.store_place import daemon_name, store_place
 from rwkv_daemon.zombies import watch as zombies
 from rwkvctl import __version__, config, notify_config, temporary
@@ -90,13 +91,14 @@ def only_one(settings: Config) -> Iterator[None]:
         for folder in (settings.home, settings.runs_dir, settings.data_dir, settings.weights_dir):
             folder.mkdir(parents=True, exist_ok=True)
         listening.make_folder(settings)
-        descriptor = os.open(settings.home / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise unusable(settings, error) from error
+    descriptor = open_lock(settings)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+        with contextlib.suppress(OSError):  # no room, or a file system that is read-only: the lock is what counts
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     except BlockingIOError:
         pid = Path(settings.home / "daemon.lock").read_text(encoding="ascii").strip() or "?"
@@ -110,7 +112,7 @@ def only_one(settings: Config) -> Iterator[None]:
 def unusable(settings: Config, error: OSError) -> RwkvctlError:
     """Why a folder of ours cannot be used, and what to do about it."""
     if error.errno != errno.EROFS:
-        return RwkvctlError(f"{error.filename} cannot be made: {error.strerror}. Set RWKVCTL_HOME.")
+        return RwkvctlError(f"{error.filename} cannot be made: {error.strerror}. Make room, or set RWKVCTL_HOME.")
     inside = Path(error.filename)
     folders = (folder for folder in (settings.data_dir, settings.weights_dir) if folder in (inside, *inside.parents))
     return ConfigError(
@@ -128,6 +130,17 @@ def without_temporary_folder() -> list[str]:
     return [f"{temporary.NONE}: tried {', '.join(map(str, folders))}; see `rwkvctl doctor`"]
 
 
+def open_lock(settings: Config) -> int:
+    """The lock's file, for reading where it cannot be written. Raises RwkvctlError."""
+    path = settings.home / "daemon.lock"
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        raise unusable(settings, error) from error
+
+
 def raise_file_limit() -> None:
     """The soft limit of open files goes to the hard one: followers and workers each take some."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -139,22 +152,24 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
     """Everything between the lock and the exit. `service` is what the service manager says."""
     doubts = trusted.check(settings)
     benchmarks = Benchmarks.open(settings)
-    store = await open_store(store_place(settings), daemon_name(settings))
-    node = Node(settings, store, benchmarks, notifier=Notifier.of(service))
+    store = WatchedStore(store_place(settings), daemon_name(settings))
+    node = Node(settings, store, benchmarks, health=store.health, notifier=Notifier.of(service))
     try:
+        give_ballast(node)
+        await store.open()
         node.scopes = open_scopes(settings.settings.worker_cgroup)
         node.scopes.tidy()
         journal.set_format(settings.settings.log_format)
-        node.bus.last = await events.newest_number(store)
-        node.notify.replace(notify_config.parse(*config.table("notify")), since=node.bus.last)
+        node.notify.replace(notify_config.parse(*config.table("notify")), since=0)
         node.grants, strange = roles.load()
         node.notes += (*strange, *doubts, *without_temporary_folder())
-        await strange_runs.set_aside(node)
-        await judging.open_services(node)
         async with serving(node, activation.listeners(service)):
-            await until_signalled(node)
+            await until_signalled(node, store)
+    except StoreDamagedError as error:
+        node.notifier.status(f"refused to start: {error}")
+        raise
     finally:
-        await node.store.close()
+        await store.close()
     log.info("stopped; engines and runners go on, the next daemon adopts them")
 
 
@@ -163,7 +178,7 @@ async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> Asyn
     """Listen, adopt, then supervise. Clients that come during adoption wait in the socket's backlog."""
     given = activation.unix_listener(passed)
     listeners = listening.open_all(node, given)
-    await supervisor.adopt(node)
+    await recovery.begin(node)
     log.info("rwkvctl %s serves %s on %s", __version__, node.config.home, node.config.socket)
     for warning in (*node.config.warnings, *node.notes):
         log.warning("%s", warning)
@@ -176,7 +191,16 @@ async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> Asyn
         listening.own_path(node.config).unlink(missing_ok=True)
 
 
-async def until_signalled(node: Node) -> None:
+def give_ballast(node: Node) -> None:
+    """What was kept aside for this is given up before the store is opened, where the disk is full."""
+    settings, home = node.config.settings, node.config.home
+    with contextlib.suppress(OSError):
+        room = disk.judge(disk.free(home), settings.min_free_disk_bytes, settings.ballast_bytes, was_low=False)
+        if room.give_ballast and disk.give_ballast(home / "ballast"):
+            log.error("the disk is all but full: the ballast is given up, so that the store can be opened")
+
+
+async def until_signalled(node: Node, store: WatchedStore) -> None:
     """Supervise until SIGTERM or SIGINT. Workers are not touched."""
     stop, hangup = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -184,17 +208,30 @@ async def until_signalled(node: Node) -> None:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, hangup.set)
     async with asyncio.TaskGroup() as tasks:
-        chores = [tasks.create_task(kept_going(name, chore), name=name) for name, chore in chores_of(node, hangup)]
+        first = [tasks.create_task(kept_going(name, chore), name=name) for name, chore in first_chores(node, store)]
+        others = [
+            tasks.create_task(kept_going(name, chore, node.up), name=name) for name, chore in chores_of(node, hangup)
+        ]
         await stop.wait()
         node.stopping = True
         node.notifier.stopping()
+        store.cut()
         async with node.owner:
-            for chore in chores:
+            for chore in (*first, *others):
                 chore.cancel()
 
 
+def first_chores(node: Node, store: WatchedStore) -> Iterator[tuple[str, Chore]]:
+    """What goes on from the start, whether or not there is a store."""
+    yield "store", store.watch
+    yield "rise", lambda: recovery.rise(node)
+    yield "tell", lambda: recovery.tell(node)
+    yield "pulse", lambda: pulse.beat(node.pulse, node.notifier)
+    yield "report", lambda: reporting.report(node)
+
+
 def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
-    """What goes on for as long as the daemon lives, each in a task of its own."""
+    """What goes on for as long as the daemon lives, once the store is there; each in a task of its own."""
     yield "gpus", lambda: watch.watch(node)
     yield "upkeep", lambda: upkeep.keep_up(node)
     yield "logs", lambda: node.tails.keep_up(node.bus)
@@ -205,8 +242,7 @@ def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     yield "judge", lambda: judging.judge_forever(node)
     yield "prune", lambda: deleting.remove_forever(node)
     yield "housekeeping", lambda: housekeeping.keep_house(node)
-    yield "pulse", lambda: pulse.beat(node.pulse, node.notifier)
-    yield "report", lambda: reporting.report(node)
+    yield "remember", lambda: recovery.remember(node)
     yield "reload", lambda: reloading.on_signal(node, hangup)
     yield "notify", lambda: notify_forever(node)
     yield "shown files", lambda: take_shown_files(node)
@@ -218,12 +254,17 @@ async def take_shown_files(node: Node) -> None:
     await shown_files.serve(node.shown, path, lambda path: listening.unix_socket(node.config, path))
 
 
-async def kept_going(name: str, chore: Chore) -> None:
+async def kept_going(name: str, chore: Chore, begun: asyncio.Event | None = None) -> None:
     """A mistake of ours in one chore must not end the daemon, and with it all others: it is logged, and the chore
-    begins anew."""
+    begins anew. One that has to wait for `begun` does."""
+    if begun is not None:
+        await begun.wait()
     while True:
         try:
             await chore()
+        except StoreError as error:
+            log.warning("the chore '%s' has to wait: %s", name, error)
+            await asyncio.sleep(AGAIN_S)
         except Exception:
             log.exception("the chore '%s' failed; it begins anew in %.0f s", name, AGAIN_S)
             await asyncio.sleep(AGAIN_S)

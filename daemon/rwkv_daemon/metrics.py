@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 from rwkv_daemon import journal
 from rwkv_daemon.judge.stats import JudgeStats
 from rwkv_daemon.node import Node
+from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.job_log import sums
 from rwkv_daemon.store.jobs import counts
 from rwkv_daemon.store.notifications import tally
@@ -58,19 +59,26 @@ JUDGE_FIGURES: tuple[tuple[str, Kind, str, Callable[[JudgeStats], float]], ...] 
 
 async def figures(node: Node) -> MetricsReply:
     """Everything, by area."""
-    stored = await sums(node.store)
     files = None if node.config.settings.store else store_bytes(node.config.store)
     found = [
         family("info", "gauge", "the daemon that answers", [Figure(value=1, labels={"version": __version__})]),
-        *jobs(await counts(node.store), stored),
+        *await of_store(node),
         *engines(node),
         *gpus(node),
         *judges(node),
-        *notifications(await tally(node.store)),
         *daemon(node, files),
         *process(),
     ]
     return MetricsReply(items=tuple(one for one in found if one.figures))
+
+
+async def of_store(node: Node) -> list[FamilyView]:
+    """What the store counts; nothing while it is away, and nobody takes old figures for new ones."""
+    try:
+        stored, states, notices = await sums(node.store), await counts(node.store), await tally(node.store)
+    except StoreError:
+        return []
+    return [*jobs(states, stored), *notifications(notices)]
 
 
 def family(name: str, kind: Kind, text: str, values: Iterable[Figure]) -> FamilyView:
@@ -151,6 +159,7 @@ def daemon(node: Node, files: int | None) -> Iterator[FamilyView]:
     yield one("event_loop_lag_worst_seconds", "gauge", "the latest beat of the last minute", node.pulse.worst_s)
     yield one("store_bytes", "gauge", "size of the store's files", files)
     yield one("store_trouble", "gauge", "1 while the store cannot be written", float(bool(node.trouble)))
+    yield one("store_away", "gauge", "1 while the store does not answer", float(node.health.state == "away"))
     yield one("disk_free_bytes", "gauge", "room under the home", node.disk_free_bytes())
     yield one("events_total", "counter", "stored events", node.bus.last)
     yield one("followers", "gauge", "clients that follow events", len(node.bus.followers))

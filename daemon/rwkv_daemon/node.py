@@ -29,6 +29,7 @@ from rwkv_daemon.held_look import HeldLook
 from rwkv_daemon.jobview import as_data
 from rwkv_daemon.judge.exchange import JudgeEvent
 from rwkv_daemon.judge.service import JudgeService
+from rwkv_daemon.known import Known
 from rwkv_daemon.leasing import Leasing
 from rwkv_daemon.logtail import Tails
 from rwkv_daemon.notify.targets import Notifications
@@ -47,6 +48,7 @@ from rwkv_daemon.stall import Motion
 from rwkv_daemon.stopping import Ladder
 from rwkv_daemon.store import EngineRow, JobRow, Store, Transaction
 from rwkv_daemon.store.jobs import update_job
+from rwkv_daemon.store.watched import Health
 from rwkv_daemon.zombies.census import Census
 from rwkvctl.config import Config
 from rwkvctl.protocol.engine import EngineStats
@@ -129,6 +131,10 @@ class Node:
     config: Config
     store: Store
     benchmarks: Benchmarks
+    health: Health = field(default_factory=Health)
+    known: Known = field(default_factory=Known)
+    up: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once what the store says was taken up: what an earlier daemon left running is adopted."""
     bus: Bus = field(default_factory=Bus)
     notifier: Notifier = field(default_factory=Notifier)
     pulse: Pulse = field(default_factory=Pulse)
@@ -161,7 +167,6 @@ class Node:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     prune: asyncio.Event = field(default_factory=asyncio.Event)
     owner: asyncio.Lock = field(default_factory=asyncio.Lock)
-    trouble: str = ""
     look_at_held: bool = False
     settling: Settling = field(default_factory=Settling)
     looked_at_held: HeldLook = field(default_factory=HeldLook)
@@ -202,6 +207,11 @@ class Node:
     def disk_free_bytes(self) -> int:
         """Room on the home's file system."""
         return disk.free(self.config.home)
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be stored now; empty while all is well."""
+        return self.health.sentence
 
     @property
     def disk_low(self) -> bool:

@@ -14,6 +14,7 @@ from rwkv_daemon.catalogue import Benchmarks, stamp_of
 from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.node import Node, log
 from rwkv_daemon.roles import Grants
+from rwkv_daemon.store import StoreError
 from rwkv_data.errors import DataError
 from rwkvctl import config, notify_config
 from rwkvctl.config import Config
@@ -69,7 +70,7 @@ async def on_signal(node: Node, asked: asyncio.Event) -> None:
         asked.clear()
         try:
             await reload(node)
-        except RefusedError as error:
+        except (RefusedError, StoreError) as error:
             log.error("SIGHUP: %s", error)
 
 

@@ -17,10 +17,11 @@ TRIES: Final = 200
 
 
 async def report(node: Node) -> None:
-    """Say READY=1 after recovery and the sampler's first verdict, then keep the status line true."""
+    """Say READY=1 after recovery and the sampler's first verdict, or that the store is away: the daemon answers then,
+    and a restart would help nobody. Keep the status line true afterwards."""
     if node.notifier.link is None:
         return
-    while node.leases is None:
+    while node.leases is None and not (node.trouble and not node.up.is_set()):
         await asyncio.sleep(LOOK_S)
     await ready(node)
     while True:
@@ -43,7 +44,7 @@ async def line(node: Node) -> str:
     try:
         jobs = await counts(node.store)
     except StoreError as error:
-        return f"the store cannot be read: {error}"
+        return node.trouble or f"the store cannot be read: {error}"
     return summary(jobs, len(node.engines), node.leases or (), node.trouble)
 
 
@@ -54,4 +55,4 @@ def summary(jobs: Mapping[str, int], engines: int, leases: Iterable[LeaseView], 
     uses = Counter(lease.use for lease in leases if not lease.id.startswith("cpu"))
     gpus = ", ".join(f"{number} {use}" for use, number in sorted(uses.items())) or "none"
     text = f"{run} jobs run, {wait} wait; {engines} engines; GPUs: {gpus}"
-    return f"{text}; the store cannot be written: {trouble}" if trouble else text
+    return f"{text}; {trouble}" if trouble else text

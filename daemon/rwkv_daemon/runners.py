@@ -136,6 +136,8 @@ async def adopt_runners(node: Node) -> None:
     await pausing.load(node)
     await upkeep.look_at_disk(node)
     for attempt in await running_attempts(node.store):
+        if attempt.job in node.runners:
+            continue  # a store that was away had cut the adoption off
         folder = node.folder(attempt.job)
         worker = processes.adopt(attempt.uuid, folder.record(attempt.number))
         if worker is not None:

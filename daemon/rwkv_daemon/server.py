@@ -57,6 +57,7 @@ class Api:
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. Whatever goes wrong is an ErrorReply."""
+        allowed: Any = None
         try:
             client = await self.door.client(request)
             roles.CALLER.set(client.actor)
@@ -64,21 +65,42 @@ class Api:
             check_version(request)
             wanted = decode(self.table, request)
             await self.permit(client, wanted)
-            if isinstance(wanted, (m.LogsRequest, m.EventsRequest)):
-                return await self.stream(request, wanted)
-            reply = await (self.changed(wanted) if roles.changes(type(wanted)) else handlers.answer(self.node, wanted))
+            allowed = wanted
+            return await self.node.known.in_time(self.node.health, self.permitted(request, wanted))
         except RefusedError as error:
             return refusal(self.stamp, error)
         except StoreError as error:
-            trouble = RefusedError("store-trouble", f"The store cannot be used ({error}).", "See `rwkvctl doctor`.")
-            return refusal(self.stamp, trouble, status=503)
+            return self.without_store(allowed, error)
         except Exception as error:  # noqa: BLE001 - logged, and answered: a silent connection helps nobody
             log.exception("%s %s cannot be answered", request.method, request.path)
             mistake = RefusedError("internal", f"The daemon made a mistake ({type(error).__name__}).", "See its log.")
             return refusal(self.stamp, mistake, status=500)
+
+    async def permitted(self, request: Request, wanted: Any) -> Response:
+        """The answer to a request that is theirs to ask. Raises RefusedError, StoreError."""
+        if isinstance(wanted, (m.LogsRequest, m.EventsRequest)):
+            return await self.stream(request, wanted)
+        if roles.changes(type(wanted)):
+            return Response(200, msgspec.json.encode(self.stamp(await self.changed(wanted))), headers=VERSION)
+        reply = await handlers.answer(self.node, wanted)
         if isinstance(reply, m.MetricsReply) and request.path == prometheus.PATH:
             return Response(200, prometheus.text(reply.items).encode(), prometheus.CONTENT_TYPE, VERSION)
-        return Response(200, msgspec.json.encode(self.stamp(reply)), headers=VERSION)
+        reply = self.stamp(reply)
+        content = msgspec.json.encode(reply)
+        self.node.known.keep(wanted, reply, len(content))
+        return Response(200, content, headers=VERSION)
+
+    def without_store(self, wanted: Any, error: StoreError) -> Response:
+        """What is known of the answer while the store is away, marked as old; else why there is none. A client may ask
+        again: nothing was changed, or a repetition under the same id will say that it was."""
+        known = None
+        if wanted is not None and not roles.changes(type(wanted)):
+            known = handlers.remembered(self.node, wanted)
+        if known is not None:
+            return Response(200, msgspec.json.encode(self.stamp(known)), headers=VERSION)
+        why = self.node.trouble or f"the store cannot be used: {error}"
+        again = RefusedError("store-trouble", f"{why[0].upper()}{why[1:]}.", "Ask again later; see `rwkvctl doctor`.")
+        return refusal(self.stamp, again, status=503, retry=True)
 
     def unwelcome(self, request: Request) -> Response | None:
         """The answer to a stranger."""
@@ -104,11 +126,14 @@ class Api:
             roles.refuse(wanted, client.role, client.actor)
         except RefusedError as error:
             if self.refusals.allows(client.who, time.monotonic(), rate=REFUSALS_PER_S, burst=REFUSALS):
-                await audit.close(self.node.store, audit.entry_of(wanted), f"refused: {error.code}")
+                writing = audit.close(self.node.store, audit.entry_of(wanted), f"refused: {error.code}")
+                await self.node.known.in_time(self.node.health, writing)
             raise
 
     async def changed(self, wanted: m.Request) -> m.AnyReply:
         """Answer a request that changes something, and see that it is written down whatever comes of it."""
+        if not self.node.up.is_set():
+            raise StoreError("the daemon has not taken up its work yet")
         entry = audit.entry_of(wanted)
         repeated = await remembered_reply(self.node.store, getattr(wanted, "request_id", "")) is not None
         with audit.opened(entry):
@@ -148,10 +173,13 @@ async def lines(source: AsyncIterator[Any], request: Request, first: Any = None)
     """Items as lines of JSON until the source ends or the client hangs up."""
     if first is not None:
         yield msgspec.json.encode(first) + b"\n"
-    async for item in source:
-        if request.gone.is_set():
-            return
-        yield msgspec.json.encode(item) + b"\n"
+    try:
+        async for item in source:
+            if request.gone.is_set():
+                return
+            yield msgspec.json.encode(item) + b"\n"
+    except StoreError as error:  # the status has been sent: the client asks again, and is told
+        raise ConnectionAbortedError(str(error)) from error
 
 
 def check_version(request: Request) -> None:
@@ -218,11 +246,11 @@ STATUS: Final = {
 }
 
 
-def refusal(stamp: Any, error: RefusedError, status: int = 0) -> Response:
+def refusal(stamp: Any, error: RefusedError, status: int = 0, *, retry: bool = False) -> Response:
     """An error as a reply."""
     code = status or STATUS.get(error.code, 400)
     reply = m.ErrorReply(
-        code=error.code, detail=error.detail, hint=error.hint, status=code, exit_code=int(error.exit_code)
+        code=error.code, detail=error.detail, hint=error.hint, status=code, exit_code=int(error.exit_code), retry=retry
     )
     log.info("refused: %s", error)
     return Response(code, msgspec.json.encode(stamp(reply)), headers=VERSION)

@@ -67,11 +67,8 @@ async def supervise(node: Node) -> None:
                     await settle_strays(node)
                     await pressing.apply(node)  # of whoever stored an intent and was cut off before acting on it
                     await releasing.release_held(node)
-            node.trouble = ""
         except StoreError as error:
-            if node.trouble != str(error):
-                log.error("the store cannot be written: %s; nothing new is started, what runs goes on", error)
-            node.trouble = str(error)
+            log.debug("a round of the supervisor has to wait: %s", error)  # why is said where the store is watched
             await asyncio.sleep(IDLE_S)
         except Exception:  # noqa: BLE001 - logged; a daemon that ends here would recur at every start
             log.exception("a round of the supervisor failed; it goes on with the next")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rwkvctl import views
-from rwkvctl.client import Record
+from rwkvctl.client import Record, stale_note
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
 from rwkvctl.protocol.errors import Exit
@@ -81,7 +81,9 @@ def lines(context: Context, reply: Record) -> Sequence[str]:
     """The lines of a table on a terminal."""
     terminal = context.terminal
     width = terminal.width if terminal.is_tty and context.output != "wide" else 0
-    found = [fit(safe_line(views.headline(reply)), width or NO_END)]
+    old = stale_note(reply)
+    found = [fit(safe_line(f"! {old}"), width or NO_END)] if old else []
+    found += [fit(safe_line(views.headline(reply)), width or NO_END)]
     for table in tables(reply):
         if table.rows:
             found += ["", *aligned(table, width, colour=terminal.colour)]

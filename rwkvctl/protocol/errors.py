@@ -5,6 +5,7 @@ RwkvctlError
 ├── UnreachableError     no daemon answers on the socket
 ├── VersionSkewError     client and daemon do not share a protocol version
 └── RefusedError         the daemon said no; carries its code and exit code
+    └── NotNowError      not now, as its store is away: the same request may be answered later
 """
 
 from enum import IntEnum
@@ -22,6 +23,7 @@ class Exit(IntEnum):
     TIMEOUT = 6
     VERSION_SKEW = 7
     PARTLY = 8
+    NOT_NOW = 9
     INTERRUPTED = 130
     CLOSED_PIPE = 141
 
@@ -57,3 +59,10 @@ class RefusedError(RwkvctlError):
         super().__init__(f"{detail} {hint}".strip())
         self.code, self.detail, self.hint = code, detail, hint
         self.exit_code = Exit(exit_code)
+
+
+class NotNowError(RefusedError, UnreachableError):
+    """The daemon answers and cannot do it now. Whoever waits for a daemon that is away waits for this one as well."""
+
+    def __init__(self, code: str, detail: str, hint: str = "") -> None:
+        super().__init__(code, detail, hint, Exit.NOT_NOW)

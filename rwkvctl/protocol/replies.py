@@ -1,4 +1,7 @@
-"""Replies of the daemon. Every one has `schema` (name and version), `as_of` (RFC 3339, UTC) and `node`."""
+"""Replies of the daemon. Every one has `schema` (name and version), `as_of` (RFC 3339, UTC) and `node`.
+
+`stale_since` is given where the store does not answer: since then it has not, and what is told was true at `as_of`.
+"""
 
 from msgspec import Struct
 
@@ -29,6 +32,7 @@ class Reply(Struct, frozen=True, kw_only=True, tag_field="schema"):
 
     as_of: str = ""
     node: str = ""
+    stale_since: str = ""
 
 
 class InfoReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.info/1"):
@@ -47,20 +51,23 @@ class InfoReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.info/1"):
 
 
 class ErrorReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.error/1"):
-    """A refusal (RFC 9457 in spirit): a stable code, one sentence, and what to do. `exit_code` is the CLI's."""
+    """A refusal (RFC 9457 in spirit): a stable code, one sentence, and what to do. `exit_code` is the CLI's. `retry`:
+    the same request may be answered later, as it is."""
 
     code: str
     detail: str
     hint: str = ""
     status: int = 400
     exit_code: int = 1
+    retry: bool = False
 
 
 class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
     """The Overview: what holds what, what runs, what waits and why.
 
     `eta_s`: when everything that is queued will be done, null while that cannot be said: of `not_estimated` jobs
-    nothing like them was ever measured. `pauses`: what is paused by somebody, wider than single jobs.
+    nothing like them was ever measured. `pauses`: what is paused by somebody, wider than single jobs. `trouble`: why
+    nothing can be stored now.
     """
 
     version: str
@@ -78,6 +85,7 @@ class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
     not_estimated: int = 0
     home: str = ""
     pauses: tuple[PauseView, ...] = ()
+    trouble: str = ""
 
 
 class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):

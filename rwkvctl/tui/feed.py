@@ -22,7 +22,7 @@ change, but not more often than that, and not for twenty times as long as the an
 AHEAD: Final = 60
 """Jobs that wait, of which that is asked: those that are seen."""
 
-FORESEEN: Final = frozenset({"pause", "session"})
+FORESEEN: Final = frozenset({"pause", "session", "store"})
 """Events after which that is another at once."""
 
 HISTORY: Final = 20

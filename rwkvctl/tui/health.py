@@ -30,6 +30,7 @@ def health(state: ConsoleState, now: float, width: int, path: Sequence[str] = ()
     found = [*name, ("● ", "ok"), (f"daemon up {up} " if width >= WIDE else f"up {up} ", ""), *devices(state)]
     found += jobs(state, words=width >= WIDE)
     found += [(" ‖ paused", "warn")] if state.pauses else []
+    found += [(" ✗ store", "bad")] if state.trouble else []
     if width >= WIDE:
         found += speed(state)
         found += [("  disk ", "dim"), (size(state.disk_free_bytes), ""), (" free", "dim")]
@@ -99,7 +100,8 @@ def alerts(state: ConsoleState) -> Pieces:
     if state.problem:
         return [(f" what needs you is {state.unknown}", "warn")]
     lost = [lease for lease in state.leases.values() if needs_somebody(lease)]
-    found = [(f"! {called(one)} {one.use} (K): {one.why or one.reason or one.condition}", "bad") for one in lost]
+    found = store(state)
+    found += [(f"! {called(one)} {one.use} (K): {one.why or one.reason or one.condition}", "bad") for one in lost]
     failed = [job for job in state.ended if job.state == "failed" and seconds(job.finished) > state.heard_at - DAY_S]
     found += [(f"✗ {len(failed)} failed, last {failed[0].id}: {failed[0].detail}", "bad")] if failed else []
     words = {"queue": "the queue is paused", "node": "the node is draining", "judge": "the judge is paused"}
@@ -114,6 +116,14 @@ def alerts(state: ConsoleState) -> Pieces:
         return [(" nothing needs you", "dim"), (f" · {end}" if (end := drained(state)) else "", "")]
     room = ALERT if len(found) > 1 else WHOLE
     return [(f" {fit(safe_line(text), room)} ", role) for text, role in found]
+
+
+def store(state: ConsoleState) -> list[tuple[str, str]]:
+    """Why nothing can be stored, and of when the jobs are that are shown."""
+    if not state.trouble:
+        return []
+    of = f" · jobs as of {state.stale}" if state.stale else ""
+    return [(f"! {state.trouble}{of}", "bad")]
 
 
 def called(lease: LeaseView) -> str:

@@ -25,7 +25,8 @@ class ConsoleState:
 
     `revision` counts every change, `news` those that are shown at once and not with the next tick. Times are seconds
     since the epoch: `heard_at` of the last word from the daemon, `lost_at` of the loss, `retry_at` of the next try.
-    `lag_s` is how old the last word was when it came.
+    `lag_s` is how old the last word was when it came. `trouble` is why the daemon's store cannot be used, `stale`
+    of when its last word on jobs is then.
     """
 
     problem: str = "connecting"
@@ -38,6 +39,8 @@ class ConsoleState:
     not_estimated: int = 0
     pauses: tuple[PauseView, ...] = ()
     notes: tuple[str, ...] = ()
+    trouble: str = ""
+    stale: str = ""
     seq: int = 0
     leases: dict[str, LeaseView] = field(default_factory=dict)
     engines: dict[str, EngineView] = field(default_factory=dict)
@@ -100,6 +103,7 @@ class ConsoleState:
     def _whole(self, status: StatusReply) -> None:
         self.eta_s, self.not_estimated, self.pauses = status.eta_s, status.not_estimated, status.pauses
         self.notes, self.disk_free_bytes = status.notes, status.disk_free_bytes
+        self.trouble, self.stale = status.trouble, status.as_of[11:19] if status.stale_since else ""
 
     def lose(self, problem: str, now: float = 0.0, retry_at: float = 0.0) -> None:
         """Nothing is heard any more; what is known stays, as stale."""

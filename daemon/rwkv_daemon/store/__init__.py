@@ -1,7 +1,15 @@
 """The store: everything the daemon knows, in a SQLite file or a PostgreSQL database. Their drivers are used in this
 package only."""
 
-from rwkv_daemon.store.interface import ConflictError, Row, Store, StoreDamagedError, StoreError, Transaction
+from rwkv_daemon.store.interface import (
+    ConflictError,
+    Row,
+    Store,
+    StoreAwayError,
+    StoreDamagedError,
+    StoreError,
+    Transaction,
+)
 from rwkv_daemon.store.opening import open_store
 from rwkv_daemon.store.rows import AttemptRow, EngineRow, JobRow, NewJob, SampleCounts
 
@@ -14,6 +22,7 @@ __all__ = [
     "Row",
     "SampleCounts",
     "Store",
+    "StoreAwayError",
     "StoreDamagedError",
     "StoreError",
     "Transaction",

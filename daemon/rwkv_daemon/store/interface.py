@@ -24,6 +24,15 @@ class StoreDamagedError(RwkvctlError):
     """The store cannot be used; the sentence says what to do. Nothing was changed."""
 
 
+class StoreAwayError(StoreDamagedError):
+    """The store cannot be opened now and may be later, as it is: there is no room, no server, no answer. `why` is what
+    happened, without what to do."""
+
+    def __init__(self, sentence: str, why: str) -> None:
+        super().__init__(sentence)
+        self.why = why
+
+
 class Row(Protocol):
     """A row of a result."""
 
@@ -73,6 +82,12 @@ class Store(Protocol):
 
     async def damage(self) -> str:
         """What a look at all of it finds wrong, or nothing. Minutes, where there are millions of samples."""
+
+    async def probe(self) -> None:
+        """Come back once the store answers, on a connection of its own: long queries of others do not hold it up."""
+
+    def cut(self) -> None:
+        """Wait for nothing any more: what is under way fails, where it can be made to. Before the process ends."""
 
     async def close(self) -> None:
         """Let go of it; what is committed stays."""

@@ -16,10 +16,17 @@ import asyncpg
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.store import dialect, migrations
-from rwkv_daemon.store.interface import ConflictError, Row, StoreDamagedError, StoreError, Transaction
+from rwkv_daemon.store.interface import (
+    ConflictError,
+    Row,
+    StoreAwayError,
+    StoreDamagedError,
+    StoreError,
+    Transaction,
+)
 
 READERS: Final = 4
-CONNECT_TIMEOUT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 5.0
 COMMAND_TIMEOUT_S: Final = 60.0
 LOCK: Final = 0x72776B76  # "rwkv": locks of other programs in the database have other numbers
 HOLDER: Final = (
@@ -27,7 +34,20 @@ HOLDER: Final = (
     f"WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = {LOCK} "
     "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
+THERE: Final = (
+    "SELECT 1 FROM pg_indexes WHERE schemaname = current_schema() AND tablename = $1 AND indexname = $2 UNION ALL "
+    "SELECT 1 FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1 "
+    "AND column_name = $2"
+)
 FAILURES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+AWAY: Final = (
+    OSError,  # a TimeoutError is one
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ConnectionDoesNotExistError,
+)
+"""What passes by itself: no server there, one that starts or stops, one that has no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +70,7 @@ class Server:
         try:
             yield
         except FAILURES as error:
-            said = " ".join(str(error).split()) or f"no answer within {COMMAND_TIMEOUT_S:.0f} s"
+            said = " ".join(str(error).split()) or "no answer in time"
             kind = ConflictError if isinstance(error, asyncpg.IntegrityConstraintViolationError) else StoreError
             raise kind(f"{self.place}: {said}") from error
 
@@ -124,6 +144,7 @@ class PostgresStore:
     writer: Any
     pool: Any
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    prober: Any = None
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
@@ -180,12 +201,23 @@ class PostgresStore:
     async def damage(self) -> str:
         return ""  # the server looks after its own pages
 
+    async def probe(self) -> None:
+        with self.server.errors():
+            if self.prober is None or self.prober.is_closed():
+                self.prober = await self.server.connect()
+            await self.prober.execute("SELECT 1")
+
+    def cut(self) -> None:
+        self.pool.terminate()
+        for connection in filter(None, (self.writer, self.prober)):
+            connection.terminate()
+
     async def close(self) -> None:
         with contextlib.suppress(*FAILURES):
             await asyncio.wait_for(self.pool.close(), CONNECT_TIMEOUT_S)
-        self.pool.terminate()
         with contextlib.suppress(*FAILURES):
             await self.writer.close(timeout=CONNECT_TIMEOUT_S)
+        self.cut()
 
 
 async def open_postgres(dsn: str, name: str) -> PostgresStore:
@@ -203,9 +235,10 @@ async def open_postgres(dsn: str, name: str) -> PostgresStore:
                     init=prepare, server_settings={"application_name": name, "default_transaction_read_only": "on"},
                 )  # fmt: skip
         except (StoreError, ValueError) as error:
-            raise StoreDamagedError(
-                f"The store cannot be used: {error}. Nothing was changed; look at the server and the setting `store`."
-            ) from error
+            said = f"The store cannot be used: {error}. Nothing was changed; see to the server and the setting `store`."
+            if isinstance(error.__cause__, AWAY):
+                raise StoreAwayError(said, str(error)) from error
+            raise StoreDamagedError(said) from error
         undo.pop_all()
         return PostgresStore(server, writer, pool)
 
@@ -251,8 +284,15 @@ async def migrate(connection: Any, server: Server) -> None:
     async with connection.transaction():
         for sql in dialect.schema(migrations.LEDGER):
             await connection.execute(sql)
-        applied = await applied_to(connection)
-        for one in migrations.pending(migrations.migrations(), applied, server.place):
+        applied, known = await applied_to(connection), migrations.migrations()
+        missing = migrations.pending(known, applied, server.place)
+        for mend in migrations.MENDS:
+            if mend.version in applied and not await connection.fetch(THERE, mend.table, mend.column or mend.index):
+                for sql in dialect.schema(mend.script):
+                    await connection.execute(sql)
+        for correct in migrations.corrections(known, applied):
+            await connection.execute(dialect.query(migrations.CORRECT), *correct)
+        for one in missing:
             for sql in dialect.schema(one.script):
                 await connection.execute(sql)
             await connection.execute(dialect.query(migrations.RECORD), one.version, one.sha256, now())

@@ -7,6 +7,7 @@ lock, one transaction at a time. Readers are connections of their own: a long qu
 import asyncio
 import contextlib
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ import aiosqlite
 from rwkv_daemon.store.interface import ConflictError, Row, StoreError, Transaction
 
 BUSY_TIMEOUT_MS: Final = 5000
+STUCK_S: Final = 2.0
+"""A write that has begun or committed for so long waits for a disk that hangs, or for a lock of another program's."""
 READERS: Final = 3
 """Queries that may run at once. Each connection costs a thread and its page cache."""
 
@@ -68,20 +71,30 @@ class SqliteStore:
     readers: asyncio.Queue[aiosqlite.Connection]
     checked: bool
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waits_since: float = 0.0
+    """When the writer asked for the file's lock or for a commit, while it does."""
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
         async with self.lock:
             try:
-                with store_errors():
+                with store_errors(), self._waiting():
                     await self.writer.execute("BEGIN IMMEDIATE")
                 yield SqliteTransaction(self.writer)
-                with store_errors():
+                with store_errors(), self._waiting():
                     await self.writer.commit()
             except BaseException:
                 with store_errors():
                     await self.writer.rollback()  # nothing to do if it never began, or SQLite gave it up by itself
                 raise
+
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        self.waits_since = time.monotonic()
+        try:
+            yield
+        finally:
+            self.waits_since = 0.0
 
     async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
         return next(iter(await self.all(sql, parameters)), None)
@@ -101,6 +114,16 @@ class SqliteStore:
                     return await problem_of(connection)
                 finally:
                     await connection.interrupt()  # who waited may be gone: its thread must not go on
+
+    async def probe(self) -> None:
+        if self.waits_since and time.monotonic() - self.waits_since > STUCK_S:
+            raise StoreError(f"{self.path}: a write does not end: the disk hangs, or another program locks the file")
+        with store_errors():
+            async with aiosqlite.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True) as connection:
+                await connection.execute_fetchall("SELECT 1 FROM sqlite_master LIMIT 1")
+
+    def cut(self) -> None:
+        """A thread that waits for a disk cannot be told to stop."""
 
     async def close(self) -> None:
         for _ in range(READERS):

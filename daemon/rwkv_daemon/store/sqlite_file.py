@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -10,14 +11,18 @@ import aiosqlite
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.store import migrations
-from rwkv_daemon.store.interface import StoreDamagedError
+from rwkv_daemon.store.interface import StoreAwayError, StoreDamagedError
 from rwkv_daemon.store.local_disk import check_local
-from rwkv_daemon.store.migrations import Migration
+from rwkv_daemon.store.migrations import Mend, Migration, corrections
 from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem_of
 
 CHECK_S: Final = 1.0
 """How long a start may look for damage. About 0.3 GiB; what is left is looked at while the daemon runs."""
 DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+AWAY: Final = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY}
+)
+"""What the file is no less whole for: no room, a file system that is read-only, a lock of another program's."""
 
 
 async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteStore:
@@ -31,15 +36,22 @@ async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteSto
             await migrate(writer, path, migrations.migrations(schema))
             readers = await open_readers(path, undo)
         except sqlite3.Error as error:
+            if primary(error) in AWAY:
+                raise StoreAwayError(unusable(path, error), f"{path}: {error}") from error
             raise StoreDamagedError(unusable(path, error)) from error
         undo.pop_all()
         return SqliteStore(path, writer, readers, checked)
 
 
+def primary(error: sqlite3.Error) -> int:
+    """SQLite's code of an error, without what it says more exactly."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+
+
 def unusable(path: Path, error: sqlite3.Error) -> str:
     """What happened to the file, and what to do."""
     said = f"{path} cannot be used as a store ({error}). Nothing was changed."
-    if (getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF) not in DAMAGED:
+    if primary(error) not in DAMAGED:
         return f"{said} Put that right and start again."
     return (
         f"{said} `rwkvctl rebuild` sets it aside and builds a new one from {path.parent / 'runs'}; "
@@ -78,10 +90,28 @@ async def migrate(connection: aiosqlite.Connection, path: Path, known: list[Migr
         copy = path.with_suffix(f".before-{missing[-1].version}.sqlite")
         copy.unlink(missing_ok=True)  # of a migration that was cut off
         await connection.execute("VACUUM INTO ?", (str(copy),))
+    await mend(connection, known, applied)
     for one in missing:
         recorded = f"INSERT INTO migration VALUES ({one.version}, '{one.sha256}', '{now()}');"
         version = f"PRAGMA user_version = {max(one.version, current)};"
         await connection.executescript(f"BEGIN IMMEDIATE;\n{one.script}\n{recorded}\n{version}\nCOMMIT;")
+
+
+async def mend(connection: aiosqlite.Connection, known: list[Migration], applied: Mapping[int, str]) -> None:
+    """Give the file what an earlier build of its schema lacked."""
+    scripts = [one.script for one in migrations.MENDS if one.version in applied and await lacks(connection, one)]
+    scripts += [f"UPDATE migration SET sha256 = '{sha}' WHERE version = {v};" for sha, v in corrections(known, applied)]
+    if scripts:
+        await connection.executescript("\n".join(["BEGIN IMMEDIATE;", *scripts, "COMMIT;"]))
+
+
+async def lacks(connection: aiosqlite.Connection, mend: Mend) -> bool:
+    """Whether the file needs it."""
+    if mend.index:
+        asked = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
+        return not await connection.execute_fetchall(asked, (mend.index,))
+    asked = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
+    return not await connection.execute_fetchall(asked, (mend.table, mend.column))
 
 
 async def applied_to(connection: aiosqlite.Connection, current: int, known: list[Migration]) -> dict[int, str]:

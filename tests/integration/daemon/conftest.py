@@ -67,6 +67,24 @@ class PostgresServer:
         """As a crash would: nobody is told."""
         self.program("pg_ctl", "-D", f"{self.folder}/d", "-m", "immediate", "-w", "stop")
 
+    def processes(self) -> list[int]:
+        """The server and everything that it has started."""
+        main = int((self.folder / "d" / "postmaster.pid").read_text().splitlines()[0])
+        return [main, *map(int, Path(f"/proc/{main}/task/{main}/children").read_text().split())]
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It takes connections and answers nobody, as long as the block runs."""
+        stopped = self.processes()
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
     def database(self) -> str:
         """The URL of a new, empty database."""
         name = f"rwkvctl_{next(NUMBERS)}"

@@ -158,10 +158,10 @@ def test_a_job_goes_on_while_the_server_is_away(
     postgres_server.stop()
     node.engines_do()
     try:
-        tools.wait_for(lambda: "the store cannot be written" in node.log(), "the daemon notices", node.log)
-        refused = node.cli("status", check=False)
-        assert refused.returncode != 0
-        assert "The store cannot be used (the PostgreSQL database" in refused.stderr
+        tools.wait_for(lambda: "the store cannot be used since" in node.log(), "the daemon notices", node.log)
+        shown = node.cli("status")
+        assert "the store has not answered since" in shown.stderr
+        assert "the PostgreSQL database" in shown.stderr
         assert node.daemon.poll() is None
     finally:
         postgres_server.start()

@@ -73,4 +73,4 @@ def test_the_status_line_names_what_an_operator_asks_first() -> None:
     leases = [LeaseView(id="cpu:0"), LeaseView(id="GPU-1"), LeaseView(id="GPU-2", use="unknown"), LeaseView(id="GPU-3")]
     jobs = {"generating": 2, "judging": 1, "queued": 4, "held": 1, "done": 90}
     assert summary(jobs, 2, leases, "") == "3 jobs run, 5 wait; 2 engines; GPUs: 2 free, 1 unknown"
-    assert summary({}, 0, leases[:1], "disk full").endswith("GPUs: none; the store cannot be written: disk full")
+    assert summary({}, 0, leases[:1], "the disk is full").endswith("GPUs: none; the disk is full")

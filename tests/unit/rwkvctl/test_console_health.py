@@ -46,3 +46,12 @@ def test_only_an_engine_that_has_work_runs(fake_daemon: Any, engine: Any, word: 
     state = heard(fake_daemon, jobs=[], engines=[fake_daemon.engine(**engine)])
     assert state_cell(devices_of(state)[0]).text == word
     assert text_of(health.devices(state)) == counted
+
+
+def test_a_store_that_is_away_comes_first_in_the_headline(fake_daemon: Any) -> None:
+    state = heard(fake_daemon, jobs=[], engines=[])
+    assert "store" not in text_of(health.health(state, 1_795_238_020.0, 120))
+    state.trouble, state.stale = "the store cannot be used since 03:12:07: it does not answer", "03:12:06"
+    assert "✗ store" in text_of(health.health(state, 1_795_238_020.0, 80))
+    said = text_of(health.alerts(state))
+    assert said.startswith(" ! the store cannot be used since 03:12:07: it does not answer · jobs as of 03:12:06")

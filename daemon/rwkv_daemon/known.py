@@ -1,0 +1,80 @@
+"""What the daemon last said, for the time in which its store does not answer: old, and marked as old.
+
+A request waits for the store for as long as the store is there. From the moment at which it is found to be away, it has
+`GRACE_S` left, and then is answered with what the same request was told before.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.watched import Health
+from rwkvctl.protocol import messages as m
+
+T = TypeVar("T")
+
+GRACE_S: Final = 0.25
+"""For what needs no store, and is being answered just now."""
+MOST, LONGEST_BYTES = 64, 256 * 1024
+"""Replies that are kept, and how long one may be."""
+
+
+@dataclass(slots=True)
+class Known:
+    """The last replies to what was read, the newest last."""
+
+    replies: OrderedDict[bytes, m.AnyReply] = field(default_factory=OrderedDict)
+    status: m.StatusReply | None = None
+    status_at: float = float("-inf")
+    left: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Requests that were answered otherwise and still wait for the store."""
+
+    def keep(self, request: m.Request, reply: m.AnyReply, size: int) -> None:
+        """Remember a reply of so many bytes."""
+        if isinstance(reply, m.StatusReply):
+            self.status, self.status_at = reply, time.monotonic()
+        if size <= LONGEST_BYTES:
+            self.replies[key_of(request)] = reply
+            self.replies.move_to_end(key_of(request))
+        if len(self.replies) > MOST:
+            self.replies.popitem(last=False)
+
+    def of(self, request: m.Request) -> m.AnyReply | None:
+        """What was said to the same request; of a status also what was said to one that asked otherwise."""
+        found = self.replies.get(key_of(request))
+        return self.status if found is None and isinstance(request, m.StatusRequest) else found
+
+    async def in_time(self, health: Health, answer: Coroutine[Any, Any, T]) -> T:
+        """The answer, unless the store is away and keeps it waiting. Raises StoreError then; what would still have been
+        done is not."""
+        task = asyncio.ensure_future(answer)
+        try:
+            while health.state != "away" and not task.done():
+                turned = asyncio.ensure_future(health.turned.wait())
+                await asyncio.wait({task, turned}, return_when=asyncio.FIRST_COMPLETED)
+                turned.cancel()
+            await asyncio.wait({task}, timeout=GRACE_S)
+        finally:
+            if not task.done():  # a driver that waits for its server may take its time to be cancelled, too
+                task.cancel()
+                self.left.add(task)
+                task.add_done_callback(self._forget)
+        if task.cancelled() or not task.done():
+            raise StoreError(health.why or "the store does not answer")
+        return task.result()
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self.left.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody else asks for it
+
+
+def key_of(request: m.Request) -> bytes:
+    """What tells two requests apart."""
+    return type(request).__name__.encode() + msgspec.json.encode(request)

@@ -1,0 +1,268 @@
+"""The daemon's store, which may be away: not open yet, not to be written, or without an answer.
+
+`look` alone decides how the store is, by asking it; what fails in between only makes it look at once. While it is away
+every query fails at once instead of waiting. When it is back everything goes on: the store is opened anew only where it
+was not open.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from rwkv_daemon.clock import now, stamp
+from rwkv_daemon.store.interface import (
+    ConflictError,
+    Row,
+    Store,
+    StoreAwayError,
+    StoreDamagedError,
+    StoreError,
+    Transaction,
+)
+from rwkv_daemon.store.opening import open_store
+from rwkv_daemon.store.reading import ReadingStore, open_reading
+
+State = Literal["well", "read-only", "away"]
+
+LOOK_S: Final = 0.25
+AGAIN_S: Final = 1.0
+"""Between two tries to open it."""
+ANSWER_S: Final = 1.0
+"""How long the store may take to answer a look."""
+CLOSE_S: Final = 5.0
+ROOM_BYTES: Final = 1 << 20
+"""What must be free beside a SQLite file: as much as is stored at once of what runners write."""
+
+log = logging.getLogger("rwkvctl")
+
+
+@dataclass(slots=True)
+class Health:
+    """How the store is: `well`, `read-only` (it answers, and cannot be written) or `away`; why, and since when.
+    `answered_at` is when (epoch) it last answered; `turned` is set, and made anew, with each change."""
+
+    state: State = "well"
+    why: str = ""
+    since: str = field(default_factory=now)
+    answered_at: float = 0.0
+    turned: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def answered(self) -> str:
+        """When it last answered, as a stamp; empty if it never did."""
+        return stamp(self.answered_at) if self.answered_at else ""
+
+    @property
+    def sentence(self) -> str:
+        """What the operator reads; empty while all is well."""
+        if self.state == "well":
+            return ""
+        what = "cannot be written" if self.state == "read-only" else "cannot be used"
+        return f"the store {what} since {self.since[11:19]}: {self.why}"
+
+    def be(self, state: State, why: str = "") -> None:
+        """It is so now."""
+        if (state, why) == (self.state, self.why):
+            return
+        if state != self.state:
+            self.since, turned, self.turned = now(), self.turned, asyncio.Event()
+            turned.set()
+        before, self.state, self.why = self.why, state, why
+        if state == "well" and before:
+            log.warning("the store can be used again; what had to wait goes on")
+        elif state != "well":
+            log.error("%s; nothing new is started, what runs goes on", self.sentence)
+
+
+@dataclass(slots=True)
+class WatchedStore:
+    """A `Store` in a place; `name` is who we are there."""
+
+    place: Path | str
+    name: str
+    health: Health = field(default_factory=lambda: Health("away"))
+    inner: Store | None = None
+    doubt: asyncio.Event = field(default_factory=asyncio.Event)
+    refused: str = ""
+    """Why the last change could not be stored, until one can be."""
+    begun: set[object] = field(default_factory=set)
+    """What the store was asked and has not answered, as of the last look."""
+    asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    async def open(self) -> None:
+        """Open it; for reading alone where it cannot be written, not at all where it is away. Raises StoreDamagedError
+        if it cannot be used as it is."""
+        try:
+            self.inner = await open_store(self.place, self.name)
+            await self._commit_something()
+        except StoreAwayError as error:
+            await self._read(error.why)
+        except StoreError as error:
+            await self._read(str(error))
+        else:
+            self.refused = self._lack()
+            self._be("read-only" if self.refused else "well", self.refused)
+
+    async def _read(self, why: str) -> None:
+        """Make do with reading. A server is asked again by the same connections, a file is opened anew."""
+        if isinstance(self.place, Path):
+            if self.inner is not None:
+                await self.inner.close()
+            why = self._lack() or why
+            self.inner = await open_reading(self.place, why)
+        self.refused = why
+        self._be("read-only" if self.inner else "away", why)
+
+    async def watch(self) -> None:
+        """Look whenever something is in doubt, and while the store is not well; until cancelled."""
+        while True:
+            before = set(self.begun)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self.doubt.wait()
+            late = not before.isdisjoint(self.begun)
+            if self.doubt.is_set() or late or self.health.state != "well":
+                self.doubt.clear()
+                await self.look()
+                if self.inner is None or isinstance(self.inner, ReadingStore):
+                    await asyncio.sleep(AGAIN_S)
+
+    async def look(self) -> None:
+        """Ask the store how it is."""
+        if self.inner is None or (isinstance(self.inner, ReadingStore) and not lack_of_room(self.inner.path)):
+            await self._open_again()
+        elif (why := await self._asked("probe", self.inner.probe)) != "":
+            self._be("away", "it does not answer" if why is None else why)
+        elif isinstance(self.inner, ReadingStore):
+            self._be("read-only", self.inner.why)
+        elif not self.refused:
+            self._be("well")
+        elif (why := await self._asked("trial", self._try_to_write)) is not None:  # else a long change comes first
+            self.refused = why
+            self._be("read-only" if why else "well", why)
+
+    async def _open_again(self) -> None:
+        """A store that was refused at the start ends the daemon; one that is refused later is said to be."""
+        if isinstance(self.inner, ReadingStore):
+            reading, self.inner = self.inner, None
+            await reading.close()
+        try:
+            await self.open()
+        except StoreDamagedError as error:
+            self._be("away", str(error))
+
+    async def _asked(self, name: str, ask: Callable[[], Coroutine[None, None, None]]) -> str | None:
+        """What the store has to complain of, or None without an answer in time. What it has not answered is not asked
+        again: the answer is waited for."""
+        task = self.asking.get(name) or asyncio.ensure_future(ask())
+        self.asking[name] = task
+        await asyncio.wait({task}, timeout=ANSWER_S)
+        if not task.done():
+            return None
+        del self.asking[name]
+        error = task.exception()
+        if error is not None and not isinstance(error, StoreError):
+            raise error
+        return str(error or "")
+
+    async def _try_to_write(self) -> None:
+        """A small change often finds room where a large one does not, so that is looked for."""
+        if lack := self._lack():
+            raise StoreError(lack)
+        await self._commit_something()
+
+    def _lack(self) -> str:
+        """What keeps a file from growing; empty where nothing does, or a server has to know."""
+        lack = lack_of_room(self.place) if isinstance(self.place, Path) else ""
+        return f"{self.place}: {lack}" if lack else ""
+
+    async def _commit_something(self) -> None:
+        """A change that changes nothing and has to be stored."""
+        assert self.inner is not None
+        async with self.inner.write() as db:
+            await db.execute("UPDATE migration SET at = at")
+
+    def _be(self, state: State, why: str = "") -> None:
+        if state != "away":
+            self.health.answered_at = time.time()
+        self.health.be(state, why)
+
+    @contextlib.contextmanager
+    def _asking(self, *, writes: bool = False) -> Iterator[Store]:
+        """While the store is asked something. Raises StoreError at once while it is away."""
+        if self.inner is None or self.health.state == "away":
+            raise StoreError(self.health.why)
+        mark = object()
+        self.begun.add(mark)
+        try:
+            yield self.inner
+            self.health.answered_at = time.time()
+        except ConflictError:
+            raise
+        except StoreError as error:
+            self.refused = str(error) if writes else self.refused
+            self.doubt.set()
+            raise
+        finally:
+            self.begun.discard(mark)
+
+    @contextlib.asynccontextmanager
+    async def write(self) -> AsyncIterator[Transaction]:
+        with self._asking(writes=True) as inner:
+            async with inner.write() as db:
+                yield db
+        if self.refused:  # and now one was stored
+            self.doubt.set()
+
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        with self._asking() as inner:
+            return await inner.one(sql, parameters)
+
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        with self._asking() as inner:
+            return await inner.all(sql, parameters)
+
+    @property
+    def checked(self) -> bool:
+        return self.inner is None or self.inner.checked
+
+    async def damage(self) -> str:
+        with self._asking() as inner:
+            return await inner.damage()
+
+    async def probe(self) -> None:
+        with self._asking() as inner:
+            await inner.probe()
+
+    def cut(self) -> None:
+        """Whoever still waits for a store that does not answer is told so."""
+        if self.inner is not None and self.health.state == "away":
+            self.inner.cut()
+
+    async def close(self) -> None:
+        for task in self.asking.values():
+            task.cancel()
+        if self.inner is not None:
+            await within(self.inner.close(), CLOSE_S)
+
+
+async def within(what: Awaitable[None], seconds: float) -> None:
+    """Do it; what does not end in time is left."""
+    await asyncio.wait({asyncio.ensure_future(what)}, timeout=seconds)
+
+
+def lack_of_room(path: Path) -> str:
+    """Why no file can be written beside this one; empty if one can."""
+    try:
+        with tempfile.TemporaryFile(dir=path.parent) as file:
+            os.posix_fallocate(file.fileno(), 0, ROOM_BYTES)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
