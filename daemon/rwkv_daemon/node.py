@@ -45,6 +45,7 @@ from rwkv_daemon.stall import Motion
 from rwkv_daemon.stopping import Ladder
 from rwkv_daemon.store import EngineRow, JobRow, Store, Transaction
 from rwkv_daemon.store.jobs import update_job
+from rwkv_daemon.store.lanes import OwnLock
 from rwkv_daemon.zombies.census import Census
 from rwkvctl.config import Config
 from rwkvctl.protocol.engine import EngineStats
@@ -158,7 +159,7 @@ class Node:
     judge_says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     prune: asyncio.Event = field(default_factory=asyncio.Event)
-    owner: asyncio.Lock = field(default_factory=asyncio.Lock)
+    owner: OwnLock = field(default_factory=OwnLock)
     trouble: str = ""
     look_at_held: bool = False
     settling: Settling = field(default_factory=Settling)

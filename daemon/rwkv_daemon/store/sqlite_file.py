@@ -11,6 +11,7 @@ import aiosqlite
 from rwkv_daemon.clock import now
 from rwkv_daemon.store import migrations
 from rwkv_daemon.store.interface import StoreDamagedError
+from rwkv_daemon.store.lanes import Turns
 from rwkv_daemon.store.local_disk import check_local
 from rwkv_daemon.store.migrations import Migration
 from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem_of
@@ -33,7 +34,8 @@ async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteSto
         except sqlite3.Error as error:
             raise StoreDamagedError(unusable(path, error)) from error
         undo.pop_all()
-        return SqliteStore(path, writer, readers, checked)
+        every = [reader for lane in readers.values() for reader in lane]
+        return SqliteStore(path, writer, every, {lane: Turns(own) for lane, own in readers.items()}, checked)
 
 
 def unusable(path: Path, error: sqlite3.Error) -> str:
