@@ -130,6 +130,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         async with serving(node, activation.listeners(service)):
             await until_signalled(node)
     finally:
+        node.looks.end()
         await node.store.close()
     log.info("stopped; engines and runners go on, the next daemon adopts them")
 
