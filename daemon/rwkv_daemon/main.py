@@ -169,6 +169,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         node.notifier.status(f"refused to start: {error}")
         raise
     finally:
+        node.looks.end()
         await store.close()
     log.info("stopped; engines and runners go on, the next daemon adopts them")
 

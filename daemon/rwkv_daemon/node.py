@@ -32,6 +32,7 @@ from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.known import Known
 from rwkv_daemon.leasing import Leasing
 from rwkv_daemon.logtail import Tails
+from rwkv_daemon.looks import Looks
 from rwkv_daemon.notify.targets import Notifications
 from rwkv_daemon.pace import Pace
 from rwkv_daemon.pauses import Pauses
@@ -48,6 +49,7 @@ from rwkv_daemon.stall import Motion
 from rwkv_daemon.stopping import Ladder
 from rwkv_daemon.store import EngineRow, JobRow, Store, Transaction
 from rwkv_daemon.store.jobs import update_job
+from rwkv_daemon.store.lanes import OwnLock
 from rwkv_daemon.store.watched import Health
 from rwkv_daemon.zombies.census import Census
 from rwkvctl.config import Config
@@ -163,10 +165,11 @@ class Node:
     reload_problem: str = ""
     compared: dict[tuple[object, ...], ComparisonView] = field(default_factory=dict)
     """What comparing two scores showed, by what tells them apart."""
+    looks: Looks = field(default_factory=Looks)
     judge_says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     prune: asyncio.Event = field(default_factory=asyncio.Event)
-    owner: asyncio.Lock = field(default_factory=asyncio.Lock)
+    owner: OwnLock = field(default_factory=OwnLock)
     look_at_held: bool = False
     settling: Settling = field(default_factory=Settling)
     looked_at_held: HeldLook = field(default_factory=HeldLook)

@@ -17,6 +17,7 @@ from rwkv_daemon.node import Node, log
 from rwkv_daemon.roles import Role
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.jobs import remembered_reply
+from rwkv_daemon.store.lanes import READER, Lane, Reader
 from rwkvctl import httpd
 from rwkvctl.httpd import NDJSON, Request, Response
 from rwkvctl.protocol import messages as m
@@ -61,6 +62,7 @@ class Api:
         try:
             client = await self.door.client(request)
             roles.CALLER.set(client.actor)
+            READER.set(Reader(Lane.REQUESTS, client.who))
             self.measure(client)
             check_version(request)
             wanted = decode(self.table, request)

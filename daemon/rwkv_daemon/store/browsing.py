@@ -1,5 +1,6 @@
 """Queries of whoever looks through samples: pages of them, verdicts of all, texts in them, the same in other jobs."""
 
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from rwkv_daemon.store.interface import Row, Store
@@ -50,16 +51,80 @@ def like(text: str) -> str:
     return f"%{text}%"
 
 
-async def page(
-    store: Store, job: int, grade_key: str, wanted: Wanted, *, latest: bool = False, after: int, limit: int
-) -> list[Row]:
-    """Samples with their grades: in row order after the cursor, or the newest of all first."""
-    # a comparison with the cursor would have SQLite read the whole job by its rows, and sort it, to find the newest
-    past, at = ("", ()) if latest else (" AND (row, repeat) > (?, ?)", divmod(after, CURSOR))
+COLUMNS: Final = "number, row, repeat, value, reason, expected, extracted, detail, route, parts, judge"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Samples of a job that follow each other: after one place up to another, how many, and the place to go on after
+    (None: there are no more). A place is row * CURSOR + repeat, or where the newest come first, a sample's number."""
+
+    after: int
+    upto: int
+    count: int
+    next: int | None
+
+
+async def window(store: Store, job: int, after: int, size: int) -> Window:
+    """The next so many samples in order of row and repeat."""
+    row = await store.one(
+        f"SELECT COUNT(*) AS n, MAX(row * {CURSOR} + repeat) AS last FROM (SELECT row, repeat FROM sample "
+        "WHERE job = ? AND (row, repeat) > (?, ?) ORDER BY row, repeat LIMIT ?) AS page",
+        (job, *divmod(after, CURSOR), size),
+    )
+    return ended(row, after, size)
+
+
+async def window_of_newest(store: Store, job: int, before: int, size: int) -> Window:
+    """The next so many samples, the newest first; `before` a number, or -1."""
+    row = await store.one(
+        "SELECT COUNT(*) AS n, MIN(number) AS last FROM (SELECT number FROM sample WHERE job = ? AND number < ? "
+        "ORDER BY number DESC LIMIT ?) AS page",
+        (job, before if before >= 0 else 2**62, size),
+    )
+    return ended(row, before, size)
+
+
+def ended(row: Row | None, after: int, size: int) -> Window:
+    """A window from how many samples it has, and the last one's place."""
+    count, last = (row["n"], row["last"]) if row and row["n"] else (0, after)
+    return Window(after, last, count, last if count == size else None)
+
+
+async def page(store: Store, job: int, grade_key: str, wanted: Wanted, *, after: int, limit: int) -> list[Row]:
+    """Samples with their grades, in order of row and repeat after the cursor."""
     return await store.all(
-        f"SELECT number, row, repeat, value, reason, expected, extracted, detail, route, parts, judge FROM {GRADED} "
-        f"WHERE job = ?{past}{wanted.sql} ORDER BY {'number DESC' if latest else 'row, repeat'} LIMIT ?",
-        (grade_key, job, *at, *wanted.values, limit),
+        f"SELECT {COLUMNS} FROM {GRADED} WHERE job = ? AND (row, repeat) > (?, ?){wanted.sql} "
+        "ORDER BY row, repeat LIMIT ?",
+        (grade_key, job, *divmod(after, CURSOR), *wanted.values, limit),
+    )
+
+
+async def newest(store: Store, job: int, grade_key: str, wanted: Wanted, *, before: int, limit: int) -> list[Row]:
+    """The same, the newest first; `before` a number, or -1. (A comparison with the cursor would have SQLite read the
+    whole job by its rows, and sort it.)"""
+    return await store.all(
+        f"SELECT {COLUMNS} FROM {GRADED} WHERE job = ? AND number < ?{wanted.sql} ORDER BY number DESC LIMIT ?",
+        (grade_key, job, before if before >= 0 else 2**62, *wanted.values, limit),
+    )
+
+
+async def page_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
+    """Samples of a window."""
+    return await store.all(
+        f"SELECT {COLUMNS} FROM {GRADED} WHERE job = ? AND (row, repeat) > (?, ?) AND (row, repeat) <= (?, ?)"
+        f"{wanted.sql} ORDER BY row, repeat LIMIT ?",
+        (grade_key, job, *divmod(within.after, CURSOR), *divmod(within.upto, CURSOR), *wanted.values, limit),
+    )
+
+
+async def newest_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
+    """The same, of a window of the newest."""
+    before = within.after if within.after >= 0 else 2**62
+    return await store.all(
+        f"SELECT {COLUMNS} FROM {GRADED} WHERE job = ? AND number < ? AND number >= ?{wanted.sql} "
+        "ORDER BY number DESC LIMIT ?",
+        (grade_key, job, before, within.upto, *wanted.values, limit),
     )
 
 
@@ -72,12 +137,12 @@ async def outline_page(store: Store, job: int, grade_key: str, *, after: int, li
     )
 
 
-async def searched(store: Store, job: int, grade_key: str, text: str, *, after: int, limit: int) -> list[Row]:
-    """The same, with `hit`: whether the sample has a text. So a search is as long as it is asked to be."""
+async def searched(store: Store, job: int, grade_key: str, text: str, within: Window, limit: int) -> list[Row]:
+    """The same of a window's samples that have a text."""
     return await store.all(
-        f"SELECT number, row, repeat, reason, CASE WHEN {HOLDS} THEN 1 ELSE 0 END AS hit FROM {GRADED} "
-        "WHERE job = ? AND (row, repeat) > (?, ?) ORDER BY row, repeat LIMIT ?",
-        (*[like(text)] * 4, grade_key, job, *divmod(after, CURSOR), limit),
+        f"SELECT number, row, repeat, reason FROM {GRADED} WHERE job = ? AND (row, repeat) > (?, ?) "
+        f"AND (row, repeat) <= (?, ?) AND {HOLDS} ORDER BY row, repeat LIMIT ?",
+        (grade_key, job, *divmod(within.after, CURSOR), *divmod(within.upto, CURSOR), *[like(text)] * 4, limit),
     )
 
 
@@ -90,11 +155,12 @@ async def cut_off(store: Store, job: int, first: int, last: int) -> set[tuple[in
     return {(row["row"], row["repeat"]) for row in rows}
 
 
-async def doubted(store: Store, job: int, grade_key: str) -> set[int]:
-    """Samples whose verdict the checker doubts and nobody has looked at."""
+async def doubted(store: Store, job: int, grade_key: str, first: int, last: int) -> set[int]:
+    """Samples between two numbers whose verdict the checker doubts and nobody has looked at."""
     rows = await store.all(
-        "SELECT sample FROM finding WHERE job = ? AND grade_key = ? AND needs_review = 1 AND reviewed = ''",
-        (job, grade_key),
+        "SELECT sample FROM finding WHERE job = ? AND sample BETWEEN ? AND ? AND grade_key = ? AND needs_review = 1 "
+        "AND reviewed = ''",
+        (job, first, last, grade_key),
     )
     return {row["sample"] for row in rows}
 

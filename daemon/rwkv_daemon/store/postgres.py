@@ -1,4 +1,4 @@
-"""The store in a PostgreSQL database: one connection writes, a small pool reads.
+"""The store in a PostgreSQL database: one connection writes, a small pool reads for each lane (`lanes`).
 
 One store serves one daemon: the writing connection holds an advisory lock, so a second daemon is refused. When the
 server goes away every query fails with a StoreError; the first one after it is back connects anew.
@@ -6,7 +6,7 @@ server goes away every query fails with a StoreError; the first one after it is 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, cast
@@ -24,8 +24,8 @@ from rwkv_daemon.store.interface import (
     StoreError,
     Transaction,
 )
+from rwkv_daemon.store.lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Reader, Turns, reading
 
-READERS: Final = 4
 CONNECT_TIMEOUT_S: Final = 5.0
 COMMAND_TIMEOUT_S: Final = 60.0
 LOCK: Final = 0x72776B76  # "rwkv": locks of other programs in the database have other numbers
@@ -142,9 +142,12 @@ class PostgresStore:
 
     server: Server
     writer: Any
-    pool: Any
+    pools: Mapping[Lane, Any]
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     prober: Any = None
+    lanes: Mapping[Lane, Turns[None]] = field(
+        default_factory=lambda: {lane: Turns([None] * count) for lane, count in AT_ONCE.items()}
+    )
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
@@ -153,7 +156,8 @@ class PostgresStore:
                 await self._reconnect()
             try:
                 await self._say("BEGIN")
-                yield PostgresTransaction(self.writer, self.server)
+                with reading(OURSELVES):
+                    yield PostgresTransaction(self.writer, self.server)
                 await self._say("COMMIT")
             except BaseException:
                 await self._give_up()
@@ -191,8 +195,23 @@ class PostgresStore:
         return next(iter(await self.all(sql, parameters)), None)
 
     async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        reader = READER.get()
         with self.server.errors():
-            return cast(list[Row], await self.pool.fetch(dialect.query(sql), *parameters))
+            try:
+                async with asyncio.timeout(LONGEST_S[reader.lane]):
+                    return await self._read(reader, sql, parameters)
+            except (TimeoutError, asyncpg.QueryCanceledError):
+                if LONGEST_S[reader.lane] is None:
+                    raise
+        raise LateError(f"a query took more than {LONGEST_S[reader.lane]:g} s")
+
+    async def _read(self, reader: Reader, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        turns = self.lanes[reader.lane]
+        await turns.take(reader.who)
+        try:
+            return cast(list[Row], await self.pools[reader.lane].fetch(dialect.query(sql), *parameters))
+        finally:
+            turns.give(None)
 
     @property
     def checked(self) -> bool:
@@ -208,13 +227,15 @@ class PostgresStore:
             await self.prober.execute("SELECT 1")
 
     def cut(self) -> None:
-        self.pool.terminate()
+        for pool in self.pools.values():
+            pool.terminate()
         for connection in filter(None, (self.writer, self.prober)):
             connection.terminate()
 
     async def close(self) -> None:
-        with contextlib.suppress(*FAILURES):
-            await asyncio.wait_for(self.pool.close(), CONNECT_TIMEOUT_S)
+        for pool in self.pools.values():
+            with contextlib.suppress(*FAILURES):
+                await asyncio.wait_for(pool.close(), CONNECT_TIMEOUT_S)
         with contextlib.suppress(*FAILURES):
             await self.writer.close(timeout=CONNECT_TIMEOUT_S)
         self.cut()
@@ -230,17 +251,27 @@ async def open_postgres(dsn: str, name: str) -> PostgresStore:
                 undo.callback(writer.terminate)
                 await take_lock(writer, server)
                 await migrate(writer, server)
-                pool = await asyncpg.create_pool(
-                    dsn, min_size=1, max_size=READERS, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S,
-                    init=prepare, server_settings={"application_name": name, "default_transaction_read_only": "on"},
-                )  # fmt: skip
+                pools = {lane: await open_pool(server, lane, undo) for lane in Lane}
         except (StoreError, ValueError) as error:
             said = f"The store cannot be used: {error}. Nothing was changed; see to the server and the setting `store`."
             if isinstance(error.__cause__, AWAY):
                 raise StoreAwayError(said, str(error)) from error
             raise StoreDamagedError(said) from error
         undo.pop_all()
-        return PostgresStore(server, writer, pool)
+        return PostgresStore(server, writer, pools)
+
+
+async def open_pool(server: Server, lane: Lane, undo: contextlib.AsyncExitStack) -> Any:
+    """The connections of a lane, terminated by `undo`. The server itself ends what takes too long, also for a client
+    that can no longer say so."""
+    longest_s = LONGEST_S[lane] or COMMAND_TIMEOUT_S
+    settings = {"application_name": server.name, "default_transaction_read_only": "on"}
+    pool = await asyncpg.create_pool(
+        server.dsn, min_size=1, max_size=AT_ONCE[lane], timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S,
+        init=prepare, server_settings=settings | {"statement_timeout": str(int(longest_s * 1000))},
+    )  # fmt: skip
+    undo.callback(pool.terminate)
+    return pool
 
 
 @contextlib.asynccontextmanager

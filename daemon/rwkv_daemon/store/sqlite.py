@@ -1,14 +1,15 @@
 """The store in one SQLite file: one writer, whole transactions, readers that never wait for it.
 
 WAL with synchronous=FULL: a commit that was acknowledged survives a power loss. The writer connection is used under a
-lock, one transaction at a time. Readers are connections of their own: a long query holds up only one of them.
+lock, one transaction at a time. Readers are connections of their own, some for each lane (`lanes`): a long query holds
+up only one of them, and is ended when its time is over or nobody waits for it any more.
 """
 
 import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
@@ -16,12 +17,12 @@ from typing import Any, Final, cast
 import aiosqlite
 
 from rwkv_daemon.store.interface import ConflictError, Row, StoreError, Transaction
+from rwkv_daemon.store.lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Turns, reading
 
 BUSY_TIMEOUT_MS: Final = 5000
 STUCK_S: Final = 2.0
 """A write that has begun or committed for so long waits for a disk that hangs, or for a lock of another program's."""
-READERS: Final = 3
-"""Queries that may run at once. Each connection costs a thread and its page cache."""
+INTERRUPT_EVERY_S: Final = 0.02
 
 
 @contextlib.contextmanager
@@ -68,11 +69,13 @@ class SqliteStore:
 
     path: Path
     writer: aiosqlite.Connection
-    readers: asyncio.Queue[aiosqlite.Connection]
+    readers: Sequence[aiosqlite.Connection]
+    lanes: Mapping[Lane, Turns[aiosqlite.Connection]]
     checked: bool
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waits_since: float = 0.0
     """When the writer asked for the file's lock or for a commit, while it does."""
+    ending: set[asyncio.Task[None]] = field(default_factory=set)
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
@@ -80,7 +83,8 @@ class SqliteStore:
             try:
                 with store_errors(), self._waiting():
                     await self.writer.execute("BEGIN IMMEDIATE")
-                yield SqliteTransaction(self.writer)
+                with reading(OURSELVES):
+                    yield SqliteTransaction(self.writer)
                 with store_errors(), self._waiting():
                     await self.writer.commit()
             except BaseException:
@@ -100,12 +104,27 @@ class SqliteStore:
         return next(iter(await self.all(sql, parameters)), None)
 
     async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        reader = await self.readers.get()
+        lane = READER.get().lane
+        try:
+            async with asyncio.timeout(LONGEST_S[lane]):
+                return await self._read(sql, parameters)
+        except TimeoutError:
+            raise LateError(f"a query took more than {LONGEST_S[lane]:g} s") from None
+
+    async def _read(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        reader = READER.get()
+        turns = self.lanes[reader.lane]
+        connection = await turns.take(reader.who)
+        asking = asyncio.ensure_future(connection.execute_fetchall(sql, parameters))
+        asking.add_done_callback(lambda _: turns.give(connection))  # not before: its thread is busy for as long
         try:
             with store_errors():
-                return cast(list[Row], list(await reader.execute_fetchall(sql, parameters)))
-        finally:
-            self.readers.put_nowait(reader)
+                return cast(list[Row], list(await asyncio.shield(asking)))
+        except asyncio.CancelledError:
+            ending = asyncio.ensure_future(end(connection, asking))
+            self.ending.add(ending)
+            ending.add_done_callback(self.ending.discard)
+            raise
 
     async def damage(self) -> str:
         with store_errors():
@@ -126,8 +145,8 @@ class SqliteStore:
         """A thread that waits for a disk cannot be told to stop."""
 
     async def close(self) -> None:
-        for _ in range(READERS):
-            await (await self.readers.get()).close()
+        for reader in self.readers:
+            await end(reader, asyncio.ensure_future(reader.close()))
         await self.writer.close()  # the last one to go checkpoints the write-ahead log
 
 
@@ -152,11 +171,21 @@ async def problem_of(connection: aiosqlite.Connection) -> str:
     return "" if said == "ok" else said
 
 
-async def open_readers(path: Path, undo: contextlib.AsyncExitStack) -> asyncio.Queue[aiosqlite.Connection]:
-    """Connections that cannot write."""
-    readers: asyncio.Queue[aiosqlite.Connection] = asyncio.LifoQueue()  # the one used last has the warmest cache
-    for _ in range(READERS):
-        reader = await connect(path, undo)
-        await reader.execute("PRAGMA query_only = ON")
-        readers.put_nowait(reader)
-    return readers
+async def open_readers(path: Path, undo: contextlib.AsyncExitStack) -> dict[Lane, list[aiosqlite.Connection]]:
+    """Connections that cannot write, some for each lane."""
+    lanes: dict[Lane, list[aiosqlite.Connection]] = {lane: [] for lane in Lane}
+    for lane, readers in lanes.items():
+        for _ in range(AT_ONCE[lane]):
+            readers.append(await connect(path, undo))
+            await readers[-1].execute("PRAGMA query_only = ON")
+    return lanes
+
+
+async def end(connection: aiosqlite.Connection, what: "asyncio.Future[Any]") -> None:
+    """Interrupt a connection until something ends: what it was asked may not have begun yet."""
+    while not what.done():
+        with contextlib.suppress(ValueError, sqlite3.Error):  # closed by now
+            await connection.interrupt()
+        await asyncio.wait({what}, timeout=INTERRUPT_EVERY_S)
+    if not what.cancelled():
+        what.exception()

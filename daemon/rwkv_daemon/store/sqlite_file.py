@@ -12,6 +12,7 @@ import aiosqlite
 from rwkv_daemon.clock import now
 from rwkv_daemon.store import migrations
 from rwkv_daemon.store.interface import StoreAwayError, StoreDamagedError
+from rwkv_daemon.store.lanes import Turns
 from rwkv_daemon.store.local_disk import check_local
 from rwkv_daemon.store.migrations import Mend, Migration, corrections
 from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem_of
@@ -40,7 +41,8 @@ async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteSto
                 raise StoreAwayError(unusable(path, error), f"{path}: {error}") from error
             raise StoreDamagedError(unusable(path, error)) from error
         undo.pop_all()
-        return SqliteStore(path, writer, readers, checked)
+        every = [reader for lane in readers.values() for reader in lane]
+        return SqliteStore(path, writer, every, {lane: Turns(own) for lane, own in readers.items()}, checked)
 
 
 def primary(error: sqlite3.Error) -> int:

@@ -26,6 +26,7 @@ from rwkv_daemon.store.interface import (
     StoreError,
     Transaction,
 )
+from rwkv_daemon.store.lanes import LateError
 from rwkv_daemon.store.opening import open_store
 from rwkv_daemon.store.reading import ReadingStore, open_reading
 
@@ -204,7 +205,7 @@ class WatchedStore:
         try:
             yield self.inner
             self.health.answered_at = time.time()
-        except ConflictError:
+        except (ConflictError, LateError):
             raise
         except StoreError as error:
             self.refused = str(error) if writes else self.refused

@@ -88,10 +88,7 @@ async def steps(node: Node, request: m.Request) -> int:
 async def counting(store: Any, count: Any) -> AsyncIterator[None]:
     """Every connection of a store calls `count` as it works."""
     assert isinstance(store, SqliteStore)
-    readers = [store.readers.get_nowait() for _ in range(store.readers.qsize())]
-    for reader in readers:
-        store.readers.put_nowait(reader)
-    every = [store.writer, *readers]
+    every = [store.writer, *store.readers]
     for connection in every:
         await connection.set_progress_handler(count, EVERY)
     try:
