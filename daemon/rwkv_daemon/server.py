@@ -17,7 +17,7 @@ from rwkv_daemon.node import Node, log
 from rwkv_daemon.roles import Role
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.jobs import remembered_reply
-from rwkv_daemon.store.lanes import READER, Lane, Reader
+from rwkv_daemon.store.lanes import READER, Lane, LateError, Reader
 from rwkvctl import httpd
 from rwkvctl.httpd import NDJSON, Request, Response
 from rwkvctl.protocol import messages as m
@@ -100,7 +100,8 @@ class Api:
             known = handlers.remembered(self.node, wanted)
         if known is not None:
             return Response(200, msgspec.json.encode(self.stamp(known)), headers=VERSION)
-        why = self.node.trouble or f"the store cannot be used: {error}"
+        late = f"the store is busy with other questions: {error}" if isinstance(error, LateError) else ""
+        why = late or self.node.trouble or f"the store cannot be used: {error}"
         again = RefusedError("store-trouble", f"{why[0].upper()}{why[1:]}.", "Ask again later; see `rwkvctl doctor`.")
         return refusal(self.stamp, again, status=503, retry=True)
 
