@@ -20,6 +20,7 @@ from rwkv_daemon import (
     job_log,
     metrics,
     operating,
+    orders,
     paying,
     planning,
     regrading,
@@ -42,7 +43,6 @@ from rwkv_daemon.store import Transaction
 from rwkv_daemon.store.comparing import first_scores, same_work_of
 from rwkv_daemon.store.jobs import (
     ACTIVE,
-    counts,
     finished_jobs,
     jobs_in,
     newest_jobs,
@@ -84,9 +84,9 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
         case m.SoFarRequest():
             return await so_far.so_far(node, await find_job(node, request.job))
         case m.StopRequest():
-            return await once(node, request.request_id, operating.stop(node, request), m.ChangedReply)
+            return await once(node, request.request_id, orders.stop(node, request), m.ChangedReply)
         case m.ResumeRequest():
-            return await once(node, request.request_id, operating.resume(node, request), m.ChangedReply)
+            return await once(node, request.request_id, orders.resume(node, request), m.ChangedReply)
         case m.PauseRequest():
             return await once(node, request.request_id, operating.pause(node, request), m.PausesReply)
         case m.DrainRequest():
@@ -100,7 +100,7 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
         case m.LossRequest():
             return await deleting.loss(node, request)
         case m.DeleteRequest():
-            return await once(node, request.request_id, deleting.delete(node, request), m.ChangedReply)
+            return await once(node, request.request_id, orders.delete(node, request), m.ChangedReply)
         case m.UndeleteRequest():
             return await once(node, request.request_id, deleting.undelete(node, request), m.ChangedReply)
         case m.PruneRequest():
@@ -206,7 +206,7 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
     return m.StatusReply(
         version=__version__,
         uptime_s=round(time.monotonic() - node.started_monotonic, 1),
-        counts=await counts(node.store, session),
+        counts=await node.tally.of(node.store, session),
         leases=views.lease_views(node),
         engines=tuple(views.engine_view(node, handle) for handle in node.engines.values()),
         running=await views.job_views(node, running),
@@ -300,7 +300,7 @@ async def jobs(node: Node, request: m.JobsRequest) -> m.JobsReply:
     )
     return m.JobsReply(
         items=await views.job_views(node, found, with_score=True),
-        counts=await counts(node.store, request.session),
+        counts=await node.tally.of(node.store, request.session),
         next=found[-1].id if len(found) == limit else 0,
     )
 

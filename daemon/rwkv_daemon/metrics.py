@@ -16,7 +16,6 @@ from rwkv_daemon import journal
 from rwkv_daemon.judge.stats import JudgeStats
 from rwkv_daemon.node import Node
 from rwkv_daemon.store.job_log import sums
-from rwkv_daemon.store.jobs import counts
 from rwkv_daemon.store.notifications import tally
 from rwkv_daemon.views import lease_views
 from rwkvctl import __version__
@@ -62,7 +61,7 @@ async def figures(node: Node) -> MetricsReply:
     files = None if node.config.settings.store else store_bytes(node.config.store)
     found = [
         family("info", "gauge", "the daemon that answers", [Figure(value=1, labels={"version": __version__})]),
-        *jobs(await counts(node.store), stored),
+        *jobs(await node.tally.of(node.store), stored),
         *engines(node),
         *gpus(node),
         *judges(node),

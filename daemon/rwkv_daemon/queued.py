@@ -107,6 +107,15 @@ class Queue:
             self.told.pop(number, None)
             self.to_share.pop(number, None)
 
+    def moved_many(self, numbers: Collection[int], *, waits: bool) -> None:
+        """Follow a transaction that moved very many jobs: they wait from now on, or no longer."""
+        self.meanwhile.update(() if waits else numbers)
+        if waits:
+            self.unread.update(numbers)
+        else:
+            self.forget(numbers)
+        self.due = True
+
     def read_anew(self, jobs: Collection[QueuedJob]) -> None:
         """All that waits, as the store says."""
         self.forget(self.jobs.keys() - {job.id for job in jobs} - self.meanwhile)

@@ -155,9 +155,17 @@ class SoFarReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.so-far/1"):
 
 
 class ChangedReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.changed/1"):
-    """The jobs a `stop` or `resume` named."""
+    """What a change did to each job that was named.
+
+    Of very many jobs only those are items that still run; `changed` and `unchanged` count all that were looked at.
+    `left`: how many are still to be looked at. The daemon goes on with them whether or not anybody asks again; who
+    asks again, with the same request id, hears how far it has come.
+    """
 
     items: tuple[ChangedJob, ...]
+    changed: int = 0
+    unchanged: int = 0
+    left: int = 0
 
 
 class SamplesReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.samples/1"):

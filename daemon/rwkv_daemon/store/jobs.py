@@ -166,24 +166,24 @@ async def finished_jobs(store: Store, *, session: str, limit: int) -> list[JobRo
     return await state_pages(store, tuple(sorted(TERMINAL)), "id DESC", session, limit)
 
 
-async def counts(store: Store, session: str = "") -> dict[str, int]:
-    """How many jobs are in each state; those that were deleted are in none."""
-    clause, parameters = session_clause(session)
-    rows = await store.all(
-        f"SELECT state, COUNT(*) AS n FROM job WHERE state <> 'deleted'{clause} GROUP BY state", parameters
+async def newest_job(store: Store) -> int:
+    """The highest number of a job."""
+    row = await store.one("SELECT COALESCE(MAX(id), 0) AS id FROM job")
+    assert row is not None
+    return int(row["id"])
+
+
+async def count_newer(db: Transaction, after: int) -> tuple[int, list[tuple[str, str, int]]]:
+    """(the highest number of a job, (session, state, how many) of the jobs after one)."""
+    rows = await db.all(
+        "SELECT session, state, COUNT(*) AS n, MAX(id) AS id FROM job WHERE id > ? GROUP BY session, state", (after,)
     )
-    return {row["state"]: row["n"] for row in rows}
+    found = [(row["session"], row["state"], int(row["n"])) for row in rows]
+    return max((int(row["id"]) for row in rows), default=after), found
 
 
 def session_clause(session: str) -> tuple[str, tuple[Any, ...]]:
     return (" AND session = ?", (session,)) if session else ("", ())
-
-
-async def held_now(store: Store) -> tuple[int, int]:
-    """Two numbers that change when other jobs are held."""
-    row = await store.one("SELECT COUNT(*) AS n, COALESCE(SUM(id), 0) AS ids FROM job WHERE state = 'held'")
-    assert row is not None
-    return int(row["n"]), int(row["ids"])
 
 
 async def held_page(store: Store, after: int, limit: int) -> list[HeldJob]:
@@ -231,17 +231,6 @@ async def who_does(store: Store, generation_key: str, grade_key: str, job: int) 
         (grade_key, *GOING, job),
     )
     return None if twin is None else Twin(f"j{twin['id']}", twin["model"], done=False)
-
-
-async def twins_over(store: Store) -> int:
-    """The number of jobs that do not run on by themselves, which changes when a twin ends or is put aside; 0 while no
-    held job waits for a twin."""
-    if await store.one("SELECT id FROM job WHERE state = 'held' AND reason = 'queued' LIMIT 1") is None:
-        return 0
-    places = ", ".join("?" * len(GOING))
-    row = await store.one(f"SELECT COUNT(*) AS n FROM job WHERE state NOT IN ({places})", GOING)
-    assert row is not None
-    return int(row["n"])
 
 
 async def paths_of_model(store: Store, model: str) -> list[str]:
