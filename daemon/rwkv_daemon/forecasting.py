@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -127,26 +127,44 @@ def servers_of(node: Node) -> list[Server]:
 
 
 async def with_estimates(node: Node, made: Plan, priority: int) -> tuple[Plan, Forecast]:
-    """The plan with what is expected of its rows, and when all of it will be done. Its hash does not change."""
-    engaged = ((place, pair) for place, pair in enumerate(made.pairs) if pair.generates)
-    runs = [(place, pair) for place, pair in engaged if pair.row.action in {"run", "resume"}]
-    work = situation.Clock(node, situation.main_device(node))
-    rows: dict[int, PlanRow] = {}
-    more = []
-    for place, pair in runs:
-        row = rows[place] = estimated(node, pair, work.device)
-        needs = EngineKind(pair.model.sha256, pair.row.numerics)
-        more.append(WaitingJob(-place - 1, needs, priority=priority, work_s=row.est_s))
+    """The plan with what is expected of its rows, and when all of it will be done. Its hash does not change. Of very
+    many rows it is not said when each starts."""
+    pairs: list[Pair] = []
+    for first in range(0, len(made.pairs), FIRST):
+        pairs += estimated_pairs(node, made.pairs[first : first + FIRST])
+        await asyncio.sleep(0)
+    runs = [(place, pair) for place, pair in enumerate(pairs) if is_run(pair)]
+    if len(runs) > FIRST:
+        rest: Rest = {}
+        for _, pair in runs:
+            rest.setdefault((priority, needs(pair)), Sums()).add(pair.row.est_s)
+        return replace(made, pairs=tuple(pairs)), ahead(node, (), rest)
+    more = [WaitingJob(-place - 1, needs(pair), priority=priority, work_s=pair.row.est_s) for place, pair in runs]
     found = ahead(node, more)
     labels = {lease.id: leases.label(node.leases, lease.id) for lease in situation.usable(node)}
-    for place, row in rows.items():
+    for place, pair in runs:
         if (expected := found.jobs.get(-place - 1)) is not None:
-            rows[place] = structs.replace(
-                row, starts_s=expected.starts_s, ends_s=expected.ends_s, lease=labels[expected.lease],
+            row = structs.replace(
+                pair.row, starts_s=expected.starts_s, ends_s=expected.ends_s, lease=labels[expected.lease],
                 loads=expected.loads,
             )  # fmt: skip
-    pairs = tuple(replace(pair, row=rows.get(place, pair.row)) for place, pair in enumerate(made.pairs))
-    return replace(made, pairs=pairs), found
+            pairs[place] = replace(pair, row=row)
+    return replace(made, pairs=tuple(pairs)), found
+
+
+def is_run(pair: Pair) -> bool:
+    """Whether an engine would work on a pair."""
+    return pair.generates and pair.row.action in {"run", "resume"}
+
+
+def needs(pair: Pair) -> EngineKind:
+    return EngineKind(pair.model.sha256, pair.row.numerics)
+
+
+def estimated_pairs(node: Node, pairs: Iterable[Pair]) -> list[Pair]:
+    """Pairs with how long one engine would work on each."""
+    device = situation.main_device(node)
+    return [replace(pair, row=estimated(node, pair, device)) if is_run(pair) else pair for pair in pairs]
 
 
 def estimated(node: Node, pair: Pair, device: str) -> PlanRow:

@@ -1,9 +1,11 @@
 """What the daemon answers: one function a request. Refusals are replies, each with a stable code and a remedy."""
 
+import asyncio
 import os
 import time
-from collections.abc import Sequence
-from typing import Final, assert_never
+from collections import Counter
+from collections.abc import Awaitable, Sequence
+from typing import Final, TypeVar, assert_never
 
 import msgspec
 
@@ -55,6 +57,7 @@ from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.states import JobState
 
+R = TypeVar("R")
 NAMES_A_MODEL: Final = (m.StopRequest, m.PauseRequest, m.ScoresRequest, m.SearchSelect, m.JobLogRequest)
 """Requests with a model, which may be named as lists show it."""
 
@@ -229,29 +232,55 @@ def bounded(limit: int) -> int:
 
 async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
     """`queue`: the plan, and nothing else."""
-    started = time.monotonic()
-    made = await planned(node, request.selection)
-    paid = await paying.of_plan(node, request.selection, made)
-    return plan_reply(node, *await forecasting.with_estimates(node, made, request.selection.priority), paid, started)
+    started, selection = time.monotonic(), request.selection
+    after = max(0, request.after)
+    if request.limit > 0 and request.rows:
+        made, total = await valid(planning.page(node, selection, after, bounded(request.limit)))
+        if len(made.pairs) < total:
+            return one_page(node, made, after, total, started)
+    else:
+        made = await planned(node, selection)
+    paid = await paying.of_plan(node, selection, made)
+    reply = await plan_reply(node, *await forecasting.with_estimates(node, made, selection.priority), paid, started)
+    return reply if request.rows else msgspec.structs.replace(reply, rows=())
+
+
+def one_page(node: Node, made: Plan, after: int, total: int, started: float) -> m.PlanReply:
+    """Some rows of a plan that has more."""
+    end = after + len(made.pairs)
+    return m.PlanReply(
+        hash="",
+        rows=tuple(pair.row for pair in forecasting.estimated_pairs(node, made.pairs)),
+        counts={},
+        computed_ms=round(1000 * (time.monotonic() - started), 1),
+        models=made.models,
+        benchmarks=made.benchmarks,
+        total=total,
+        next=end if end < total else 0,
+    )
 
 
 async def planned(node: Node, selection: m.Selection) -> Plan:
+    return await valid(planning.plan(node, selection))
+
+
+async def valid(plan: Awaitable[R]) -> R:
+    """What is planned. Raises RefusedError for a selection that cannot be meant."""
     try:
-        return await planning.plan(node, selection)
+        return await plan
     except NoModelError as error:
         raise RefusedError("no-such-model", str(error), exit_code=Exit.REFUSED) from error
     except SelectionError as error:
         raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
 
 
-def plan_reply(node: Node, made: Plan, ahead: Forecast, paid: tuple[m.PaidView, ...], started: float) -> m.PlanReply:
-    totals: dict[str, int] = {}
-    for pair in made.pairs:
-        totals[pair.row.reason] = totals.get(pair.row.reason, 0) + 1
+async def plan_reply(
+    node: Node, made: Plan, ahead: Forecast, paid: tuple[m.PaidView, ...], started: float
+) -> m.PlanReply:
     return m.PlanReply(
-        hash=made.hash,
+        hash=await asyncio.to_thread(lambda: made.hash),
         rows=tuple(pair.row for pair in made.pairs),
-        counts=totals,
+        counts=dict(Counter(pair.row.reason for pair in made.pairs)),
         computed_ms=round(1000 * (time.monotonic() - started), 1),
         models=made.models,
         benchmarks=made.benchmarks,
@@ -259,6 +288,8 @@ def plan_reply(node: Node, made: Plan, ahead: Forecast, paid: tuple[m.PaidView, 
         eta_s=ahead.ends_s,
         not_estimated=ahead.unknown,
         paid=paid,
+        actions=dict(Counter(pair.row.action for pair in made.pairs)),
+        total=len(made.pairs),
     )
 
 
@@ -278,7 +309,7 @@ async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
             )  # fmt: skip
         estimated = await forecasting.with_estimates(node, made, request.selection.priority)
         paid = await paying.of_plan(node, request.selection, made)
-        plan_part = plan_reply(node, *estimated, paid, started)
+        plan_part = await plan_reply(node, *estimated, paid, started)
         replies: list[m.DispatchReply] = []
 
         async def remember(db: Transaction, session: str, numbers: list[str]) -> None:

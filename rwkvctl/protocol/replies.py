@@ -81,6 +81,10 @@ class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
 
     `eta_s`: when these rows and all that is queued before them will be done; null while that cannot be said: of
     `not_estimated` jobs nothing like them was ever measured. `paid`: what the judge and the checker would be asked.
+
+    `total`: how many rows the plan has. One page of more holds the rows alone: `hash` is empty, and so are `counts` and
+    `actions` (rows by reason and by action) and whatever else is said of all rows; a request with `rows` false asks for
+    those. `next` is `after` of the next page, 0 on the last one.
     """
 
     hash: str
@@ -93,6 +97,9 @@ class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
     eta_s: float | None = None
     not_estimated: int = 0
     paid: tuple[PaidView, ...] = ()
+    actions: dict[str, int] = {}
+    total: int = 0
+    next: int = 0
 
 
 class DispatchReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.dispatch/1"):
