@@ -47,6 +47,11 @@ class Waiting:
         if job.get("id") in self.jobs:
             self.jobs[job["id"]] = job
 
+    def hear_of_many(self, moved: Record) -> None:
+        """Take in that very many jobs have another state at once."""
+        for name in self.jobs.keys() & {f"j{number}" for number in moved["jobs"]}:
+            self.jobs[name] = self.jobs[name] | {"id": name, "state": moved["state"], "reason": ""}
+
     def score(self, score: Record) -> None:
         """Take in the score of a job."""
         if self.jobs.get(score.get("job", "")):
@@ -144,6 +149,8 @@ def listen(context: Context, waiting: Waiting, progress: Progress) -> None:
     for line in context.client.stream("/v1/events", silence, since=waiting.seq, follow=True):
         event = json.loads(line)
         waiting.seq = max(waiting.seq, event.get("seq", 0))
+        if event["kind"] == "jobs.state":
+            waiting.hear_of_many(event["data"])
         if event["kind"].startswith("job."):
             take = waiting.score if event["kind"] == "job.score" else waiting.hear
             take(event.get("data", {}))

@@ -107,7 +107,9 @@ def outcome_of(reply: m.AnyReply) -> str:
     """What a reply says of a request for which nothing was written."""
     if isinstance(reply, m.ReapReply):
         return reply.outcome
-    return "unchanged" if isinstance(reply, m.ChangedReply) and not any(i.changed for i in reply.items) else "done"
+    if isinstance(reply, m.ChangedReply) and not reply.changed and not any(i.changed for i in reply.items):
+        return "unchanged"
+    return "done"
 
 
 async def trail(store: Store, request: m.AuditRequest) -> m.AuditReply:

@@ -15,7 +15,7 @@ from rwkv_daemon.plan import KindFact, ModelFact, SelectionError, select_kinds
 from rwkv_daemon.settling import Settling
 from rwkv_daemon.shown_files import inodes_of
 from rwkv_daemon.store import Store
-from rwkv_daemon.store.jobs import sha256_of
+from rwkv_daemon.store.jobs import known_weights
 from rwkv_data import overrides, own, registry, sets
 from rwkv_data.benchmark import Benchmark, Kind
 from rwkv_data.errors import DataError, RowsDamagedError, UnknownBenchmarkError
@@ -79,9 +79,9 @@ async def model_facts(
     store: Store, found_ones: Iterable[Checkpoint], settling: Settling
 ) -> list[tuple[Checkpoint, ModelFact]]:
     """Checkpoints with what the store knows of them, and what is said of those that are being copied."""
-    facts = []
+    facts, known = [], await known_weights(store)
     for found in found_ones:
-        sha256, broken = await sha256_of(store, found.identity)
+        sha256, broken = known.get(found.identity, ("", ""))
         at = str(found.path)
         broken = broken or ("" if sha256 else settling.cut_off.get(at, ""))
         copying = not sha256 and at in settling.copying

@@ -16,7 +16,7 @@ from typing import Final, get_args
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.lifecycle import Happening, allows
 from rwkv_daemon.node import Change, Node, log
-from rwkv_daemon.operating import ANSWER_S, MANY, changed, each, found_or_error, pieces, spelled, unchanged
+from rwkv_daemon.operating import ANSWER_S, MOST_NAMED, changed, found_or_error, pieces, spelled, unchanged
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.deletions import (
     bring_back,
@@ -24,11 +24,11 @@ from rwkv_daemon.store.deletions import (
     let_go,
     let_go_of,
     measured,
+    numbers_in,
     put_away,
     remove_rows,
     state_before,
 )
-from rwkv_daemon.store.jobs import jobs_in
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.states import TERMINAL, Deletable
@@ -44,10 +44,8 @@ async def loss(node: Node, request: m.LossRequest) -> m.LossReply:
     if request.deleted_before:
         names = await deleted_before(node.store, request.deleted_before)
     elif request.state:
-        if request.state not in DELETABLE:
-            text = f"Jobs that are {request.state} are not deleted; stop them first."
-            raise RefusedError("bad-request", text, f"It is one of {', '.join(DELETABLE)}.", Exit.USAGE)
-        names = [job.name for job in await jobs_in(node.store, (request.state,), limit=MANY)]
+        check_state(request.state)
+        names = [f"j{number}" for number in await numbers_in(node.store, request.state)]
     else:
         found = [await found_or_error(node, name) for name in dict.fromkeys(map(spelled, request.jobs))]
         judged = [(job, refusal(node, job) if isinstance(job, JobRow) else job) for job in found]
@@ -56,7 +54,18 @@ async def loss(node: Node, request: m.LossRequest) -> m.LossReply:
     numbers = [int(name[1:]) for name in names]
     samples, scores = await measured(node.store, numbers)
     taken = await asyncio.to_thread(bytes_of, [node.folder(number).path for number in numbers])
-    return m.LossReply(jobs=tuple(names), samples=samples, scores=scores, bytes=taken, refused=tuple(refused))
+    named = names[:MOST_NAMED] if request.state else names
+    return m.LossReply(
+        jobs=tuple(named), samples=samples, scores=scores, bytes=taken, refused=tuple(refused),
+        more=len(names) - len(named),
+    )  # fmt: skip
+
+
+def check_state(state: str) -> None:
+    """Raises RefusedError for a state whose jobs run."""
+    if state not in DELETABLE:
+        text = f"Jobs that are {state} are not deleted; stop them first."
+        raise RefusedError("bad-request", text, f"It is one of {', '.join(DELETABLE)}.", Exit.USAGE)
 
 
 def bytes_of(folders: Iterable[Path]) -> int:
@@ -78,12 +87,8 @@ def refusal(node: Node, job: JobRow) -> m.ChangedJob | None:
     return unchanged(job, f"{job.name} is not deleted: {doing}; `rwkvctl stop {job.name}` first")
 
 
-async def delete(node: Node, request: m.DeleteRequest) -> m.ChangedReply:
-    """Take jobs out of sight. One that runs stays."""
-    return m.ChangedReply(items=tuple(await each(node, request.jobs, delete_one)))
-
-
 async def delete_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+    """Take a job out of sight. One that runs stays."""
     if (refused := refusal(node, job)) is not None:
         return refused
     await put_away(change.db, job)

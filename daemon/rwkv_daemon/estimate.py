@@ -39,8 +39,9 @@ class Rate:
 
 @dataclass(slots=True)
 class Rates:
-    """Every rate, by what it is looked up by."""
+    """Every rate, by what it is looked up by. `changes` counts what was put in."""
 
+    changes: int = 0
     by_weights: dict[tuple[str, Place], Rate] = field(default_factory=dict)
     by_place: dict[Place, dict[str, Rate]] = field(default_factory=dict)
 
@@ -53,6 +54,7 @@ class Rates:
 
     def put(self, rate: Rate) -> None:
         """Add a rate, or put it in the place of an older one of the same work."""
+        self.changes += 1
         self.by_weights[rate.weights, rate.place] = rate
         self.by_place.setdefault(rate.place, {})[rate.weights] = rate
 

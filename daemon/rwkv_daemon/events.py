@@ -24,6 +24,9 @@ HEARTBEAT_S: Final = 15.0
 AWAY_S: Final = 1.0
 MOST: Final = 2**62
 MOST_A_PAGE: Final = 1000
+ONE_OF_MANY: Final = "job.moved"
+"""The kind of an event that is one of hundreds that came at once: a line of the job's own history, which no stream
+tells. What it tells instead is `jobs.state`, once for all of them."""
 
 
 @dataclass(slots=True)
@@ -95,8 +98,8 @@ async def newest_number(store: Store) -> int:
 async def stored(store: Store, since: int, session: str = "", limit: int = 10_000) -> list[Event]:
     """Stored events after a number, oldest first."""
     rows = await store.all(
-        "SELECT * FROM event WHERE seq > ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",
-        (since, session, session, limit),
+        "SELECT * FROM event WHERE seq > ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",
+        (since, ONE_OF_MANY, session, session, limit),
     )
     return list(map(event_of, rows))
 
@@ -120,7 +123,7 @@ async def page(store: Store, request: EventsRequest) -> AsyncIterator[Event]:
     before = min(request.before if request.before > 0 else MOST, MOST)
     if request.until:
         before = min(before, await number_at(store, request.until) + 1)
-    for row in await events_before(store, before, request.session, min(request.limit, MOST_A_PAGE)):
+    for row in await events_before(store, before, request.session, ONE_OF_MANY, min(request.limit, MOST_A_PAGE)):
         yield event_of(row)
 
 

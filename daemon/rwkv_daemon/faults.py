@@ -21,6 +21,7 @@ POINTS: Final = (
     "after-ingest-commit",
     "before-score-commit",
     "after-score-commit",
+    "bulk-after-step",
     "delete-before-commit",
     "prune-after-intent",
     "prune-after-files",

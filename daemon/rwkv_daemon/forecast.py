@@ -13,12 +13,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A job: what it needs an engine of, and for how many seconds (None: not known). `lease`: where it runs already."""
+    """A job: what it needs an engine of, and for how many seconds (None: not known). `lease`: where it runs already.
+    Without a number it is a part of very many, `jobs` of them, of which nobody asks when each will start."""
 
-    id: int
+    id: int | None
     kind: Hashable
     work_s: float | None
     lease: str = ""
+    jobs: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +43,17 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What is expected of each job, by its number; of which jobs nothing can be said; when the last one ends."""
+    """What is expected of each job, by its number; of how many jobs nothing can be said; when the last one ends, and
+    the last of those without a number (`rest_s`)."""
 
     jobs: Mapping[int, Expected] = field(default_factory=dict)
     unknown: int = 0
+    rest_s: float = 0.0
 
     @property
     def ends_s(self) -> float | None:
         """When everything is done; None if that cannot be said, 0 if nothing is to be done."""
-        return None if self.unknown else max((job.ends_s for job in self.jobs.values()), default=0.0)
+        return None if self.unknown else max([self.rest_s, *(job.ends_s for job in self.jobs.values())])
 
 
 @dataclass(slots=True)
@@ -99,15 +103,18 @@ class Dealer:
 def forecast(loads: Iterable[Load], servers: Iterable[Server], load_s: Mapping[Any, float]) -> Forecast:
     """Deal out jobs, in the order in which placement would, each to the lease where it starts soonest. `load_s`: how
     long an engine of each kind takes to load."""
-    dealer, expected, unknown = Dealer.of(servers), dict[int, Expected](), 0
+    dealer, expected, unknown, rest_s = Dealer.of(servers), dict[int, Expected](), 0, 0.0
     for load in loads:
         found = dealer.first(load.kind, load_s.get(load.kind, 0.0))
         if load.work_s is None or found is None:
-            unknown += 1
+            unknown += load.jobs
             if found is not None:
                 dealer.remove(load.lease or found[1])
             continue
         starts_s, lease, loads_engine = found
         dealer.put(lease, load.kind, starts_s + load.work_s)
-        expected[load.id] = Expected(starts_s, starts_s + load.work_s, lease, loads_engine)
-    return Forecast(expected, unknown)
+        if load.id is not None:
+            expected[load.id] = Expected(starts_s, starts_s + load.work_s, lease, loads_engine)
+        else:
+            rest_s = max(rest_s, starts_s + load.work_s)
+    return Forecast(expected, unknown, rest_s)

@@ -3,8 +3,9 @@
 import asyncio
 import os
 import time
-from collections.abc import Sequence
-from typing import Any, Final, assert_never
+from collections import Counter
+from collections.abc import Awaitable, Sequence
+from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
@@ -21,6 +22,7 @@ from rwkv_daemon import (
     job_log,
     metrics,
     operating,
+    orders,
     paying,
     planning,
     regrading,
@@ -43,7 +45,6 @@ from rwkv_daemon.store import StoreError, Transaction
 from rwkv_daemon.store.comparing import first_scores, same_work_of
 from rwkv_daemon.store.jobs import (
     ACTIVE,
-    counts,
     finished_jobs,
     jobs_in,
     newest_jobs,
@@ -56,6 +57,7 @@ from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.states import JobState
 
+R = TypeVar("R")
 NAMES_A_MODEL: Final = (m.StopRequest, m.PauseRequest, m.ScoresRequest, m.SearchSelect, m.JobLogRequest)
 """Requests with a model, which may be named as lists show it."""
 
@@ -85,9 +87,9 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
         case m.SoFarRequest():
             return await so_far.so_far(node, await find_job(node, request.job))
         case m.StopRequest():
-            return await once(node, request.request_id, operating.stop(node, request), m.ChangedReply)
+            return await once(node, request.request_id, orders.stop(node, request), m.ChangedReply)
         case m.ResumeRequest():
-            return await once(node, request.request_id, operating.resume(node, request), m.ChangedReply)
+            return await once(node, request.request_id, orders.resume(node, request), m.ChangedReply)
         case m.PauseRequest():
             return await once(node, request.request_id, operating.pause(node, request), m.PausesReply)
         case m.DrainRequest():
@@ -101,7 +103,7 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
         case m.LossRequest():
             return await deleting.loss(node, request)
         case m.DeleteRequest():
-            return await once(node, request.request_id, deleting.delete(node, request), m.ChangedReply)
+            return await once(node, request.request_id, orders.delete(node, request), m.ChangedReply)
         case m.UndeleteRequest():
             return await once(node, request.request_id, deleting.undelete(node, request), m.ChangedReply)
         case m.PruneRequest():
@@ -197,7 +199,7 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
     waiting = await jobs_in(node.store, ("queued", "held", "paused"), session=session, limit=limit)
     recent = await finished_jobs(node.store, session=session, limit=limit)
     return m.StatusReply(
-        counts=await counts(node.store, session),
+        counts=await node.tally.of(node.store, session),
         running=await views.job_views(node, running),
         waiting=await views.job_views(node, waiting),
         recent=await views.job_views(node, recent, with_score=True),
@@ -251,29 +253,55 @@ def bounded(limit: int) -> int:
 
 async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
     """`queue`: the plan, and nothing else."""
-    started = time.monotonic()
-    made = await planned(node, request.selection)
-    paid = await paying.of_plan(node, request.selection, made)
-    return plan_reply(node, *await forecasting.with_estimates(node, made, request.selection.priority), paid, started)
+    started, selection = time.monotonic(), request.selection
+    after = max(0, request.after)
+    if request.limit > 0 and request.rows:
+        made, total = await valid(planning.page(node, selection, after, bounded(request.limit)))
+        if len(made.pairs) < total:
+            return one_page(node, made, after, total, started)
+    else:
+        made = await planned(node, selection)
+    paid = await paying.of_plan(node, selection, made)
+    reply = await plan_reply(node, *await forecasting.with_estimates(node, made, selection.priority), paid, started)
+    return reply if request.rows else msgspec.structs.replace(reply, rows=())
+
+
+def one_page(node: Node, made: Plan, after: int, total: int, started: float) -> m.PlanReply:
+    """Some rows of a plan that has more."""
+    end = after + len(made.pairs)
+    return m.PlanReply(
+        hash="",
+        rows=tuple(pair.row for pair in forecasting.estimated_pairs(node, made.pairs)),
+        counts={},
+        computed_ms=round(1000 * (time.monotonic() - started), 1),
+        models=made.models,
+        benchmarks=made.benchmarks,
+        total=total,
+        next=end if end < total else 0,
+    )
 
 
 async def planned(node: Node, selection: m.Selection) -> Plan:
+    return await valid(planning.plan(node, selection))
+
+
+async def valid(plan: Awaitable[R]) -> R:
+    """What is planned. Raises RefusedError for a selection that cannot be meant."""
     try:
-        return await planning.plan(node, selection)
+        return await plan
     except NoModelError as error:
         raise RefusedError("no-such-model", str(error), exit_code=Exit.REFUSED) from error
     except SelectionError as error:
         raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
 
 
-def plan_reply(node: Node, made: Plan, ahead: Forecast, paid: tuple[m.PaidView, ...], started: float) -> m.PlanReply:
-    totals: dict[str, int] = {}
-    for pair in made.pairs:
-        totals[pair.row.reason] = totals.get(pair.row.reason, 0) + 1
+async def plan_reply(
+    node: Node, made: Plan, ahead: Forecast, paid: tuple[m.PaidView, ...], started: float
+) -> m.PlanReply:
     return m.PlanReply(
-        hash=made.hash,
+        hash=await asyncio.to_thread(lambda: made.hash),
         rows=tuple(pair.row for pair in made.pairs),
-        counts=totals,
+        counts=dict(Counter(pair.row.reason for pair in made.pairs)),
         computed_ms=round(1000 * (time.monotonic() - started), 1),
         models=made.models,
         benchmarks=made.benchmarks,
@@ -281,6 +309,8 @@ def plan_reply(node: Node, made: Plan, ahead: Forecast, paid: tuple[m.PaidView, 
         eta_s=ahead.ends_s,
         not_estimated=ahead.unknown,
         paid=paid,
+        actions=dict(Counter(pair.row.action for pair in made.pairs)),
+        total=len(made.pairs),
     )
 
 
@@ -300,7 +330,7 @@ async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
             )  # fmt: skip
         estimated = await forecasting.with_estimates(node, made, request.selection.priority)
         paid = await paying.of_plan(node, request.selection, made)
-        plan_part = plan_reply(node, *estimated, paid, started)
+        plan_part = await plan_reply(node, *estimated, paid, started)
         replies: list[m.DispatchReply] = []
 
         async def remember(db: Transaction, session: str, numbers: list[str]) -> None:
@@ -322,7 +352,7 @@ async def jobs(node: Node, request: m.JobsRequest) -> m.JobsReply:
     )
     return m.JobsReply(
         items=await views.job_views(node, found, with_score=True),
-        counts=await counts(node.store, request.session),
+        counts=await node.tally.of(node.store, request.session),
         next=found[-1].id if len(found) == limit else 0,
     )
 

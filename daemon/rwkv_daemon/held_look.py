@@ -18,11 +18,12 @@ class Look:
 
 @dataclass(slots=True)
 class HeldLook:
-    """What was there at the last look, when it began and ended, held jobs' checkpoints that lie elsewhere, and the look
-    that is under way."""
+    """What was there at the last look, when it began and ended, held jobs' checkpoints that lie elsewhere, whether
+    any waits for another job of the same work (`twins`), and the look that is under way."""
 
     begun: float = float("-inf")
     ended: float = float("-inf")
     surroundings: tuple[object, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    twins: bool = False
     now: Look | None = None

@@ -6,6 +6,7 @@ from typing import Final
 
 from rwkv_daemon.node import Node, log
 from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.bulk import forget_orders
 from rwkv_daemon.store.jobs import forget_replies
 
 EVERY_S: Final = 3600.0
@@ -45,3 +46,4 @@ async def tidy(node: Node, at: dt.datetime | None = None) -> None:
     before = (at or dt.datetime.now(dt.UTC)) - REPLIES_KEPT
     async with node.store.write() as db:
         await forget_replies(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        await forget_orders(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))

@@ -24,6 +24,7 @@ from rwkv_daemon import (
     journal,
     judging,
     listening,
+    orders,
     pulse,
     recovery,
     reloading,
@@ -236,6 +237,7 @@ def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     yield "gpus", lambda: watch.watch(node)
     yield "upkeep", lambda: upkeep.keep_up(node)
     yield "logs", lambda: node.tails.keep_up(node.bus)
+    yield "orders", lambda: orders.carry_out(node)
     yield "supervise", lambda: supervisor.supervise(node)
     yield "forecast", lambda: forecasting.keep_current(node)
     yield "zombies", lambda: zombies.watch(node)

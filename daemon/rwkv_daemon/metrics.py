@@ -17,7 +17,6 @@ from rwkv_daemon.judge.stats import JudgeStats
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.job_log import sums
-from rwkv_daemon.store.jobs import counts
 from rwkv_daemon.store.notifications import tally
 from rwkv_daemon.views import lease_views
 from rwkvctl import __version__
@@ -75,7 +74,7 @@ async def figures(node: Node) -> MetricsReply:
 async def of_store(node: Node) -> list[FamilyView]:
     """What the store counts; nothing while it is away, and nobody takes old figures for new ones."""
     try:
-        stored, states, notices = await sums(node.store), await counts(node.store), await tally(node.store)
+        stored, states, notices = await sums(node.store), await node.tally.of(node.store), await tally(node.store)
     except StoreError:
         return []
     return [*jobs(states, stored), *notifications(notices)]

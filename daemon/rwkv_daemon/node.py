@@ -48,9 +48,11 @@ from rwkv_daemon.shown_files import ShownFiles
 from rwkv_daemon.stall import Motion
 from rwkv_daemon.stopping import Ladder
 from rwkv_daemon.store import EngineRow, JobRow, Store, Transaction
+from rwkv_daemon.store.bulk import Order
 from rwkv_daemon.store.jobs import update_job
 from rwkv_daemon.store.lanes import OwnLock
 from rwkv_daemon.store.watched import Health
+from rwkv_daemon.tally import Step, Tally
 from rwkv_daemon.zombies.census import Census
 from rwkvctl.config import Config
 from rwkvctl.protocol.engine import EngineStats
@@ -146,6 +148,11 @@ class Node:
     back_off: dict[EngineKind, BackOff] = field(default_factory=dict)
     retry_at: dict[int, float] = field(default_factory=dict)
     queue: Queue = field(default_factory=Queue)
+    tally: Tally = field(default_factory=Tally)
+    orders: dict[str, Order] = field(default_factory=dict)
+    ordered: asyncio.Event = field(default_factory=asyncio.Event)
+    underway: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
+    """Changes that are being made, by their request ids."""
     rates: Rates = field(default_factory=Rates)
     forecast: Forecast = field(default_factory=Forecast)
     leasing: Leasing = field(default_factory=Leasing)
@@ -191,6 +198,7 @@ class Node:
             change = Change(db)
             yield change
             await audit.settle(db, change.events)
+        self.tally.follow(change.steps)
         self.queue.committed(change.moved, change.events)
         self.bus.publish(change.events)
         self.wake.set()
@@ -241,6 +249,7 @@ class Change:
     db: Transaction
     events: list[Event] = field(default_factory=list)
     moved: list[JobRow] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
 
     async def move(self, job: JobRow, happening: lifecycle.Happening, **columns: Any) -> JobRow:
         """Let something happen to a job, with other columns that change along; returns the job as it is then."""
@@ -257,6 +266,7 @@ class Change:
         text += f" ({columns['detail'] or columns['reason']})" if columns["detail"] or columns["reason"] else ""
         moved = replace(job, state=state, **columns)
         self.moved.append(moved)
+        self.steps.append(Step(job.session, job.state, state, job.id))
         data = as_data(moved)
         engine = f"e{moved.engine}" if state == "starting" and moved.engine else ""
         await self.note("job.state", job=job.name, session=job.session, engine=engine, text=text, data=data)

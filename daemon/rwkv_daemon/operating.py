@@ -20,7 +20,6 @@ from rwkv_daemon.pressing import still_running
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.jobs import (
     ACTIVE,
-    OPEN,
     MovedMeanwhileError,
     get_job,
     jobs_in,
@@ -35,10 +34,11 @@ from rwkvctl.protocol.states import TERMINAL
 ANSWER_S: Final = 10.0
 """How long a change waits for runners to be gone before it answers what still runs."""
 AT_ONCE: Final = 200
-MANY: Final = 1_000_000
+MOST_NAMED: Final = 1000
 HIGHEST: Final = 1_000_000
 
 R = TypeVar("R", m.ChangedReply, m.PausesReply, m.DispatchReply)
+Few = Callable[[Node, Sequence[str]], Awaitable[m.ChangedReply]]
 Act = Callable[[Node, Change, JobRow], Awaitable[m.ChangedJob]]
 """Changes one job that has no runner, in the caller's transaction."""
 
@@ -64,19 +64,38 @@ async def answered(node: Node, request_id: str, kind: type[R]) -> R | None:
 
 
 async def once(node: Node, request_id: str, change: Coroutine[None, None, R], kind: type[R]) -> R:
-    """Do it, unless this request id was answered before: then that answer again."""
+    """Do it, unless this request id was answered before: then that answer again. One that is asked again while it is
+    being done waits for the same answer."""
     try:
+        if (going := node.underway.get(request_id)) is not None:
+            await asyncio.wait({going})
         earlier = await answered(node, request_id, kind)
-    except RefusedError:
+    except BaseException:
         change.close()
         raise
     if earlier is not None:
         change.close()
         return earlier
-    reply = await change
-    async with node.store.write() as db:
-        await remember_reply(db, request_id, msgspec.json.encode(reply))
+    with under_way(node, request_id):
+        reply = await change
+        if not getattr(reply, "left", 0):  # else it will be asked again how far it is
+            async with node.store.write() as db:
+                await remember_reply(db, request_id, msgspec.json.encode(reply))
     return reply
+
+
+@contextlib.contextmanager
+def under_way(node: Node, request_id: str) -> Iterator[None]:
+    """While a change is being made."""
+    if not request_id:
+        yield
+        return
+    going = node.underway[request_id] = asyncio.get_running_loop().create_future()
+    try:
+        yield
+    finally:
+        del node.underway[request_id]
+        going.set_result(None)
 
 
 def unchanged(job: JobRow, error: str = "") -> m.ChangedJob:
@@ -144,12 +163,8 @@ async def settled(node: Node, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJ
     return tuple(settled)
 
 
-async def stop(node: Node, request: m.StopRequest) -> m.ChangedReply:
+async def stop(node: Node, names: Sequence[str]) -> m.ChangedReply:
     """Stop jobs. Answers when they have stopped, or after a while what still runs."""
-    names = request.jobs
-    if request.all or request.model or request.session:
-        found = await jobs_in(node.store, OPEN, session=request.session, limit=MANY)
-        names = tuple(job.name for job in found if request.model in {"", job.model})
     return m.ChangedReply(items=await settled(node, await each(node, names, stop_one)))
 
 
@@ -158,17 +173,6 @@ async def stop_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
     if not allows(job.state, "stop"):
         return unchanged(job)
     return changed(await pausing.stop_in(node, change, job))
-
-
-async def resume(node: Node, request: m.ResumeRequest) -> m.ChangedReply:
-    """Let stopped, failed, paused and held jobs go on; with `failed`, only failed ones."""
-    names = request.jobs
-    if request.all or request.session:
-        wanted = ("failed",) if request.failed else ("stopped", "failed", "held", "paused")
-        found = await jobs_in(node.store, wanted, session=request.session, limit=MANY)
-        names = tuple(job.name for job in found if (job.state, job.reason) != ("held", "held"))
-    act = retry_one if request.failed else resume_one
-    return m.ChangedReply(items=tuple(await each(node, names, act)))
 
 
 async def resume_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
@@ -235,7 +239,8 @@ async def drain(node: Node, request: m.DrainRequest) -> m.PausesReply:
 
 async def pauses_reply(node: Node, items: tuple[m.ChangedJob, ...]) -> m.PausesReply:
     """What was changed, and all that is paused now."""
-    running = tuple(job.name for job in await jobs_in(node.store, ACTIVE, limit=MANY) if job.state != "judging")
+    at_work = [state for state in ACTIVE if state != "judging"]  # thousands may wait for the judge
+    running = tuple(job.name for job in await jobs_in(node.store, at_work, limit=MOST_NAMED))
     return m.PausesReply(items=items, pauses=pause_views(node), running=running)
 
 

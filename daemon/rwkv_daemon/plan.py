@@ -4,7 +4,7 @@ Both call `make_plan` with the same facts, so they cannot disagree; every pair g
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatch
@@ -148,17 +148,56 @@ class Plan:
         )[:12]
 
 
-def make_plan(selection: Selection, facts: Facts) -> Plan:
-    """The plan. Raises SelectionError for a flag that cannot be meant."""
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Every pair of a plan by its place in dispatch order: each kind on all models, then the next kind."""
+
+    models: tuple[ModelFact, ...]
+    kinds: tuple[KindFact, ...]
+
+    def __len__(self) -> int:
+        return len(self.models) * len(self.kinds)
+
+    def at(self, place: int) -> tuple[ModelFact, KindFact]:
+        """The pair at a place."""
+        kind, model = divmod(place, len(self.models))
+        return self.models[model], self.kinds[kind]
+
+    def before(self, places: range) -> list[int]:
+        """Places before these whose pairs may be the same work as one of these: of the same weights, or of a kind of
+        the same benchmark."""
+        shown = [self.at(place) for place in places]
+        benchmarks = {kind.benchmark for _, kind in shown}
+        weights = {model.sha256 for model, _ in shown if model.sha256}
+        models = [number for number, model in enumerate(self.models) if model.sha256 in weights]
+        kinds = [number for number, kind in enumerate(self.kinds) if kind.benchmark in benchmarks]
+        every = (kind * len(self.models) + model for kind in kinds for model in models)
+        return sorted(place for place in every if place < places.start)
+
+
+def grid(selection: Selection, facts: Facts) -> Grid:
+    """The pairs that a selection means. Raises SelectionError for a flag that cannot be meant."""
     check_numbers(selection)
     models = select_models(selection, facts.models, facts.matching)
-    kinds = select_kinds(selection, facts.kinds)
-    pairs = [
-        plan_pair(selection, facts, model, facts.for_model(model, kind))
-        for kind in sort_kinds(selection, kinds)
-        for model in models
-    ]
-    return Plan(tuple(without_twins(pairs)), len(models), len({kind.benchmark for kind in kinds}))
+    return Grid(tuple(models), tuple(sort_kinds(selection, select_kinds(selection, facts.kinds))))
+
+
+def make_plan(selection: Selection, facts: Facts) -> Plan:
+    """The plan. Raises SelectionError for a flag that cannot be meant."""
+    every, twins = grid(selection, facts), Twins()
+    pairs = (planned_at(selection, facts, every, place) for place in range(len(every)))
+    return plan_of(every, [twins.settled(pair) for pair in pairs])
+
+
+def planned_at(selection: Selection, facts: Facts, every: Grid, place: int) -> Pair:
+    """The pair at a place, by itself."""
+    model, kind = every.at(place)
+    return plan_pair(selection, facts, model, facts.for_model(model, kind))
+
+
+def plan_of(every: Grid, pairs: Iterable[Pair]) -> Plan:
+    """All pairs as a plan."""
+    return Plan(tuple(pairs), len(every.models), len({kind.benchmark for kind in every.kinds}))
 
 
 def check_numbers(selection: Selection) -> None:
@@ -173,22 +212,25 @@ def check_numbers(selection: Selection) -> None:
         raise SelectionError(f"--numerics must be one of auto, {', '.join(NUMERICS)}, not {selection.numerics!r}.")
 
 
-def without_twins(pairs: list[Pair]) -> Iterator[Pair]:
+@dataclass(slots=True)
+class Twins:
     """A file that is a copy of another is the same model: of pairs with one key, only the first runs. Of pairs that
     differ in their grader alone only the first generates."""
-    first: dict[str, str] = {}
-    generates: dict[str, str] = {}
-    for pair in pairs:
-        if pair.row.action == "run" and pair.grade_key in first:
-            detail = f"{first[pair.grade_key]} is the same checkpoint, byte for byte"
-            yield replace(pair, row=structs.replace(pair.row, action="skip", reason="queued", detail=detail))
-            continue
-        first.setdefault(pair.grade_key, pair.model.name)
+
+    first: dict[str, str] = field(default_factory=dict)
+    generates: dict[str, str] = field(default_factory=dict)
+
+    def settled(self, pair: Pair) -> Pair:
+        """The next pair, as it is behind those before."""
+        if pair.row.action == "run" and pair.grade_key in self.first:
+            detail = f"{self.first[pair.grade_key]} is the same checkpoint, byte for byte"
+            return replace(pair, row=structs.replace(pair.row, action="skip", reason="queued", detail=detail))
+        self.first.setdefault(pair.grade_key, pair.model.name)
         whose = ""
         if pair.row.action == "run" and pair.generates and pair.generation_key:
-            whose = generates.get(pair.generation_key, "")
-            generates.setdefault(pair.generation_key, f"{pair.kind.kind} of this dispatch")
-        yield grades(pair, whose) if whose else pair
+            whose = self.generates.get(pair.generation_key, "")
+            self.generates.setdefault(pair.generation_key, f"{pair.kind.kind} of this dispatch")
+        return grades(pair, whose) if whose else pair
 
 
 def grades(pair: Pair, whose: str) -> Pair:
@@ -407,6 +449,15 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
     pair = Pair(row=row, model=model, kind=kind, work=work, generation_key=generation, grade_key=graded)
     others = facts.generated(generation) if generation and action == "run" and not selection.overwrite else {}
     return grades(pair, next(reversed(others.values()))) if others else pair
+
+
+def keys_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> dict[str, str]:
+    """generation key -> grade key of all that the pair may turn out to be, whichever keys are used."""
+    works = [work_of(selection, replace(facts, used=bool), model, kind)]  # as if each key that is one were
+    if works[0].kind != (kind.asked_as or kind.kind):
+        works.append(work_of(selection, replace(facts, used=lambda _key: False), model, kind))
+    keys = filter(None, map(generation_key, works))
+    return {key: grade_key(key, kind.grader, kind.grader_version, kind.grading) for key in keys}
 
 
 def work_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> Work:

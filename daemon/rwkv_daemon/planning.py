@@ -5,7 +5,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -18,21 +18,38 @@ from rwkv_daemon.faults import crash_point
 from rwkv_daemon.node import Node
 from rwkv_daemon.pausing import resume_in
 from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, Plan, SelectionError, limit_for, make_plan
+from rwkv_daemon.plan import (
+    Facts,
+    Grid,
+    KindFact,
+    ModelFact,
+    Pair,
+    Plan,
+    SelectionError,
+    Twins,
+    grid,
+    keys_of,
+    limit_for,
+    plan_of,
+    plan_pair,
+)
 from rwkv_daemon.roles import caller
 from rwkv_daemon.shown_files import is_trusted
-from rwkv_daemon.store import JobRow, NewJob, Transaction
+from rwkv_daemon.store import NewJob, Transaction
 from rwkv_daemon.store.jobs import (
     OPEN,
+    KnownJob,
     add_jobs,
     add_session,
     as_json,
     generated_work,
     generation_keys,
     get_job,
-    known_work,
+    keyless_work,
     paths_of_model,
     remember_benchmark,
+    scored_work,
+    unfinished_work,
 )
 from rwkv_data.benchmark import Benchmark, HubSource
 from rwkvctl import __version__
@@ -42,32 +59,90 @@ from rwkvctl.protocol.states import Action, Reason
 KNOWN_S = 15.0
 """So long a plan waits for the first look at the GPUs after a start."""
 Find = Callable[[Sequence[NamedCheckpoint]], Iterable[Checkpoint]]
+AT_ONCE = 250
+"""Pairs that are planned before others get their turn."""
 Remember = Callable[[Transaction, str, list[str]], Awaitable[None]]
 """Keeps a dispatch's answer inside its transaction: (db, session, jobs)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A selection with the facts of this node, but for what is looked up of single pairs."""
+
+    selection: Selection
+    facts: Facts
+    grid: Grid
+
+
 async def plan(node: Node, selection: Selection) -> Plan:
-    """What a dispatch of this selection would do now. Raises SelectionError."""
+    """What a dispatch of this selection would do now: some hundreds of pairs at a time, so that others get their turn.
+    Raises SelectionError."""
+    draft, twins = await drafted(node, selection), Twins()
+    pairs: list[Pair] = []
+    for first in range(0, len(draft.grid), AT_ONCE):
+        some = range(first, min(first + AT_ONCE, len(draft.grid)))
+        pairs += [twins.settled(pair) for pair in await pairs_at(node, draft, some)]
+        await asyncio.sleep(0)
+    return plan_of(draft.grid, pairs)
+
+
+async def page(node: Node, selection: Selection, after: int, limit: int) -> tuple[Plan, int]:
+    """(some pairs of the plan in dispatch order, how many there are): exactly those that `plan` has at these places.
+    Raises SelectionError."""
+    draft, twins = await drafted(node, selection), Twins()
+    places = range(min(after, len(draft.grid)), min(after + limit, len(draft.grid)))
+    for pair in await pairs_at(node, draft, draft.grid.before(places)):
+        twins.settled(pair)
+    pairs = [twins.settled(pair) for pair in await pairs_at(node, draft, places)]
+    return plan_of(draft.grid, pairs), len(draft.grid)
+
+
+async def drafted(node: Node, selection: Selection) -> Draft:
+    """What is known before a pair is looked at. Raises SelectionError."""
     log_links.checked(node, selection)
     await know_the_device(node, selection.numerics)
     numerics = node.numerics(selection.numerics)
-    scored, unfinished = await known_work(node.store)
-    generated, used = await generated_work(node.store), await generation_keys(node.store)
     models = await models_of(node, selection)
     asker = caller()
     named = await node.searches.matching(
         (asker.uid, asker.name), selection.model_regex, [model.name for model in models]
     )
+    facts = Facts(
+        models=tuple(models),
+        kinds=tuple(catalogue.kind_facts(selection, node.benchmarks)),
+        numerics=numerics,
+        disk_low=node.disk_low,
+        fits=lambda model: situation.misfit(node, model.sha256, numerics),
+        for_model=catalogue.ModelSettings(node.benchmarks, selection).of,
+        judge=node.benchmarks.judge,
+        matching=lambda _expressions, _names: named,
+    )
+    return Draft(selection, facts, grid(selection, facts))
 
-    open_ones_last = sorted(unfinished, key=lambda job: job.state in OPEN)
-    by_key = {job.grade_key: job for job in open_ones_last if job.grade_key}
-    keyless: dict[tuple[str, str, str], list[JobRow]] = {}
-    for job in unfinished:
-        if not job.grade_key:
-            keyless.setdefault((job.weights_path, job.benchmark, job.kind), []).append(job)
 
-    kinds = catalogue.kind_facts(selection, node.benchmarks)
-    rows = {(kind.benchmark, kind.kind): kind.rows for kind in kinds}
+async def pairs_at(node: Node, draft: Draft, places: Sequence[int]) -> list[Pair]:
+    """The pairs at some places, with what the store says of each."""
+    found: list[Pair] = []
+    for first in range(0, len(places), AT_ONCE):
+        some = [draft.grid.at(place) for place in places[first : first + AT_ONCE]]
+        facts = await looked_up(node, draft, some)
+        found += [plan_pair(draft.selection, facts, m, facts.for_model(m, k)) for m, k in some]
+    return found
+
+
+async def looked_up(node: Node, draft: Draft, pairs: Sequence[tuple[ModelFact, KindFact]]) -> Facts:
+    """The facts with what the store knows of these pairs."""
+    selection, facts, store = draft.selection, draft.facts, node.store
+    keys: dict[str, str] = {}
+    for model, kind in pairs:
+        keys |= keys_of(selection, facts, model, facts.for_model(model, kind))
+    scored, generated = await scored_work(store, list(keys)), await generated_work(store, list(keys))
+    used = await generation_keys(store, list(keys))
+    by_key = {job.grade_key: job for job in await unfinished_work(store, list(keys.values()))}
+    keyless: dict[tuple[str, str, str], list[KnownJob]] = {}
+    for job in await keyless_work(store, [(m.path, k.benchmark, k.kind) for m, k in pairs]):
+        keyless.setdefault((job.weights_path, job.benchmark, job.kind), []).append(job)
+    rows = {(kind.benchmark, kind.kind): kind.rows for _, kind in pairs}
 
     def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:
         identity, limit = (model, benchmark, kind), limit_for(selection, rows.get((benchmark, kind)))
@@ -82,22 +157,12 @@ async def plan(node: Node, selection: Selection) -> Plan:
             return job.name, "skip", "held", f"{job.name} is stopped and held; `rwkvctl release {job.name}` ends that"
         return job.name, "resume", "resume", f"{job.name} has {job.done} of {job.total} samples"
 
-    return make_plan(
-        selection,
-        Facts(
-            models=tuple(models),
-            kinds=tuple(kinds),
-            numerics=numerics,
-            scored=lambda key: scored.get(key, ""),
-            generated=lambda key: generated.get(key, {}),
-            used=used.__contains__,
-            open_jobs=open_job,
-            disk_low=node.disk_low,
-            fits=lambda model: situation.misfit(node, model.sha256, numerics),
-            for_model=catalogue.ModelSettings(node.benchmarks, selection).of,
-            judge=node.benchmarks.judge,
-            matching=lambda _expressions, _names: named,
-        ),
+    return replace(
+        facts,
+        scored=lambda key: scored.get(key, ""),
+        generated=lambda key: generated.get(key, {}),
+        used=used.__contains__,
+        open_jobs=open_job,
     )
 
 
@@ -185,7 +250,9 @@ async def know_the_device(node: Node, wanted: str) -> None:
         await asyncio.sleep(0.05)
 
 
-def same_before_keys(node: Node, selection: Selection, keyless: Iterable[JobRow], limit: int | None) -> JobRow | None:
+def same_before_keys(
+    node: Node, selection: Selection, keyless: Iterable[KnownJob], limit: int | None
+) -> KnownJob | None:
     """Of the jobs for a pair that have no key yet (its weights are being hashed) the one that was asked for with the
     same flags; `limit` is the selection's as it means for the kind's rows."""
     for job in keyless:
@@ -195,7 +262,7 @@ def same_before_keys(node: Node, selection: Selection, keyless: Iterable[JobRow]
     return None
 
 
-def settings_of(node: Node, selection: Selection, job: JobRow) -> dict[str, str]:
+def settings_of(node: Node, selection: Selection, job: KnownJob) -> dict[str, str]:
     """What a dispatch of a job's kind for its model would set now."""
     kind = node.benchmarks.kind_of(job.benchmark, job.kind)
     standing = node.benchmarks.settings(job.benchmark, kind, job.model)

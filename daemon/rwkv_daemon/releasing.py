@@ -15,10 +15,8 @@ from rwkv_daemon.store.jobs import (
     as_json,
     get_job,
     held_checkpoints,
-    held_now,
     held_page,
     known_hashes,
-    twins_over,
     update_job,
     who_does,
 )
@@ -45,6 +43,7 @@ async def release_held(node: Node) -> None:
         return
     look = last.now = last.now or await begin(node)
     held = await held_page(node.store, look.after, PAGE)
+    last.twins = last.twins or any(job.reason == "queued" for job in held)
     for job in held:
         if job.reason in LOOKED_AT and node.retry_at.get(job.id, 0) <= look.begun:
             try:
@@ -79,6 +78,7 @@ async def begin(node: Node) -> Look:
     """Ask everything once."""
     named = await held_checkpoints(node.store)
     folder = f"{node.config.weights_dir}/"
+    node.looked_at_held.twins = False
     node.looked_at_held.elsewhere = tuple(path for path in named if not path.startswith(folder))
     return Look(node.looked_at_held.begun, await models_of(node, named), node.disk_low)
 
@@ -86,10 +86,11 @@ async def begin(node: Node) -> Look:
 async def what_is_there(node: Node) -> tuple[object, ...]:
     """Everything that a held job may wait for, cheaply: equal means that nothing has changed."""
     rows, files = await asyncio.to_thread(stamps, node)
+    await node.tally.of(node.store)  # of what was dispatched since
     return (
         rows, files, node.disk_low, node.benchmarks.judge, node.benchmarks.as_read, situation.sizes(node),
-        node.settling.said, *await held_now(node.store), *await known_hashes(node.store),
-        await twins_over(node.store),
+        node.settling.said, node.tally.held, *await known_hashes(node.store),
+        node.tally.over if node.looked_at_held.twins else 0,
     )  # fmt: skip
 
 
@@ -183,6 +184,7 @@ async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
     if job.attempt == 0 and not await was_overwrite(node, job):
         twin = await who_does(node.store, pair.generation_key, pair.grade_key, job.id)
     if twin is not None and not twin.done:
+        node.looked_at_held.twins = True
         await change_reason(node, held, "queued", twin.told)
         return
     columns = {

@@ -7,7 +7,6 @@ from typing import Final
 
 from rwkv_daemon.node import Node, log
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.jobs import counts
 from rwkvctl.protocol.messages import LeaseView
 from rwkvctl.protocol.states import ACTIVE
 
@@ -42,7 +41,7 @@ async def ready(node: Node) -> None:
 async def line(node: Node) -> str:
     """The node now; where the store cannot be read, that."""
     try:
-        jobs = await counts(node.store)
+        jobs = await node.tally.of(node.store)
     except StoreError as error:
         return node.trouble or f"the store cannot be read: {error}"
     return summary(jobs, len(node.engines), node.leases or (), node.trouble)

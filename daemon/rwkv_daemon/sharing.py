@@ -7,7 +7,9 @@ know only what they know already. Where nothing is left to generate the job is g
 import asyncio
 import uuid as uuids
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -21,13 +23,18 @@ from rwkv_daemon.store.jobs import add_attempt, attempts_of, end_attempt, get_jo
 from rwkv_daemon.store.operation import update_attempt
 from rwkv_daemon.store.sharing import TAKEN, sources
 
+AT_ONCE: Final = 400
+
 
 async def take_over(node: Node) -> None:
-    """Give queued jobs what others have generated for them, each pair once."""
-    if not node.queue.may_share or node.disk_low:
+    """Give queued jobs what others have generated for them, each pair once; some hundreds of jobs a round."""
+    waiting = node.queue.to_share
+    if not waiting or node.disk_low:
         return
-    node.queue.may_share = False
-    for pair in await sources(node.store):
+    some = list(islice(waiting, AT_ONCE))
+    for number in some:
+        del waiting[number]
+    for pair in await sources(node.store, some):
         if pair in node.shared or pair.job not in node.queue.jobs:
             continue
         node.shared.add(pair)
@@ -55,6 +62,7 @@ async def take(node: Node, job: JobRow, source: JobRow) -> None:
     await kept.keep_attempt(node, job.id, number)
     for attempt in await attempts_of(node.store, job.id):
         await ingest_all(node, attempt)
+    node.queue.unread.add(job.id)  # less of it is left
     job_now = await get_job(node.store, job.id)
     if job_now is not None and job_now.state == "queued" and job_now.stages_done >= job_now.stages_total:
         async with node.change() as change:

@@ -3,11 +3,11 @@
 Gathers plain values from the daemon's memory; decides nothing.
 """
 
-import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from rwkv_daemon import estimate, fitting, leases, placement
 from rwkv_daemon.node import EngineHandle, Node, RunnerHandle
@@ -18,22 +18,18 @@ from rwkv_daemon.store.jobs import ACTIVE, jobs_by_id
 from rwkv_daemon.store.leases import held_leases
 from rwkv_daemon.store.rates import QueuedJob
 from rwkvctl.protocol.messages import LeaseView
-from rwkvctl.protocol.states import Reason
 
-PIECE = 500
-"""Jobs that are looked at before others get their turn: whoever asks something meanwhile gets an answer."""
 SETTLES_S = 3.0
 """So long after a job was told to leave an engine, the engine counts as busy with its last batches."""
 
 
 @dataclass(slots=True)
 class Scene:
-    """Everything one round decides about. `running` are the jobs that have a runner; `aside` say why jobs wait that
-    placement is not asked about."""
+    """Everything one round decides about: of the waiting jobs, those that it can be about. `aside` say why jobs wait
+    that placement is not asked about."""
 
     waiting: list[WaitingJob]
     node: placement.Node
-    running: dict[int, JobRow]
     aside: list[Wait]
 
 
@@ -44,14 +40,14 @@ class Ahead:
     work_s: float | None = None
     samples: int = 0
     running: int = 0
-    priorities: list[int] = field(default_factory=list)
+    priority: int = -(2**63)
 
     def add(self, work_s: float | None, samples: int, priority: int, *, running: bool) -> None:
         if work_s is not None:
             self.work_s = (self.work_s or 0.0) + work_s
         self.samples += samples
         self.running += running
-        self.priorities.append(priority)
+        self.priority = max(self.priority, priority)
 
 
 @dataclass(slots=True)
@@ -86,19 +82,19 @@ async def look(node: Node) -> Scene:
     running = {job.id: job for job in await jobs_by_id(node.store, node.runners) if job.state in ACTIVE}
     held = await held_leases(node.store)
     work = Clock(node, main_device(node))
-    ready, aside = sifted(node, clock)
-    ready, twins = one_each(ready, running)
+    node.queue.running = running
+    refresh(node, work, clock)
     waiting, ahead = stranded(node, running, work), running_ahead(node, running, work)
-    for first in range(0, len(ready), PIECE):
-        for job in ready[first : first + PIECE]:
-            waits = waiting_job(node, job, work, clock)
-            left = ahead.setdefault(waits.needs, Ahead())
-            left.add(waits.work_s, job.total - job.done, job.priority, running=False)
-            waiting.append(waits)
-        await asyncio.sleep(0)
+    engines = tuple(engine_facts(node, running, clock))
+    if not node.disk_low:
+        sum_up(node, ahead, work)
+        rooms = Counter[EngineKind]()
+        for engine in engines:
+            rooms[engine.serves] += node.config.settings.runners_per_engine
+        waiting += [waiting_job(node, number, work, clock) for number in node.queue.lanes.front(rooms, EXPLAINED)]
     settings = node.config.settings
     found = placement.Node(
-        engines=tuple(engine_facts(node, running, clock)),
+        engines=engines,
         free=() if node.pauses.draining else tuple(free_leases(node, held)),
         runners_per_engine=settings.runners_per_engine,
         idle_unload_s=0.0 if node.pauses.draining else settings.idle_unload_s,
@@ -108,7 +104,38 @@ async def look(node: Node) -> Scene:
         groups=groups_left(node, running.values()),
         not_now=not_now(node, clock),
     )
-    return Scene(waiting, found, running, [*aside, *twins])
+    return Scene(waiting, found, waits_aside(node))
+
+
+def refresh(node: Node, work: Clock, clock: float) -> None:
+    """Bring the lanes of waiting jobs up to date with what is known and paused now."""
+    pauses = node.pauses
+    paused = (tuple(pauses.standing.values()), pauses.disk, tuple(pauses.trials.items()))
+    priced = (node.rates.changes, work.device, id(node.queue.sizes))
+    node.queue.refresh(work.work_s, priced, paused, pauses.covers, pauses.trials.values(), node.retry_at, clock)
+
+
+def sum_up(node: Node, ahead: dict[EngineKind, Ahead], work: Clock) -> None:
+    """Add what waits to what is left of what runs."""
+    lanes = node.queue.lanes
+    for lane in lanes.open_lanes():
+        sums = ahead.setdefault(lane.key.needs, Ahead())
+        sums.add(lane.work_s, lane.samples, lane.key.priority, running=False)
+    for job in (lanes.jobs[number] for number in lanes.exempt):
+        sums = ahead.setdefault(kind_of(job), Ahead())
+        sums.add(work.work_s(job), job.total - job.done, job.priority, running=False)
+
+
+def waits_aside(node: Node) -> list[Wait]:
+    """Why jobs wait that placement is not asked about. Those that wait for a retry keep the reason they have."""
+    if node.disk_low:
+        return []
+    behind = islice(node.queue.lanes.behind.items(), EXPLAINED)
+    text = "generates the same: its completions serve both"
+    return [
+        *(Wait(job, "paused", why) for job, why in node.queue.waiting_aside(EXPLAINED)),
+        *(Wait(job, "queued", f"j{other} {text}") for job, other in behind),
+    ]
 
 
 def usable(node: Node) -> list[LeaseView]:
@@ -156,46 +183,10 @@ def stranded(node: Node, running: dict[int, JobRow], work: Clock) -> list[Waitin
     return found
 
 
-def sifted(node: Node, clock: float) -> tuple[list[QueuedJob], list[Wait]]:
-    """(queued jobs that may start, why others may not). Those that wait for a retry keep the reason they have."""
-    if node.disk_low:
-        return [], []
-    due = [job for job in node.queue.jobs.values() if node.retry_at.get(job.id, 0.0) <= clock]
-    pauses = node.pauses
-    if not (pauses.standing or pauses.trials or pauses.disk):
-        return due, []
-    reason: Reason = "disk-low" if pauses.disk else "paused"
-    ready: list[QueuedJob] = []
-    aside: list[Wait] = []
-    for job in due:
-        if not (why := pauses.covers(job)):
-            ready.append(job)
-        elif len(aside) < EXPLAINED:
-            aside.append(Wait(job.id, reason, why))
-    return ready, aside
-
-
-def one_each(ready: list[QueuedJob], running: Mapping[int, JobRow]) -> tuple[list[QueuedJob], list[Wait]]:
-    """Of jobs that generate the same, one at a time: (those that may start, why others wait). Another takes over what
-    the first has generated (`sharing`)."""
-    # Until its runner has said that it is through: what it has generated is not offered to others before.
-    first = {job.generation_key: job.id for job in running.values() if job.generation_key}
-    for job in sorted(ready, key=lambda job: (-job.priority, job.id)):
-        if job.generation_key:
-            first.setdefault(job.generation_key, job.id)
-    may, waits = list[QueuedJob](), list[Wait]()
-    for job in ready:
-        other = first.get(job.generation_key, job.id)
-        if other == job.id:
-            may.append(job)
-        elif len(waits) < EXPLAINED:
-            waits.append(Wait(job.id, "queued", f"j{other} generates the same: its completions serve both"))
-    return may, waits
-
-
-def waiting_job(node: Node, job: QueuedJob, work: Clock, clock: float) -> WaitingJob:
+def waiting_job(node: Node, number: int, work: Clock, clock: float) -> WaitingJob:
     """A queued job as placement sees it."""
-    waited_s = node.queue.waited_s(job.id, clock)
+    job = node.queue.jobs[number]
+    waited_s = node.queue.lanes.waited_s(number, clock)
     return WaitingJob(job.id, kind_of(job), waited_s, job.priority, job.group_name, work.work_s(job))
 
 
@@ -263,7 +254,7 @@ def outlook_of(node: Node, kind: EngineKind, sums: Ahead, device: str) -> Outloo
         work_s=sums.work_s,
         samples=sums.samples,
         running=sums.running,
-        priority=max(sums.priorities),
+        priority=sums.priority,
         load_s=fit.load_s or LOAD_S,
         need_bytes=fitting.least_bytes(file_bytes, kind.numerics, fit.bytes),
     )

@@ -7,6 +7,7 @@ take too when they change what the loop works on.
 import asyncio
 import os
 import time
+from itertools import islice
 
 from rwkv_daemon import endings, engines, measuring, pools, pressing, releasing, runners, sharing, situation
 from rwkv_daemon.launching import launch_reserved, reserve
@@ -27,11 +28,20 @@ from rwkv_daemon.runners import start_runner
 from rwkv_daemon.store import ConflictError, JobRow, StoreError
 from rwkv_daemon.store.engines import live_engines
 from rwkv_daemon.store.jobs import get_job, to_grade_again, worked_on
-from rwkv_daemon.store.rates import explain_jobs, file_sizes, queued_jobs
+from rwkv_daemon.store.rates import (
+    QueuedJob,
+    explain_jobs,
+    file_sizes,
+    queued_among,
+    queued_page,
+    queued_sum,
+)
 
 BUSY_S, IDLE_S = 0.1, 1.0
 SLOW_EVERY_S = 5.0
 MOST_LOOKED_AT = 1000
+PAGE = 500
+"""Jobs that are read at once."""
 PLACE_EVERY_S = 0.5
 """Placement decides when something has happened, and so often without: engines fill up and fall idle by themselves."""
 
@@ -94,8 +104,7 @@ async def round_of(node: Node) -> None:
     if node.leases is None or node.stopping or not node.queue.is_due(PLACE_EVERY_S):
         pools.refresh(node)
         return
-    if node.queue.stale:
-        node.queue.read(await queued_jobs(node.store), await file_sizes(node.store))
+    await read_queue(node)
     await sharing.take_over(node)
     await decide(node)
     await grade_again(node)
@@ -114,14 +123,35 @@ async def look_at_runners(node: Node) -> None:
             await measuring.remember(node, job, before[number])
 
 
+async def read_queue(node: Node) -> None:
+    """Read of the waiting jobs what is not known: all at the start, then what has come or changed."""
+    queue, store = node.queue, node.store
+    queue.meanwhile.clear()
+    if queue.is_to_be_checked() and not queue.stale:
+        queue.stale = not queue.is_as(*await queued_sum(store))
+    if queue.unsized:
+        queue.unsized, queue.sizes = False, await file_sizes(store)
+    if queue.stale:
+        queue.unread.clear()
+        found: list[QueuedJob] = []
+        while page := await queued_page(store, found[-1].id if found else 0, PAGE):
+            found += page
+        queue.read_anew(found)
+    while queue.grown:
+        page = await queued_page(store, queue.newest, PAGE)
+        queue.grown = len(page) == PAGE
+        queue.grown_by(page)
+    while some := list(islice(queue.unread, PAGE)):
+        queue.unread.difference_update(some)
+        queue.read_again(set(some), await queued_among(store, some))
+
+
 async def decide(node: Node) -> None:
     """Ask placement, and do what it says."""
-    began = time.monotonic()
+    began = time.thread_time()
     scene = await situation.look(node)
-    node.queue.running = scene.running
-    many = len(scene.waiting) > situation.PIECE
-    commands = await asyncio.to_thread(place, scene.waiting, scene.node) if many else place(scene.waiting, scene.node)
-    node.queue.cost_s = time.monotonic() - began if many else 0.0
+    commands = place(scene.waiting, scene.node)
+    node.queue.cost_s = time.thread_time() - began
     for command in commands:
         try:
             await perform(node, command)

@@ -1,9 +1,8 @@
 """`rwkvctl delete`."""
 
-from rwkvctl import operationviews, views
+from rwkvctl import many
 from rwkvctl.amounts import size_in_words
 from rwkvctl.client import Record
-from rwkvctl.commands.stop import ANSWER_S
 from rwkvctl.confirming import confirm, named
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
@@ -32,12 +31,14 @@ def delete(context: Context, jobs: list[str] = [], *, state: Deletable | None = 
     lost = context.client.post("/v1/loss", {"jobs": named(jobs), "state": state or ""}).value
     if lost["jobs"]:
         confirm(context, f"Delete {words(lost)}? `rwkvctl undelete` brings them back until a prune.", yes=yes)
+    if lost.get("more"):
+        return many.show(context, many.change_all(context, "/v1/delete", {"state": state}))
     return change(context, "/v1/delete", lost)
 
 
 def words(lost: Record) -> str:
     """What is lost: `2 jobs: 400 samples, 2 scores, 1.2 MiB of files`."""
-    jobs, samples, scores = len(lost["jobs"]), lost["samples"], lost["scores"]
+    jobs, samples, scores = len(lost["jobs"]) + lost.get("more", 0), lost["samples"], lost["scores"]
     counted = [
         f"{number:,} {one}{'' if number == 1 else 's'}" for number, one in ((samples, "sample"), (scores, "score"))
     ]
@@ -48,6 +49,4 @@ def words(lost: Record) -> str:
 def change(context: Context, route: str, lost: Record) -> int:
     """Do it to the jobs that can go; the others are named with what keeps them."""
     jobs = [*lost["jobs"], *(item["job"] for item in lost.get("refused", ()))]
-    answer = context.change(route, {"jobs": jobs}, ANSWER_S)
-    context.show(answer, views.changed(answer.value["items"]))
-    return operationviews.outcome(answer.value["items"])
+    return many.show(context, many.change_all(context, route, {"jobs": jobs}))

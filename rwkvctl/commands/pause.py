@@ -1,9 +1,9 @@
 """`rwkvctl pause`."""
 
 from rwkvctl import operationviews
-from rwkvctl.commands.stop import ANSWER_S
 from rwkvctl.confirming import named
 from rwkvctl.context import Context
+from rwkvctl.many import ANSWER_S
 from rwkvctl.parsing import UsageError
 from rwkvctl.verbs import verb
 

@@ -1,6 +1,6 @@
 """`rwkvctl resume`."""
 
-from rwkvctl import operationviews, views
+from rwkvctl import many, operationviews
 from rwkvctl.confirming import named
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
@@ -41,6 +41,5 @@ def resume(
         answer = context.change("/v1/pause", body)
         operationviews.show_paused(context, answer)
         return operationviews.outcome(answer.value.get("items", ()))
-    answer = context.change("/v1/resume", {"jobs": named(jobs), "session": session_id, "all": all_})
-    context.show(answer, views.changed(answer.value["items"]))
-    return operationviews.outcome(answer.value["items"])
+    body = {"jobs": named(jobs), "session": session_id, "all": all_}
+    return many.show(context, many.change_all(context, "/v1/resume", body))

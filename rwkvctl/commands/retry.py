@@ -1,6 +1,6 @@
 """`rwkvctl retry`."""
 
-from rwkvctl import operationviews, views
+from rwkvctl import many
 from rwkvctl.confirming import named
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
@@ -23,6 +23,4 @@ def retry(context: Context, jobs: list[str] = [], *, session_id: str = "", all_:
             "rwkvctl retry: name jobs, or one of --session-id and --all; see `rwkvctl jobs --state failed`."
         )
     body = {"jobs": named(jobs), "session": session_id, "all": all_, "failed": True}
-    answer = context.change("/v1/resume", body)
-    context.show(answer, views.changed(answer.value["items"]))
-    return operationviews.outcome(answer.value["items"])
+    return many.show(context, many.change_all(context, "/v1/resume", body))

@@ -3,14 +3,13 @@
 import time
 from typing import Final
 
-from rwkvctl import operationviews, views
+from rwkvctl import many
 from rwkvctl.client import Answer, Record
 from rwkvctl.confirming import confirm, named
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
 from rwkvctl.verbs import verb
 
-ANSWER_S: Final = 60.0
 LOOK_S: Final = 0.5
 
 
@@ -25,7 +24,8 @@ def stop(
     does not end is shown as stuck, never as stopped. What is done stays done,
     and a stopped job goes on with `rwkvctl resume`. Stopping a job that is
     over changes nothing and is no error. Many jobs at once are asked about
-    first, or need --yes.
+    first, or need --yes. Of very many it is said how far the daemon has come;
+    interrupt the command, and the daemon goes on.
 
     Exit code 6: something still runs; the daemon goes on to end it.
 
@@ -46,10 +46,9 @@ def stop(
         which = f"of {model}" if model else f"of session {session_id}" if session_id else "that is not over"
         confirm(context, f"Stop every job {which} on {context.config.home}?", yes=yes)
     body = {"jobs": named(jobs), "model": model, "session": session_id, "all": all_}
-    answer = context.change("/v1/stop", body, ANSWER_S)
+    answer = many.change_all(context, "/v1/stop", body)
     items = until_ended(context, answer.value["items"], time.monotonic() + timeout)
-    context.show(Answer(answer.raw, answer.value | {"items": items}), views.changed(items))
-    return operationviews.outcome(items)
+    return many.show(context, Answer(answer.raw, answer.value | {"items": items}))
 
 
 def until_ended(context: Context, items: list[Record], deadline: float) -> list[Record]:

@@ -1,9 +1,9 @@
 """`rwkvctl undelete`."""
 
 from rwkvctl import operationviews, views
-from rwkvctl.commands.stop import ANSWER_S
 from rwkvctl.confirming import named
 from rwkvctl.context import Context
+from rwkvctl.many import ANSWER_S
 from rwkvctl.verbs import verb
 
 

@@ -17,9 +17,11 @@ class LossRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DeleteRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`POST /v1/delete`: take jobs that do not run out of every list, until `/v1/undelete` or `/v1/prune`."""
+    """`POST /v1/delete`: take jobs that do not run out of every list, until `/v1/undelete` or `/v1/prune`: named ones,
+    or all in one state."""
 
     jobs: tuple[str, ...] = ()
+    state: str = ""
     request_id: str = ""
 
 
@@ -39,10 +41,11 @@ class PruneRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class LossReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.loss/1"):
     """The jobs that can go, with their samples, how many of them have a score, and the bytes of their run directories;
-    `refused`: the others, and why."""
+    `refused`: the others, and why. `more`: how many jobs of the state can go beside those that are named."""
 
     jobs: tuple[str, ...]
     samples: int
     scores: int
     bytes: int
+    more: int = 0
     refused: tuple[ChangedJob, ...] = ()

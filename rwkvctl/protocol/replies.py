@@ -93,6 +93,10 @@ class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
 
     `eta_s`: when these rows and all that is queued before them will be done; null while that cannot be said: of
     `not_estimated` jobs nothing like them was ever measured. `paid`: what the judge and the checker would be asked.
+
+    `total`: how many rows the plan has. One page of more holds the rows alone: `hash` is empty, and so are `counts` and
+    `actions` (rows by reason and by action) and whatever else is said of all rows; a request with `rows` false asks for
+    those. `next` is `after` of the next page, 0 on the last one.
     """
 
     hash: str
@@ -105,6 +109,9 @@ class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
     eta_s: float | None = None
     not_estimated: int = 0
     paid: tuple[PaidView, ...] = ()
+    actions: dict[str, int] = {}
+    total: int = 0
+    next: int = 0
 
 
 class DispatchReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.dispatch/1"):
@@ -169,9 +176,17 @@ class SoFarReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.so-far/1"):
 
 
 class ChangedReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.changed/1"):
-    """The jobs a `stop` or `resume` named."""
+    """What a change did to each job that was named.
+
+    Of very many jobs only those are items that still run; `changed` and `unchanged` count all that were looked at.
+    `left`: how many are still to be looked at. The daemon goes on with them whether or not anybody asks again; who
+    asks again, with the same request id, hears how far it has come.
+    """
 
     items: tuple[ChangedJob, ...]
+    changed: int = 0
+    unchanged: int = 0
+    left: int = 0
 
 
 class SamplesReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.samples/1"):

@@ -64,9 +64,16 @@ class StatusRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PlanRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`POST /v1/plan`: what a dispatch of the same selection would do."""
+    """`POST /v1/plan`: what a dispatch of the same selection would do.
+
+    `limit`: only so many rows, those after the first `after`; 0: all of them. `rows` false: none, only what is said of
+    all of them together.
+    """
 
     selection: Selection = Selection()
+    limit: int = 0
+    after: int = 0
+    rows: bool = True
 
 
 class DispatchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

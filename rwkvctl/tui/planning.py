@@ -3,12 +3,14 @@
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from rwkvctl import config, showing
 from rwkvctl.client import Client, request_id
 from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply, PlanRequest, Selection
 from rwkvctl.tui import flags, jobactions
 from rwkvctl.tui.flags import Words
-from rwkvctl.tui.planrows import FRESH, estimated, paid
+from rwkvctl.tui.planrows import FRESH, estimated, fresh, paid
 from rwkvctl.tui.strips import Pieces
 
 if TYPE_CHECKING:
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
 PLAN_S: Final = 60.0
 """A plan over every checkpoint and benchmark may take its time when the daemon has just started."""
+
+
+PAGE: Final = 1000
+"""Rows of a plan that are drawn."""
+WHOLE_S: Final = 300.0
 
 
 class Planned(NamedTuple):
@@ -28,7 +35,7 @@ class Planned(NamedTuple):
     @property
     def fresh(self) -> int:
         """How many jobs a dispatch would queue or let go on."""
-        return sum(row.action in FRESH for row in self.reply.rows)
+        return fresh(self.reply)
 
     @property
     def command(self) -> Words:
@@ -40,7 +47,11 @@ async def plan(console: "Console", words: Words) -> Planned:
     """Ask the planner. Raises RwkvctlError: for filters that say nothing, and if the daemon refuses or is gone."""
     selection = await asyncio.to_thread(flags.selected, words)  # which looks for files
     await asyncio.to_thread(show, console, selection)
-    return Planned(words, selection, await console.link.ask(PlanRequest(selection=selection), PlanReply, PLAN_S))
+    reply = await console.link.ask(PlanRequest(selection=selection, limit=PAGE), PlanReply, PLAN_S)
+    if not reply.hash:  # there are more: of them all only the sums are drawn
+        whole = await console.link.ask(PlanRequest(selection=selection, rows=False), PlanReply, WHOLE_S)
+        reply = msgspec.structs.replace(whole, rows=reply.rows, next=reply.next)
+    return Planned(words, selection, reply)
 
 
 def show(console: "Console", selection: Selection) -> None:
@@ -66,8 +77,8 @@ def question(planned: Planned) -> list[Pieces]:
     """What dispatching a plan means."""
     rows = [row for row in planned.reply.rows if row.action in FRESH]
     named: list[Pieces] = [[(f"{row.model} × {row.benchmark} {row.kind}", "")] for row in rows[: jobactions.NAMED]]
-    more: list[Pieces] = [[(f"and {len(rows) - len(named):,} more", "dim")]] if len(rows) > len(named) else []
-    title = "Dispatch this job?" if len(rows) == 1 else f"Dispatch these {len(rows):,} jobs?"
+    more: list[Pieces] = [[(f"and {planned.fresh - len(named):,} more", "dim")]] if planned.fresh > len(named) else []
+    title = "Dispatch this job?" if planned.fresh == 1 else f"Dispatch these {planned.fresh:,} jobs?"
     return [
         [(title, "title")], *named, *more, [("", "")],
         [("takes    ", "dim"), (estimated(planned.reply) or "nothing like it was measured before", "")],

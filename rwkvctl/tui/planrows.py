@@ -81,16 +81,29 @@ def lines(plan: PlanReply | None, opened: Collection[str]) -> list[Line]:
 
 
 def told(plan: PlanReply) -> str:
-    """`would run 23 · done 2,431 · data-missing 51`, every reason once."""
-    fresh = sum(row.action in FRESH for row in plan.rows)
-    resumed = sum(row.action == "resume" for row in plan.rows)
-    others = Counter(row.reason for row in plan.rows if row.action not in FRESH)
-    parts = [f"would run {fresh:,}" + (f" ({resumed:,} go on)" if resumed else "")]
-    return " · ".join([*parts, *(f"{reason} {number:,}" for reason, number in others.most_common())])
+    """`would run 23 · done 2,431 · data-missing 51`, every reason once. Of a plan with more rows than were asked for,
+    how many of them are drawn."""
+    resumed = sum(row.action == "resume" for row in plan.rows) if not plan.next else plan.actions.get("resume", 0)
+    others = Counter[str](row.reason for row in plan.rows if row.action not in FRESH)
+    if plan.next:
+        others = Counter[str]({reason: number for reason, number in plan.counts.items() if reason not in FRESH})
+    parts = [f"would run {fresh(plan):,}" + (f" ({resumed:,} go on)" if resumed else "")]
+    more = [f"{len(plan.rows):,} of {plan.total:,} rows; `rwkvctl queue --after {plan.next}` has more"]
+    reasons = (f"{reason} {number:,}" for reason, number in others.most_common())
+    return " · ".join([*parts, *reasons, *(more if plan.next else ())])
+
+
+def fresh(plan: PlanReply) -> int:
+    """How many jobs a dispatch of the plan would queue or let go on."""
+    if plan.next:
+        return sum(number for action, number in plan.actions.items() if action in FRESH)
+    return sum(row.action in FRESH for row in plan.rows)
 
 
 def estimated(plan: PlanReply) -> str:
-    """How long one engine would work on what would run, as far as that is known."""
+    """How long one engine would work on what would run, as far as that is known of all of it."""
+    if plan.next:
+        return ""
     known = [row.est_s for row in plan.rows if row.action in FRESH and row.est_s is not None]
     return f"est. {duration(sum(known))}" if known else ""
 

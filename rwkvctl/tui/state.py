@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from rwkvctl.protocol.messages import EngineView, Event, JobView, LeaseView, PauseView, ScoreView, StatusReply
-from rwkvctl.protocol.states import ACTIVE, TERMINAL
+from rwkvctl.protocol.states import ACTIVE, TERMINAL, JobState
 from rwkvctl.tui.scorebook import Book
 
 EVENTS_KEPT = 200
@@ -17,6 +17,14 @@ USES_KEPT = 120
 
 QUIET = frozenset({"heartbeat", "job.progress", "engine.stats", "lease"})
 """Kinds of events that change the picture but are no news."""
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """What a `jobs.state` event says: these jobs were in one state and are in another."""
+
+    was: JobState
+    state: JobState
+    jobs: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -135,6 +143,8 @@ class ConsoleState:
             self.jobs[known.id] = msgspec.structs.replace(known, score=score)
         if event.kind.startswith("job.") and "id" in event.data:
             self._put(msgspec.convert(event.data, JobView), new=event.kind == "job.queued")
+        elif event.kind == "jobs.state":
+            self._put_many(msgspec.convert(event.data, Moved))
         elif event.kind.startswith("engine.") and "id" in event.data:
             engine = msgspec.convert(event.data, EngineView)
             self.engines[engine.id] = engine
@@ -165,6 +175,19 @@ class ConsoleState:
         if len(self.jobs) > JOBS_KEPT:
             for old in self.ended[JOBS_KEPT // 4 :]:
                 del self.jobs[old.id]
+
+    def _put_many(self, moved: "Moved") -> None:
+        """Very many jobs have another state at once. Of those that are not listed only the count is known."""
+        self.counts[moved.was] = max(0, self.counts.get(moved.was, 0) - len(moved.jobs))
+        if moved.state == "deleted":
+            self.scores.forget()
+        else:
+            self.counts[moved.state] = self.counts.get(moved.state, 0) + len(moved.jobs)
+        for name in self.jobs.keys() & {f"j{number}" for number in moved.jobs}:
+            if moved.state == "deleted":
+                del self.jobs[name]
+            else:
+                self.jobs[name] = msgspec.structs.replace(self.jobs[name], state=moved.state, reason="", detail="")
 
     def _lose(self, job: JobView | None) -> None:
         """A job is deleted: it is nowhere any more, and where it had the newest score an older one has its place."""

@@ -96,6 +96,8 @@ async def take_in(
         text = f"{view.model} {view.benchmark} {view.kind}: imported from {GRADER}{instead}"
         data = json.loads(msgspec.json.encode(view))
         await change.note("job.score", job=view.job, session=session.id, text=text, data=data)
+    if earlier:
+        node.tally.forget()
     return number, "replaced" if earlier else "imported"
 
 

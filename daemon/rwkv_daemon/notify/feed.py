@@ -40,7 +40,7 @@ async def begin(node: Node, targets: tuple[NotifyTarget, ...]) -> Place | None:
     if known is not None:
         return Place(known[0], known[1], known[0])
     since = node.notify.since
-    worked = any(event.kind == "job.state" for event in await stored(node.store, since, limit=AT_ONCE))
+    worked = any(event.kind in {"job.state", "jobs.state"} for event in await stored(node.store, since, limit=AT_ONCE))
     place = Place(since, busy=worked or (await work_left(node.store)).goes_on > 0, stored=0)
     await keep(node, place)
     return place

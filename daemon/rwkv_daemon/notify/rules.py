@@ -56,7 +56,9 @@ def made(name: str, event: Event, node: str, text: str, data: dict[str, object] 
 
 def begins_work(events: Iterable[Event]) -> bool:
     """Whether there was work to do at any of these events."""
-    return any(e.kind == "session" or (e.kind == "job.state" and e.data.get("state") in BUSY) for e in events)
+    return any(
+        e.kind == "session" or (e.kind in {"job.state", "jobs.state"} and e.data.get("state") in BUSY) for e in events
+    )
 
 
 def queue_empty(left: WorkLeft, last: Event, node: str) -> Notice | None:

@@ -78,6 +78,11 @@ async def remove_rows(db: Transaction, job: int) -> bool:
     return False
 
 
+async def numbers_in(store: Store, state: str) -> list[int]:
+    """The jobs in a state, by number."""
+    return [row["id"] for row in await store.all("SELECT id FROM job WHERE state = ? ORDER BY id", (state,))]
+
+
 async def measured(store: Store, numbers: Sequence[int]) -> tuple[int, int]:
     """(samples, scores) that these jobs have, deleted or not."""
     samples = scores = 0

@@ -3,10 +3,10 @@
 from rwkv_daemon.store.interface import Row, Store
 
 
-async def events_before(store: Store, before: int, session: str, limit: int) -> list[Row]:
-    """The last events before a number, oldest first."""
+async def events_before(store: Store, before: int, session: str, without: str, limit: int) -> list[Row]:
+    """The last events before a number, oldest first, but those of one kind."""
     rows = await store.all(
-        "SELECT * FROM event WHERE seq < ? AND (? = '' OR session = ?) ORDER BY seq DESC LIMIT ?",
-        (before, session, session, limit),
+        "SELECT * FROM event WHERE seq < ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq DESC LIMIT ?",
+        (before, without, session, session, limit),
     )
     return rows[::-1]

@@ -25,9 +25,9 @@ async def logged(
 
 async def sums(store: Store) -> dict[str, Any]:
     """Samples and scores that are stored, and when the oldest queued job was queued."""
-    jobs = await store.one("SELECT COALESCE(SUM(done), 0) AS samples FROM job")
+    jobs = await store.one("SELECT COALESCE(SUM(done), 0) AS samples FROM job WHERE done > 0")
     scores = await store.one("SELECT COUNT(*) AS n FROM score")
-    oldest = await store.one("SELECT MIN(queued) AS at FROM job WHERE state = 'queued'")
+    oldest = await store.one("SELECT queued AS at FROM job WHERE state = 'queued' ORDER BY id LIMIT 1")
     return {
         "samples": jobs["samples"] if jobs else 0,
         "scores": scores["n"] if scores else 0,

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.store.interface import Row, Store, Transaction
 from rwkv_daemon.store.rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
 from rwkvctl.protocol.states import TERMINAL
 
+T = TypeVar("T")
 GOING = ("queued", "starting", "generating", "grading", "judging")
 """States of jobs that come to their end by themselves."""
 OPEN = ("held", "queued", "starting", "generating", "grading", "judging", "paused", "stopping")
@@ -166,24 +167,24 @@ async def finished_jobs(store: Store, *, session: str, limit: int) -> list[JobRo
     return await state_pages(store, tuple(sorted(TERMINAL)), "id DESC", session, limit)
 
 
-async def counts(store: Store, session: str = "") -> dict[str, int]:
-    """How many jobs are in each state; those that were deleted are in none."""
-    clause, parameters = session_clause(session)
-    rows = await store.all(
-        f"SELECT state, COUNT(*) AS n FROM job WHERE state <> 'deleted'{clause} GROUP BY state", parameters
+async def newest_job(store: Store) -> int:
+    """The highest number of a job."""
+    row = await store.one("SELECT COALESCE(MAX(id), 0) AS id FROM job")
+    assert row is not None
+    return int(row["id"])
+
+
+async def count_newer(db: Transaction, after: int) -> tuple[int, list[tuple[str, str, int]]]:
+    """(the highest number of a job, (session, state, how many) of the jobs after one)."""
+    rows = await db.all(
+        "SELECT session, state, COUNT(*) AS n, MAX(id) AS id FROM job WHERE id > ? GROUP BY session, state", (after,)
     )
-    return {row["state"]: row["n"] for row in rows}
+    found = [(row["session"], row["state"], int(row["n"])) for row in rows]
+    return max((int(row["id"]) for row in rows), default=after), found
 
 
 def session_clause(session: str) -> tuple[str, tuple[Any, ...]]:
     return (" AND session = ?", (session,)) if session else ("", ())
-
-
-async def held_now(store: Store) -> tuple[int, int]:
-    """Two numbers that change when other jobs are held."""
-    row = await store.one("SELECT COUNT(*) AS n, COALESCE(SUM(id), 0) AS ids FROM job WHERE state = 'held'")
-    assert row is not None
-    return int(row["n"]), int(row["ids"])
 
 
 async def held_page(store: Store, after: int, limit: int) -> list[HeldJob]:
@@ -233,17 +234,6 @@ async def who_does(store: Store, generation_key: str, grade_key: str, job: int) 
     return None if twin is None else Twin(f"j{twin['id']}", twin["model"], done=False)
 
 
-async def twins_over(store: Store) -> int:
-    """The number of jobs that do not run on by themselves, which changes when a twin ends or is put aside; 0 while no
-    held job waits for a twin."""
-    if await store.one("SELECT id FROM job WHERE state = 'held' AND reason = 'queued' LIMIT 1") is None:
-        return 0
-    places = ", ".join("?" * len(GOING))
-    row = await store.one(f"SELECT COUNT(*) AS n FROM job WHERE state NOT IN ({places})", GOING)
-    assert row is not None
-    return int(row["n"])
-
-
 async def paths_of_model(store: Store, model: str) -> list[str]:
     """The paths of all checkpoints that jobs measured under this name."""
     rows = await store.all("SELECT DISTINCT weights_path FROM job WHERE model = ? AND state <> 'deleted'", (model,))
@@ -257,29 +247,99 @@ async def known_hashes(store: Store) -> tuple[int, int]:
     return int(row["n"]), int(row["failures"])
 
 
-async def known_work(store: Store) -> tuple[dict[str, str], list[JobRow]]:
-    """(grade key -> job with its score), and the unfinished jobs, oldest first."""
-    scored = await store.all("SELECT grade_key, MAX(job) AS job FROM score GROUP BY grade_key")
-    rows = await store.all("SELECT * FROM job WHERE state NOT IN ('done', 'deleted') ORDER BY id")
-    return {row["grade_key"]: f"j{row['job']}" for row in scored}, [JobRow.of(row) for row in rows]
+class KnownJob(NamedTuple):
+    """What a plan asks of a job that is not done."""
+
+    id: int
+    model: str
+    weights_path: str
+    benchmark: str
+    kind: str
+    state: str
+    reason: str
+    grade_key: str
+    settings: str
+    row_limit: int | None
+    numerics: str
+    done: int
+    total: int
+
+    @property
+    def name(self) -> str:
+        return f"j{self.id}"
 
 
-async def generated_work(store: Store) -> dict[str, dict[str, str]]:
-    """generation key -> kind -> the newest job that generated it whole."""
-    rows = await store.all(
-        "SELECT generation_key, kind, MAX(id) AS job FROM job WHERE state = 'done' AND stages_done >= stages * total "
-        "AND total > 0 AND numerics <> 'imported' GROUP BY generation_key, kind ORDER BY job"
-    )
-    found: dict[str, dict[str, str]] = {}
-    for row in rows:
-        found.setdefault(row["generation_key"], {})[row["kind"]] = f"j{row['job']}"
+def pieces(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Values of one IN (...) each."""
+    return (values[first : first + MOST_NAMED] for first in range(0, len(values), MOST_NAMED))
+
+
+async def scored_work(store: Store, generation_keys: Sequence[str]) -> dict[str, str]:
+    """grade key -> the newest job with its score, of work with these generation keys."""
+    found: dict[str, str] = {}
+    for some in pieces(generation_keys):
+        rows = await store.all(
+            "SELECT s.grade_key, MAX(s.job) AS job FROM job j JOIN score s ON s.job = j.id "
+            f"WHERE j.generation_key IN ({', '.join('?' * len(some))}) GROUP BY s.grade_key",
+            some,
+        )
+        found |= {row["grade_key"]: f"j{row['job']}" for row in rows}
     return found
 
 
-async def generation_keys(store: Store) -> set[str]:
-    """The generation keys that jobs have."""
-    rows = await store.all("SELECT DISTINCT generation_key FROM job")
-    return {row["generation_key"] for row in rows}
+async def unfinished_work(store: Store, grade_keys: Sequence[str]) -> list[KnownJob]:
+    """The jobs with these keys that are not done: those that go on by themselves last, oldest first."""
+    found: list[KnownJob] = []
+    for some in pieces(grade_keys):
+        rows = await store.all(
+            f"SELECT {', '.join(KnownJob._fields)} FROM job WHERE grade_key IN ({', '.join('?' * len(some))}) "
+            "AND state NOT IN ('done', 'deleted')",
+            some,
+        )
+        found += [KnownJob(*row) for row in rows]
+    return sorted(found, key=lambda job: (job.state in OPEN, job.id))
+
+
+async def keyless_work(store: Store, pairs: Sequence[tuple[str, str, str]]) -> list[KnownJob]:
+    """The jobs that are not done and have no key yet, of these (path of the weights, benchmark, kind), oldest first."""
+    found: list[KnownJob] = []
+    for some in pieces(pairs):
+        rows = await store.all(
+            f"SELECT {', '.join(f'job.{name}' for name in KnownJob._fields)} "
+            f"FROM (VALUES {', '.join(['(?, ?, ?)'] * len(some))}) AS pair "
+            "JOIN job ON job.weights_path = pair.column1 AND job.benchmark = pair.column2 AND job.kind = pair.column3 "
+            "WHERE LENGTH(job.grade_key) = 0 AND job.state NOT IN ('done', 'deleted')",
+            [value for pair in some for value in pair],
+        )
+        found += [KnownJob(*row) for row in rows]
+    return sorted(found)
+
+
+async def generated_work(store: Store, generation_keys: Sequence[str]) -> dict[str, dict[str, str]]:
+    """generation key -> kind -> the newest job that generated it whole, of these keys."""
+    found: dict[str, dict[str, str]] = {}
+    for some in pieces(generation_keys):
+        rows = await store.all(
+            "SELECT generation_key, kind, MAX(id) AS job FROM job "
+            f"WHERE generation_key IN ({', '.join('?' * len(some))}) AND state = 'done' "
+            "AND stages_done >= stages * total AND total > 0 AND numerics <> 'imported' "
+            "GROUP BY generation_key, kind ORDER BY job",
+            some,
+        )
+        for row in rows:
+            found.setdefault(row["generation_key"], {})[row["kind"]] = f"j{row['job']}"
+    return found
+
+
+async def generation_keys(store: Store, wanted: Sequence[str]) -> set[str]:
+    """Those of some generation keys that jobs have."""
+    found: set[str] = set()
+    for some in pieces(wanted):
+        rows = await store.all(
+            f"SELECT DISTINCT generation_key FROM job WHERE generation_key IN ({', '.join('?' * len(some))})", some
+        )
+        found |= {row["generation_key"] for row in rows}
+    return found
 
 
 async def add_attempt(db: Transaction, job: int, number: int, uuid: str) -> None:
@@ -335,6 +395,12 @@ async def sha256_of(store: Store, identity: tuple[int, int, int, int]) -> tuple[
         "SELECT sha256, broken FROM weights WHERE device = ? AND inode = ? AND size = ? AND mtime_ns = ?", identity
     )
     return (row["sha256"], row["broken"]) if row else ("", "")
+
+
+async def known_weights(store: Store) -> dict[tuple[int, int, int, int], tuple[str, str]]:
+    """(device, inode, size, mtime_ns) -> (sha256, why it does not load) of every file that was hashed."""
+    rows = await store.all("SELECT device, inode, size, mtime_ns, sha256, broken FROM weights")
+    return {(row[0], row[1], row[2], row[3]): (row["sha256"], row["broken"]) for row in rows}
 
 
 async def hashes(store: Store) -> dict[tuple[int, int, int, int], str]:

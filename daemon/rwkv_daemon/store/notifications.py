@@ -19,6 +19,12 @@ class WorkLeft(NamedTuple):
 
 async def work_left(store: Store) -> WorkLeft:
     """What is left to do. A job whose weights are being copied or hashed starts by itself."""
+    going = await store.one(
+        "SELECT id FROM job WHERE state IN ('queued', 'starting', 'generating', 'grading', 'judging', 'stopping') "
+        "LIMIT 1"
+    )
+    if going is not None:  # what else there is need not be counted
+        return WorkLeft(1, 0)
     row = await store.one(
         "SELECT COALESCE(SUM(CASE WHEN state IN ('held', 'paused') AND reason NOT IN "
         "('weights-hashing', 'weights-copying') THEN 1 ELSE 0 END), 0) AS aside, COUNT(*) AS n FROM job WHERE state IN "

@@ -1,7 +1,9 @@
 """Queries about how long samples take, and about the jobs that wait."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from sys import intern
+from typing import Any
 
 from rwkv_daemon.clock import now
 from rwkv_daemon.estimate import Place, Rate
@@ -29,10 +31,32 @@ class QueuedJob:
 COLUMNS = ", ".join(QueuedJob.__dataclass_fields__)
 
 
-async def queued_jobs(store: Store) -> list[QueuedJob]:
-    """Every job that waits for a place."""
-    rows = await store.all(f"SELECT {COLUMNS} FROM job WHERE state = 'queued'")
-    return [QueuedJob(*row) for row in rows]
+def queued_job(row: Iterable[Any]) -> QueuedJob:
+    """A row as such. Ten thousand jobs name the same models: each text is kept once."""
+    values: list[Any] = [intern(value) if type(value) is str else value for value in row]
+    return QueuedJob(*values)
+
+
+async def queued_page(store: Store, after: int, limit: int) -> list[QueuedJob]:
+    """Jobs that wait for a place, by number, from one on."""
+    rows = await store.all(
+        f"SELECT {COLUMNS} FROM job WHERE state = 'queued' AND id > ? ORDER BY id LIMIT ?", (after, limit)
+    )
+    return list(map(queued_job, rows))
+
+
+async def queued_among(store: Store, numbers: Sequence[int]) -> list[QueuedJob]:
+    """Those of some jobs that wait for a place."""
+    places = ", ".join("?" * len(numbers))
+    rows = await store.all(f"SELECT {COLUMNS} FROM job WHERE id IN ({places}) AND state = 'queued'", numbers)
+    return list(map(queued_job, rows))
+
+
+async def queued_sum(store: Store) -> tuple[int, int]:
+    """How many jobs wait for a place, and the sum of their numbers."""
+    row = await store.one("SELECT COUNT(*) AS n, COALESCE(SUM(id), 0) AS ids FROM job WHERE state = 'queued'")
+    assert row is not None
+    return int(row["n"]), int(row["ids"])
 
 
 async def explain_jobs(db: Transaction, why: Sequence[tuple[str, str, int]]) -> None:

@@ -1,5 +1,6 @@
 """Queries about completions that several jobs share: those under one generation key."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from rwkv_daemon.store.interface import Store
@@ -15,17 +16,26 @@ class Source(NamedTuple):
     source: int
 
 
-async def sources(store: Store) -> list[Source]:
-    """Queued jobs that another one has generated for, wholly or, where it does not go on by itself, in part. Not those
-    that were dispatched with --overwrite after it."""
+async def sources(store: Store, jobs: Sequence[int]) -> list[Source]:
+    """Queued jobs that another one has generated for, wholly or, where it does not go on by itself, in part; of the
+    two, at least one is among `jobs`. Not those that were dispatched with --overwrite after it."""
+    found: dict[int, Source] = {}
+    for one in ("q", "s"):
+        found |= {source.job: source for source in await sources_where(store, one, jobs)}
+    return list(found.values())
+
+
+async def sources_where(store: Store, one: str, jobs: Sequence[int]) -> list[Source]:
+    """The same where `one` of the two, the queued job q or the source s, is among `jobs`."""
     rows = await store.all(
         "SELECT q.id AS job, s.id AS source FROM job q JOIN job s ON s.generation_key = q.generation_key "
         "JOIN session ON session.id = q.session "
-        "WHERE q.state = 'queued' AND q.attempt = 0 AND q.generation_key <> '' AND s.id <> q.id "
+        f"WHERE {one}.id IN ({', '.join('?' * len(jobs))}) "
+        "AND q.state = 'queued' AND q.attempt = 0 AND q.generation_key <> '' AND s.id <> q.id "
         "AND s.numerics <> 'imported' AND s.stages_done > 0 AND s.state <> 'deleted' "
         "AND (s.stages_done >= s.stages * s.total OR s.state IN ('stopped', 'failed', 'done')) "
         "AND s.failure <> 'model' AND (s.session = q.session OR session.selection NOT LIKE ?) "
         "ORDER BY q.id, s.stages_done, s.id",
-        ('%"overwrite":true%',),
+        (*jobs, '%"overwrite":true%'),
     )
-    return list({row["job"]: Source(row["job"], row["source"]) for row in rows}.values())
+    return [Source(row["job"], row["source"]) for row in rows]

@@ -1,4 +1,4 @@
-"""The waiting jobs in memory follow what is committed, and are read again whenever that cannot be followed."""
+"""The waiting jobs in memory follow what is committed, and what cannot be followed is read again, job by job."""
 
 from dataclasses import fields
 from typing import Any
@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.queued import Queue, slim
-from rwkv_daemon.situation import one_each
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.messages import Event
 
@@ -21,13 +20,13 @@ def row(number: int, state: str, **others: Any) -> JobRow:
     return JobRow(**texts | numbers | known | {"engine": None, "right_sum": 0.0} | others)  # type: ignore[arg-type]
 
 
-def event(kind: str) -> Event:
-    return Event(kind=kind, at="")
+def event(kind: str, job: str = "") -> Event:
+    return Event(kind=kind, at="", job=job)
 
 
 def read(*jobs: JobRow) -> Queue:
-    queue = Queue()
-    queue.read([slim(job) for job in jobs], {"aaa": 100})
+    queue = Queue(sizes={"aaa": 100}, unsized=False)
+    queue.read_anew([slim(job) for job in jobs])
     return queue
 
 
@@ -42,22 +41,28 @@ def test_moves_are_followed_without_reading() -> None:
     queue.committed([row(1, "starting"), row(3, "queued", priority=5)], [event("job.state"), event("job.state")])
     assert set(queue.jobs) == {2, 3}
     assert queue.jobs[3].priority == 5
-    assert (queue.stale, queue.due) == (False, True)
+    assert (queue.stale, queue.unread, queue.grown, queue.due) == (False, set(), False, True)
 
 
-@pytest.mark.parametrize("kind", ["session", "job.priority", "weights", "pause", "something new"])
-def test_what_may_have_changed_jobs_makes_it_read_again(kind: str) -> None:
-    queue = read(row(1, "queued"))
-    queue.committed([], [event(kind)])
-    assert queue.stale
+@pytest.mark.parametrize("kind", ["job.priority", "job.shared", "job.something new"])
+def test_a_job_that_may_have_changed_is_read_again(kind: str) -> None:
+    queue = read(row(1, "queued"), row(2, "queued"))
+    queue.committed([], [event(kind, "j2")])
+    assert (queue.stale, queue.unread) == (False, {2})
 
 
-@pytest.mark.parametrize("kind", ["engine.state", "gpu.state", "job.score"])
+def test_after_a_dispatch_only_what_is_newer_is_read() -> None:
+    queue = read(row(1, "queued"), row(7, "queued"))
+    queue.committed([], [event("session")])
+    assert (queue.stale, queue.grown, queue.newest) == (False, True, 7)
+
+
+@pytest.mark.parametrize("kind", ["engine.state", "gpu.state", "job.score", "pause"])
 def test_what_leaves_the_queue_alone_only_makes_it_due(kind: str) -> None:
     queue = read(row(1, "queued"))
     assert queue.is_due(0.0)
-    queue.committed([], [event(kind)])
-    assert (queue.stale, queue.due) == (False, True)
+    queue.committed([], [event(kind, "j1" if kind.startswith("job") else "")])
+    assert (queue.stale, queue.unread, queue.grown, queue.due) == (False, set(), False, True)
 
 
 def test_a_commit_without_events_changes_nothing() -> None:
@@ -71,18 +76,27 @@ def test_a_commit_without_events_changes_nothing() -> None:
 def test_a_model_whose_size_is_not_known_yet_is_looked_up() -> None:
     queue = read()
     queue.committed([row(1, "queued", weights_sha256="new")], [event("job.state")])
-    assert queue.stale
+    assert queue.unsized
 
 
 def test_a_job_that_starts_and_comes_back_waits_anew_and_keeps_the_reason_it_came_with() -> None:
     queue = read(row(1, "queued"))
-    assert queue.waited_s(1, 100.0) == 0.0
-    assert queue.waited_s(1, 160.0) == 60.0
+    begun = queue.lanes.waited_s(1, 0.0)
+    assert queue.lanes.waited_s(1, 60.0) == begun + 60.0
     queue.told[1] = ("waits-for-engine", "its engine is full")
     queue.committed([row(1, "starting")], [event("job.state")])
     queue.committed([row(1, "queued", reason="retry", detail="again in 1 s")], [event("job.state")])
-    assert queue.waited_s(1, 200.0) == 0.0
     assert queue.told[1] == ("retry", "again in 1 s")
+    assert queue.lanes.waited_s(1, 0.0) <= begun
+
+
+def test_a_job_that_moved_while_the_queue_was_read_is_where_it_moved_to() -> None:
+    queue = read(row(1, "queued"))
+    queue.meanwhile.clear()
+    found = [slim(row(1, "queued")), slim(row(2, "queued"))]
+    queue.committed([row(1, "starting"), row(3, "queued")], [event("job.state")])
+    queue.read_anew(found)
+    assert set(queue.jobs) == {2, 3}
 
 
 STATES = st.sampled_from(["queued", "starting", "done", "held", "stopped"])
@@ -94,16 +108,7 @@ def test_following_and_reading_come_to_the_same(moves: list[tuple[int, str]]) ->
     for number, state in moves:
         truth[number] = state
         queue.committed([row(number, state)], [event("job.state")])
-    assert set(queue.jobs) == {number for number, state in truth.items() if state == "queued"}
+    waiting = {number for number, state in truth.items() if state == "queued"}
+    assert set(queue.jobs) == waiting
+    assert queue.is_as(len(waiting), sum(waiting))
     assert queue.told.keys() <= queue.jobs.keys()
-
-
-@pytest.mark.parametrize("stages_done", [3, 10])
-def test_a_job_waits_for_the_completions_of_one_that_runs_until_its_runner_is_through(stages_done: int) -> None:
-    """Also when all of them are written: another generation would begin in the moment before they are taken over."""
-    first = row(1, "generating", generation_key="g", stages=1, stages_done=stages_done)
-    second, third = slim(row(2, "queued", generation_key="g")), slim(row(3, "queued", generation_key="h"))
-    may, waits = one_each([second, third], {1: first})
-    assert may == [third]
-    assert [(wait.job, "generates the same" in wait.detail) for wait in waits] == [(2, True)]
-    assert one_each([second], {}) == ([second], [])

@@ -1,0 +1,153 @@
+"""Queries about changes of very many jobs at once."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.store.interface import Store, Transaction
+
+
+class Order(NamedTuple):
+    """A row of `bulk`."""
+
+    id: str
+    at: str
+    who: str
+    act: str
+    session: str
+    model: str
+    state: str
+    upto: int
+    reached: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    ended: str = ""
+
+
+class OneOfMany(NamedTuple):
+    """What is looked at of a job that is one of very many."""
+
+    id: int
+    session: str
+    state: str
+    reason: str
+    wanted: str
+    weights_sha256: str
+    numerics: str
+    generation_key: str
+    total: int
+    done: int
+    stages: int
+    stages_done: int
+
+
+COLUMNS: Final = ", ".join(OneOfMany._fields)
+
+
+async def jobs_of(store: Store, order: Order, states: Sequence[str], limit: int) -> list[OneOfMany]:
+    """The next jobs in these states that an order has not reached, by number. Each state is read by its index."""
+    clause, values = conditions(order)
+    one = f"SELECT * FROM (SELECT {COLUMNS} FROM job WHERE state = ?{clause} ORDER BY id LIMIT ?) AS page"
+    sql = f"{' UNION ALL '.join([one] * len(states))} ORDER BY id LIMIT ?"
+    asked = [value for state in states for value in (state, *values, limit)]
+    return [OneOfMany(*row) for row in await store.all(sql, (*asked, limit))]
+
+
+async def count_of(store: Store, order: Order, states: Sequence[str]) -> int:
+    """How many jobs in these states an order has still before it."""
+    clause, values = conditions(order)
+    places = ", ".join("?" * len(states))
+    row = await store.one(f"SELECT COUNT(*) AS n FROM job WHERE state IN ({places}){clause}", (*states, *values))
+    return int(row["n"]) if row else 0
+
+
+def conditions(order: Order) -> tuple[str, tuple[Any, ...]]:
+    """The jobs that an order is about, after those it has reached."""
+    clause, values = " AND id > ? AND id <= ?", [order.reached, order.upto]
+    given: list[Any] = [*values]
+    for name in ("session", "model"):
+        if wanted := getattr(order, name):
+            clause += f" AND {name} = ?"
+            given.append(wanted)
+    return clause, tuple(given)
+
+
+async def put_order(db: Transaction, order: Order) -> None:
+    """Keep what is wanted, or how far it has come."""
+    await db.execute(
+        f"INSERT INTO bulk ({', '.join(Order._fields)}) VALUES ({', '.join('?' * len(order))}) ON CONFLICT (id) "
+        "DO UPDATE SET reached = excluded.reached, changed = excluded.changed, unchanged = excluded.unchanged, "
+        "ended = excluded.ended",
+        order,
+    )
+
+
+async def get_order(store: Store, name: str) -> Order | None:
+    """An order by its request."""
+    row = await store.one(f"SELECT {', '.join(Order._fields)} FROM bulk WHERE id = ?", (name,))
+    return Order(*row) if row else None
+
+
+async def open_orders(store: Store) -> list[Order]:
+    """What is still to be done, in the order in which it was asked for."""
+    rows = await store.all(f"SELECT {', '.join(Order._fields)} FROM bulk WHERE ended = '' ORDER BY at, id")
+    return [Order(*row) for row in rows]
+
+
+async def forget_orders(db: Transaction, before: str) -> int:
+    """Forget what ended before a time; returns how many."""
+    return await db.execute("DELETE FROM bulk WHERE ended <> '' AND ended < ?", (before,))
+
+
+PUT_ASIDE: Final = "wanted = '', wanted_reason = '', wanted_why = ''"
+
+
+def kept(reasons: str) -> str:
+    """What sets a job's reason and detail, which are kept where the reason is one of these."""
+    case = f"CASE WHEN reason IN ({reasons}) THEN"
+    return f"reason = {case} reason ELSE '' END, detail = {case} detail ELSE '' END, {PUT_ASIDE}, failure = ''"
+
+
+SETS: Final = {
+    "stop": kept("'held'") + ", finished = ?",
+    "resume": f"reason = '', detail = '', {PUT_ASIDE}, failure = '', finished = '', restarts = 0, engine = NULL, "
+    "engine_deaths = 0",
+    "delete": kept("'held', 'done'"),
+}
+"""What changes in a job beside its state; as `Change.move` does for one."""
+
+
+async def move_all(db: Transaction, jobs: Sequence[OneOfMany], act: str, was: str, state: str) -> int:
+    """Let jobs that were in one state be in another; returns how many were."""
+    numbers = [job.id for job in jobs]
+    places = ", ".join("?" * len(numbers))
+    given = [now()] if act == "stop" else []
+    return await db.execute(
+        f"UPDATE job SET state = ?, {SETS[act]} WHERE id IN ({places}) AND state = ?", (state, *given, *numbers, was)
+    )
+
+
+async def log_moves(db: Transaction, jobs: Sequence[OneOfMany], kind: str, state: str) -> None:
+    """One line for each in the job's own history."""
+    numbers = [job.id for job in jobs]
+    places = ", ".join("?" * len(numbers))
+    await db.execute(
+        "INSERT INTO event (at, kind, job, session, text) "
+        f"SELECT ?, ?, id, session, model || ' ' || benchmark || ' ' || kind || ': {state}' FROM job "
+        f"WHERE id IN ({places}) ORDER BY id",
+        (now(), kind, *numbers),
+    )
+
+
+async def put_away_all(db: Transaction, jobs: Sequence[OneOfMany]) -> None:
+    """Note that jobs are deleted, which still have their states, and take their scores away."""
+    numbers = [job.id for job in jobs]
+    places = ", ".join("?" * len(numbers))
+    columns = "job, grade_key, finished, view"
+    await db.execute(
+        f"INSERT INTO deletion (job, at, was) SELECT id, ?, state FROM job WHERE id IN ({places})", (now(), *numbers)
+    )
+    await db.execute(
+        f"INSERT INTO deleted_score ({columns}) SELECT {columns} FROM score WHERE job IN ({places})", numbers
+    )
+    await db.execute(f"DELETE FROM score WHERE job IN ({places})", numbers)
