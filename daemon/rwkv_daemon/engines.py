@@ -33,8 +33,10 @@ from rwkvctl import config
 from rwkvctl.protocol.messages import EngineView
 from rwkvctl.protocol.states import EngineState, Reason
 
-DOES_NOT_LOAD, OUT_OF_MEMORY = 3, 4
-"""Exit codes of an engine that refuses its checkpoint, or has too little memory for it (rwkv_engine documents them)."""
+DOES_NOT_LOAD, OUT_OF_MEMORY, UNLOADED = 3, 4, 5
+"""Exit codes of an engine that refuses its checkpoint, has too little memory for it, or has unloaded itself because no
+daemon ran and it had no work (rwkv_engine documents them)."""
+ALONE = "no daemon ran and it had no work: it unloaded itself"
 NOT_IN_TIME = "it was not ready in time"
 MAX_LOAD_FAILURES = 2
 STATS_EVERY_S = 1.0
@@ -48,7 +50,9 @@ async def adopt_engines(node: Node) -> None:
         worker = processes.adopt(row.uuid, node.engine_folder(row.id) / "record.json")
         if worker is None:
             await asyncio.to_thread(processes.sweep, row.uuid)
-            await engine_gone(node, row, "it was gone when the daemon came back", failed=False)
+            record = processes.read_record(node.engine_folder(row.id) / "record.json")
+            by_itself = record is not None and record.code == UNLOADED
+            await engine_gone(node, row, ALONE if by_itself else "it was gone when the daemon came back", failed=False)
         else:
             node.engines[row.id] = EngineHandle(row, worker)
             log.info("adopted engine e%d (pid %d)", row.id, worker.pid)
@@ -244,6 +248,8 @@ async def engine_ended(node: Node, handle: EngineHandle) -> None:
     if handle.row.state == "unloading":
         faulty = handle.row.detail if is_fault(handle.row.detail) else ""
         await engine_gone(node, handle.row, handle.row.detail, failed=bool(faulty), fault=faulty)
+    elif record is not None and record.code == UNLOADED:  # as the daemon came back
+        await engine_gone(node, handle.row, ALONE, failed=False)
     elif code == DOES_NOT_LOAD:
         push_back(node, handle.serves)
         await refused(node, handle.row)

@@ -10,7 +10,6 @@ import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from rwkv_daemon import (
@@ -41,7 +40,7 @@ from rwkv_daemon.sd_notify import Notifier
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store_place import daemon_name, store_place
 from rwkv_daemon.zombies import watch as zombies
-from rwkvctl import __version__, config, notify_config
+from rwkvctl import __version__, config, locks, notify_config
 from rwkvctl.config import Config
 from rwkvctl.envelope import fail
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
@@ -89,14 +88,15 @@ def only_one(settings: Config) -> Iterator[None]:
         listening.make_folder(settings)
     except OSError as error:
         raise RwkvctlError(f"{error.filename} cannot be made: {error.strerror}. Set RWKVCTL_HOME.") from error
-    descriptor = os.open(settings.home / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(settings.daemon_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        locks.hold(descriptor)  # besides: about this one our engines can ask without taking it
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     except BlockingIOError:
-        pid = Path(settings.home / "daemon.lock").read_text(encoding="ascii").strip() or "?"
+        pid = settings.daemon_lock.read_text(encoding="ascii").strip() or "?"
         raise AlreadyRunningError(
             f"a daemon (pid {pid}) already runs on {settings.home}; talk to it, or set RWKVCTL_HOME to another home."
         ) from None

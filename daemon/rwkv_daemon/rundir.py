@@ -62,10 +62,11 @@ class JobSpec(Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """An engine a runner may use: a Unix socket."""
+    """An engine a runner may use: a Unix socket, and the engine's run directory, if it has one."""
 
     engine: str
     socket: str
+    folder: str = ""
 
 
 class Engines(Struct, frozen=True, kw_only=True):

@@ -1,12 +1,16 @@
 """Talking to engines: one request, its stream of answers, and what can go wrong, as three named errors."""
 
+import contextlib
+import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import msgspec
 
 from rwkv_daemon.rundir import Endpoint
 from rwkv_daemon.runner.ask import Batch
+from rwkvctl import locks
 from rwkvctl.protocol.engine import Generated, Scored
 
 BUSY_RETRY_S = 0.2
@@ -41,10 +45,17 @@ class EngineRefusedError(Exception):
 
 
 class EngineClient:
-    """One engine. Requests may run side by side."""
+    """One engine. Requests may run side by side. Until it is closed the engine knows that it is wanted, also between
+    two requests and without a daemon: it asks the kernel who holds its liveness file."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        self.claims = contextlib.ExitStack()
+        if endpoint.folder:
+            with contextlib.suppress(OSError):  # it has gone already, or there are no locks here
+                claimed = os.open(Path(endpoint.folder, "live"), os.O_RDONLY | os.O_CLOEXEC)
+                self.claims.callback(os.close, claimed)
+                locks.hold(claimed, shared=True)
         self.died = False
         transport = httpx.AsyncHTTPTransport(uds=endpoint.socket)
         timeout = httpx.Timeout(10.0, read=None, pool=None)
@@ -70,6 +81,7 @@ class EngineClient:
             raise EngineDiedError("the answer ended early", answering=True)
 
     async def close(self) -> None:
+        self.claims.close()
         await self.http.aclose()
 
 
