@@ -194,6 +194,8 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
     waiting = await jobs_in(node.store, ("queued", "held", "paused"), session=session, limit=limit)
     recent = await finished_jobs(node.store, session=session, limit=limit)
     notes = list(node.config.warnings) + node.notes + zombies.notes(node)
+    if killed := node.kills.sentence(time.monotonic()):
+        notes.append(killed)
     if changed := node.benchmarks.changed_since(node.config):
         notes.append(changed)
     if node.reload_problem:

@@ -24,6 +24,9 @@ from msgspec import Struct
 FORMAT: Final = 1
 """Version of these files. A worker reads its own version and the one before."""
 
+DOOMED: Final = "doomed"
+"""A file in an engine's run directory: the daemon killed it, since it hung or its device had failed it."""
+
 Desired = Literal["run", "pause", "stop"]
 
 

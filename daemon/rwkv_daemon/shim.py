@@ -31,6 +31,8 @@ FORWARDED = (signal.SIGTERM, signal.SIGINT)
 LOOK_S = 1.0
 PATIENCE = 10
 """Looks (seconds) between asking a worker to end and killing it, and that what it left behind has to end."""
+MEMORY_EVERY = 5
+"""Looks between two at how many processes the kernel has killed for want of memory."""
 PUNCH_HOLE = 0x02 | 0x01  # FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE
 HEAD_BYTES, BLOCK = 256 * 1024, 4096
 TIME = struct.Struct("<dQ")
@@ -205,15 +207,55 @@ def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -
         os._exit(127)
 
 
+class Memory:
+    """Whether the kernel has just killed somebody for want of memory: in the worker's cgroup, or in this machine. A
+    large process takes a while to be gone, so what counts is what has happened since five to fifteen seconds ago."""
+
+    def __init__(self, cgroup: str) -> None:
+        self.cgroup = cgroup
+        self.looks, self.before = 0, [self.killed()]
+
+    def look(self) -> None:
+        self.looks += 1
+        if self.looks % MEMORY_EVERY == 0:
+            self.before = [*self.before[-2:], self.killed()]
+
+    def killed(self) -> "int | None":
+        """How many, since the machine was started; None where the kernel does not say."""
+        return counter("/proc/vmstat", "oom_kill")
+
+    def verdict(self) -> "str | None":
+        """`cgroup`, `machine`, or nothing if nobody was killed so; None where that cannot be known."""
+        if self.cgroup and counter(f"{self.cgroup}/memory.events", "oom_kill"):
+            return "cgroup"
+        now = self.killed()
+        if now is None or self.before[0] is None:
+            return None
+        return "machine" if now > self.before[0] else ""
+
+
+def counter(path: str, name: str) -> "int | None":
+    """A line of a file of the kernel's, `NAME NUMBER`."""
+    try:
+        with open(path, encoding="ascii") as file:  # noqa: PTH123
+            for line in file:
+                if line.startswith(f"{name} "):
+                    return int(line.split()[1])
+    except (OSError, ValueError):
+        return None
+    return None
+
+
 class Keeper:
     """Sees once a second to what no daemon could: nobody finds a worker whose run directory is gone, and nobody may be
     there to end what a worker left behind, for which this process waits."""
 
-    def __init__(self, worker: int, folder: Folder) -> None:
-        self.worker, self.folder = worker, folder
+    def __init__(self, worker: int, folder: Folder, memory: Memory) -> None:
+        self.worker, self.folder, self.memory = worker, folder, memory
         self.ended, self.looks = False, 0
 
     def look(self) -> None:
+        self.memory.look()
         if not self.ended and not self.folder.is_gone():
             self.looks = 0
             return
@@ -266,6 +308,7 @@ def wait_for_all(keeper: Keeper, record: "dict[str, object]", name: str, started
             record |= {
                 "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
                 "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+                "oom": keeper.memory.verdict(),
                 "max_rss_kib": usage.ru_maxrss,
                 "user_s": usage.ru_utime,
                 "system_s": usage.ru_stime,
@@ -292,7 +335,7 @@ def main() -> None:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     place, name = os.path.split(path)
     folder, log = Folder(place or "."), Log(log_path, int(options.get("--log-cap", "0")))
-    gate, opener = os.pipe()
+    memory, (gate, opener) = Memory(cgroup), os.pipe()
     started, me = time.monotonic(), os.getpid()
     worker = os.fork()
     if worker == 0:
@@ -300,7 +343,7 @@ def main() -> None:
         run_worker(argv, log.descriptor, gate, me, cgroup)
     os.close(gate)
     os.setpgid(worker, worker)  # here too: a signal to pass on may come before the child has run
-    keeper = Keeper(worker, folder)
+    keeper = Keeper(worker, folder, memory)
     for forwarded in FORWARDED:
         signal.signal(forwarded, lambda number, _frame: keeper.send(number))
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123

@@ -72,6 +72,8 @@ class JobRow(FromRow):
     engine_deaths: int = 0
     died_at: int = 0
     judged: int = 0
+    kills: int = 0
+    killed_at: int = 0
 
     @property
     def name(self) -> str:

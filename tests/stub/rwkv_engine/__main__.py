@@ -12,7 +12,7 @@ tokens to go never ends by itself: it grows by a byte a millisecond.
   answers    how many answers each engine gives before it holds back the next ones
   slow_s     seconds that each answer takes
   texts      {part of a prompt: completion}, in place of the computed one
-  dies_on    part of a prompt at which the process is killed
+  dies_on    part of a prompt at which the process crashes
   hangs_on   part of a prompt after which nothing is answered any more, and the step counter stands still
   raw        what follows the header of the next answer (as Latin-1), in place of its lines
 """
@@ -235,7 +235,7 @@ class Engine:
     def may_give(self, answer: Answer, wanted: Json) -> bool:
         """Whether an answer is due; a prompt may be one at which the engine dies or hangs."""
         if (part := wanted.get("dies_on")) and part in answer.prompt:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGSEGV)
         self.hung |= bool((part := wanted.get("hangs_on")) and part in answer.prompt)
         with self.lock:
             given = not self.hung and not answer.endless and self.answered < wanted.get("answers", self.answered + 1)
