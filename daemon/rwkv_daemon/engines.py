@@ -308,8 +308,8 @@ async def ended_unasked(node: Node, handle: EngineHandle, record: processes.Shim
         why = f"it ended unasked ({handle.doomed or how(record)}) because of its GPU: {broken}"
         await engine_gone(node, row, why, failed=True, fault=why)
     elif cause == "outside":
-        await outside.engine_killed(node, row.id, row.name, how(record))
-        hold_off(node, handle.serves)
+        got_on = await outside.engine_killed(node, row.id, row.name, how(record))
+        hold_off(node, handle.serves, afresh=got_on)
         await engine_gone(node, row, f"somebody outside ended it ({how(record)})", failed=True)
     else:
         if not await blame.engine_died(node, row.id, why):
@@ -357,10 +357,11 @@ def push_back(node: Node, serves: EngineKind) -> None:
     back_off.not_before = time.monotonic() + wait
 
 
-def hold_off(node: Node, serves: EngineKind) -> None:
-    """The same after ends from outside: the first costs no time, and none of them a try."""
+def hold_off(node: Node, serves: EngineKind, *, afresh: bool) -> None:
+    """The same after ends from outside: the first costs no time, and none of them a try. `afresh`: work got on since
+    the one before."""
     back_off = node.back_off.setdefault(serves, BackOff())
-    back_off.kills += 1
+    back_off.kills = 1 if afresh else back_off.kills + 1
     wait = kills.pause_s(node.config.settings.restart_backoff_s, back_off.kills, random.Random())
     back_off.not_before = time.monotonic() + (wait if back_off.kills > 1 else 0.0)
 

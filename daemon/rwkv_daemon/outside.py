@@ -32,14 +32,17 @@ async def tell(node: Node, change: Change, what: str, *, job: JobRow | None = No
     await change.note("killed", engine=engine, text=text, data=data, **named)
 
 
-async def engine_killed(node: Node, engine: int, name: str, how: str) -> None:
-    """Somebody outside has ended an engine: count that with the jobs it served."""
-    served = [n for n, handle in node.runners.items() if engine in {handle.engine, *handle.endpoints}]
+async def engine_killed(node: Node, engine: int, name: str, how: str) -> bool:
+    """Somebody outside has ended an engine: count that with the jobs it served. Returns whether one of those has got on
+    since the kill before this one."""
+    numbers = [n for n, handle in node.runners.items() if engine in {handle.engine, *handle.endpoints}]
+    found = await jobs_by_id(node.store, numbers)
+    served = [job for job in found if job.state in ACTIVE and job.state != "stopping"]
     async with node.change() as change:
-        for job in await jobs_by_id(node.store, served):
-            if job.state in ACTIVE and job.state != "stopping":
-                await update_job(change.db, job.id, **counted(job))
-                if why := too_often(job, f"its engine {name}: {how}"):
-                    await put_aside_in(node, change, job, "hold", "killed", why)
+        for job in served:
+            await update_job(change.db, job.id, **counted(job))
+            if why := too_often(job, f"its engine {name}: {how}"):
+                await put_aside_in(node, change, job, "hold", "killed", why)
         await tell(node, change, f"{name} was ended ({how})", engine=name)
     await apply(node)
+    return any(counted(job)["kills"] == 1 for job in served)

@@ -63,6 +63,7 @@ def test_no_job_fails_however_often_somebody_else_ends_its_processes(
     node = new_node(max_restarts="1").start()
     name = at_work(node)
     end(node, node.engine_record if victim == "engine" else lambda: node.runner_record(name), number, OFTEN)
+    assert len(node.cli("events", "--kind", "killed", "-o", "tsv").stdout.splitlines()) >= OFTEN
     (note,) = [text for text in node.api.get("/v1/status").value["notes"] if "outside rwkvctl" in text]
     assert f"ended {OFTEN} of its processes within the hour" in note
     assert signal.Signals(number).name in note or (victim, number) != ("engine", signal.SIGKILL)
@@ -112,6 +113,17 @@ def test_kills_with_progress_between_them_are_never_too_many(new_node: NewNode) 
         node.wait_until_some(name, count)
         end_runner(node, name)
     check_unharmed(node, name, 2 * kills.MOST)
+
+
+def test_nor_are_kills_of_engines_that_got_on(new_node: NewNode) -> None:
+    """Each engine gives one answer, which is stored before it is killed."""
+    node = new_node(max_restarts="1", restart_backoff_s="0").start()
+    node.engines_do(answers=1)
+    (name,) = node.dispatch(limit=kills.MOST + 5)
+    for count in range(1, kills.MOST + 3):
+        node.wait_until_some(name, count)
+        node.until(lambda: kill_worker(node.engine_record()), f"engine {count} runs")
+    check_unharmed(node, name, kills.MOST + 5)
 
 
 def test_a_runner_that_crashes_by_itself_is_still_bounded(new_node: NewNode) -> None:
