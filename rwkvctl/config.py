@@ -95,6 +95,11 @@ class Config:
         return self.home / "runs"
 
     @property
+    def daemon_lock(self) -> Path:
+        """Held by the daemon of this home for as long as it lives: its workers ask whether it is there."""
+        return self.home / "daemon.lock"
+
+    @property
     def store(self) -> Path:
         return self.home / "store.sqlite"
 

@@ -29,6 +29,7 @@ EVENTS: Final[dict[str, str]] = {
     "regression": "a score is significantly below the version before it, or below the baseline",
     "judge-outage": "the judge does not answer, and jobs wait for it; and that it is back",
     "disk-low": "too little room is left, so that nothing new is started",
+    "killed": "something outside rwkvctl ends its processes again and again: three within an hour, six, twelve ...",
 }
 """What somebody can be told of, and when that happens."""
 

@@ -9,9 +9,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rwkv_daemon import cgroups, regrading
+from rwkv_daemon import kills, outside, regrading
 from rwkv_daemon.catalogue import rows_stamp
-from rwkv_daemon.failures import Failure, Verdict, classify, wait_s
+from rwkv_daemon.failures import Cause, Failure, Verdict, cause_of, classify, how, wait_s
 from rwkv_daemon.faults import crash_point
 from rwkv_daemon.lifecycle import Happening
 from rwkv_daemon.node import Change, Node, log
@@ -19,6 +19,7 @@ from rwkv_daemon.processes import ShimRecord
 from rwkv_daemon.regrading import is_regrade
 from rwkv_daemon.runner.exits import BAD_ROWS, DISK_FULL, OUT_OF_TIME, PAUSED, STOPPED
 from rwkv_daemon.scores import OtherWeightsError, store_score
+from rwkv_daemon.stopping import Rung
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.jobs import ACTIVE, end_attempt, get_job, update_job
 from rwkv_daemon.store.operation import update_attempt
@@ -30,8 +31,8 @@ DISK_RETRY_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """An attempt that is over: its exit, or None if it was lost; what was stored when it began; and why it was ended,
-    if it stood still."""
+    """An attempt that is over: its exit, or None if it was lost; what was stored when it began; why it was ended, if it
+    stood still; and how far we had pressed it. `started`: it had a process."""
 
     job: int
     attempt: int
@@ -39,6 +40,18 @@ class Ending:
     why: str = "its process vanished"
     stages_before: int = 0
     stalled: str = ""
+    rung: int = 0
+    started: bool = True
+
+    @property
+    def cause(self) -> Cause:
+        """What ended it. What we have pressed so far was not ended by others."""
+        ours = self.stalled or not self.started or self.rung >= Rung.TERM
+        return "fault" if ours else cause_of(self.record)
+
+    def was_sent_off(self, verdict: Verdict) -> bool:
+        """Whether somebody outside ended it: by force, or by a SIGTERM, at which it ends in order."""
+        return self.cause == "outside" or (verdict.then == "yield" and not self.rung)
 
     @property
     def code(self) -> int | None:
@@ -49,7 +62,7 @@ class Ending:
         """The end as an operator reads it."""
         if self.stalled:
             return f"it was ended because it stood still: {self.stalled}"
-        if self.record and self.record.cgroup and cgroups.out_of_memory(Path(self.record.cgroup)):
+        if self.record and self.record.oom == "cgroup":
             return f"out of memory: it reached runner_memory_max_bytes ({how(self.record)})"
         return how(self.record) if self.record else self.why
 
@@ -80,10 +93,12 @@ async def attempt_ended(node: Node, ending: Ending) -> None:
         await regrade_ended(node, job, ending, verdict, log_says)
     elif job.state == "stopping":
         await stopped(node, job, ending)
+    elif verdict.then == "yield" and (ending.rung or node.pauses.covers(job)):
+        await give_place(node, job, ending)
+    elif ending.was_sent_off(verdict):
+        await killed(node, job, ending)
     elif ending.stalled or verdict.then == "retry":
         await crashed(node, job, ending, log_says)
-    elif verdict.then == "yield":
-        await give_place(node, job, ending)
     elif verdict.then == "hold":
         await hold(node, job, ending, verdict, log_says)
     else:
@@ -112,7 +127,7 @@ async def put_aside(node: Node, job: JobRow, ending: Ending) -> None:
 
 
 async def give_place(node: Node, job: JobRow, ending: Ending) -> None:
-    """Back to the queue: something wider than the job is paused, or its runner was ended from outside. No failure."""
+    """Back to the queue: something wider than the job is paused. No failure."""
     async with node.change() as change:
         await ending.write(change)
         await change.move(job, "yield", detail=node.pauses.covers(job), engine=None)
@@ -122,10 +137,16 @@ async def regrade_ended(node: Node, job: JobRow, ending: Ending, verdict: Verdic
     """Grading again was cut off: the supervisor gives it another runner, unless it has failed too often or cannot work
     at all; then the job goes back to the grade it had."""
     detail = f"{ending.how}; the log says: {log_says or 'nothing'}"
-    free = ending.code in {STOPPED, PAUSED, DISK_FULL}
-    final = verdict.then == "fail" or ending.code == BAD_ROWS
+    sent_off = ending.was_sent_off(verdict)
+    free = sent_off or ending.code in {STOPPED, PAUSED, DISK_FULL}
+    final = verdict.then == "fail" or ending.code == BAD_ROWS or (sent_off and outside.too_often(job, ending.how))
     async with node.change() as change:
         await ending.write(change, "" if free else verdict.failure, detail)
+        if sent_off:
+            wait = kills.pause_s(node.config.settings.restart_backoff_s, outside.counted(job)["kills"], random.Random())
+            node.retry_at[job.id] = time.monotonic() + wait
+            await outside.tell(node, change, f"the runner that grades {job.name} was ended ({ending.how})", job=job)
+            await update_job(change.db, job.id, **outside.counted(job))
         if final or (not free and job.restarts >= node.config.settings.max_restarts):
             await regrading.undo(node, change, job, detail)
         else:
@@ -175,6 +196,23 @@ async def crashed(node: Node, job: JobRow, ending: Ending, log_says: str) -> Non
         await change.move(job, "retry", reason="retry", detail=text, restarts=restarts + 1, engine=None)
 
 
+async def killed(node: Node, job: JobRow, ending: Ending) -> None:
+    """Somebody outside ended its runner: it is tried again, more slowly each time, and loses no try by it."""
+    columns, how_often = outside.counted(job), outside.counted(job)["kills"]
+    wait = kills.pause_s(node.config.settings.restart_backoff_s, how_often, random.Random())
+    why = outside.too_often(job, f"its runner: {ending.how}")
+    async with node.change() as change:
+        await ending.write(change, "infrastructure", ending.how)
+        await outside.tell(node, change, f"the runner of {job.name} was ended ({ending.how})", job=job)
+        if why:
+            await change.move(job, "hold", reason="killed", detail=why, engine=None, **columns)
+            return
+        node.retry_at[job.id] = time.monotonic() + wait
+        times = f", {how_often} times in a row" if how_often > 1 else ""
+        text = f"again in {wait:.0f} s: its runner was ended ({ending.how}){times}"
+        await change.move(job, "retry", reason="retry", detail=text, engine=None, **columns)
+
+
 async def fail(node: Node, job: JobRow, ending: Ending, detail: str, failure: Failure) -> None:
     """The job ends without a score; what it has stays."""
     async with node.change() as change:
@@ -207,13 +245,6 @@ async def handled(node: Node, ending: Ending) -> None:
     except Exception as error:  # noqa: BLE001 - one job fails with it instead of all
         log.exception("j%d: what its runner did cannot be handled", ending.job)
         await give_up(node, ending.job, ending.attempt, f"{type(error).__name__}: {error}")
-
-
-def how(record: ShimRecord | None) -> str:
-    """An exit as an operator reads it."""
-    if record is None:
-        return "killed together with its shim"
-    return f"signal {record.signal}" if record.signal else f"exit code {record.code}"
 
 
 def last_line(path: Path) -> str:

@@ -1,22 +1,39 @@
 """Engine processes: notice that they are ready, watch, unload, adopt, and say what follows from their end."""
 
 import asyncio
+import contextlib
+import random
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from rwkv_daemon import blame, cgroups, engine_client, events, fitting, kept, processes, stall, views
+from rwkv_daemon import (
+    blame,
+    cgroups,
+    engine_client,
+    events,
+    fitting,
+    kept,
+    kills,
+    outside,
+    processes,
+    stall,
+    views,
+)
 from rwkv_daemon.catalogue import identity_of
 from rwkv_daemon.clock import now
-from rwkv_daemon.endings import how, last_line
+from rwkv_daemon.endings import last_line
 from rwkv_daemon.engine_client import NoAnswerError
-from rwkv_daemon.gpus import keeping
+from rwkv_daemon.failures import engine_cause, how
+from rwkv_daemon.gpus import keeping, xid
 from rwkv_daemon.leases import device_name, is_gpu, label
+from rwkv_daemon.leasing import FRESH_S
 from rwkv_daemon.node import BackOff, Change, EngineHandle, Node, log
 from rwkv_daemon.pausing import apply, put_aside_in
 from rwkv_daemon.placement import EngineKind
+from rwkv_daemon.rundir import DOOMED
 from rwkv_daemon.stopping import Patience, Rung, climb, remains, told_of
 from rwkv_daemon.store import EngineRow, StoreError
 from rwkv_daemon.store.engines import get_engine, live_engines, update_engine
@@ -33,12 +50,17 @@ from rwkvctl import config
 from rwkvctl.protocol.messages import EngineView
 from rwkvctl.protocol.states import EngineState, Reason
 
-DOES_NOT_LOAD, OUT_OF_MEMORY = 3, 4
-"""Exit codes of an engine that refuses its checkpoint, or has too little memory for it (rwkv_engine documents them)."""
+DOES_NOT_LOAD, OUT_OF_MEMORY, UNLOADED = 3, 4, 5
+"""Exit codes of an engine that refuses its checkpoint, has too little memory for it, or has unloaded itself because no
+daemon ran and it had no work (rwkv_engine documents them)."""
+ALONE = "no daemon ran and it had no work: it unloaded itself"
 NOT_IN_TIME = "it was not ready in time"
 MAX_LOAD_FAILURES = 2
 STATS_EVERY_S = 1.0
 QUIET_S = 5.0
+NO_LOOK_S = 10.0
+XID_S = 120.0
+"""So long an XID of the hardware explains the end of an engine on that GPU."""
 STABLE_S = 60.0
 
 
@@ -50,7 +72,9 @@ async def adopt_engines(node: Node) -> None:
         worker = processes.adopt(row.uuid, node.engine_folder(row.id) / "record.json")
         if worker is None:
             await asyncio.to_thread(processes.sweep, row.uuid)
-            await engine_gone(node, row, "it was gone when the daemon came back", failed=False)
+            record = processes.read_record(node.engine_folder(row.id) / "record.json")
+            by_itself = record is not None and record.code == UNLOADED
+            await engine_gone(node, row, ALONE if by_itself else "it was gone when the daemon came back", failed=False)
         else:
             node.engines[row.id] = EngineHandle(row, worker)
             log.info("adopted engine e%d (pid %d)", row.id, worker.pid)
@@ -74,7 +98,7 @@ async def watch_engine(node: Node, handle: EngineHandle) -> None:
     """Has it ended, is it ready, what are its rates."""
     if handle.exit is not None or processes.has_ended(handle.worker):
         await engine_ended(node, handle)
-    elif handle.row.state in {"starting", "loading"}:
+    elif handle.row.state in {"starting", "loading"} and not handle.doomed:
         await look_for_ready(node, handle)
     elif handle.row.state == "ready" and not handle.doomed:
         await watch_ready(node, handle)
@@ -84,6 +108,8 @@ async def watch_engine(node: Node, handle: EngineHandle) -> None:
 
 async def press(node: Node, handle: EngineHandle) -> None:
     """Bring an engine to its end, rung by rung. What cannot be ended keeps its lease, and its GPU is quarantined."""
+    if handle.doomed and handle.ladder.rung < Rung.KILL:
+        await asyncio.to_thread(mark_doomed, node, handle)
     first = Rung.KILL if handle.doomed else Rung.TERM
     entered = await climb(handle.ladder, handle.worker, first, Patience.of(node.config.settings))
     if entered and handle.ladder.rung is Rung.STUCK:
@@ -91,6 +117,12 @@ async def press(node: Node, handle: EngineHandle) -> None:
         async with node.change() as change:
             await change.note("engine.stuck", engine=handle.row.name, text=reason)
             await keeping.quarantine(node, change, handle.row.lease, reason)
+
+
+def mark_doomed(node: Node, handle: EngineHandle) -> None:
+    """Say in its run directory that we kill it, for the runners: they tell kills from outside by the exit record."""
+    with contextlib.suppress(OSError):
+        (node.engine_folder(handle.row.id) / DOOMED).touch()
 
 
 async def look_for_ready(node: Node, handle: EngineHandle) -> None:
@@ -237,7 +269,7 @@ async def engine_ended(node: Node, handle: EngineHandle) -> None:
         if await asyncio.to_thread(remains, handle.worker):  # its shim is gone alone: the lease is not free yet
             await press(node, handle)
             return
-        handle.exit = (await asyncio.to_thread(handle.worker.close),)
+        handle.exit, handle.ended_at = (await asyncio.to_thread(handle.worker.close),), time.monotonic()
         cgroups.remove_for(handle.worker.record.cgroup)
         Path(handle.row.socket).unlink(missing_ok=True)
     record = handle.exit[0]
@@ -246,18 +278,56 @@ async def engine_ended(node: Node, handle: EngineHandle) -> None:
     if handle.row.state == "unloading":
         faulty = handle.row.detail if is_fault(handle.row.detail) else ""
         await engine_gone(node, handle.row, handle.row.detail, failed=bool(faulty), fault=faulty)
+    elif record is not None and record.code == UNLOADED:  # as the daemon came back
+        await engine_gone(node, handle.row, ALONE, failed=False)
     elif code == DOES_NOT_LOAD:
         push_back(node, handle.serves)
         await refused(node, handle.row)
     elif code == OUT_OF_MEMORY:
         await did_not_fit(node, handle)
+    elif waits_for_a_look(node, handle):
+        return
     else:
-        why = f"it ended unasked ({handle.doomed or how(record)}); see its log"
-        if not await blame.engine_died(node, handle.row.id, why):
-            push_back(node, handle.serves)
-        suspected = await blame.is_suspected(node, handle.row.id)
-        await engine_gone(node, handle.row, why, failed=True, fault="" if suspected else why)
+        await ended_unasked(node, handle, record)
     node.engines.pop(handle.row.id, None)
+
+
+def waits_for_a_look(node: Node, handle: EngineHandle) -> bool:
+    """Whether the GPU has not been looked at since an engine ended there: what was wrong with it may only be seen then,
+    and who is to blame depends on it."""
+    watched = handle.row.lease in node.sight.records and not node.sight.trouble
+    unseen = watched and node.sight.seen_at < handle.ended_at + FRESH_S
+    late = time.monotonic() - handle.ended_at > node.config.settings.sampler_deadline_s + NO_LOOK_S
+    return unseen and not late
+
+
+async def ended_unasked(node: Node, handle: EngineHandle, record: processes.ShimRecord | None) -> None:
+    """What follows from an end that nobody of us wanted: the GPU is to blame, somebody outside, or the engine with what
+    it computed. Only in the last case it counts with the jobs that it served."""
+    row, cause = handle.row, "fault" if handle.doomed else engine_cause(record)
+    why = f"it ended unasked ({handle.doomed or how(record)}); see its log"
+    if broken := broken_hardware(node, row.lease):
+        why = f"it ended unasked ({handle.doomed or how(record)}) because of its GPU: {broken}"
+        await engine_gone(node, row, why, failed=True, fault=why)
+    elif cause == "outside":
+        got_on = await outside.engine_killed(node, row.id, row.name, how(record))
+        hold_off(node, handle.serves, afresh=got_on)
+        await engine_gone(node, row, f"somebody outside ended it ({how(record)})", failed=True)
+    else:
+        if not await blame.engine_died(node, row.id, why):
+            push_back(node, handle.serves)
+        spared = cause == "memory" or await blame.is_suspected(node, row.id)
+        await engine_gone(node, row, why, failed=True, fault="" if spared else why)
+
+
+def broken_hardware(node: Node, lease: str) -> str:
+    """What is known to be wrong with the GPU of a lease, as the driver reports it: such a thing ends engines."""
+    record = node.sight.records.get(lease)
+    if record is not None and record.quarantine and record.cause == "hardware":
+        return record.quarantine
+    clock = time.monotonic()
+    recent = [code for (gpu, code), at in node.sight.xids.items() if gpu == lease and clock - at < XID_S]
+    return next((xid.sentence(code) for code in recent if xid.is_hardware(code)), "")
 
 
 def is_fault(detail: str) -> bool:
@@ -287,6 +357,15 @@ def push_back(node: Node, serves: EngineKind) -> None:
     wait = node.config.settings.restart_backoff_s * 2 ** min(back_off.failures, 8)
     back_off.failures += 1
     back_off.not_before = time.monotonic() + wait
+
+
+def hold_off(node: Node, serves: EngineKind, *, afresh: bool) -> None:
+    """The same after ends from outside: the first costs no time, and none of them a try. `afresh`: work got on since
+    the one before."""
+    back_off = node.back_off.setdefault(serves, BackOff())
+    back_off.kills = 1 if afresh else back_off.kills + 1
+    wait = kills.pause_s(node.config.settings.restart_backoff_s, back_off.kills, random.Random())
+    back_off.not_before = time.monotonic() + (wait if back_off.kills > 1 else 0.0)
 
 
 async def refused(node: Node, row: EngineRow) -> None:

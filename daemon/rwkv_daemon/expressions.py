@@ -1,11 +1,14 @@
 """Which names match the expressions of an operator: found out in a process of its own, for a limited time.
 
 Some expressions take years on a short name, or seconds to be read, and the interpreter lets nobody else run meanwhile:
-here, one request would stop the whole daemon. Nobody has more than one such process, and all together have few.
+here, one request would stop the whole daemon. Nobody has more than one such process, and all together have few. The
+process ends by SIGXCPU when its time is over; any other end is not the expression's fault, and another process is asked
+once more.
 """
 
 import asyncio
 import contextlib
+import signal
 import sys
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Hashable, Sequence
@@ -32,15 +35,16 @@ PROGRAM: Final = """
 import json, os, re, resource, sys, warnings
 warnings.simplefilter("ignore")
 os.nice(10)
-resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), int(sys.argv[1])))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), 2 * int(sys.argv[1])))  # at the second there is no telling
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
 names, expressions = json.load(sys.stdin)
 found, wrong = [], []
 for one in expressions:
     try:
         re.compile(one)
-    except (re.error, OverflowError, RecursionError) as error:
-        wrong.append([one, str(error)])
+    except (re.error, OverflowError, RecursionError, MemoryError) as error:
+        wrong.append([one, str(error) or "it takes too much memory"])
 if not wrong:
     found = [name for name in names if any(re.search(one, name) for one in expressions)]
 print(json.dumps({"found": found, "wrong": wrong}))
@@ -103,25 +107,39 @@ class Searches:
 
 async def matching(expressions: Sequence[str], names: Sequence[str]) -> frozenset[str]:
     """The names in which one of the expressions is found. Raises SelectionError."""
+    question = msgspec.json.encode((names, expressions))
+    code, said = await asked(question)
+    if code not in {0, -signal.SIGXCPU}:
+        code, said = await asked(question)
+    if code == -signal.SIGXCPU:
+        text = f"--model-regex {' '.join(expressions)} takes too long to match; write it without nested repeats."
+        raise SelectionError(text)
+    if code:
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        raise SelectionError(
+            f"--model-regex: the process that matches was ended from outside twice ({how}); try again."
+        )
+    answer = msgspec.json.decode(said, type=Answer)
+    if answer.wrong:
+        raise no_expression(*answer.wrong[0])
+    return frozenset(answer.found)
+
+
+async def asked(question: bytes) -> tuple[int, bytes]:
+    """(exit code or signal, answer) of one process. Raises SelectionError if neither comes in time."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-I", "-S", "-c", PROGRAM, str(CPU_S), str(MEMORY_BYTES), env=config.base_environment(),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:
         async with asyncio.timeout(LIMIT_S):
-            said, _ = await process.communicate(msgspec.json.encode((names, expressions)))
-        answer = msgspec.json.decode(said, type=Answer)
+            said, _ = await process.communicate(question)
+            return await process.wait(), said
     except TimeoutError as error:
         raise SelectionError(
             f"--model-regex: no answer within {LIMIT_S:.0f} s, the machine is busy; try again."
         ) from error
-    except msgspec.DecodeError as error:
-        text = f"--model-regex {' '.join(expressions)} takes too long to match; write it without nested repeats."
-        raise SelectionError(text) from error
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    if answer.wrong:
-        raise no_expression(*answer.wrong[0])
-    return frozenset(answer.found)

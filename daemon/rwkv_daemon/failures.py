@@ -6,11 +6,13 @@ can be had.
 """
 
 import random
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
+from rwkv_daemon.processes import ShimRecord
 from rwkv_daemon.runner import exits
 from rwkvctl.protocol.states import Reason
 
@@ -46,6 +48,47 @@ EXITS: Final[Mapping[int, Verdict]] = MappingProxyType(
 )
 """By the runner's exit code. One that ends as if it had been asked to, and nobody did (the machine shuts down), goes
 back to the queue and loses no try."""
+
+Cause = Literal["fault", "memory", "outside"]
+"""What ended a process that nobody of us ended: itself (an error, a crash), the kernel for want of memory, which may be
+its own doing, or somebody else."""
+
+OUTSIDE: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+"""Signals that no error of a process sends to it. SIGKILL may be the kernel's, too."""
+
+
+def cause_of(record: ShimRecord | None) -> Cause:
+    """From the exit record; there is none where the shim was killed as well, or the machine went down. A kill of which
+    it is not known whether memory was short counts as if it was: that is bounded, and a kill from outside is not."""
+    if record is None or not record.done:
+        return "outside"
+    if record.signal not in OUTSIDE:
+        return "fault"
+    return "memory" if record.signal == signal.SIGKILL and record.oom != "" else "outside"
+
+
+def engine_cause(record: ShimRecord | None) -> Cause:
+    """The same for an engine, which ends in order, with code 0, when it is sent SIGTERM."""
+    return "outside" if record is not None and record.done and record.code == 0 else cause_of(record)
+
+
+def how(record: ShimRecord | None) -> str:
+    """An exit as an operator reads it."""
+    if record is None or not record.done:
+        return "killed together with its shim"
+    if record.signal is None:
+        return f"exit code {record.code}"
+    name = signal.Signals(record.signal).name if record.signal in set(signal.Signals) else f"signal {record.signal}"
+    match cause_of(record):
+        case "outside":
+            return f"{name} from outside"
+        case "memory" if record.oom == "machine":
+            return f"{name} as the machine ran out of memory"
+        case "memory" if record.oom == "cgroup":
+            return f"{name} as it reached its memory limit"
+        case _:
+            return name
+
 
 ENGINE_TROUBLE: Final = "the engine answered 5"
 """How the runner's last words begin where the engine, not the request, was at fault."""

@@ -213,6 +213,8 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
 def of_memory(node: Node) -> dict[str, Any]:
     """What a status says that needs no store."""
     notes = list(node.config.warnings) + node.notes + zombies.notes(node)
+    if killed := node.kills.sentence(time.monotonic()):
+        notes.append(killed)
     if changed := node.benchmarks.changed_since(node.config):
         notes.append(changed)
     if node.reload_problem:

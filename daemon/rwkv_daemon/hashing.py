@@ -3,11 +3,10 @@
 import asyncio
 import contextlib
 import json
-import sys
 import time
 from pathlib import Path
 
-from rwkv_daemon import catalogue
+from rwkv_daemon import catalogue, tied
 from rwkv_daemon.node import Node, log
 from rwkv_daemon.plan import SelectionError
 from rwkv_daemon.settling import STILL_S
@@ -29,7 +28,7 @@ async def hash_wanted(node: Node, path: Path, name: str, inodes: str = "") -> No
     another file is read."""
     only = [f"--inodes={inodes}"] if inodes else []
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "rwkv_weights", "hash", str(path), *only,
+        *tied.command("rwkv_weights"), "hash", str(path), *only,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         env=config.base_environment(),
     )  # fmt: skip
@@ -39,7 +38,8 @@ async def hash_wanted(node: Node, path: Path, name: str, inodes: str = "") -> No
         process.kill()
         raise
     if process.returncode != 0:
-        log.warning("hashing %s failed: %s", path, errors.decode(errors="replace").strip())
+        why = errors.decode(errors="replace").strip() or f"its process ended with {process.returncode}"
+        log.warning("hashing %s failed: %s", path, why)
         return
     found = json.loads(output)
     identity = (found["device"], found["inode"], found["size"], found["mtime_ns"])

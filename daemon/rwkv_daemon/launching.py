@@ -111,6 +111,7 @@ def launch_of(node: Node, launching: Launching) -> processes.Launch:
         sys.executable, "-m", "rwkv_engine", "serve", row.weights_path, "--socket", row.socket,
         "--numerics", row.numerics, "--device", device_of(row.lease),
         "--attempt", row.uuid, "--weights-sha256", row.weights_sha256, "--liveness", str(folder / "live"),
+        "--daemon-lock", str(node.config.daemon_lock), "--idle-unload-s", str(settings.idle_unload_s),
         *sizes(node, launching),
     ]  # fmt: skip
     threads, environment = computing(settings, device_of(row.lease))

@@ -45,7 +45,7 @@ from rwkv_daemon.store import StoreDamagedError, StoreError
 from rwkv_daemon.store.watched import WatchedStore
 from rwkv_daemon.store_place import daemon_name, store_place
 from rwkv_daemon.zombies import watch as zombies
-from rwkvctl import __version__, config, notify_config, temporary
+from rwkvctl import __version__, config, locks, notify_config, temporary
 from rwkvctl.config import Config
 from rwkvctl.envelope import fail
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError, RwkvctlError
@@ -98,11 +98,12 @@ def only_one(settings: Config) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with contextlib.suppress(OSError):  # no room, or a file system that is read-only: the lock is what counts
+            locks.hold(descriptor)  # besides: about this one our engines can ask without taking it
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     except BlockingIOError:
-        pid = Path(settings.home / "daemon.lock").read_text(encoding="ascii").strip() or "?"
+        pid = settings.daemon_lock.read_text(encoding="ascii").strip() or "?"
         raise AlreadyRunningError(
             f"a daemon (pid {pid}) already runs on {settings.home}; talk to it, or set RWKVCTL_HOME to another home."
         ) from None
@@ -133,7 +134,7 @@ def without_temporary_folder() -> list[str]:
 
 def open_lock(settings: Config) -> int:
     """The lock's file, for reading where it cannot be written. Raises RwkvctlError."""
-    path = settings.home / "daemon.lock"
+    path = settings.daemon_lock
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

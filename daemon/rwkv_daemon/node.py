@@ -29,6 +29,7 @@ from rwkv_daemon.held_look import HeldLook
 from rwkv_daemon.jobview import as_data
 from rwkv_daemon.judge.exchange import JudgeEvent
 from rwkv_daemon.judge.service import JudgeService
+from rwkv_daemon.kills import Recent
 from rwkv_daemon.known import Known
 from rwkv_daemon.leasing import Leasing
 from rwkv_daemon.logtail import Tails
@@ -75,6 +76,7 @@ class EngineHandle:
     last_seen: float = field(default_factory=time.monotonic)
     asked: float = 0.0
     exit: tuple[ShimRecord | None] | None = None
+    ended_at: float = 0.0
     beat: int = -1
     beat_at: float = field(default_factory=time.monotonic)
     closed: str = ""
@@ -122,9 +124,10 @@ class RunnerHandle:
 
 @dataclass(slots=True)
 class BackOff:
-    """Failures in a row of one kind of engine, and when the next start may be."""
+    """Failures in a row of one kind of engine, its ends from outside, and when the next start may be."""
 
     failures: int = 0
+    kills: int = 0
     not_before: float = 0.0
 
 
@@ -146,6 +149,7 @@ class Node:
     engines: dict[int, EngineHandle] = field(default_factory=dict)
     runners: dict[int, RunnerHandle] = field(default_factory=dict)
     back_off: dict[EngineKind, BackOff] = field(default_factory=dict)
+    kills: Recent = field(default_factory=Recent)
     retry_at: dict[int, float] = field(default_factory=dict)
     queue: Queue = field(default_factory=Queue)
     tally: Tally = field(default_factory=Tally)

@@ -112,7 +112,7 @@ async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
     if (job.state, job.reason) == ("stopped", "held"):
         moved = await change.move(job, "resume", restarts=0, finished="", engine=None)
         return await change.move(moved, "hold", reason="held", detail=job.detail)
-    fresh = {"restarts": 0, "finished": "", "engine": None, "engine_deaths": 0}
+    fresh = {"restarts": 0, "finished": "", "engine": None, "engine_deaths": 0, "kills": 0}
     if job.total and job.done >= job.total and lifecycle.allows(job.state, "rejudge"):
         return await change.move(job, "rejudge", **fresh)
     if job.total and job.stages_done >= job.stages_total and lifecycle.allows(job.state, "regrade"):

@@ -5,7 +5,6 @@ import asyncio
 import fcntl
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from rwkv_daemon import catalogue, engine_client, planning, rundir, scores
+from rwkv_daemon import catalogue, engine_client, planning, rundir, scores, tied
 from rwkv_daemon.catalogue import Benchmarks, Checkpoint
 from rwkv_daemon.clock import now
 from rwkv_daemon.endings import last_line
@@ -204,7 +203,8 @@ def run(folder: RunDir, spec: JobSpec, job: NewJob, device: str, chosen: Config)
 @contextmanager
 def worker(argv: tuple[str, ...], environment: Mapping[str, str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A process of ours for as long as the block runs, and never longer than we live."""
-    words = (sys.executable, "-m", "rwkv_daemon.tied", str(os.getpid()), *argv)
+    module, *arguments = argv
+    words = (*tied.command(module), *arguments)
     with log.open("ab") as output:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
     try:

@@ -68,7 +68,10 @@ def is_exact(numerics: str) -> bool:
 
 def assign(node: Node, job: int, engines: Iterable[EngineRow]) -> None:
     """Write which engines a runner uses from now on. Every change has a new epoch."""
-    endpoints = tuple(Endpoint(engine=engine.name, socket=engine.socket) for engine in engines)
+    endpoints = tuple(
+        Endpoint(engine=engine.name, socket=engine.socket, folder=str(node.engine_folder(engine.id)))
+        for engine in engines
+    )
     folder = node.folder(job)
     try:
         epoch = folder.read_engines().epoch + 1

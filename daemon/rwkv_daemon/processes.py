@@ -27,7 +27,9 @@ LOCK_HELD: Final = 75
 
 
 class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the shim writes: the identity before the worker starts, the exit after it ended."""
+    """What the shim writes: the identity before the worker starts, the exit after it ended. `oom`: whether the kernel
+    was killing processes for want of memory just then, in the worker's `cgroup` or in the `machine`; empty if it was
+    not, null if nobody knows."""
 
     shim: int
     shim_start: int
@@ -37,6 +39,7 @@ class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
     done: bool = False
     code: int | None = None
     signal: int | None = None
+    oom: str | None = None
     max_rss_kib: int = 0
     user_s: float = 0.0
     system_s: float = 0.0

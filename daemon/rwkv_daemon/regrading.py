@@ -64,7 +64,7 @@ async def begin(node: Node, change: Change, job: JobRow, **columns: str) -> JobR
     counts = await refresh_counts(change.db, job.id, key)
     return await change.move(
         replace(job, done=counts.done, right_sum=counts.right_sum, judged=counts.judged),
-        "regrade", restarts=0, finished="", engine=None, **columns,
+        "regrade", restarts=0, kills=0, finished="", engine=None, **columns,
     )  # fmt: skip
 
 

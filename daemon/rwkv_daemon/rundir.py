@@ -24,6 +24,9 @@ from msgspec import Struct
 FORMAT: Final = 1
 """Version of these files. A worker reads its own version and the one before."""
 
+DOOMED: Final = "doomed"
+"""A file in an engine's run directory: the daemon killed it, since it hung or its device had failed it."""
+
 Desired = Literal["run", "pause", "stop"]
 
 
@@ -62,10 +65,11 @@ class JobSpec(Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """An engine a runner may use: a Unix socket."""
+    """An engine a runner may use: a Unix socket, and the engine's run directory, if it has one."""
 
     engine: str
     socket: str
+    folder: str = ""
 
 
 class Engines(Struct, frozen=True, kw_only=True):

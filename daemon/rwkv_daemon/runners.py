@@ -75,7 +75,8 @@ async def start_runner(node: Node, job: JobRow, engine: EngineRow | None) -> Non
         await kept.keep_attempt(node, job.id, number)
         worker = await asyncio.to_thread(processes.start, launch)
     except (NotStartedError, OSError) as error:
-        await endings.attempt_ended(node, Ending(job.id, number, None, why=f"it could not be started: {error}"))
+        why = f"it could not be started: {error}"
+        await endings.attempt_ended(node, Ending(job.id, number, None, why=why, started=False))
         return
     crash_point("after-worker-started")
     node.runners[job.id] = RunnerHandle(
@@ -162,7 +163,7 @@ async def adopt_runners(node: Node) -> None:
         exited = record if record is not None and record.done and same_boot else None
         if exited is not None and exited.code == 0:
             await ingest_missed(node, attempt.job)
-        await endings.handled(node, Ending(attempt.job, attempt.number, exited))
+        await endings.handled(node, Ending(attempt.job, attempt.number, exited, rung=attempt.rung))
     await pressing.apply(node)
 
 
@@ -208,8 +209,9 @@ async def watch_runner(node: Node, handle: RunnerHandle) -> None:
     if handle.exit[0] is not None and handle.exit[0].code == 0:
         await ingest_missed(node, handle.job)
     ending = Ending(
-        handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before, stalled=handle.stall
-    )
+        handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before, stalled=handle.stall,
+        rung=int(handle.ladder.rung),
+    )  # fmt: skip
     await endings.attempt_ended(node, ending)
     cgroups.remove_for(handle.worker.record.cgroup)
     node.runners.pop(handle.job, None)

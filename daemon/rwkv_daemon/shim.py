@@ -3,6 +3,8 @@
     python -I -S shim.py RECORD LOG [--lock FILES] [--share FILE] [--cgroup FOLDER] [--log-cap BYTES] -- PROGRAM ARG...
 
 Started by file path (isolated mode has no editable install). The daemon is never needed again: no pipe leads to it.
+What no daemon could ever end, it ends itself: a worker whose run directory is gone (then there is nobody to tell), and
+what a worker left behind.
 The worker waits behind a pipe until the record that identifies it is on disk, so no worker ever runs without a record.
 Exit code 75 means that a lock was held by somebody else, or cannot be opened, and nothing was started. FILES are
 separated by line feeds.
@@ -27,6 +29,10 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LOCK_HELD = 75
 FORWARDED = (signal.SIGTERM, signal.SIGINT)
 LOOK_S = 1.0
+PATIENCE = 10
+"""Looks (seconds) between asking a worker to end and killing it, and that what it left behind has to end."""
+MEMORY_EVERY = 5
+"""Looks between two at how many processes the kernel has killed for want of memory."""
 PUNCH_HOLE = 0x02 | 0x01  # FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE
 HEAD_BYTES, BLOCK = 256 * 1024, 4096
 TIME = struct.Struct("<dQ")
@@ -43,27 +49,51 @@ def start_ticks(pid: int) -> int:
         return int(file.read().rpartition(b")")[2].split()[19])
 
 
-def write_durably(path: str, record: dict[str, object]) -> None:
-    """Replace the record so that after a power loss there is the old one or the new one, whole."""
-    temporary = f"{path}.tmp"
-    text = json.dumps(record)
-    try:
-        write_file(temporary, text)
-        os.rename(temporary, path)  # noqa: PTH104
-    except OSError:  # no room for a second file: the first one's block has room for these few bytes
-        if os.path.exists(temporary):  # noqa: PTH110
-            os.unlink(temporary)  # noqa: PTH108
-        write_file(path, text)
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)  # noqa: PTH120
-    os.fsync(folder)
-    os.close(folder)
+class Folder:
+    """The run directory. It is held open: what is written goes into it, or nowhere, but never into another one that has
+    taken its place."""
 
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
 
-def write_file(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    def is_gone(self) -> bool:
+        """Whether it was removed, or moved away."""
+        try:
+            there = os.stat(self.path)  # noqa: PTH116
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False  # it cannot be looked at now
+        own = os.fstat(self.descriptor)
+        return (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino)
+
+    def write_durably(self, name: str, record: dict[str, object]) -> None:
+        """Replace the record so that after a power loss there is the old one or the new one, whole."""
+        temporary, here = f"{name}.tmp", self.descriptor
+        text = json.dumps(record)
+        try:
+            self.write(temporary, text)
+            os.rename(temporary, name, src_dir_fd=here, dst_dir_fd=here)
+        except FileNotFoundError:
+            raise
+        except OSError:  # no room for a second file: the first one's block has room for these few bytes
+            self.remove(temporary)
+            self.write(name, text)
+        os.fsync(here)
+
+    def remove(self, name: str) -> None:
+        try:
+            os.unlink(name, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            return
+
+    def write(self, name: str, text: str) -> None:
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666, dir_fd=self.descriptor)
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def take_lock(path: str, how: int) -> int:
@@ -177,26 +207,118 @@ def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -
         os._exit(127)
 
 
-def wait_for_all(worker: int, record: dict[str, object], path: str, started: float) -> None:
+class Memory:
+    """Whether the kernel has just killed somebody for want of memory: in the worker's cgroup, or in this machine. A
+    large process takes a while to be gone, so what counts is what has happened since five to fifteen seconds ago."""
+
+    def __init__(self, cgroup: str) -> None:
+        self.cgroup = cgroup
+        self.looks, self.before = 0, [self.killed()]
+
+    def look(self) -> None:
+        self.looks += 1
+        if self.looks % MEMORY_EVERY == 0:
+            self.before = [*self.before[-2:], self.killed()]
+
+    def killed(self) -> "int | None":
+        """How many, since the machine was started; None where the kernel does not say."""
+        return counter("/proc/vmstat", "oom_kill")
+
+    def verdict(self) -> "str | None":
+        """`cgroup`, `machine`, or nothing if nobody was killed so; None where that cannot be known."""
+        if self.cgroup and counter(f"{self.cgroup}/memory.events", "oom_kill"):
+            return "cgroup"
+        now = self.killed()
+        if now is None or self.before[0] is None:
+            return None
+        return "machine" if now > self.before[0] else ""
+
+
+def counter(path: str, name: str) -> "int | None":
+    """A line of a file of the kernel's, `NAME NUMBER`."""
+    try:
+        with open(path, encoding="ascii") as file:  # noqa: PTH123
+            for line in file:
+                if line.startswith(f"{name} "):
+                    return int(line.split()[1])
+    except (OSError, ValueError):
+        return None
+    return None
+
+
+class Keeper:
+    """Sees once a second to what no daemon could: nobody finds a worker whose run directory is gone, and nobody may be
+    there to end what a worker left behind, for which this process waits."""
+
+    def __init__(self, worker: int, folder: Folder, memory: Memory) -> None:
+        self.worker, self.folder, self.memory = worker, folder, memory
+        self.ended, self.looks = False, 0
+
+    def look(self) -> None:
+        self.memory.look()
+        if not self.ended and not self.folder.is_gone():
+            self.looks = 0
+            return
+        self.looks += 1
+        if self.looks == 1:
+            self.send(signal.SIGTERM)
+        elif self.looks > PATIENCE:
+            self.send(signal.SIGKILL)
+            for pid in children():
+                os.kill(pid, signal.SIGKILL)
+
+    def send(self, number: int) -> None:
+        """Signal the worker's group, while it is certainly its own; it may be gone already."""
+        if self.ended:
+            return
+        try:
+            os.killpg(self.worker, number)
+        except ProcessLookupError:
+            return
+
+
+def children() -> "list[int]":
+    """Our children. Nobody else can have their numbers before we have waited for them."""
+    found, me = [], os.getpid()
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+            if parent == me:
+                found.append(int(name))
+    return found
+
+
+def wait_for_all(keeper: Keeper, record: "dict[str, object]", name: str, started: float) -> None:
     """Reap the worker and whatever of its tree comes to us; write the exit when the worker itself has ended."""
     while True:
         try:
-            pid, status, usage = os.wait4(-1, 0)
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         except ChildProcessError:
             return
-        if pid == worker:
-            for number in FORWARDED:  # its group's number may be another's from now on
-                signal.signal(number, signal.SIG_IGN)
+        if found is None:
+            continue
+        if found.si_pid == keeper.worker:
+            keeper.ended = True  # before it is reaped: its group's number may be another's from then on
+        _, status, usage = os.wait4(found.si_pid, 0)
+        if found.si_pid == keeper.worker:
             record |= {
                 "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
                 "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+                "oom": keeper.memory.verdict(),
                 "max_rss_kib": usage.ru_maxrss,
                 "user_s": usage.ru_utime,
                 "system_s": usage.ru_stime,
                 "wall_s": time.monotonic() - started,
                 "done": True,
             }
-            write_durably(path, record)
+            try:
+                keeper.folder.write_durably(name, record)
+            except FileNotFoundError:
+                continue  # the run directory is gone: nobody will ask
 
 
 def main() -> None:
@@ -211,8 +333,9 @@ def main() -> None:
     if os.getpid() != os.getpgid(0):
         os.setsid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    log = Log(log_path, int(options.get("--log-cap", "0")))
-    gate, opener = os.pipe()
+    place, name = os.path.split(path)
+    folder, log = Folder(place or "."), Log(log_path, int(options.get("--log-cap", "0")))
+    memory, (gate, opener) = Memory(cgroup), os.pipe()
     started, me = time.monotonic(), os.getpid()
     worker = os.fork()
     if worker == 0:
@@ -220,26 +343,24 @@ def main() -> None:
         run_worker(argv, log.descriptor, gate, me, cgroup)
     os.close(gate)
     os.setpgid(worker, worker)  # here too: a signal to pass on may come before the child has run
+    keeper = Keeper(worker, folder, memory)
     for forwarded in FORWARDED:
-        signal.signal(forwarded, lambda number, _frame: pass_on(worker, number))
+        signal.signal(forwarded, lambda number, _frame: keeper.send(number))
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
         boot = file.read().strip()
     record: dict[str, object] = {"shim": me, "shim_start": start_ticks(me), "pid": worker, "boot_id": boot}
     record |= {"pid_start": start_ticks(worker), "done": False, "cgroup": cgroup}
-    write_durably(path, record)
-    signal.signal(signal.SIGALRM, lambda _number, _frame: log.look())
+    folder.write_durably(name, record)
+
+    def look(_number: int, _frame: object) -> None:
+        log.look()
+        keeper.look()
+
+    signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, LOOK_S, LOOK_S)
     os.write(opener, b"!")
-    wait_for_all(worker, record, path, started)
+    wait_for_all(keeper, record, name, started)
     log.look()
-
-
-def pass_on(worker: int, number: int) -> None:
-    """Hand a signal to the worker's group; it may be gone already."""
-    try:
-        os.killpg(worker, number)
-    except ProcessLookupError:
-        return
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from rwkv_daemon import estimate, fitting, leases, placement
-from rwkv_daemon.node import EngineHandle, Node, RunnerHandle
+from rwkv_daemon.node import BackOff, EngineHandle, Node, RunnerHandle
 from rwkv_daemon.placement import EXPLAINED, EngineFact, EngineKind, Wait, WaitingJob
 from rwkv_daemon.spreading import LOAD_S, Outlook
 from rwkv_daemon.store import JobRow
@@ -271,7 +271,12 @@ def not_now(node: Node, clock: float) -> dict[EngineKind, str]:
     what follows from that is decided then."""
     most = node.config.settings.max_restarts
     return {
-        kind: f"its engine ended {back_off.failures} times; it is started again in a moment"
+        kind: f"its engine ended {times(back_off)}; it is started again in a moment"
         for kind, back_off in node.back_off.items()
         if back_off.not_before > clock and back_off.failures <= most
     }
+
+
+def times(back_off: BackOff) -> str:
+    """How often an engine failed, or was ended from outside."""
+    return f"by a kill from outside {back_off.kills} times" if back_off.kills else f"{back_off.failures} times"

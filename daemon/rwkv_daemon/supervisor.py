@@ -9,7 +9,7 @@ import os
 import time
 from itertools import islice
 
-from rwkv_daemon import endings, engines, measuring, pools, pressing, releasing, runners, sharing, situation
+from rwkv_daemon import endings, engines, kills, measuring, pools, pressing, releasing, runners, sharing, situation
 from rwkv_daemon.launching import launch_reserved, reserve
 from rwkv_daemon.node import BackOff, Node, log
 from rwkv_daemon.pausing import put_aside
@@ -185,7 +185,8 @@ async def grade_again(node: Node) -> None:
     places for grading, however many wait."""
     room = (node.config.settings.grading_slots or os.cpu_count() or 1) - sum(h.regrades for h in node.runners.values())
     for job in await to_grade_again(node.store, MOST_LOOKED_AT) if room > 0 else ():
-        if room > 0 and job.id not in node.runners and not node.pauses.covers(job):
+        soon = node.retry_at.get(job.id, 0.0) > time.monotonic()
+        if room > 0 and job.id not in node.runners and not soon and not node.pauses.covers(job):
             await start_runner(node, job, None)
             room -= 1
 
@@ -196,7 +197,10 @@ async def start_engine(node: Node, command: StartEngine) -> None:
     twin = next((handle.row for handle in node.engines.values() if handle.serves == command.serves), None)
     if job is not None:
         back_off = node.back_off.get(command.serves, BackOff())
-        if back_off.failures > node.config.settings.max_restarts:
+        if back_off.kills >= kills.MOST:
+            detail = f"its engine was ended from outside {back_off.kills} times in a row; find out by whom"
+            await put_aside(node, job, "hold", "killed", f"{detail}, then `rwkvctl resume {job.name}`")
+        elif back_off.failures > node.config.settings.max_restarts:
             await engine_keeps_failing(node, command.serves, job)
         elif await weights_are_the_same(node, job):
             await reserve(node, command, job.model, job.weights_path)

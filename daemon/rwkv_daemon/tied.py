@@ -1,5 +1,6 @@
 """`python -m rwkv_daemon.tied PARENT MODULE [ARGUMENT…]`: a module as a program that dies with the process that started
-it, even by SIGKILL. For workers without a daemon: nobody would find them again."""
+it, even by SIGKILL. For what has no shim and what nobody would find again: the daemon's own helpers, and workers
+without a daemon."""
 
 import ctypes
 import os
@@ -9,6 +10,11 @@ import sys
 from typing import Final
 
 DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
+
+
+def command(module: str) -> tuple[str, ...]:
+    """The command line of a module that is to die with this process. The kernel means the thread that starts it."""
+    return sys.executable, "-m", "rwkv_daemon.tied", str(os.getpid()), module
 
 
 def main(parent: str, module: str) -> None:

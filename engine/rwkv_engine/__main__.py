@@ -2,7 +2,8 @@
 
 The socket appears once the model is loaded. Exit codes: 0 after SIGTERM or SIGINT, 1 for an environment that does not
 serve (the socket is taken, the device is missing, the engine's thread died), 2 for wrong flags, 3 for a checkpoint that
-does not load, 4 for a device without the memory for it; the reason is one sentence on stderr.
+does not load, 4 for a device without the memory for it, 5 where the daemon that started it is gone and it has no work;
+the reason is one sentence on stderr.
 """
 
 import argparse
@@ -102,7 +103,9 @@ def _flags(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--threads", type=int, default=1, help="torch threads (default: %(default)s)")
     verb.add_argument("--weights-sha256", default="", help="the file's hash as the supervisor knows it; not computed")
     verb.add_argument("--attempt", default="", help="marker echoed in /v1/health")
-    verb.add_argument("--liveness", type=Path, help="file in which a step counter is mapped")
+    verb.add_argument("--liveness", type=Path, help="file in which a step counter is mapped; whoever locks it has work")
+    verb.add_argument("--daemon-lock", type=Path, help="end by itself without work while nobody holds this file")
+    verb.add_argument("--idle-unload-s", type=float, default=600.0, help="after so long (default: %(default)g)")
     verb.add_argument("--json", action="store_true", help="an error as JSON too")
 
 

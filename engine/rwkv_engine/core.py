@@ -74,6 +74,11 @@ class Engine:
         return self.scheduler.waiting + self._incoming
 
     @property
+    def busy(self) -> bool:
+        """Whether anything is to be done."""
+        return bool(self._incoming or self._under_way) or not self.scheduler.idle
+
+    @property
     def room(self) -> int:
         """How many more items the queue wants: enough that no slot goes empty, and never more than it holds."""
         wanted = 4 * self.scheduler.limits.slots

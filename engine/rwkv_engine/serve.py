@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from rwkv_engine.requests import Compiler
 from rwkv_engine.scheduler import Scheduler
 from rwkv_engine.server import Service
 from rwkv_engine.tokenizer import for_vocabulary
+from rwkv_engine.wanted import UNLOADED, Watch
 from rwkv_weights import checkpoint, shelf
 from rwkv_weights.schema import Dims
 from rwkvctl.httpd import Server
@@ -47,7 +49,7 @@ class ServeError(Exception):
 @dataclass(frozen=True, slots=True)
 class Options:
     """The flags of `serve`; 0 slots, queue or memory leaves the choice to the engine, as does an empty device or
-    profile."""
+    profile. Without a `daemon_lock` it serves until it is told to stop."""
 
     model: Path
     socket: Path | None = None
@@ -64,16 +66,22 @@ class Options:
     weights_sha256: str = ""
     attempt: str = ""
     liveness: Path | None = None
+    daemon_lock: Path | None = None
+    idle_unload_s: float = 600.0
 
 
 def serve(options: Options) -> int:
-    """Load, then serve until SIGTERM or SIGINT: 0. Raises ServeError."""
+    """Load, then serve until SIGTERM or SIGINT: 0; or until nobody wants it any more: UNLOADED. Raises ServeError."""
     faulthandler.register(signal.SIGUSR1)  # a supervisor asks where an engine stands that has stopped
+    watch = None
+    if options.daemon_lock is not None:
+        watch = Watch(options.daemon_lock, options.liveness, options.idle_unload_s)
+        watch.start()
     torch.set_num_threads(options.threads)
     try:
         api_key = key_in(options.api_key_file) if options.api_key_file else ""
         door = [open_door(options.host, options.port, api_key)] if options.port is not None else []
-        service, whole = load(options, api_key), True
+        service, code = load(options, api_key), 0
     except DoorError as error:
         raise ServeError(str(error)) from error
     except OSError as error:
@@ -81,10 +89,10 @@ def serve(options: Options) -> int:
     with contextlib.suppress(KeyboardInterrupt):  # also as soon as the socket shows, before the loop has its handlers
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with bound(options.socket) as listeners:
-            whole = asyncio.run(_serve(service, [*door, *listeners]))
-    if not whole:
+            code = asyncio.run(_serve(service, [*door, *listeners], watch))
+    if code == NO_SERVICE:
         raise ServeError("the engine's thread ended by an error; see the log above")
-    return 0
+    return code
 
 
 @contextlib.contextmanager
@@ -184,30 +192,40 @@ def version() -> str:
     return ""
 
 
-async def _serve(service: Service, listeners: Sequence[socket.socket]) -> bool:
-    """Serve until a signal comes or the engine's thread ends; False in the second case."""
-    loop, stop, died = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+async def _serve(service: Service, listeners: Sequence[socket.socket], watch: Watch | None) -> int:
+    """Serve until a signal comes (0), the engine's thread ends (NO_SERVICE) or nobody wants it any more (UNLOADED)."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Queue[int]()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, ended.put_nowait, 0)
 
-    def ended() -> None:
-        died.set()
-        stop.set()
+    def end(code: int) -> None:
+        """From any thread."""
+        loop.call_soon_threadsafe(ended.put_nowait, code)
 
-    def ended_elsewhere() -> None:
-        loop.call_soon_threadsafe(ended)
-
-    service.engine.start(ended_elsewhere)
+    service.engine.start(partial(end, NO_SERVICE))
+    if watch is not None:
+        watch.busy, watch.end = Worked(service.engine), partial(end, UNLOADED)
     at_once = max(REQUESTS_AT_ONCE, service.engine.queue_limit)
     server = Server(service.handle, at_once=at_once, admit=service.openai.unwelcome)
     listening = [await server.start(listener) for listener in listeners]
     for listener in listeners:
         if listener.family != socket.AF_UNIX:
             sys.stderr.write(greeting(listener, service.health.model, keyed=bool(service.api_key)))
-    await stop.wait()
-    whole = not died.is_set()
+    code = await ended.get()
     for accepting in listening:
         accepting.close()
     await server.close()
     await asyncio.to_thread(service.engine.stop)
-    return whole
+    return code
+
+
+@dataclass(slots=True)
+class Worked:
+    """Whether an engine has work, or had some since it was asked last."""
+
+    engine: Engine
+    steps: int = 0
+
+    def __call__(self) -> bool:
+        before, self.steps = self.steps, self.engine.steps
+        return before != self.steps or self.engine.busy

@@ -41,6 +41,7 @@ Reason = Literal[
     "group-limit",
     "paused",
     "retry",
+    "killed",
 ]
 
 TERMINAL: Final[frozenset[JobState]] = frozenset({"done", "failed", "stopped"})
@@ -66,5 +67,6 @@ REASONS: Final[dict[Reason, str]] = {
     "group-limit": "as many jobs of its group run as may",
     "paused": "the queue, its model or its group is paused: rwkvctl resume",
     "retry": "waits before it is tried again",
+    "killed": "something outside rwkvctl kills its processes: find out what, then rwkvctl resume",
 }
 """What each reason means for the operator. `queue`, `status` and the console show the same words."""

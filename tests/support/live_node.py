@@ -269,9 +269,9 @@ class LiveNode:
                     os.kill(int(line.parent.name), signal.SIGKILL)
 
 
-def kill_worker(record: processes.ShimRecord | None) -> bool:
-    """kill -9 of a worker (not of its shim), if it still runs."""
+def kill_worker(record: processes.ShimRecord | None, number: int = signal.SIGKILL) -> bool:
+    """kill -9 of a worker (not of its shim), if it still runs; with SIGSEGV it ends as by a crash of its own."""
     if record is None or record.done or not processes.is_same(record.pid, record.pid_start):
         return False
-    os.kill(record.pid, signal.SIGKILL)
+    os.kill(record.pid, number)
     return True

@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 
-from rwkv_daemon import processes
 from rwkv_daemon.gpus import keeping, selftest, showing, xid
 from rwkv_daemon.gpus.condition import Measured, Record
 from rwkv_daemon.gpus.facts import Gpu, Holder, Reading, Snapshot, Xid
@@ -255,10 +254,11 @@ async def xid_happened(node: Node, gpu: Gpu, event: Xid, at: float) -> None:
         hit = f", hit {whose}" if whose else ""
         tell(node, gpu.id, "gpu.xid", f"{showing.label(gpu)}: {xid.sentence(event.code)}{hit}")
     if engine is not None and event.code in xid.ENDS_THE_CONTEXT:
-        await end(engine, event)
+        doom(node, engine, event)
 
 
-async def end(engine: EngineHandle, event: Xid) -> None:
-    """An engine without its CUDA context answers nothing any more."""
+def doom(node: Node, engine: EngineHandle, event: Xid) -> None:
+    """An engine without its CUDA context answers nothing any more: it is killed in the next round."""
     log.error("%s: its CUDA context ended with %s; it is killed", engine.row.name, xid.sentence(event.code))
-    await asyncio.to_thread(processes.kill, engine.worker)
+    engine.doomed = engine.doomed or f"its CUDA context ended with {xid.sentence(event.code)}"
+    node.wake.set()

@@ -1,12 +1,12 @@
 """The daemon's side of the sampler process: start it, read it under a deadline, replace it, leave out what hangs.
 
-A sampler that is stuck inside the driver cannot be killed. It is abandoned, and only so many may lie there.
+A sampler that is stuck inside the driver cannot be killed. It is abandoned, and only so many may lie there. One that
+hangs there and could be killed dies with the daemon: it does not hear that its stdin has closed.
 """
 
 import asyncio
 import contextlib
 import os
-import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from rwkv_daemon import tied
 from rwkv_daemon.gpus.facts import Snapshot
 from rwkv_daemon.gpus.sampler import NO_NVML
 from rwkv_daemon.gpus.sight import Sight
@@ -103,7 +104,7 @@ async def started(sight: Sight, deadline_s: float, *options: str) -> AsyncIterat
     try:
         os.set_blocking(reading, False)
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "rwkv_daemon.gpus.sampler", *options, stdin=asyncio.subprocess.PIPE,
+            *tied.command("rwkv_daemon.gpus.sampler"), *options, stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE, stderr=writing, env=config.base_environment(), limit=LONGEST_LINE,
         )  # fmt: skip
     except BaseException:

@@ -97,6 +97,15 @@ ENDS_THE_CONTEXT: Final = frozenset(APPLICATION) - {45}
 """After these a process computes no more: its CUDA context is gone. 45 only says that some process was cleaned up."""
 
 
+CONTAINED: Final = 94
+"""An error of the memory that ended one application and left the GPU usable."""
+
+
+def is_hardware(code: int) -> bool:
+    """Whether the hardware caused it, whatever an application computed: then that one is not to blame."""
+    return code == CONTAINED or blame(code) == "gpu"
+
+
 def blame(code: int) -> Blame:
     """Whose trouble a code is."""
     if code in APPLICATION:

@@ -45,6 +45,8 @@ def notice_of(event: Event, node: str) -> Notice | None:
         return made("judge-outage", event, node, f"{JUDGE[str(data['kind'])]}: {event.text}")
     if event.kind == "disk" and data.get("low"):
         return made("disk-low", event, node, event.text)
+    if event.kind == "killed" and data.get("alarm"):
+        return made("killed", event, node, str(data["said"]))
     return None
 
 

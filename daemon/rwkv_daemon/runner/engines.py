@@ -1,15 +1,24 @@
 """Talking to engines: one request, its stream of answers, and what can go wrong, as three named errors."""
 
+import asyncio
+import contextlib
+import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import msgspec
 
-from rwkv_daemon.rundir import Endpoint
+from rwkv_daemon import processes
+from rwkv_daemon.failures import engine_cause
+from rwkv_daemon.rundir import DOOMED, Endpoint
 from rwkv_daemon.runner.ask import Batch
+from rwkvctl import locks
 from rwkvctl.protocol.engine import Generated, Scored
 
 BUSY_RETRY_S = 0.2
+RECORD_LOOKS, RECORD_LOOK_S = 50, 0.1
+"""An engine whose connection broke has so long to be recorded as ended; else it lives."""
 
 
 class EngineBusyError(Exception):
@@ -41,10 +50,17 @@ class EngineRefusedError(Exception):
 
 
 class EngineClient:
-    """One engine. Requests may run side by side."""
+    """One engine. Requests may run side by side. Until it is closed the engine knows that it is wanted, also between
+    two requests and without a daemon: it asks the kernel who holds its liveness file."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        self.claims = contextlib.ExitStack()
+        if endpoint.folder:
+            with contextlib.suppress(OSError):  # it has gone already, or there are no locks here
+                claimed = os.open(Path(endpoint.folder, "live"), os.O_RDONLY | os.O_CLOEXEC)
+                self.claims.callback(os.close, claimed)
+                locks.hold(claimed, shared=True)
         self.died = False
         transport = httpx.AsyncHTTPTransport(uds=endpoint.socket)
         timeout = httpx.Timeout(10.0, read=None, pool=None)
@@ -68,7 +84,22 @@ class EngineClient:
         if batch.waiting:
             raise EngineDiedError("the answer ended early", answering=True)
 
+    async def ended_from_outside(self) -> bool:
+        """Whether somebody has killed it whom no sample concerns: by the record of its shim, which is written when it
+        has ended. What the daemon kills, which it says beforehand, counts as what it computed."""
+        record = Path(self.endpoint.folder, "record.json")
+        for _ in range(RECORD_LOOKS if self.endpoint.folder else 0):
+            found = processes.read_record(record)
+            if found is None:
+                return False
+            if found.done or not processes.is_same(found.shim, found.shim_start):
+                final = processes.read_record(record)
+                return engine_cause(final) == "outside" and not record.with_name(DOOMED).exists()
+            await asyncio.sleep(RECORD_LOOK_S)
+        return False
+
     async def close(self) -> None:
+        self.claims.close()
         await self.http.aclose()
 
 

@@ -150,7 +150,9 @@ class Run:
             except EngineAwayError:
                 pause = AWAY_S
             except EngineDiedError as death:
-                if death.answering or not client.died:  # else it is the same death: nothing dies twice
+                if await client.ended_from_outside():
+                    pass  # that says nothing of what it computed
+                elif death.answering or not client.died:  # else it is the same death: nothing dies twice
                     self.count_deaths(batch, str(death))
                 client.died, pause = True, AWAY_S
             finally:

@@ -73,6 +73,8 @@ class JobRow(FromRow):
     died_at: int = 0
     judged: int = 0
     weights_inodes: str = ""
+    kills: int = 0
+    killed_at: int = 0
 
     @property
     def name(self) -> str:

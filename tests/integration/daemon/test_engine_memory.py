@@ -32,7 +32,7 @@ LEASE = "GPU-1"
 
 @pytest.fixture
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    """A node with one GPU of 24 GiB, without a sampler."""
+    """A node with one GPU of 24 GiB, without a sampler: no look at it is waited for."""
     settings = config.load(environ={"RWKVCTL_HOME": str(tmp_path), "RWKVCTL_LEASE_DIR": str(tmp_path)})
     for folder in (settings.runs_dir, settings.socket.parent, settings.weights_dir, settings.data_dir):
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,6 +41,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     made.leases = [LeaseView(id=LEASE, index="0", name="H100", memory_total_bytes=24 * GIB)]
     made.gpus[LEASE] = Gpu(reading=Reading(id=LEASE, index=0, name="H100"), use="free")
     keeping.remember(made, made.gpus[LEASE].reading)
+    made.sight.seen_at = float("inf")
     made.queue.sizes["aaa"] = 4 * GIB
     yield made
     await store.close()
@@ -130,9 +131,16 @@ async def test_a_share_of_a_gpu_is_a_share_of_its_memory(node: Node) -> None:
 
 @pytest.mark.parametrize(
     ("program", "state", "condition"),
-    [("kill -9 $$", "failed", "cooldown"), ("exit 1", "failed", "cooldown"), ("echo broken; exit 3", "failed", "ok")],
+    [
+        ("kill -ABRT $$", "failed", "cooldown"),
+        ("exit 1", "failed", "cooldown"),
+        ("echo broken; exit 3", "failed", "ok"),
+        ("kill -9 $$", "failed", "ok"),
+        ("kill -TERM $$", "failed", "ok"),
+        ("exit 5", "gone", "ok"),
+    ],
 )
-async def test_an_end_that_is_not_the_models_fault_counts_against_the_gpu(
+async def test_an_end_that_is_neither_the_models_nor_anybody_elses_fault_counts_against_the_gpu(
     node: Node, program: str, state: str, condition: str
 ) -> None:
     handle = await start(node, program)
@@ -142,7 +150,7 @@ async def test_an_end_that_is_not_the_models_fault_counts_against_the_gpu(
     assert stored.state == state
     assert shown(node.sight.records[LEASE])[0] == condition
     assert await held_leases(node.store) == {}
-    assert KIND in node.back_off
+    assert (KIND in node.back_off) == (state == "failed")
 
 
 async def test_the_lease_of_an_engine_that_lost_its_shim_is_free_when_nothing_of_it_runs(

@@ -34,6 +34,21 @@ async def test_one_that_runs_away_is_ended_and_the_loop_goes_on(monkeypatch: pyt
         await asked
 
 
+async def test_one_that_is_killed_from_outside_is_asked_again_and_no_expression_is_blamed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its memory may have run out, or somebody ends what computes: the first one dies, then both."""
+    dies = f"import os, signal\nif not os.path.exists({str(tmp_path / 'once')!r}):\n"
+    dies += f"    open({str(tmp_path / 'once')!r}, 'w').close()\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    with monkeypatch.context() as patched:
+        patched.setattr(expressions, "PROGRAM", dies + expressions.PROGRAM)
+        assert await expressions.matching(["^rwkv"], NAMES) == {NAMES[0]}
+        assert (tmp_path / "once").exists()
+        patched.setattr(expressions, "PROGRAM", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+        with pytest.raises(SelectionError, match=r"ended from outside twice \(SIGKILL\); try again"):
+            await expressions.matching(["^rwkv"], NAMES)
+
+
 async def test_a_machine_that_is_too_busy_is_not_taken_for_a_bad_expression(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expressions, "LIMIT_S", 0.0)
     with pytest.raises(SelectionError, match="the machine is busy; try again"):

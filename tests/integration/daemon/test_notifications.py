@@ -6,6 +6,7 @@ import hmac
 import http.server
 import json
 import os
+import signal
 import sqlite3
 import threading
 import zipfile
@@ -244,7 +245,7 @@ def test_a_failed_job_is_told_of(telling: Any, receiver: Receiver, tools: Any) -
     node.engines_do(answers=1)
     (job,) = node.dispatch(limit=3)
     node.wait_until_some(job, 1)
-    assert tools.kill_worker(node.runner_record(job))
+    assert tools.kill_worker(node.runner_record(job), signal.SIGSEGV)
     node.wait_for_state(job, "failed")
     tools.wait_for(lambda: receiver.posts, "it is told", node.log)
     (post,) = receiver.posts

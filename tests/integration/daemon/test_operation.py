@@ -282,7 +282,7 @@ def test_a_job_that_stands_still_shows_its_stacks_and_starts_again(new_node, tmp
 
 
 def test_a_job_that_takes_engines_along_fails_alone(new_node):
-    """Every engine that the first job goes on with is killed as soon as it is ready, and no other."""
+    """Every engine that the first job goes on with crashes as soon as it is ready, and no other."""
     node = new_node(max_restarts="2").start()
     node.engines_do(slow_s=1.0)  # so that both are at work whenever an engine ends
     first, second = (node.dispatch(limit=limit)[0] for limit in (100, 99))
@@ -293,7 +293,7 @@ def test_a_job_that_takes_engines_along_fails_alone(new_node):
         ready = [engine["id"] for engine in node.api.get("/v1/status").value["engines"] if engine["state"] == "ready"]
         job = node.job(first)
         if job.get("engine") in ready and job["state"] not in {"failed", "done"}:
-            kill_worker(node.engine_record())
+            kill_worker(node.engine_record(), signal.SIGSEGV)
         return job["state"] in {"failed", "done"}
 
     node.until(killed_until_it_ended, "the first job has ended")

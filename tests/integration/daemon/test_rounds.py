@@ -3,6 +3,8 @@
 import asyncio
 import json
 import shutil
+import signal
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon import engines, main, operating, processes, supervisor
+from rwkv_daemon import endings, engines, kills, main, operating, processes, supervisor
 from rwkv_daemon import judging as judging_service
 from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.endings import Ending
 from rwkv_daemon.node import EngineHandle, Node
 from rwkv_daemon.pauses import Pause
 from rwkv_daemon.placement import StartJob, Wait
@@ -83,6 +86,27 @@ async def test_nothing_is_graded_again_while_the_node_drains(small: Node) -> Non
     small.pauses.standing["node", ""] = Pause("node", "", "2026-01-01T00:00:00Z", "root", "")
     await supervisor.grade_again(small)
     assert not small.runners
+
+
+KILLED = processes.ShimRecord(
+    shim=1, shim_start=1, pid=2, pid_start=2, boot_id="b", done=True, signal=signal.SIGKILL, oom=""
+)
+
+
+async def test_grading_again_is_not_undone_by_kills_unless_they_have_no_end(small: Node) -> None:
+    [job] = await queue(small, 1, state="grading", stages_done=4, killed_at=4)
+    for count in range(1, kills.MOST):
+        await endings.attempt_ended(small, Ending(job.id, job.attempt, KILLED))
+        found = await get_job(small.store, job.id)
+        assert found is not None
+        assert (found.state, found.restarts, found.kills) == ("grading", 0, count)
+        assert small.retry_at[job.id] > time.monotonic()
+        await supervisor.grade_again(small)
+        assert not small.runners, "it waits first"
+    await endings.attempt_ended(small, Ending(job.id, job.attempt, KILLED))
+    found = await get_job(small.store, job.id)
+    assert found is not None
+    assert (found.state, found.kills) == ("failed", kills.MOST), "it never had a score"
 
 
 async def test_a_thousand_jobs_that_wait_for_the_judge_hide_no_job_without_a_runner(small: Node) -> None:

@@ -5,16 +5,19 @@ prompt: it drops every connection that carries the poisoned row.
 """
 
 import asyncio
+import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, RunDir, SampleRecord, read_records
+from rwkv_daemon import processes
+from rwkv_daemon.rundir import DOOMED, Endpoint, Engines, JobSpec, RunDir, SampleRecord, read_records
 from rwkv_data import sets
-from rwkvctl import httpd, sockets
+from rwkvctl import httpd, locks, sockets
 from rwkvctl.protocol.engine import Generated, GenerateItem, Usage
 
 POISON = 7
@@ -59,6 +62,58 @@ class DyingEngine(DeadlyEngine):
         return await super().__call__(request)
 
 
+class KilledEngine(DeadlyEngine):
+    """Ended again and again in the middle of its answers, as its record says: by whom."""
+
+    kills = 6
+    wanted = True
+
+    def __init__(self, rows: list[dict[str, object]], folder: Path) -> None:
+        super().__init__(rows)
+        self.live = folder / "live"
+
+    async def stream(self, items):
+        self.wanted &= locks.is_held(self.live)
+        if len(self.deaths) < self.kills:
+            self.deaths.append(len(items))
+            raise ConnectionResetError
+        async for line in super().stream(items):
+            yield line
+
+
+RECORD = processes.ShimRecord(shim=1, shim_start=1, pid=2, pid_start=2, boot_id="b", done=True, oom="")
+
+
+@pytest.mark.parametrize(
+    ("ending", "doomed", "counts"),
+    [
+        ({"signal": signal.SIGKILL}, False, False),
+        ({"code": 0}, False, False),  # SIGTERM
+        ({"signal": signal.SIGKILL, "done": False}, False, False),  # its shim is gone as well
+        ({"signal": signal.SIGKILL}, True, True),  # the daemon's doing: it hung
+        ({"signal": signal.SIGKILL, "oom": "machine"}, False, True),
+        ({"signal": signal.SIGSEGV}, False, True),
+        ({"code": 1}, False, True),
+    ],
+)
+async def test_no_sample_is_suspected_of_what_somebody_outside_did(
+    tmp_path: Path, ending: dict[str, Any], doomed: bool, counts: bool
+) -> None:
+    folder = tmp_path / "e1"
+    folder.mkdir()
+    (folder / "live").touch()
+    if doomed:
+        (folder / DOOMED).touch()
+    (folder / "record.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(RECORD, **ending)))
+    engine = KilledEngine(demo_rows(tmp_path), folder)
+    engine.poison = "no such question"
+    samples = await ran(engine, tmp_path, folder=str(folder))
+    assert (1 in engine.deaths) == counts, "a suspect is tried alone"
+    assert all(sample.value == 1.0 for sample in samples.values()) or counts
+    assert engine.wanted, "the engine knows that a runner is there"
+    assert not locks.is_held(folder / "live")
+
+
 @pytest.mark.parametrize("poisoned", [True, False])
 async def test_only_the_sample_that_kills_alone_is_an_error(tmp_path: Path, poisoned: bool) -> None:
     rows = demo_rows(tmp_path)
@@ -89,14 +144,14 @@ def demo_rows(data_dir: Path) -> list[dict[str, object]]:
     return [dict(row) for row in sets.load_rows(data_dir, registry.load("demo_arith"))]
 
 
-async def ran(engine: DeadlyEngine, tmp_path: Path) -> dict[int, SampleRecord]:
+async def ran(engine: DeadlyEngine, tmp_path: Path, *, folder: str = "") -> dict[int, SampleRecord]:
     """The samples of a job that a runner did with this engine, by row."""
     listener = sockets.bind_unix(tmp_path / "e.sock")
     serving = await httpd.Server(engine).start(listener)
-    folder = RunDir(tmp_path / "run")
-    folder.path.mkdir()
-    write(folder, tmp_path)
-    runner = await asyncio.create_subprocess_exec(sys.executable, "-m", "rwkv_daemon.runner", str(folder.path))
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    write(run, tmp_path, folder)
+    runner = await asyncio.create_subprocess_exec(sys.executable, "-m", "rwkv_daemon.runner", str(run.path))
     try:
         async with asyncio.timeout(LIMIT_S):
             assert await runner.wait() == 0
@@ -104,16 +159,17 @@ async def ran(engine: DeadlyEngine, tmp_path: Path) -> dict[int, SampleRecord]:
         if runner.returncode is None:
             runner.kill()
         serving.close()
-    samples = {r.row: r for r in read_records(folder.samples(1)) if isinstance(r, SampleRecord)}
+    samples = {r.row: r for r in read_records(run.samples(1)) if isinstance(r, SampleRecord)}
     assert len(samples) == ROWS
     return samples
 
 
-def write(folder: RunDir, tmp_path: Path) -> None:
+def write(folder: RunDir, tmp_path: Path, engine: str) -> None:
     manifest = sets.read_manifest(tmp_path, "demo_arith")
     assert manifest is not None
     folder.write_desired("run")
-    folder.write_engines(Engines(epoch=1, endpoints=(Endpoint(engine="e1", socket=str(tmp_path / "e.sock")),)))
+    endpoint = Endpoint(engine="e1", socket=str(tmp_path / "e.sock"), folder=engine)
+    folder.write_engines(Engines(epoch=1, endpoints=(endpoint,)))
     folder.write_spec(
         JobSpec(
             job=1, attempt=1, earlier=(), model="m", benchmark="demo_arith", kind="free_response", settings={}, seed=0,

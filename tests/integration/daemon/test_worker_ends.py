@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon import cgroups, logfile, processes, stall, stopping
+from rwkv_daemon import cgroups, failures, logfile, processes, stall, stopping
 from rwkv_daemon.cgroups import Limits, Scopes
 from rwkv_daemon.logtimes import Times, times_path
 from rwkv_daemon.processes import Launch, Worker
@@ -31,10 +31,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts Python code as a worker. Whatever carries its marker is gone afterwards."""
     workers: list[Worker] = []
 
-    def begin(code: str, **more: Any) -> Worker:
+    def begin(code: str, arguments: tuple[str, ...] = (), **more: Any) -> Worker:
         name = f"w{len(workers)}"
         launch = Launch(
-            uuid=str(uuids.uuid4()), argv=(sys.executable, "-I", "-S", "-c", code),
+            uuid=str(uuids.uuid4()), argv=(sys.executable, "-I", "-S", "-c", code, *arguments),
             record=tmp_path / f"record-{name}.json", log=tmp_path / f"log-{name}.txt",
             environment={"PATH": os.environ["PATH"]}, **more,
         )  # fmt: skip
@@ -234,6 +234,55 @@ def test_empty_cgroups_of_the_dead_are_given_back(scopes: Scopes) -> None:
     assert folder is not None
     scopes.tidy()
     assert not folder.exists()
+
+
+GREEDY = """
+import os, sys
+with open(sys.argv[1] + "/cgroup.procs", "w") as place:
+    place.write("0")
+print("ready", flush=True)
+everything = bytearray(400 << 20)
+"""
+
+
+@pytest.fixture
+def narrow() -> Iterator[Path]:
+    """A control group of the kernel's, of either version, with little memory."""
+    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        folder = Path(root, f"rwkvctl-test-{os.getpid()}")
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            (folder / limit).write_text(str(64 << 20))
+        except OSError:
+            folder.rmdir()
+            continue
+        yield folder
+        wait_for(lambda folder=folder: not cgroups.processes(folder), "the cgroup is empty")
+        folder.rmdir()
+        return
+    pytest.skip("needs a memory cgroup: none can be made here")
+
+
+def test_a_kill_for_want_of_memory_is_told_from_one_by_somebody_else(start: Start, narrow: Path) -> None:
+    """The kernel's own counters are the evidence, and it really kills."""
+    killed, greedy = start(POLITE), Path(narrow)
+    says(killed, "ready")
+    os.kill(killed.pid, signal.SIGKILL)
+    wait_for(lambda: processes.has_ended(killed), "it is gone")
+    other = processes.read_record(killed.record_path)
+    assert other is not None
+    if other.oom == "":  # else somebody else's process was killed for want of memory just now
+        assert failures.cause_of(other) == "outside"
+    worker = start(GREEDY, arguments=(str(greedy),))
+    wait_for(lambda: processes.has_ended(worker), "the kernel has killed it", lambda: log_of(worker).read_text())
+    record = processes.read_record(worker.record_path)
+    assert record is not None
+    assert (record.signal, record.oom) == (signal.SIGKILL, "machine")
+    assert failures.cause_of(record) == "memory"
+    assert failures.how(record) == "SIGKILL as the machine ran out of memory"
 
 
 # -- logs under a cap

@@ -19,6 +19,7 @@ from live_node import STUB
 from waiting import LIMIT_S, wait_for
 
 from rwkv_weights.files import builtin_checkpoint_path
+from rwkvctl import locks
 from rwkvctl.protocol.engine import (
     Continue,
     EngineHealth,
@@ -346,6 +347,47 @@ def test_sigterm_stops_it_and_removes_the_socket(which: str, tmp_path: Path) -> 
     assert engine.process.stderr.read() == ""
     connection.close()
     engine.close()
+
+
+def test_without_a_daemon_and_work_it_ends_by_itself(which: str, tmp_path: Path) -> None:
+    """Who wants it is said by locks alone: the daemon's, and those of whoever gives it work."""
+    daemon_lock = tmp_path / "daemon.lock"
+    with daemon_lock.open("w") as daemon:
+        locks.hold(daemon.fileno())
+        engine = Engine(
+            which, tmp_path, "--numerics", "fp32", "--daemon-lock", str(daemon_lock), "--idle-unload-s", "0.5"
+        )
+
+        def goes_on() -> None:
+            first = struct.unpack("<QQ", engine.liveness.read_bytes())[0]
+            wait_for(lambda: struct.unpack("<QQ", engine.liveness.read_bytes())[0] > first + 3, "it beats")
+            assert engine.process.poll() is None
+
+        goes_on()
+        with engine.liveness.open("rb") as one, engine.liveness.open("rb") as other:
+            locks.hold(one.fileno(), shared=True)
+            locks.hold(other.fileno(), shared=True)
+            daemon.close()
+            one.close()
+            goes_on()
+            connection = engine.open(endless("x"))
+            wait_for(lambda: engine.stats().running, "it runs")
+    goes_on()
+    connection.close()
+    assert engine.process.wait(LIMIT_S) == 5
+    assert not engine.socket.exists()
+    assert engine.process.stderr is not None
+    said = engine.process.stderr.read()
+    assert said == "no daemon runs, and there was no work for 0.5 s: it unloads itself\n"
+    engine.close()
+
+
+@pytest.mark.parametrize("idle_s", ["0", "2"])
+def test_a_daemon_whose_lock_is_not_even_there_is_none(which: str, tmp_path: Path, idle_s: str) -> None:
+    """It may still load by then: that is no work."""
+    flags = ("--daemon-lock", str(tmp_path / "none" / "daemon.lock"), "--idle-unload-s", idle_s)
+    said = ends_with(which, 5, "--socket", str(tmp_path / "s"), *flags)
+    assert said == f"no daemon runs, and there was no work for {idle_s} s: it unloads itself\n"
 
 
 def ends_with(which: str, code: int, *flags: str, model: Path | None = None) -> str:

@@ -12,7 +12,7 @@ tokens to go never ends by itself: it grows by a byte a millisecond.
   answers    how many answers each engine gives before it holds back the next ones
   slow_s     seconds that each answer takes
   texts      {part of a prompt: completion}, in place of the computed one
-  dies_on    part of a prompt at which the process is killed
+  dies_on    part of a prompt at which the process crashes
   hangs_on   part of a prompt after which nothing is answered any more, and the step counter stands still
   raw        what follows the header of the next answer (as Latin-1), in place of its lines
 """
@@ -38,6 +38,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from rwkvctl import locks
+
+UNLOADED = 5
 DOES_NOT_LOAD, NO_SERVICE, QUEUE, SLOTS, MOST_SAMPLES, ENDLESS, SHOWN = 3, 1, 1024, 64, 4096, 4096, 500
 LOOK_S, TTL_S = 0.01, 600.0
 SUM = re.compile(r"(\d+)\+(\d+)=$")
@@ -232,7 +235,7 @@ class Engine:
     def may_give(self, answer: Answer, wanted: Json) -> bool:
         """Whether an answer is due; a prompt may be one at which the engine dies or hangs."""
         if (part := wanted.get("dies_on")) and part in answer.prompt:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGSEGV)
         self.hung |= bool((part := wanted.get("hangs_on")) and part in answer.prompt)
         with self.lock:
             given = not self.hung and not answer.endless and self.answered < wanted.get("answers", self.answered + 1)
@@ -405,6 +408,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     request_queue_size = 1024
     engine: Engine
+    unwanted = False
 
     def service_actions(self) -> None:
         """Twice a second."""
@@ -425,8 +429,9 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("verb", choices=["serve"])
     parser.add_argument("model", type=Path)
-    for name in ("socket", "liveness"):
+    for name in ("socket", "liveness", "daemon-lock"):
         parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--idle-unload-s", type=float, default=600.0)
     for name in ("name", "numerics", "device", "weights-sha256", "attempt"):
         parser.add_argument(f"--{name}", default="")
     for name in ("memory-bytes", "slots", "queue", "threads"):
@@ -445,9 +450,25 @@ def main() -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
         server.engine.beat()  # it lives before it answers
+        if options.daemon_lock:
+            threading.Thread(target=until_unwanted, args=(server,), daemon=True).start()
         server.serve_forever()
     options.socket.unlink(missing_ok=True)
-    return 0
+    return UNLOADED if server.unwanted else 0
+
+
+def until_unwanted(server: Server) -> None:
+    """End it once no daemon holds its lock and nobody has work for it, as the real engine does."""
+    options, since, answered = server.engine.options, time.monotonic(), 0
+    while time.monotonic() - since < options.idle_unload_s:
+        busy = server.engine.flying or server.engine.answered != answered
+        answered = server.engine.answered
+        if busy or any(path and locks.is_held(path) for path in (options.liveness, options.daemon_lock)):
+            since = time.monotonic()
+        time.sleep(max(LOOK_S, min(1.0, options.idle_unload_s / 4)))
+    sys.stderr.write(f"no daemon runs, and there was no work for {options.idle_unload_s:g} s: it unloads itself\n")
+    server.unwanted = True
+    server.shutdown()
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ def event(kind: str, seq: int = 9, **values: object) -> Event:
         (event("judge", text="judge-x", data={"kind": "recovered"}), "judge-outage"),
         (event("judge", text="judge-x", data={"kind": "key-out"}), None),
         (event("disk", text="3 MiB left", data={"low": True}), "disk-low"),
+        (event("killed", text="e1 was ended", data={"alarm": True, "said": "it ended 3"}), "killed"),
         (event("disk", text="enough", data={"low": False}), None),
         (event("job.progress", data={"state": "failed"}), None),
     ],

@@ -1,0 +1,45 @@
+"""Locks that say that somebody is there: held for as long as a process lives, and asked about without taking them.
+
+They are the kernel's (of an open file, F_OFD_*), so they cannot lie: a process that was stopped or hangs still holds
+its own, and one that was killed does not, whatever it left on the disk. Standard library only.
+"""
+
+import errno
+import fcntl
+import os
+import struct
+from pathlib import Path
+from typing import Final
+
+FLOCK: Final = struct.Struct("hhqqi")
+"""`struct flock` with 64-bit offsets: type, whence, start, length (0: to the end), pid (0, as the call wants it)."""
+
+
+def hold(descriptor: int, *, shared: bool = False) -> None:
+    """Lock an open file until it is closed; `shared` with others who do so, and then reading is enough. Raises
+    BlockingIOError if somebody else is there, OSError where the file system has no locks."""
+    kind = fcntl.F_RDLCK if shared else fcntl.F_WRLCK
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0))
+    except OSError as error:
+        if error.errno == errno.EACCES:  # either is allowed to say that it is taken
+            raise BlockingIOError(error.errno, error.strerror) from error
+        raise
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process holds a file, in either way. Nothing is locked by asking. Of a file that is not there
+    nobody holds anything; one that cannot be asked about counts as held."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    try:
+        found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        return bool(FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
