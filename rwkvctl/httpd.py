@@ -12,6 +12,7 @@ import functools
 import hmac
 import json
 import logging
+import select
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
@@ -204,6 +205,8 @@ class _Connection:
         self.framing, self.begun = Framing(), b""
         self.peer = client.peer
         self.bare = False
+        self.hung_up = False
+        self.streaming: asyncio.Timeout | None = None
         writer.transport.set_write_buffer_limits(high=1)  # `drain` waits until the kernel has all of a piece (TLS: of 0
         # bytes it never hears that they have gone)
         if self.peer is None:  # or the kernel would tell of room only once megabytes are free
@@ -300,6 +303,7 @@ class _Connection:
 
     async def _answer(self, request: Request, held: Held) -> None:
         """Run the handler while watching for the client to hang up."""
+        self.hung_up = False
         watcher = asyncio.ensure_future(self._watch(request.gone))
         gate = self.server.gate
         assert gate is not None
@@ -346,6 +350,25 @@ class _Connection:
             else:
                 self.h11.receive_data(b"")
         gone.set()
+        self.hung_up = self._nobody_reads()
+        if self.hung_up:
+            self._let_go()
+
+    def _nobody_reads(self) -> bool:
+        """Whether the client is gone altogether. One that only sends no more may still read; over TCP that cannot be
+        told apart."""
+        sock = self.writer.get_extra_info("socket")
+        if self.peer is None or sock.fileno() < 0:
+            return True
+        poll = select.poll()
+        poll.register(sock.fileno(), 0)
+        return bool(poll.poll(0))
+
+    def _let_go(self) -> None:
+        """A stream that waits for something to tell is ended at once: its next write, which would find out, may be long
+        in coming, and meanwhile it takes a place."""
+        if self.streaming is not None:
+            self.streaming.reschedule(asyncio.get_running_loop().time())
 
     async def _refuse(self, response: Response) -> None:
         """The last answer on this connection. What the client still sends is read and dropped for a moment: closing
@@ -371,12 +394,21 @@ class _Connection:
         if isinstance(response.body, bytes):
             await self._write(h11.Data(data=b"" if self.bare else response.body))
         else:
-            async with contextlib.aclosing(response.body) as chunks:  # type: ignore[type-var]
+            await self._stream(response.body)
+        await self._write(h11.EndOfMessage())
+
+    async def _stream(self, body: AsyncIterator[bytes]) -> None:
+        """Chunks as they come. Raises TimeoutError once the client has hung up."""
+        try:
+            async with asyncio.timeout(None) as self.streaming, contextlib.aclosing(body) as chunks:  # type: ignore[type-var]
+                if self.hung_up:
+                    self._let_go()
                 async for chunk in chunks:
                     if self.bare:
                         break
                     await self._write(h11.Data(data=chunk))
-        await self._write(h11.EndOfMessage())
+        finally:
+            self.streaming = None
 
     async def _write(self, event: h11.Event) -> None:
         """Piece by piece: a client that reads slowly but steadily gets all of it, one that stalls is cut off."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime as dt
+from pathlib import Path
 from typing import Final
 
 from rwkv_daemon.node import Node, log
@@ -21,8 +22,11 @@ async def keep_house(node: Node) -> None:
     while True:
         try:
             await tidy(node)
+            await remove_torn(node)
         except StoreError as error:
             log.warning("the store is not tidied up: %s", error)
+        except OSError as error:
+            log.warning("the runs are not tidied up: %s", error)
         await asyncio.sleep(EVERY_S)
 
 
@@ -39,6 +43,21 @@ async def look_for_damage(node: Node) -> None:
         )
         log.error("%s", text)
         node.notes.append(text)
+
+
+async def remove_torn(node: Node) -> None:
+    """Remove what was left beside files of engines that are gone, by a daemon or a shim that was killed while it
+    replaced them."""
+    living = {f"e{number}" for number in (*node.engines, *node.leasing.launching)}
+
+    def remove() -> list[Path]:
+        torn = [path for path in node.config.runs_dir.glob("engines/e*/*.tmp") if path.parent.name not in living]
+        for path in torn:
+            path.unlink(missing_ok=True)
+        return torn
+
+    if torn := await asyncio.to_thread(remove):
+        log.info("%d files that were never finished were removed below %s", len(torn), node.config.runs_dir / "engines")
 
 
 async def tidy(node: Node, at: dt.datetime | None = None) -> None:

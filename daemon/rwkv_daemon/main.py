@@ -93,7 +93,9 @@ def only_one(settings: Config) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
         listening.make_folder(settings)
     except OSError as error:
-        raise unusable(settings, error) from error
+        if error.errno not in listening.NO_ROOM or not Path(error.filename).is_relative_to(settings.home):
+            raise unusable(settings, error) from error
+        log.warning("%s cannot be made yet: %s", error.filename, error.strerror)
     descriptor = open_lock(settings)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,13 +187,8 @@ async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> Asyn
     log.info("rwkvctl %s serves %s on %s", __version__, node.config.home, node.config.socket)
     for warning in (*node.config.warnings, *node.notes):
         log.warning("%s", warning)
-    try:
-        async with listening.served(node, listeners):
-            yield
-    finally:
-        if given is None:  # else it is the service manager's, and clients queue in it
-            node.config.socket.unlink(missing_ok=True)
-        listening.own_path(node.config).unlink(missing_ok=True)
+    async with listening.served(node, listeners):
+        yield
 
 
 def give_ballast(node: Node) -> None:

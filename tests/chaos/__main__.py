@@ -59,7 +59,7 @@ def night(here: World, draw: random.Random, seconds: float, jobs: int) -> list[s
     invariants.wait_until_settled(here, 120)
     broken = invariants.violated(here, wanted)
     print(f"{time.monotonic() - begun:6.1f} s  {len(wanted)} jobs, {sum(wanted.values())} samples, looked at")
-    return [*broken, *against_undisturbed(here)]
+    return [*here.broken, *broken, *against_undisturbed(here)]
 
 
 def dispatch(here: World, jobs: int) -> dict[str, int]:

@@ -76,6 +76,72 @@ def fill_disk(world: World, draw: random.Random) -> str:
     return "the disk full"
 
 
+def start_on_full_disk(world: World, draw: random.Random) -> str:
+    """It has to start, answer and say why; the log's index of SQLite is not there, as after a reboot."""
+    if not world.small_disk:
+        return ""
+    world.node.kill()
+    world.deaths.append(time.monotonic())
+    ballast = world.home.parent / "ballast"
+    with contextlib.suppress(FileNotFoundError):
+        (world.home / "store.sqlite-shm").unlink()
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    world.start()
+    world.must_answer("on a full disk")
+    time.sleep(draw.uniform(0, 2))
+    ballast.unlink()
+    world.deaths.append(time.monotonic())
+    return "a start on a full disk"
+
+
+def lose_socket(world: World, draw: random.Random) -> str:
+    world.node.socket.unlink(missing_ok=True)
+    time.sleep(draw.uniform(0, 2))
+    return "the socket's file deleted"
+
+
+def hang_database(world: World, draw: random.Random) -> str:
+    """Requests are answered all the same, and what is refused can be asked again."""
+    if world.server is None:
+        return ""
+    seconds = draw.uniform(0.5, 6.0)
+    world.deaths.append(time.monotonic())
+    with world.server.frozen():
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            world.must_answer("while the database hangs")
+            time.sleep(0.3)
+    world.deaths.append(time.monotonic())
+    return f"the database frozen for {seconds:.1f} s"
+
+
+def slow_readers(world: World, draw: random.Random) -> str:
+    """Clients that ask for much and take it a byte at a time, and then hang up or are cut off."""
+    job = draw.choice(world.jobs)
+    paths = ["/v1/events?since=0&follow=1", f"/v1/jobs/{job}/samples?limit=1000", "/v1/jobs?limit=1000", "/metrics"]
+    clients = []
+    for _ in range(draw.randrange(10, 60)):
+        client = socket.socket(socket.AF_UNIX)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        with contextlib.suppress(OSError):
+            client.settimeout(1)
+            client.connect(str(world.node.socket))
+            client.sendall(f"GET {draw.choice(paths)} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+            client.setblocking(False)
+        clients.append(client)
+    end = time.monotonic() + draw.uniform(1, 4)
+    while time.monotonic() < end:
+        for client in clients:
+            with contextlib.suppress(OSError):
+                client.recv(1)
+        time.sleep(0.02)
+    for client in clients:
+        client.close()
+    return f"{len(clients)} slow readers"
+
+
 def bad_clients(world: World, draw: random.Random) -> str:
     clients = []
     texts = [b"GET /v1/events?follow=1 HTTP/1.1\r\nhost: x\r\n\r\n", b"POST /v1/disp", b"\x00\xff" * 50, b""]
@@ -140,6 +206,10 @@ FAULTS: tuple[tuple[Fault, int], ...] = (
     (judge_outage, 2),
     (stop_some, 3),
     (restart_database, 4),
+    (start_on_full_disk, 2),
+    (lose_socket, 2),
+    (hang_database, 3),
+    (slow_readers, 2),
 )
 """Each with its weight."""
 

@@ -5,10 +5,11 @@ import fcntl
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -152,6 +153,28 @@ async def store(store_at: Path | str) -> AsyncIterator[Store]:
     opened = await open_store(store_at)
     yield opened
     await opened.close()
+
+
+LAUNCHER = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3, inheritable=True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="rwkvctl")
+os.execv(sys.executable, [sys.executable, "-m", "rwkv_daemon"])
+"""
+
+
+@pytest.fixture
+def launched() -> Callable[[Any, socket.socket], None]:
+    """Starts the daemon as systemd does for a socket unit: in place, so that the pid stays true."""
+
+    def launch(node: Any, listener: socket.socket) -> None:
+        with (node.home.parent / "daemon.log").open("ab") as log:
+            node.daemon = subprocess.Popen(
+                [sys.executable, "-c", LAUNCHER, str(listener.fileno())],
+                pass_fds=[listener.fileno()], env=node.environment, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    return launch
 
 
 HOLD = """

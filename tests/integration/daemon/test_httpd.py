@@ -75,8 +75,10 @@ class Node:
         self.entered = asyncio.Event()
         self.feed: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.closed = asyncio.Event()
+        self.asked: Request | None = None
 
     async def __call__(self, request: Request) -> Response:
+        self.asked = request
         match request.path:
             case "/wait":
                 self.entered.set()
@@ -616,6 +618,28 @@ async def test_a_stream_whose_reader_is_gone_is_closed(talk: Talk, node: Node) -
         while not node.closed.is_set():
             node.feed.put_nowait(b"x" * 1000)
             await asyncio.sleep(0.001)
+
+
+async def test_a_stream_that_has_nothing_to_tell_ends_with_its_client(talk: Talk, node: Node) -> None:
+    for number in range(6):  # twice as many as there is room for
+        client = await talk()
+        await client.ask("GET", "/stream")
+        await client.head()
+        assert await client.chunk() == b"first\n"
+        client.writer.transport.abort() if number % 2 else client.writer.close()
+        await asyncio.wait_for(node.closed.wait(), LIMIT_S)
+        node.closed.clear()
+
+
+async def test_a_follower_that_closes_its_half_goes_on_reading(talk: Talk, node: Node) -> None:
+    client = await talk()
+    await client.ask("GET", "/stream")
+    await client.head()
+    assert await client.chunk() == b"first\n"
+    client.writer.write_eof()
+    await soon(lambda: node.asked and node.asked.gone.is_set(), "the server has seen it")
+    await node.feed.put(b"second\n")
+    assert await client.chunk() == b"second\n"
 
 
 async def test_a_reader_that_stalls_is_dropped_and_costs_bounded_memory(

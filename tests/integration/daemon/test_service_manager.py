@@ -6,8 +6,6 @@ import os
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -171,22 +169,7 @@ def test_workers_live_on_and_are_adopted(new_node: Any, at_path: Manager) -> Non
     node.wait_for_state(job, "done")
 
 
-LAUNCHER = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3, inheritable=True)
-os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="rwkvctl")
-os.execv(sys.executable, [sys.executable, "-m", "rwkv_daemon"])
-"""
 REQUEST = b"GET /v1/info HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
-
-
-def launched(node: Any, listener: socket.socket) -> None:
-    """Start the daemon as systemd does for a socket unit: in place, so that the pid stays true."""
-    with (node.home.parent / "daemon.log").open("ab") as log:
-        node.daemon = subprocess.Popen(
-            [sys.executable, "-c", LAUNCHER, str(listener.fileno())],
-            pass_fds=[listener.fileno()], env=node.environment, stdout=log, stderr=log,
-        )  # fmt: skip
 
 
 def waiting_client(path: Path) -> socket.socket:
@@ -203,7 +186,9 @@ def answer(client: socket.socket) -> bytes:
         return reader.read()
 
 
-def test_a_client_waits_in_the_socket_for_the_daemon_and_for_the_next_one(new_node: Any) -> None:
+def test_a_client_waits_in_the_socket_for_the_daemon_and_for_the_next_one(
+    new_node: Any, launched: Callable[[Any, socket.socket], None]
+) -> None:
     node = new_node()
     node.socket.parent.mkdir(mode=0o700)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
