@@ -45,6 +45,7 @@ from rwkv_daemon.roles import Grants
 from rwkv_daemon.rundir import RunDir
 from rwkv_daemon.sd_notify import Notifier
 from rwkv_daemon.settling import Settling
+from rwkv_daemon.shown import Shown
 from rwkv_daemon.shown_files import ShownFiles
 from rwkv_daemon.stall import Motion
 from rwkv_daemon.stopping import Ladder
@@ -153,6 +154,7 @@ class Node:
     retry_at: dict[int, float] = field(default_factory=dict)
     queue: Queue = field(default_factory=Queue)
     tally: Tally = field(default_factory=Tally)
+    shown: Shown = field(default_factory=Shown)
     orders: dict[str, Order] = field(default_factory=dict)
     ordered: asyncio.Event = field(default_factory=asyncio.Event)
     underway: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
@@ -189,7 +191,7 @@ class Node:
     bad_rows: dict[int, tuple[object, ...]] = field(default_factory=dict)
     stopping: bool = False
     grants: Grants = field(default_factory=Grants)
-    shown: ShownFiles = field(default_factory=ShownFiles)
+    shown_files: ShownFiles = field(default_factory=ShownFiles)
     searches: Searches = field(default_factory=Searches)
     started: str = field(default_factory=now)
     started_monotonic: float = field(default_factory=time.monotonic)

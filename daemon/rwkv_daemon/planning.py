@@ -203,7 +203,7 @@ def one_by_path(node: Node, given: NamedCheckpoint, find: Find, own: Container[s
         (found,) = find([given])
         if str(found.path) in own:
             return replace(found, inodes="")
-        if node.shown.all_of(caller().uid, found.inodes):
+        if node.shown_files.all_of(caller().uid, found.inodes):
             return found
     raise SelectionError(
         f"{given.path}: there is no checkpoint that you may read. Over TCP, or through a forwarded socket, only "

@@ -28,7 +28,7 @@ async def import_results(node: Node, request: ImportRequest) -> ImportReply:
     at."""
     uid = roles.caller().uid
     if not is_trusted(uid):
-        MAY_READ.set(lambda status: node.shown.may_read(uid, status))
+        MAY_READ.set(lambda status: node.shown_files.may_read(uid, status))
     path = checked(request.path)
     try:
         found = await asyncio.to_thread(discovery.discover, path)
