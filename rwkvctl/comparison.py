@@ -9,9 +9,6 @@ from rwkvctl.parsing import UsageError
 from rwkvctl.render import Amount, Cell, Column, Role, Table, count, joined
 from rwkvctl.views import INTERVAL, ends
 
-PATIENCE_S: Final = 600.0
-"""How long a comparison of everything may take."""
-
 SIGNS: Final[dict[str, tuple[str, Role]]] = {
     "better": ("▲", "ok"), "worse": ("▼", "worse"), "not comparable": ("~", "dim"), "no difference shown": ("=", ""),
 }  # fmt: skip

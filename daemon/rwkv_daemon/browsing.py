@@ -3,16 +3,33 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from rwkv_daemon import views
+from rwkv_daemon.hunting import Found, Windows, hunt, long_read
+from rwkv_daemon.indexing import Indexed
 from rwkv_daemon.judging import answer_of
 from rwkv_daemon.node import Node
 from rwkv_daemon.operating import find_job
 from rwkv_daemon.scores import asked_rows, effective_kind
 from rwkv_daemon.second_names import is_same_work
 from rwkv_daemon.store import JobRow, Row
-from rwkv_daemon.store.browsing import Wanted, cut_off, doubted, outline_page, page, same, searched
+from rwkv_daemon.store.browsing import (
+    Wanted,
+    cut_off,
+    doubted,
+    newest,
+    newest_of,
+    outline_page,
+    page,
+    page_of,
+    same,
+    searched,
+    window,
+    window_of_newest,
+)  # fmt: skip
 from rwkv_daemon.store.judging import ToJudge
 from rwkv_daemon.store.samples import CURSOR, stages_of
 from rwkv_data.errors import DataError
@@ -20,9 +37,13 @@ from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 
 MOST: Final = 1000
-MOST_OUTLINED: Final = 50_000
-MOST_SEARCHED: Final = 5_000
-"""Samples whose texts are read for one request: a fraction of a second."""
+MOST_OUTLINED: Final = 20_000
+MOST_SEARCHED: Final = 1_000_000
+"""Samples that one request may look at for a text; the time it has ends it sooner."""
+
+BATCH: Final = 50
+MOST_CHARACTERS: Final = 8_000_000
+"""Samples whose texts are read at once, and texts of one reply. A page that has more is shorter."""
 
 SUBJECTS_KEPT: Final = 16
 
@@ -32,15 +53,51 @@ async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:
     job = await with_samples(node, request.job)
     limit = max(1, min(request.limit, MOST))
     wanted = Wanted(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST])
-    rows = await page(
-        node.store, job.id, job.grade_key, wanted, latest=request.latest, after=cursor(request.after), limit=limit
-    )
+    found = await found_samples(node, job, wanted, latest=request.latest, after=cursor(request.after), limit=limit)
+    items = await views_of(node, job, found.rows, tail=max(0, request.tail))
+    if len(items) < len(found.rows):
+        found = replace(found, next=place_of(found.rows[len(items) - 1], latest=request.latest), looking=False)
+    following = -1 if found.next is None else found.next
+    return m.SamplesReply(items=items, next=following, looked=found.looked, looking=found.looking)
+
+
+async def found_samples(node: Node, job: JobRow, wanted: Wanted, *, latest: bool, after: int, limit: int) -> Found:
+    """The samples of a page. Of those that are not just the next ones, any number may have to be looked at."""
+    asked = (node.store, job.id, job.grade_key, wanted)
+    if wanted.sql and not wanted.numbers:
+        ask = newest_of if latest else page_of
+        windows = await windows_of(node, job, wanted.text, latest=latest)
+        found = await hunt(after, windows, partial(ask, *asked), enough=limit)
+        if len(found.rows) == limit:
+            found.next = place_of(found.rows[-1], latest=latest)
+        return found
+    if latest:
+        rows = await newest(*asked, before=after, limit=limit)
+    else:
+        rows = await page(*asked, after=after, limit=limit)
+    return Found(rows, place_of(rows[-1], latest=latest) if len(rows) == limit else None)
+
+
+async def windows_of(node: Node, job: JobRow, text: str, *, latest: bool = False) -> Windows:
+    """What is read to look for a text: where that is known, only samples that may have it."""
+    if latest:
+        return partial(window_of_newest, node.store, job.id)
+    indexed = await Indexed.of(node.store, job, text) if text else None
+    return indexed.window if indexed else partial(window, node.store, job.id)
+
+
+async def views_of(node: Node, job: JobRow, rows: Sequence[Row], *, tail: int) -> tuple[m.SampleView, ...]:
+    """Samples with their texts, or the first of them where the texts are long."""
     stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
-    more = len(rows) == limit and not request.latest
-    return m.SamplesReply(
-        items=await views.sample_views(node, job, rows, stages, tail=max(0, request.tail)),
-        next=place_after(rows) if more else -1,
-    )
+    items: list[m.SampleView] = []
+    characters = 0
+    for start in range(0, len(rows), BATCH):
+        if characters > MOST_CHARACTERS:
+            break
+        batch = await views.sample_views(node, job, rows[start : start + BATCH], stages, tail=tail)
+        characters += sum(len(stage.prompt) + len(stage.completion) for item in batch for stage in item.stages)
+        items += batch
+    return tuple(items)
 
 
 async def with_samples(node: Node, name: str) -> JobRow:
@@ -58,31 +115,45 @@ def cursor(after: int) -> int:
     return max(-1, min(after, 2**62))
 
 
-def place_after(rows: Sequence[Row]) -> int:
-    """The cursor of the page after these."""
-    return int(rows[-1]["row"] * CURSOR + rows[-1]["repeat"])
+def place_of(row: Row, *, latest: bool = False) -> int:
+    """The cursor of the page after a sample."""
+    return int(row["number"] if latest else row["row"] * CURSOR + row["repeat"])
 
 
 async def outline(node: Node, request: m.OutlineRequest) -> m.OutlineReply:
     """The verdicts of samples, a page of them."""
     job = await with_samples(node, request.job)
-    limit = max(1, min(request.limit, MOST_SEARCHED if request.text else MOST_OUTLINED))
-    place = {"after": cursor(request.after), "limit": limit}
+    limit, after = max(1, request.limit), cursor(request.after)
     if request.text:
-        looked_at = await searched(node.store, job.id, job.grade_key, request.text, **place)
-        rows = [row for row in looked_at if row["hit"]]
+        asked = partial(searched, node.store, job.id, job.grade_key, request.text)
+        windows, most = await windows_of(node, job, request.text), min(limit, MOST_SEARCHED)
+        found = await hunt(after, windows, asked, enough=MOST_OUTLINED, most=most)
+        if len(found.rows) == MOST_OUTLINED:
+            found.next = place_of(found.rows[-1])
     else:
-        rows = looked_at = await outline_page(node.store, job.id, job.grade_key, **place)
+        limit = min(limit, MOST_OUTLINED)
+        with long_read():
+            rows = await outline_page(node.store, job.id, job.grade_key, after=after, limit=limit)
+        found = Found(rows, place_of(rows[-1]) if len(rows) == limit else None, len(rows))
     subjects = await subjects_of(node, job) if request.subjects else ()
-    return await outlined(node, job, rows, subjects, place_after(looked_at) if len(looked_at) == limit else -1)
+    return await outlined(node, job, found, subjects)
 
 
-async def outlined(node: Node, job: JobRow, rows: Sequence[Row], subjects: Sequence[str], after: int) -> m.OutlineReply:
+async def outlined(node: Node, job: JobRow, found: Found, subjects: Sequence[str]) -> m.OutlineReply:
     """Rows of the store as an outline."""
+    cut, doubts, rows = set[tuple[int, int]](), set[int](), found.rows
+    if rows:
+        numbers = [row["number"] for row in rows]
+        cut = await cut_off(node.store, job.id, rows[0]["row"], rows[-1]["row"])
+        doubts = await doubted(node.store, job.id, job.grade_key, min(numbers), max(numbers))
+    return await asyncio.to_thread(outline_of, found, cut, doubts, subjects)
+
+
+def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjects: Sequence[str]) -> m.OutlineReply:
+    """The reply."""
+    rows = found.rows
     reasons = list(dict.fromkeys(row["reason"] for row in rows))
     letters = {reason: chr(ord("a") + place) for place, reason in enumerate(reasons)}
-    cut = await cut_off(node.store, job.id, rows[0]["row"], rows[-1]["row"]) if rows else set()
-    doubts = await doubted(node.store, job.id, job.grade_key)
     names = sorted(set(subjects))
     places = {name: place for place, name in enumerate(names)}
     return m.OutlineReply(
@@ -95,7 +166,9 @@ async def outlined(node: Node, job: JobRow, rows: Sequence[Row], subjects: Seque
         doubted=tuple(row["number"] for row in rows if row["number"] in doubts) if doubts else (),
         subjects=tuple(names),
         subject_of=tuple(places[subjects[row["row"]]] for row in rows) if subjects else (),
-        next=after,
+        next=-1 if found.next is None else found.next,
+        looked=found.looked,
+        looking=found.looking,
     )
 
 

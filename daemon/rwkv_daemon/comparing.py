@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice, product
 
 import msgspec
@@ -13,11 +14,13 @@ import msgspec
 from rwkv_daemon import second_names
 from rwkv_daemon.comparable import decisive_differences, harmless_differences, is_imported
 from rwkv_daemon.flips import with_cuts
+from rwkv_daemon.looks import Progress
 from rwkv_daemon.node import Node
-from rwkv_daemon.pairing import Side, pair_up
+from rwkv_daemon.paired_reading import count_up, first_parted, flips_of, tally_up
+from rwkv_daemon.pairing import MOST_FLIPS, Tally, compared, pair_up, same_rows, unpairable
 from rwkv_daemon.plan import SelectionError, slug
 from rwkv_daemon.store import Store
-from rwkv_daemon.store.comparing import scored_models, scores_of_job, scores_of_model, scores_of_weights, verdicts
+from rwkv_daemon.store.comparing import Run, scored_models, scores_of_job, scores_of_model, scores_of_weights
 from rwkv_daemon.store.jobs import get_job, who_does
 from rwkv_data import comparison, measures
 from rwkvctl.protocol.errors import Exit, RefusedError
@@ -31,6 +34,8 @@ CANDIDATES = 12
 
 REMEMBERED = 5000
 """Comparisons of two scores that are kept, of about a kilobyte each."""
+
+NOT_YET = "its verdict comes when all are compared"
 
 decoder = msgspec.json.Decoder(ScoreView)
 
@@ -70,16 +75,31 @@ class Named:
         return self
 
 
-async def compare(node: Node, request: CompareRequest) -> CompareReply:
+async def answer(node: Node, request: CompareRequest) -> CompareReply:
+    """The comparison, or how far it is. Raises RefusedError for names that mean nothing."""
+    question = msgspec.structs.replace(request, partial=False)
+    found = await node.looks.answer(question, partial(compare, node, question), patient=not request.partial)
+    if isinstance(found, CompareReply):
+        return found
+    items = tuple(msgspec.structs.replace(item, why=NOT_YET) for item in found.done)
+    return CompareReply(a=request.a, b=request.b, alpha=request.alpha, items=items, counts={}, looking=found.sentence)
+
+
+async def compare(node: Node, request: CompareRequest, progress: Progress | None = None) -> CompareReply:
     """Every benchmark and kind that both sides have. Raises RefusedError for names that mean nothing."""
     if not 0 < request.alpha < 1:
         raise RefusedError("bad-request", f"alpha must lie between 0 and 1, not {request.alpha:g}.", "", Exit.USAGE)
+    progress = progress or Progress()
     a, b = await named(node, request.a), await named(node, request.b)
     match_jobs(a, b)
     wanted = keys_wanted(request, node.benchmarks.all(), a, b)
     common = [key for key in wanted if key in a.scores and key in b.scores]
-    items = [await compare_one(node, request, a.scores[key], b.scores[key]) for key in common]
-    items = [await with_cuts(node, item) if item.flips else item for item in items]
+    items: list[ComparisonView] = []
+    for key in common:
+        progress.before = f"{len(items)} of {len(common)} benchmarks, now {' '.join(key)}: " if len(common) > 1 else ""
+        item = await compare_one(node, request, a.scores[key], b.scores[key], progress)
+        items.append(await with_cuts(node, item) if item.flips else item)
+        progress.done = tuple(items)
     asked = [missing(key, a, b) for key in wanted if key not in common] if request.benchmarks else []
     items = with_verdicts(items, request.alpha) + asked
     return CompareReply(
@@ -167,7 +187,7 @@ def missing(key: Key, a: Named, b: Named) -> ComparisonView:
 
 
 async def compare_one(
-    node: Node, request: CompareRequest, a: Sequence[Candidate], b: Sequence[Candidate]
+    node: Node, request: CompareRequest, a: Sequence[Candidate], b: Sequence[Candidate], progress: Progress
 ) -> ComparisonView:
     """One benchmark: the newest two scores that may be compared, or else the newest two. Of two scores that is always
     the same, so it is remembered, without flips."""
@@ -193,13 +213,35 @@ async def compare_one(
     )
     if why := refusal(one.view, other.view, differs, force=request.force):
         return msgspec.structs.replace(view, why=why)
-    sides = [Side.of(each.view, await verdicts(node.store, each.job, each.grade_key)) for each in (one, other)]
-    # Resampling takes a second or two where there are many distinct values: not on the event loop's time.
-    found = await asyncio.to_thread(pair_up, view, sides[0], sides[1], force=request.force, flips=request.flips)
+    found = await paired(node, request, view, one, other, progress)
     while len(node.compared) >= REMEMBERED:
         del node.compared[next(iter(node.compared))]
     node.compared[place] = msgspec.structs.replace(found, flips=())
     return found
+
+
+async def paired(
+    node: Node, request: CompareRequest, view: ComparisonView, one: Candidate, other: Candidate, progress: Progress
+) -> ComparisonView:
+    """The samples of two scores, paired. What is right or wrong is counted by the database; anything else is read."""
+    a, b = (Run(each.job, each.grade_key) for each in (one, other))
+    flips = max(0, min(request.flips, MOST_FLIPS))
+    counted = await count_up(node.store, a, b, progress) if are_verdicts(one.view, other.view) else None
+    if counted is not None:
+        common, found = counted
+        if (why := unpairable(common, force=request.force)) or found is None:
+            return msgspec.structs.replace(view, why=why, left_out=common.either - common.whole)
+        view, rows = compared(view, common, found), await first_parted(node.store, a, b, flips, progress)
+    else:
+        tally = await tally_up(node.store, a, b, Tally(one.view, other.view), progress)
+        # Resampling takes a second or two where there are many distinct values: not on the event loop's time.
+        view, rows = await asyncio.to_thread(pair_up, view, tally, force=request.force, flips=flips)
+    return msgspec.structs.replace(view, flips=await flips_of(node.store, a, b, rows))
+
+
+def are_verdicts(a: ScoreView, b: ScoreView) -> bool:
+    """Whether both have one answer for each of the same rows, and their headline is its mean."""
+    return same_rows(a, b) and a.repeats == b.repeats == 1 and {a.primary, b.primary} <= {"accuracy", "avg@1"}
 
 
 def choose(a: Sequence[Candidate], b: Sequence[Candidate]) -> tuple[Candidate, Candidate]:

@@ -141,7 +141,7 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, P
             place, judge = node.config.data_dir, node.benchmarks.judge
             return m.BenchmarksReply(items=tuple(catalogue.benchmark_view(b, place, judge) for b in every))
         case m.CompareRequest():
-            return await comparing.compare(node, request)
+            return await comparing.answer(node, request)
         case m.ImportRequest():
             return await import_results(node, request)
         case m.NotifyRequest():

@@ -30,6 +30,7 @@ from rwkv_daemon.judge.exchange import JudgeEvent
 from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.leasing import Leasing
 from rwkv_daemon.logtail import Tails
+from rwkv_daemon.looks import Looks
 from rwkv_daemon.notify.targets import Notifications
 from rwkv_daemon.pace import Pace
 from rwkv_daemon.pauses import Pauses
@@ -156,6 +157,7 @@ class Node:
     reload_problem: str = ""
     compared: dict[tuple[object, ...], ComparisonView] = field(default_factory=dict)
     """What comparing two scores showed, by what tells them apart."""
+    looks: Looks = field(default_factory=Looks)
     judge_says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     prune: asyncio.Event = field(default_factory=asyncio.Event)

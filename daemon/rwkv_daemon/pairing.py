@@ -1,13 +1,16 @@
 """Samples of two jobs side by side: which rows both have, what each adds to the metric, and where they part."""
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from rwkv_data import comparison, measures
+from rwkv_data.comparison import RowValues
 from rwkv_data.measures import Sample
 from rwkvctl.protocol.messages import ComparisonView, FlipView, MetricView, ScoreView
 
@@ -32,40 +35,108 @@ class Graded:
         return all(sample.value is not None for sample in self.samples)
 
 
-@dataclass(slots=True)
-class Side:
-    """A job's rows by their number."""
-
-    view: ScoreView
-    rows: dict[int, Graded] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, view: ScoreView, found: Iterable[Any]) -> "Side":
-        """From rows of the store, in order of row and repeat."""
-        side = cls(view)
-        for one in found:
-            own = side.rows.setdefault(one["row"], Graded([], [], one["expected"]))
-            parts = json.loads(one["parts"])
-            sample = Sample(one["row"], one["repeat"], one["value"], "", one["extracted"], one["reason"], "", parts)
-            own.samples.append(sample)
-            own.numbers.append(one["number"])
-        return side
+def graded_rows(found: Iterable[Any]) -> dict[int, Graded]:
+    """Rows by their number, from samples of the store in order of row and repeat."""
+    rows: dict[int, Graded] = {}
+    for one in found:
+        own = rows.setdefault(one["row"], Graded([], [], one["expected"]))
+        parts = json.loads(one["parts"]) if one["parts"] != "{}" else {}
+        sample = Sample(one["row"], one["repeat"], one["value"], "", one["extracted"], one["reason"], "", parts)
+        own.samples.append(sample)
+        own.numbers.append(one["number"])
+    return rows
 
 
-def pair_up(view: ComparisonView, a: Side, b: Side, *, force: bool, flips: int) -> ComparisonView:
-    """The comparison of two sides that may be compared, or the reason why their rows cannot be paired."""
-    shared = [row for row in a.rows if row in b.rows and a.rows[row].whole and b.rows[row].whole]
-    left_out = len(a.rows.keys() | b.rows.keys()) - len(shared)
-    if why := unpairable(a, b, shared, left_out, force=force):
-        return msgspec.structs.replace(view, why=why, left_out=left_out)
-    shared = [row for row in shared if same_question(a, b, row)]
+class Common(NamedTuple):
+    """How many rows each side has, how many any of them, how many have all verdicts in both, and of these, how many
+    were other questions."""
+
+    rows_a: int
+    rows_b: int
+    either: int
+    whole: int
+    strangers: int = 0
+
+
+class Parted(NamedTuple):
+    """A row on which one side did better."""
+
+    row: int
+    a: float
+    b: float
+
+
+class Tally:
+    """Two sides row by row. They come in pieces, in order of rows, and of each row little is kept."""
+
+    def __init__(self, a: ScoreView, b: ScoreView) -> None:
+        self.a, self.b = a, b
+        self.rows_a = self.rows_b = self.either = self.whole = self.strangers = 0
+        self.shared = array("q")
+        self.values = RowValues(a.primary), RowValues(b.primary)
+        self.problems: list[Exception | None] = [None, None]
+
+    def take(self, a: Mapping[int, Graded], b: Mapping[int, Graded]) -> None:
+        """The next rows: every one of both sides between two rows."""
+        self.rows_a += len(a)
+        self.rows_b += len(b)
+        self.either += len(a.keys() | b.keys())
+        for row, ours in a.items():
+            theirs = b.get(row)
+            if theirs is None or not ours.whole or not theirs.whole:
+                continue
+            self.whole += 1
+            if not same_question(self.a, self.b, ours, theirs):
+                self.strangers += 1
+                continue
+            self.shared.append(row)
+            self._add(0, ours)
+            self._add(1, theirs)
+
+    def _add(self, side: int, row: Graded) -> None:
+        if self.problems[side] is None:
+            try:
+                self.values[side].add(row.samples)
+            except BAD_SAMPLES as error:
+                self.problems[side] = error
+
+    @property
+    def common(self) -> Common:
+        return Common(self.rows_a, self.rows_b, self.either, self.whole, self.strangers)
+
+    def all(self) -> tuple[Sequence[float], Sequence[float]]:
+        """What each shared row adds to the metric, on both sides. Raises what BAD_SAMPLES are."""
+        for problem in self.problems:
+            if problem is not None:
+                raise problem
+        return self.values[0].all(), self.values[1].all()
+
+    def parted(self, values: tuple[Sequence[float], Sequence[float]], most: int) -> list[Parted]:
+        """The first rows on which one side did better."""
+        found = (Parted(*each) for each in zip(self.shared, *values, strict=True) if each[1] != each[2])
+        return list(islice(found, most))
+
+
+BAD_SAMPLES: Final = (ValueError, KeyError, ArithmeticError)
+"""What samples raise that do not give a metric."""
+
+
+def pair_up(view: ComparisonView, tally: Tally, *, force: bool, flips: int) -> tuple[ComparisonView, list[Parted]]:
+    """The comparison of two sides that may be compared, or the reason why their rows cannot be paired; and the first
+    rows on which they part."""
+    if why := unpairable(tally.common, force=force):
+        return msgspec.structs.replace(view, why=why, left_out=tally.either - tally.whole), []
     try:
-        values_a = comparison.row_values(a.view.primary, [a.rows[row].samples for row in shared])
-        values_b = comparison.row_values(b.view.primary, [b.rows[row].samples for row in shared])
-    except (ValueError, KeyError, ArithmeticError) as error:
-        return msgspec.structs.replace(view, why=f"the samples do not give {view.metric}: {error}")
-    single = a.view.repeats == b.view.repeats == 1 and view.metric not in measures.CORPUS
-    found = comparison.pair(values_a, values_b, verdicts=single)
+        values = tally.all()
+    except BAD_SAMPLES as error:
+        return msgspec.structs.replace(view, why=f"the samples do not give {view.metric}: {error}"), []
+    single = tally.a.repeats == tally.b.repeats == 1 and view.metric not in measures.CORPUS
+    found = comparison.pair(*values, verdicts=single)
+    return compared(view, tally.common, found), tally.parted(values, flips)
+
+
+def compared(view: ComparisonView, common: Common, found: comparison.Paired) -> ComparisonView:
+    """The comparison with what pairing has shown."""
     estimate = found.difference
     return msgspec.structs.replace(
         view,
@@ -75,48 +146,39 @@ def pair_up(view: ComparisonView, a: Side, b: Side, *, force: bool, flips: int) 
             value=estimate.value, stderr=estimate.stderr, ci_low=estimate.ci_low, ci_high=estimate.ci_high
         ),
         rows=found.rows,
-        left_out=len(a.rows.keys() | b.rows.keys()) - found.rows,
+        left_out=common.either - found.rows,
         only_a=found.only_a,
         only_b=found.only_b,
         test=found.test,
         p=found.p,
         lower_is_better=comparison.lower_is_better(view.metric),
-        forced=bool(view.differs or left_out),
-        flips=tuple(flipped(a, b, shared, values_a, values_b)[: max(0, min(flips, MOST_FLIPS))]),
+        forced=bool(view.differs or common.either - common.whole),
     )
 
 
-def unpairable(a: Side, b: Side, shared: Sequence[int], left_out: int, *, force: bool) -> str:
+def unpairable(common: Common, *, force: bool) -> str:
     """Why the rows cannot be paired; empty where they can."""
-    if not a.rows or not b.rows:
-        return f"{' and '.join(name for name, side in (('A', a), ('B', b)) if not side.rows)} came without samples"
-    if not shared:
+    if not common.rows_a or not common.rows_b:
+        empty = [name for name, rows in (("A", common.rows_a), ("B", common.rows_b)) if not rows]
+        return f"{' and '.join(empty)} came without samples"
+    if not common.whole:
         return "no row is in both"
-    if left_out and not force:
+    if (left_out := common.either - common.whole) and not force:
         return f"{left_out} rows are in one of them only, or have no verdict in both"
-    strangers = sum(not same_question(a, b, row) for row in shared)
-    if strangers > OTHER_ROWS * len(shared):
-        return f"the row numbers mean other questions: {strangers} of {len(shared)} reference answers differ"
+    if common.strangers > OTHER_ROWS * common.whole:
+        return f"the row numbers mean other questions: {common.strangers} of {common.whole} reference answers differ"
     return ""
 
 
-def same_question(a: Side, b: Side, row: int) -> bool:
+def same_rows(a: ScoreView, b: ScoreView) -> bool:
+    """Whether the rows are known to be the same."""
+    known = a.provenance.get("rows_sha256")
+    return bool(known) and known == b.provenance.get("rows_sha256")
+
+
+def same_question(a: ScoreView, b: ScoreView, ours: Graded, theirs: Graded) -> bool:
     """Whether both expected the same answer, where the rows are not known to be the same."""
-    known = a.view.provenance.get("rows_sha256")
-    if known and known == b.view.provenance.get("rows_sha256"):
-        return True
-    return " ".join(a.rows[row].expected.split()) == " ".join(b.rows[row].expected.split())
-
-
-def flipped(
-    a: Side, b: Side, shared: Sequence[int], values_a: Sequence[float], values_b: Sequence[float]
-) -> list[FlipView]:
-    """Rows on which one side did better, in the order of rows."""
-    return [
-        flip(row, a.rows[row], b.rows[row], (value_a, value_b))
-        for row, value_a, value_b in zip(shared, values_a, values_b, strict=True)
-        if value_a != value_b
-    ]
+    return same_rows(a, b) or " ".join(ours.expected.split()) == " ".join(theirs.expected.split())
 
 
 def flip(row: int, a: Graded, b: Graded, values: tuple[float, float]) -> FlipView:

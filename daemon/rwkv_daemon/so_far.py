@@ -1,15 +1,20 @@
 """How a job does against the last run of the same: its rows so far, paired with the same rows there."""
 
 import asyncio
+from array import array
 from collections.abc import Iterable
+from functools import partial
 from statistics import fmean
 from typing import Any, Final
 
 from rwkv_daemon.jobview import NO_SHARE
+from rwkv_daemon.looks import Progress
 from rwkv_daemon.node import Node
-from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.comparing import last_run, verdicts
+from rwkv_daemon.paired_reading import count_up, pieces
+from rwkv_daemon.store import JobRow, Row, Store
+from rwkv_daemon.store.comparing import Run, last_run, verdict_values
 from rwkv_data import comparison
+from rwkv_data.comparison import Paired
 from rwkvctl.protocol.messages import MetricView, SoFarReply
 
 SAME: Final = ("configuration", "grading", "numerics", "grader", "grader_version")
@@ -23,32 +28,51 @@ async def so_far(node: Node, job: JobRow) -> SoFarReply:
     before = await last_run(node.store, job)
     if before is None:
         return SoFarReply(note="nothing to compare with: these rows were never finished in another run")
-    ours, theirs = [await verdicts(node.store, one.id, one.grade_key) for one in (job, before)]
-    found = await asyncio.to_thread(paired, ours, theirs)
-    if found is None:
+    a, b = (Run(one.id, one.grade_key) for one in (before, job))
+    found = await node.looks.answer(("so far", a, b), partial(paired, node.store, a, b, one_each(before, job)))
+    if isinstance(found, Progress):
+        note = f"still comparing with {before.name}: {found.sentence}"
+        return SoFarReply(other=before.name, model=before.model, note=note, looking=True)
+    if not found:
         return SoFarReply(other=before.name, model=before.model, note="no row is finished in both")
-    estimate = found.difference
+    [known] = found
+    estimate = known.difference
     return SoFarReply(
         other=before.name,
         model=before.model,
-        rows=found.rows,
-        value=found.b,
-        before=found.a,
+        rows=known.rows,
+        value=known.b,
+        before=known.a,
         difference=MetricView(value=estimate.value, stderr=estimate.stderr, ci_low=estimate.ci_low,
                               ci_high=estimate.ci_high),
-        p=found.p,
-        test=found.test,
+        p=known.p,
+        test=known.test,
         differs=tuple(name for name in SAME if getattr(job, name) != getattr(before, name)),
     )  # fmt: skip
 
 
-def paired(ours: Iterable[Any], theirs: Iterable[Any]) -> comparison.Paired | None:
-    """Rows of both sides whose samples all have a verdict, compared; None if there are none."""
-    a, b = by_row(theirs), by_row(ours)
-    shared = [row for row in b if row in a]
-    if not shared:
-        return None
-    return comparison.pair([a[row] for row in shared], [b[row] for row in shared], verdicts=True)
+def one_each(a: JobRow, b: JobRow) -> bool:
+    """Whether both runs have one sample a row."""
+    return a.repeats == b.repeats == 1
+
+
+async def paired(store: Store, a: Run, b: Run, verdicts: bool, progress: Progress) -> list[Paired]:
+    """Rows of both runs whose samples all have a verdict, compared; nothing if there are none."""
+    counted = await count_up(store, a, b, progress) if verdicts else None
+    if counted is not None:
+        return [counted[1]] if counted[1] else []
+    means = array("d"), array("d")
+
+    async def read(after: int, upto: int) -> list[list[Row]]:
+        return [await verdict_values(store, run, after, upto) for run in (a, b)]
+
+    async for found in pieces(store, (a, b), read, progress):
+        ours, theirs = (by_row(rows) for rows in found)
+        for row in (row for row in theirs if row in ours):
+            means[0].append(ours[row])
+            means[1].append(theirs[row])
+        await asyncio.sleep(0)
+    return [await asyncio.to_thread(comparison.pair, *means, verdicts=True)] if means[0] else []
 
 
 def by_row(found: Iterable[Any]) -> dict[int, float]:

@@ -6,6 +6,7 @@ what both runs find easy or hard is no evidence, and only pairing takes it out.
 
 import math
 import random
+from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from rwkv_data import measures
 from rwkv_data.measures import Rows, Sample
-from rwkv_data.metrics import MANY, Estimate, mcnemar, paired_difference
+from rwkv_data.metrics import MANY, Estimate, mcnemar, paired_difference, verdict_difference
 
 DRAWS = 10_000
 SEED = 0
@@ -57,14 +58,52 @@ def row_values(metric: str, rows: Rows) -> list[float]:
     A measure of the whole corpus is no mean over rows; there a row's value is how much the measure moves without it
     (the jackknife's influence values, Efron 1982), laid around the measure itself.
     """
-    if metric not in measures.CORPUS:
-        return [measures.per_row(metric, row) for row in rows]
-    of, total = measures.CORPUS[metric].of, summed(sample for row in rows for sample in row)
-    if len(rows) < 2:
-        return [of(total)]
-    own = [summed(row) for row in rows]
-    without = [of({name: amount - sums.get(name, 0.0) for name, amount in total.items()}) for sums in own]
-    return [of(total) + (len(rows) - 1) * (fmean(without) - one) for one in without]
+    found = RowValues(metric)
+    for row in rows:
+        found.add(row)
+    return list(found.all())
+
+
+class RowValues:
+    """`row_values` of rows that come one after the other, in a few bytes each."""
+
+    def __init__(self, metric: str) -> None:
+        self.metric, self.count = metric, 0
+        self.of = measures.CORPUS[metric].of if metric in measures.CORPUS else None
+        self.values = array("d")
+        self.total: dict[str, float] = {}
+        self.own: dict[str, array[float]] = {}
+
+    def add(self, row: Sequence[Sample]) -> None:
+        """Take in the next row. Raises ValueError, KeyError or ArithmeticError if it does not give the metric."""
+        if self.of is None:
+            self.values.append(measures.per_row(self.metric, row))
+        else:
+            self._add_sums(row)
+        self.count += 1
+
+    def _add_sums(self, row: Sequence[Sample]) -> None:
+        for sample in row:
+            for name, amount in sample.parts.items():
+                self.total[name] = self.total.get(name, 0.0) + amount
+        sums = summed(row)
+        for name in sums.keys() - self.own.keys():
+            self.own[name] = array("d", bytes(8 * self.count))
+        for name, before in self.own.items():
+            before.append(sums.get(name, 0.0))
+
+    def all(self) -> Sequence[float]:
+        """The values of all rows. Raises KeyError or ArithmeticError if they do not give the metric."""
+        of, total = self.of, self.total
+        if of is None:
+            return self.values
+        if self.count < 2:
+            return array("d", [of(total)])
+        without = array("d")
+        for place in range(self.count):
+            without.append(of({name: amount - self.own[name][place] for name, amount in total.items()}))
+        middle = fmean(without)
+        return array("d", [of(total) + (self.count - 1) * (middle - one) for one in without])
 
 
 def summed(samples: Iterable[Sample]) -> dict[str, float]:
@@ -97,6 +136,14 @@ def pair(a: Sequence[float], b: Sequence[float], *, verdicts: bool) -> Paired:
     if only_a + only_b >= MANY:
         estimate = estimate._replace(ci_low=found.ci_low, ci_high=found.ci_high)
     return Paired(len(a), fmean(a), fmean(b), estimate, only_a, only_b, "bootstrap", found.p)
+
+
+def pair_verdicts(both: int, only_a: int, only_b: int, neither: int) -> Paired:
+    """`pair` of rows with one right or wrong answer each, from how many of them both have right, one, or neither."""
+    rows = both + only_a + only_b + neither
+    difference = verdict_difference(only_b, only_a, both + neither)
+    shares = ((both + only_a) / rows, (both + only_b) / rows)
+    return Paired(rows, *shares, difference, only_a, only_b, "mcnemar", mcnemar(only_a, only_b))
 
 
 def bootstrap(differences: Sequence[float], draws: int = DRAWS, seed: int = SEED) -> Resampled:

@@ -9,6 +9,7 @@ to be alike do not prove that all are. tests/unit/data/test_intervals.py counts 
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from fractions import Fraction
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
@@ -138,6 +139,25 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
         half = wide * math.sqrt(((squares + 2 * far) / n - centre**2) / n)
     low, high = min(value, centre - half), max(value, centre + half)
     return Estimate(value, stderr, *((max(-1.0, low), min(1.0, high)) if shares else (low, high)))
+
+
+def verdict_difference(only_a: int, only_b: int, same: int) -> Estimate:
+    """`paired_difference` of right-or-wrong rows, bit for bit, from how many only a, only b, and both or none have
+    right."""
+    count, differing = only_a + only_b + same, only_a + only_b
+    value, stderr = (only_a - only_b) / count, None
+    if count > 1:
+        parts = ((only_a, 1.0), (only_b, -1.0), (same, 0.0))
+        squares = float(sum(times * Fraction((each - value) ** 2) for times, each in parts))  # as fsum rounds it
+        stderr = math.sqrt(squares / (count - 1) / count)
+    if differing >= MANY:
+        centre, half = value, Z * (stderr or 0.0)
+    else:
+        n = count + 2
+        centre = (only_a - only_b) / n
+        half = Z * math.sqrt(((differing + 2.0) / n - centre**2) / n)
+    low, high = min(value, centre - half), max(value, centre + half)
+    return Estimate(value, stderr, max(-1.0, low), min(1.0, high))
 
 
 def _shares(values: Sequence[float]) -> bool:

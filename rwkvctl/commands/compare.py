@@ -4,6 +4,7 @@ from typing import Final
 
 from rwkvctl import comparison
 from rwkvctl.context import Context
+from rwkvctl.looking import compared
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
 
@@ -45,7 +46,7 @@ def compare(
     $ rwkvctl compare builtin@1 builtin@2 --benchmark gsm8k --json
     """
     body = comparison.body(a, b, benchmark, kind, alpha=alpha, force=force)
-    answer = context.client.post("/v1/compare", body | {"flips": MOST_FLIPS if flips else 0}, comparison.PATIENCE_S)
+    answer = compared(context.client, body | {"flips": MOST_FLIPS if flips else 0})
     reply = answer.value
     tables = [comparison.table(reply["items"])]
     tables += [comparison.flips(reply["items"])] if flips else []

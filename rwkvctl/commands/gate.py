@@ -4,6 +4,7 @@ from rwkvctl import comparison
 from rwkvctl.client import Answer, Record
 from rwkvctl.context import Context
 from rwkvctl.envelope import envelope
+from rwkvctl.looking import compared
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
 
@@ -35,7 +36,7 @@ def gate(
     $ rwkvctl gate j40 --baseline j12 --margin 0 --json
     """
     body = comparison.body(baseline, model, benchmark, kind, alpha=alpha, force=False)
-    reply = context.client.post("/v1/compare", body, comparison.PATIENCE_S).value
+    reply = compared(context.client, body).value
     items = [judged(item, margin, alpha) for item in reply["items"]] + [
         unscored(key) for key in reply.get("only_a", ())
     ]

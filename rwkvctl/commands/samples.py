@@ -2,7 +2,7 @@
 
 import shlex
 
-from rwkvctl import sampleviews, views
+from rwkvctl import looking, sampleviews, views
 from rwkvctl.client import Record, segment
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit, RwkvctlError
@@ -42,8 +42,8 @@ def samples(  # noqa: PLR0913 - each is a flag
     $ rwkvctl samples j12 --json
     """
     narrowed = {"wrong": wrong or None, "reason": reason, "cut": cut or None, "text": text}
-    place = {"latest": latest or None, "limit": limit, "after": after}
-    answer = context.client.get(f"/v1/jobs/{segment(job)}/samples", **narrowed, **place)
+    place = {"latest": latest or None, "after": after}
+    answer = looking.samples(context.client, job, narrowed | place, limit)
     items = answer.value["items"]
     if context.as_json or context.as_tabs or not items:
         none = "no such samples" if any(narrowed.values()) else "no samples yet"

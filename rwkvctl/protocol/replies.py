@@ -140,7 +140,8 @@ class NowReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.now/1"):
 
 class SoFarReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.so-far/1"):
     """A job against job `other`, which has a score, on the `rows` that both have verdicts of. `difference` is this job
-    minus the other. `differs`: what was not the same in both; `note`: why there is no comparison."""
+    minus the other. `differs`: what was not the same in both; `note`: why there is no comparison, or `looking`, that
+    there is none yet: ask again."""
 
     other: str = ""
     model: str = ""
@@ -152,6 +153,7 @@ class SoFarReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.so-far/1"):
     test: str = ""
     differs: tuple[str, ...] = ()
     note: str = ""
+    looking: bool = False
 
 
 class ChangedReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.changed/1"):
@@ -161,10 +163,14 @@ class ChangedReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.changed/1"):
 
 
 class SamplesReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.samples/1"):
-    """One page of samples; `next` is the cursor of the page after it, -1 at the end."""
+    """One page of samples; `next` is the cursor of the page after it, -1 at the end. `looking`: the time was over
+    before as many were found as were asked for; there may be more after `next`. `looked`: how many samples were looked
+    at for it, where not all are wanted."""
 
     items: tuple[SampleView, ...]
     next: int = -1
+    looked: int = 0
+    looking: bool = False
 
 
 class OutlineReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.outline/1"):
@@ -173,6 +179,7 @@ class OutlineReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.outline/1"):
     A letter of `verdicts` is a reason: `a` is the first of `reasons`. `cut` are the numbers of those that the token
     limit cut off, `doubted` of those whose verdict the checker doubts and nobody has looked at. `subject_of` are places
     in `subjects`; both are empty where there are none. `next` is the cursor of the page after it, -1 at the end.
+    `looked`: how many samples were looked at; `looking`: the time was over before as many were as were asked for.
     """
 
     numbers: tuple[int, ...]
@@ -185,6 +192,8 @@ class OutlineReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.outline/1"):
     subjects: tuple[str, ...] = ()
     subject_of: tuple[int, ...] = ()
     next: int = -1
+    looked: int = 0
+    looking: bool = False
 
 
 class SameReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.same/1"):
@@ -224,7 +233,8 @@ class BenchmarksReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.benchmarks/
 
 class CompareReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.compare/1"):
     """Two sides compared. Unlike metrics are never averaged: `counts` says how many benchmarks got which verdict.
-    `only_a` and `only_b` name benchmarks (`NAME KIND`) of which only one side has a score."""
+    `only_a` and `only_b` name benchmarks (`NAME KIND`) of which only one side has a score. `looking`, for who asked for
+    `partial` replies: how far it is; `items` are then those that are done, still without a verdict."""
 
     a: str
     b: str
@@ -233,6 +243,7 @@ class CompareReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.compare/1"):
     counts: dict[str, int]
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
+    looking: str = ""
 
 
 class ImportReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.import/1"):

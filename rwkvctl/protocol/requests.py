@@ -181,7 +181,8 @@ class SearchSelect(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SamplesRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`GET /v1/jobs/{job}/samples`: samples after `after` (the `next` of a page); `latest`: newest first.
+    """`GET /v1/jobs/{job}/samples`: samples after `after` (the `next` of a page of the same samples); `latest`: newest
+    first.
 
     `reason`: only those of this reason; `cut`: only those that the token limit cut off; `text`: only those with this
     text, in any case, in a prompt, a completion, the expected or the extracted answer. `numbers`: these samples and no
@@ -203,8 +204,8 @@ class SamplesRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class OutlineRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/jobs/{job}/outline`: the verdicts of a job's samples without their texts, in row order after `after`.
 
-    `text`: only samples with this text (as in SamplesRequest) among the next `limit`. `subjects`: the subject of each,
-    where the benchmark has subjects.
+    `text`: only samples with this text (as in SamplesRequest) among the next `limit`, or among as many of them as can
+    be looked at in a moment. `subjects`: the subject of each, where the benchmark has subjects.
     """
 
     job: str
@@ -294,7 +295,8 @@ class CompareRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/compare`: is B better than A, benchmark by benchmark, on the same rows? Nothing is changed.
 
     A side is a job (`j12`), a model (its newest scores), or `MODEL@VERSION`. `flips`: list so many rows a benchmark on
-    which only one side is right. `force`: compare what is not comparable too, on the rows that both have.
+    which only one side is right. `force`: compare what is not comparable too, on the rows that both have. `partial`:
+    answer within a moment with what is known by then; the same request again goes on.
     """
 
     a: str
@@ -304,6 +306,7 @@ class CompareRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     alpha: float = 0.05
     flips: int = 0
     force: bool = False
+    partial: bool = False
 
 
 class ImportRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,7 +5,7 @@ of the time until the console shows something, h11 a tenth.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -13,10 +13,13 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from rwkvctl.client import refusal, request_bytes, segment, spell, target
+from rwkvctl.looking import AGAIN_S, PATIENCE_S
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError, VersionSkewError
 from rwkvctl.protocol.messages import (
     PROTOCOL,
     ROUTES,
+    CompareReply,
+    CompareRequest,
     Event,
     EventsRequest,
     LogChunk,
@@ -59,6 +62,17 @@ class Link:
         if not isinstance(reply, expected):
             raise VersionSkewError(f"The daemon answered with {type(reply).__name__}, not {expected.__name__}.")
         return reply
+
+    async def compared(
+        self, request: CompareRequest, told: Callable[[CompareReply], None] = lambda _: None
+    ) -> CompareReply:
+        """A whole comparison; `told` hears how far it is. Raises RwkvctlError."""
+        while True:
+            reply = await self.ask(msgspec.structs.replace(request, partial=True), CompareReply, PATIENCE_S)
+            if not reply.looking:
+                return reply
+            told(reply)
+            await asyncio.sleep(AGAIN_S)
 
     async def events(self, request: EventsRequest) -> AsyncIterator[Event]:
         """Events as they come, until the connection ends; or a page of the past."""

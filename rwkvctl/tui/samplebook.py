@@ -18,8 +18,8 @@ FIRST: Final = 2_000
 """Samples of the first page: enough to fill a screen, and there at once."""
 
 PAGE: Final = 25_000
-SEARCHED: Final = (500, 2_000, 5_000)
-"""Samples that the requests of a search look at: the first answers soon."""
+SEARCHED: Final = (500, 5_000, 1_000_000)
+"""Samples that the requests of a search look at: the first answers soon, the last as the time allows."""
 
 TAIL: Final = 400
 """Characters of each text that a list is made of."""
@@ -115,13 +115,14 @@ class Book:
             limit = SEARCHED[min(turn, len(SEARCHED) - 1)]
             reply = await link.ask(OutlineRequest(job=self.job, after=after, limit=limit, text=text), OutlineReply)
             self.hits |= set(reply.numbers)
-            self.searched += limit
+            self.searched += reply.looked
             after = reply.next
-            if after < 0:
+            ended = after < 0 and not reply.looking
+            if ended:
                 self.searching = ""
             self.arrange()
             told()
-            if after < 0:
+            if ended:
                 return
 
     async def read_texts(self, link: Link, numbers: Iterable[int]) -> None:

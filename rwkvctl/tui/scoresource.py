@@ -5,12 +5,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rwkvctl.comparison import PATIENCE_S
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
 from rwkvctl.protocol.messages import (
     BenchmarksReply,
     BenchmarksRequest,
-    CompareReply,
     CompareRequest,
     ComparisonView,
     ModelsReply,
@@ -84,7 +82,7 @@ class ScoreSource:
         """Compare two models on all that both have; where that is refused, nothing is known, and is not asked again."""
         cells, items = self._cells((base, model)), tuple[ComparisonView, ...]()
         try:
-            items = (await self.link.ask(CompareRequest(a=base, b=model), CompareReply, PATIENCE_S)).items
+            items = (await self.link.compared(CompareRequest(a=base, b=model))).items
         except UnreachableError:
             raise
         except RwkvctlError:
@@ -111,7 +109,7 @@ class ScoreSource:
     async def compare_runs(self, older: str, newer: str) -> None:
         """What came of one run after the other. Of two finished runs that never changes."""
         try:
-            reply = await self.link.ask(CompareRequest(a=older, b=newer), CompareReply, PATIENCE_S)
+            reply = await self.link.compared(CompareRequest(a=older, b=newer))
             found = next(iter(reply.items), REFUSED)
         except UnreachableError:
             raise

@@ -3,6 +3,7 @@
 from rwkv_daemon.comparing import compare
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.rules import Notice, made
+from rwkv_daemon.store.lanes import Lane, Reader, reading
 from rwkv_daemon.store.notifications import previous_version
 from rwkvctl.notify_config import NotifyTarget
 from rwkvctl.protocol.errors import RefusedError
@@ -20,7 +21,8 @@ async def regression(node: Node, target: NotifyTarget, event: Event) -> Notice |
     kinds, benchmarks = (str(data.get("kind", "")),), (str(data.get("benchmark", "")),)
     request = CompareRequest(a=before, b=event.job, benchmarks=benchmarks, kinds=kinds, alpha=ALPHA)
     try:
-        items = (await compare(node, request)).items
+        with reading(Reader(Lane.LONG)):
+            items = (await compare(node, request)).items
     except RefusedError:  # the baseline has no such score: there is nothing to fall behind
         return None
     worse = next((item for item in items if fell(item, target.margin)), None)

@@ -1,7 +1,7 @@
 """Queries that a comparison needs: scores with their jobs, and graded samples with what was expected."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rwkv_daemon.store.interface import Row, Store
 from rwkv_daemon.store.rows import JobRow
@@ -113,10 +113,78 @@ async def last_run(store: Store, job: JobRow) -> JobRow | None:
     return JobRow.of(row) if row else None
 
 
-async def verdicts(store: Store, job: int, grade_key: str) -> list[Row]:
-    """Graded samples in order of row and repeat."""
-    return await store.all(
-        "SELECT number, row, repeat, grade.* FROM sample JOIN grade ON sample = number AND grade_key = ? "
-        "WHERE job = ? ORDER BY row, repeat",
-        (grade_key, job),
+class Run(NamedTuple):
+    """The graded samples of a job under one grade key."""
+
+    job: int
+    grade_key: str
+
+
+class Stop(NamedTuple):
+    """How many samples there are up to a row."""
+
+    row: int
+    samples: int
+
+
+async def last_of(store: Store, job: int) -> int | None:
+    """The last row of a job, if it has samples."""
+    row = await store.one("SELECT row FROM sample WHERE job = ? ORDER BY row DESC LIMIT 1", (job,))
+    return row["row"] if row else None
+
+
+async def rows_of(store: Store, job: int, after: int, size: int) -> Stop:
+    """The next so many samples after a row: the row of the last of them."""
+    row = await store.one(
+        "SELECT COUNT(*) AS n, MAX(row) AS last FROM "
+        "(SELECT row FROM sample WHERE job = ? AND row > ? ORDER BY row LIMIT ?) AS page",
+        (job, after, size),
     )
+    return Stop(row["last"], row["n"]) if row and row["n"] else Stop(after, 0)
+
+
+async def verdicts(store: Store, run: Run, after: int, upto: int) -> list[Row]:
+    """Graded samples after one row up to another, in order of row and repeat."""
+    return await store.all(
+        "SELECT number, row, repeat, value, extracted, reason, expected, parts FROM sample "
+        "JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND row > ? AND row <= ? ORDER BY row, repeat",
+        (run.grade_key, run.job, after, upto),
+    )
+
+
+_ONE: Final = "FROM sample JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND row > ? AND row <= ?"
+_BOTH: Final = (
+    "FROM sample s JOIN grade x ON x.sample = s.number AND x.grade_key = ? "
+    "JOIN sample t ON t.job = ? AND t.row = s.row AND t.repeat = s.repeat "
+    "JOIN grade y ON y.sample = t.number AND y.grade_key = ? WHERE s.job = ? AND s.row > ? AND s.row <= ?"
+)
+
+
+async def verdict_counts(store: Store, a: Run, b: Run, after: int, upto: int) -> Row:
+    """Of two runs with one sample a row, after one row up to another: how many samples `a` and `b` have, how many
+    `both`, how many of these have a verdict in both (`whole`), and who is right."""
+    cases = {"right": (1, 1), "only_a": (1, 0), "only_b": (0, 1), "neither": (0, 0)}
+    sums = "".join(
+        f", COALESCE(SUM(CASE WHEN x.value = {ours} AND y.value = {theirs} THEN 1 ELSE 0 END), 0) AS {name}"
+        for name, (ours, theirs) in cases.items()
+    )
+    row = await store.one(
+        f"SELECT COUNT(*) AS both, COUNT(x.value + y.value) AS whole{sums}, (SELECT COUNT(*) {_ONE}) AS a, "
+        f"(SELECT COUNT(*) {_ONE}) AS b {_BOTH}",
+        (*a[::-1], after, upto, *b[::-1], after, upto, a.grade_key, *b, a.job, after, upto),
+    )
+    assert row is not None
+    return row
+
+
+async def parted(store: Store, a: Run, b: Run, after: int, upto: int, most: int) -> list[Row]:
+    """(row, a, b) of the first samples whose values differ."""
+    return await store.all(
+        f"SELECT s.row, x.value AS a, y.value AS b {_BOTH} AND x.value <> y.value ORDER BY s.row LIMIT ?",
+        (a.grade_key, *b, a.job, after, upto, most),
+    )
+
+
+async def verdict_values(store: Store, run: Run, after: int, upto: int) -> list[Row]:
+    """(row, value) of graded samples after one row up to another, in order of row and repeat."""
+    return await store.all(f"SELECT row, value {_ONE} ORDER BY row, repeat", (run.grade_key, run.job, after, upto))

@@ -21,7 +21,7 @@ Lane = Enum("Lane", ["OWN", "REQUESTS", "LONG"])
 AT_ONCE: Final = {Lane.OWN: 2, Lane.REQUESTS: 3, Lane.LONG: 2}
 """Queries of a lane that run at once. Each costs a connection with its page cache, and a thread."""
 
-LONGEST_S: Final = {Lane.OWN: None, Lane.REQUESTS: 10.0, Lane.LONG: 1.0}
+LONGEST_S: Final = {Lane.OWN: None, Lane.REQUESTS: 10.0, Lane.LONG: 0.6}
 """How long a query of a lane may wait and run. No query of a request is meant to take so long; one that does is ended,
 lest it fill its lane for ever. What is long is asked in pages."""
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from rwkvctl.client import Client, Record, segment
+from rwkvctl import looking
+from rwkvctl.client import Client, Record
 from rwkvctl.exporting.report.embedding import embedded
 from rwkvctl.exporting.report.gather import Report
 from rwkvctl.safe import safe_line, safe_text
@@ -49,13 +50,11 @@ def samples_of(client: Client, scores: Mapping[str, Record], plan: Plan, report:
 
 def wrong_first(client: Client, job: str, plan: Plan) -> Iterator[Record]:
     """The first wrong samples of a run, and where there are too few of them, the first others."""
-    route = f"/v1/jobs/{segment(job)}/samples"
-    asked = {"limit": plan.samples, "tail": plan.room}
-    wrong = client.get(route, wrong=True, **asked).value["items"]
+    wrong = looking.samples(client, job, {"wrong": True, "tail": plan.room}, plan.samples).value["items"]
     yield from wrong
     if len(wrong) < plan.samples:
         known = {sample["number"] for sample in wrong}
-        first = client.get(route, **asked).value["items"]
+        first = looking.samples(client, job, {"tail": plan.room}, plan.samples).value["items"]
         yield from [sample for sample in first if sample["number"] not in known][: plan.samples - len(wrong)]
 
 

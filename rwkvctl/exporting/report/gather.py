@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from rwkvctl.client import Client, Record
-from rwkvctl.comparison import PATIENCE_S
+from rwkvctl.looking import compared
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError
 from rwkvctl.protocol.messages import BenchmarksReply, CompareReply, ComparisonView, ModelsReply, ScoresReply
 from rwkvctl.protocol.model_names import is_shown_as, meant
@@ -134,7 +134,7 @@ def compare(client: Client, found: Found, benchmarks: list[str], report: Report)
     for number, (a, b) in enumerate(pairs):
         report("comparisons", number, len(pairs))
         try:
-            raw = client.post("/v1/compare", {"a": a, "b": b, "benchmarks": benchmarks}, PATIENCE_S).raw
+            raw = compared(client, {"a": a, "b": b, "benchmarks": benchmarks}).raw
             items: Sequence[ComparisonView] = typed(raw, CompareReply).items
         except UnreachableError:
             raise

@@ -10,7 +10,7 @@ import msgspec
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.comparison import NAMED, PATIENCE_S
+from rwkvctl.comparison import NAMED
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import CompareReply, CompareRequest, ComparisonView, JobReply, JobRequest, ScoreView
 from rwkvctl.render import joined, short_model
@@ -125,6 +125,8 @@ class Compare(ConsoleScreen):
         if self.reply is None:
             a, b = self.sides
             return self.problem or (f"comparing {b} with {a} …" if a else "Nothing chosen: mark two in Scores, then c")
+        if self.reply.looking:
+            return f"comparing: {self.reply.looking} …"
         known = self.reply.counts
         counts = joined(f"{known[verdict]} {verdict}" for verdict in sorted(known, key=ORDER.index))
         only = [f"only {side}: {listed(names)}" for side, names in (("A", self.reply.only_a), ("B", self.reply.only_b))
@@ -151,11 +153,17 @@ class Compare(ConsoleScreen):
         a, b = self.sides
         self.draw(self.console_app.state)
         try:
-            self.reply = await self.console_app.link.ask(CompareRequest(a=a, b=b), CompareReply, PATIENCE_S)
+            self.reply = await self.console_app.link.compared(CompareRequest(a=a, b=b), self.tell)
         except RwkvctlError as error:
             self.problem = str(error)
         self.draw(self.console_app.state)
         self.find(shlex.split(self.about)[2:])
+
+    def tell(self, reply: CompareReply) -> None:
+        """What is known while the rest is still compared."""
+        if self.is_attached:
+            self.reply = reply
+            self.draw(self.console_app.state)
 
     def find(self, wanted: list[str]) -> None:
         """Put the cursor on the benchmark that was asked for."""
@@ -180,7 +188,7 @@ class Compare(ConsoleScreen):
         """The rows on which they part; p stays adjusted over the family."""
         if view.p is not None and name_of(view) not in self.detailed:
             request = CompareRequest(a=view.job_a, b=view.job_b, flips=MOST_FLIPS)
-            reply = await self.console_app.link.ask(request, CompareReply, PATIENCE_S)
+            reply = await self.console_app.link.compared(request)
             for found in reply.items:
                 self.detailed[name_of(view)] = msgspec.structs.replace(view, flips=found.flips)
 

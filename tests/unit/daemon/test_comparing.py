@@ -1,16 +1,15 @@
 """Which scores may be compared, which are chosen, and which rows pair up."""
 
 import dataclasses
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
 from rwkv_daemon.comparable import decisive_differences, flat, harmless_differences
-from rwkv_daemon.comparing import Candidate, Named, choose, compare_one, refusal, with_verdicts
-from rwkv_daemon.pairing import Side, pair_up
-from rwkvctl.protocol.messages import CompareRequest, ComparisonView, MetricView, ScoreView
+from rwkv_daemon.comparing import Named, choose, refusal, with_verdicts
+from rwkv_daemon.pairing import Graded, Tally, flip, graded_rows, pair_up
+from rwkvctl.protocol.messages import ComparisonView, MetricView, ScoreView
 
 CONFIGURATION = {
     "kind": "free_response", "profile": "p", "profile_version": 1, "repeats": 1, "seed": 42,
@@ -101,18 +100,29 @@ def test_scores_that_say_nothing_are_not_compared() -> None:
     assert refusal(score(), score(2), ["limit: 1 in A, 2 in B"], force=False).startswith("not the same in both: limit")
 
 
+class Side(NamedTuple):
+    """A score with its rows."""
+
+    view: ScoreView
+    rows: dict[int, Graded]
+
+
 def side(view: ScoreView, values: dict[int, list[float | None]], expected: str = "5", **parts: float) -> Side:
     rows = [
         {"row": row, "repeat": repeat, "value": value, "number": 100 * row + repeat, "expected": f"{expected}{row}",
          "extracted": f"a{repeat}", "reason": "right", "parts": msgspec.json.encode(parts).decode()}
         for row, own in values.items() for repeat, value in enumerate(own)
     ]  # fmt: skip
-    return Side.of(view, rows)
+    return Side(view, graded_rows(rows))
 
 
 def paired(a: Side, b: Side, *, force: bool = False, flips: int = 10) -> ComparisonView:
     view = ComparisonView(benchmark="b", kind="k", verdict="not comparable", metric=a.view.primary)
-    return pair_up(view, a, b, force=force, flips=flips)
+    tally = Tally(a.view, b.view)
+    tally.take(a.rows, b.rows)
+    view, rows = pair_up(view, tally, force=force, flips=flips)
+    flips_of = (flip(one.row, a.rows[one.row], b.rows[one.row], (one.a, one.b)) for one in rows)
+    return msgspec.structs.replace(view, flips=tuple(flips_of))
 
 
 def test_rows_without_a_partner_need_force_and_are_counted() -> None:
@@ -121,7 +131,7 @@ def test_rows_without_a_partner_need_force_and_are_counted() -> None:
     found = paired(a, b, force=True)
     assert (found.rows, found.left_out, found.only_b, found.forced) == (1, 3, 1, True)
     assert paired(a, side(score(2), {7: [1]}), force=True).why == "no row is in both"
-    assert paired(a, Side(score(2)), force=True).why == "B came without samples"
+    assert paired(a, Side(score(2), {}), force=True).why == "B came without samples"
 
 
 def test_row_numbers_must_mean_the_same_questions() -> None:
@@ -164,35 +174,3 @@ def test_p_values_are_adjusted_over_what_was_compared() -> None:
     found = with_verdicts(views, 0.05)
     assert [one.p_holm for one in found] == [0.02, 0.04, None]
     assert [one.verdict for one in found] == ["worse", "worse", "not comparable"]
-
-
-class Counting:
-    """A store of verdicts that counts how often it is asked."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    async def all(self, sql: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
-        self.asked += 1
-        assert "grade" in sql
-        return [
-            {"number": row, "row": row, "repeat": 0, "value": float(row < values[1]), "reason": "right", "parts": "{}",
-             "expected": "x", "extracted": "x"}
-            for row in range(4)
-        ]  # fmt: skip
-
-
-async def test_two_scores_are_compared_once_unless_flips_are_wanted_or_they_change() -> None:
-    store = Counting()
-    node = cast("Any", SimpleNamespace(store=store, compared={}))
-    a, b = (Candidate(job, "g", msgspec.structs.replace(score(job), n=4, rows=4)) for job in (1, 3))
-    first = await compare_one(node, CompareRequest(a="a", b="b"), [a], [b])
-    assert (first.rows, first.only_b, store.asked) == (4, 2, 2)
-    assert await compare_one(node, CompareRequest(a="a", b="b"), [a], [b]) is node.compared[next(iter(node.compared))]
-    assert store.asked == 2
-    again = await compare_one(node, CompareRequest(a="a", b="b", flips=9), [a], [b])
-    assert (len(again.flips), store.asked) == (2, 4)
-    assert not next(iter(node.compared.values())).flips
-    regraded = dataclasses.replace(b, view=msgspec.structs.replace(b.view, finished="2027-01-01T00:00:00Z"))
-    await compare_one(node, CompareRequest(a="a", b="b"), [a], [regraded])
-    assert (store.asked, len(node.compared)) == (6, 2)

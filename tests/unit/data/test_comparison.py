@@ -20,6 +20,7 @@ from rwkv_data.comparison import (
     lower_is_better,
     multinomial,
     pair,
+    pair_verdicts,
     quantile,
     row_values,
     verdict,
@@ -168,3 +169,20 @@ def test_verdict_words() -> None:
     assert verdict(-0.1, 0.04, 0.05) == "worse"
     assert verdict(-0.1, 0.05, 0.05) == "no difference shown"
     assert verdict(0.0, 0.01, 0.05) == "no difference shown"
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 300))
+def test_counts_of_verdicts_give_the_same_bits_as_the_verdicts(both: int, only_a: int, only_b: int, none: int) -> None:
+    if not both + only_a + only_b + none:
+        return
+    a = [1.0] * both + [1.0] * only_a + [0.0] * only_b + [0.0] * none
+    b = [1.0] * both + [0.0] * only_a + [1.0] * only_b + [0.0] * none
+    assert pair_verdicts(both, only_a, only_b, none) == pair(a, b, verdicts=True)
+
+
+@pytest.mark.parametrize("counts", [(70_001, 99, 3, 29_897), (33_333, 80, 120, 17), (1, 0, 0, 0), (5000, 700, 777, 1)])
+def test_counts_of_very_many_verdicts_do_so_too(counts: tuple[int, int, int, int]) -> None:
+    both, only_a, only_b, none = counts
+    a = [1.0] * both + [1.0] * only_a + [0.0] * only_b + [0.0] * none
+    b = [1.0] * both + [0.0] * only_a + [1.0] * only_b + [0.0] * none
+    assert pair_verdicts(both, only_a, only_b, none) == pair(a, b, verdicts=True)
