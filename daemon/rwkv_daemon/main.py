@@ -20,6 +20,7 @@ from rwkv_daemon import (
     forecasting,
     hashing,
     housekeeping,
+    indexing,
     journal,
     judging,
     listening,
@@ -181,6 +182,7 @@ def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     yield "judge", lambda: judging.judge_forever(node)
     yield "prune", lambda: deleting.remove_forever(node)
     yield "housekeeping", lambda: housekeeping.keep_house(node)
+    yield "index", lambda: indexing.index_forever(node)
     yield "pulse", lambda: pulse.beat(node.pulse, node.notifier)
     yield "report", lambda: reporting.report(node)
     yield "reload", lambda: reloading.on_signal(node, hangup)
