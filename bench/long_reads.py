@@ -28,10 +28,12 @@ from store import NEW_JOB, a_running_job, ingest_all, score
 
 from rwkv_daemon import handlers
 from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.indexing import index
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.jobs import add_job, add_session
 from rwkv_daemon.store.lanes import READER, Lane, Reader
+from rwkv_daemon.store.search_index import next_to_index
 from rwkvctl import config
 from rwkvctl.protocol import messages as m
 
@@ -143,7 +145,14 @@ async def measure(home: Path, samples: int) -> None:
 
 
 async def before(node: Node) -> None:
-    """What a daemon does by itself once such jobs are done."""
+    """What a daemon does by itself once such jobs are done: it indexes their texts (here of the one it looks in)."""
+    texts = "SELECT SUM(LENGTH(text)) AS n FROM"
+    bulk = [(await node.store.all(f"{texts} {table}"))[0]["n"] / 2**20 for table in ("prompt", "completion")]
+    job = await next_to_index(node.store)
+    if job is not None and job.name == "j2":
+        (await cost(lambda _: index(node, job))).show(f"index of {job.name}")
+    size = await node.store.all("SELECT COUNT(*) AS n, SUM(LENGTH(grams)) AS bytes FROM search_block")
+    line(f"size of the index, of {sum(bulk):,.0f} MiB of text", size[0]["bytes"] / 2**20, "MiB", None)
 
 
 async def cost(action: Callable[[Cost], Awaitable[None]]) -> Cost:

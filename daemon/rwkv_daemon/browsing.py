@@ -8,7 +8,8 @@ from functools import partial
 from typing import Final
 
 from rwkv_daemon import views
-from rwkv_daemon.hunting import Found, hunt, long_read
+from rwkv_daemon.hunting import Found, Windows, hunt, long_read
+from rwkv_daemon.indexing import Indexed
 from rwkv_daemon.judging import answer_of
 from rwkv_daemon.node import Node
 from rwkv_daemon.operating import find_job
@@ -64,10 +65,9 @@ async def found_samples(node: Node, job: JobRow, wanted: Wanted, *, latest: bool
     """The samples of a page. Of those that are not just the next ones, any number may have to be looked at."""
     asked = (node.store, job.id, job.grade_key, wanted)
     if wanted.sql and not wanted.numbers:
-        windows, ask = (window_of_newest, newest_of) if latest else (window, page_of)
-        found = await hunt(
-            after, partial(windows, node.store, job.id), partial(ask, *asked), enough=limit
-        )  # fmt: skip
+        ask = newest_of if latest else page_of
+        windows = await windows_of(node, job, wanted.text, latest=latest)
+        found = await hunt(after, windows, partial(ask, *asked), enough=limit)
         if len(found.rows) == limit:
             found.next = place_of(found.rows[-1], latest=latest)
         return found
@@ -76,6 +76,14 @@ async def found_samples(node: Node, job: JobRow, wanted: Wanted, *, latest: bool
     else:
         rows = await page(*asked, after=after, limit=limit)
     return Found(rows, place_of(rows[-1], latest=latest) if len(rows) == limit else None)
+
+
+async def windows_of(node: Node, job: JobRow, text: str, *, latest: bool = False) -> Windows:
+    """What is read to look for a text: where that is known, only samples that may have it."""
+    if latest:
+        return partial(window_of_newest, node.store, job.id)
+    indexed = await Indexed.of(node.store, job, text) if text else None
+    return indexed.window if indexed else partial(window, node.store, job.id)
 
 
 async def views_of(node: Node, job: JobRow, rows: Sequence[Row], *, tail: int) -> tuple[m.SampleView, ...]:
@@ -118,7 +126,7 @@ async def outline(node: Node, request: m.OutlineRequest) -> m.OutlineReply:
     limit, after = max(1, request.limit), cursor(request.after)
     if request.text:
         asked = partial(searched, node.store, job.id, job.grade_key, request.text)
-        windows, most = partial(window, node.store, job.id), min(limit, MOST_SEARCHED)
+        windows, most = await windows_of(node, job, request.text), min(limit, MOST_SEARCHED)
         found = await hunt(after, windows, asked, enough=MOST_OUTLINED, most=most)
         if len(found.rows) == MOST_OUTLINED:
             found.next = place_of(found.rows[-1])

@@ -26,6 +26,9 @@ MOST: Final = 100_000
 """Samples that a query looks at: the first one, and what it may come down and go up to."""
 
 
+Windows = Callable[[int, int, int], Awaitable[Window]]
+
+
 @dataclass(slots=True)
 class Pace:
     """How many samples the next query looks at."""
@@ -57,14 +60,14 @@ class Found:
 
 async def hunt(
     place: int,
-    windows: Callable[[int, int], Awaitable[Window]],
+    windows: Windows,
     ask: Callable[[Window, int], Awaitable[list[Row]]],
     *,
     enough: int,
     most: int = 2**62,
 ) -> Found:
     """Go on after a place until `enough` samples are found or `most` are looked at. `windows` gives the next so many
-    samples after a place, `ask` the first so many of a window that are wanted."""
+    samples after a place, or that many at most, `ask` the first so many of a window that are wanted."""
     clock = asyncio.get_running_loop().time
     found, pace, until = Found(next=place), Pace(), clock() + ANSWER_S
     with long_read():
@@ -73,7 +76,7 @@ async def hunt(
                 break
             began = clock()
             try:
-                window = await windows(found.next, min(pace.size, most - found.looked))
+                window = await windows(found.next, pace.size, most - found.looked)
                 rows = await ask(window, enough - len(found.rows))
             except LateError:
                 pace.late()

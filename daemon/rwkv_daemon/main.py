@@ -21,6 +21,7 @@ from rwkv_daemon import (
     forecasting,
     hashing,
     housekeeping,
+    indexing,
     journal,
     judging,
     listening,
@@ -244,6 +245,7 @@ def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     yield "prune", lambda: deleting.remove_forever(node)
     yield "housekeeping", lambda: housekeeping.keep_house(node)
     yield "remember", lambda: recovery.remember(node)
+    yield "index", lambda: indexing.index_forever(node)
     yield "reload", lambda: reloading.on_signal(node, hangup)
     yield "notify", lambda: notify_forever(node)
     yield "shown files", lambda: take_shown_files(node)

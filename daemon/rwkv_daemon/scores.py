@@ -65,7 +65,7 @@ async def wants_checker(node: Node, job: JobRow) -> bool:
 
 async def score_view(node: Node, job: JobRow) -> ScoreView:
     """The score as it is stored and shown."""
-    rows, problem = asked_rows(node, job)
+    rows, problem = await asyncio.to_thread(asked_rows, node, job)
     kind = effective_kind(node, job)
     samples = await graded(node.store, job.id, job.grade_key)
     result = await asyncio.to_thread(statistics, kind, samples, rows)

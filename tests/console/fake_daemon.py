@@ -219,7 +219,7 @@ class Node:
             cut=tuple(one.number for one in found if any(stage.stop == "length" for stage in one.stages)),
             doubted=tuple(one.number for one in found if one.detail == "doubted"), subjects=subjects,
             subject_of=tuple(one.row % len(subjects) for one in found) if subjects else (),
-            next=-1 if whole else (first + limit << 20) - 1, node="fake",
+            next=-1 if whole else (first + limit << 20) - 1, looked=len(page), node="fake",
         )  # fmt: skip
 
     def on_info(self, *_: Any) -> m.Reply:

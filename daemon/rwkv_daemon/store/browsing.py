@@ -11,7 +11,7 @@ CUT: Final = (
     "EXISTS (SELECT 1 FROM completion c "
     "WHERE c.stop = 'length' AND c.job = sample.job AND c.row = sample.row AND c.repeat = sample.repeat)"
 )
-HAS: Final = " LIKE lower(?) ESCAPE '!'"
+HAS: Final = " LIKE ? ESCAPE '!'"
 HOLDS: Final = (
     f"(lower(expected){HAS} OR lower(COALESCE(extracted, '')){HAS} "
     f"OR EXISTS (SELECT 1 FROM completion c WHERE c.job = sample.job AND c.row = sample.row "
@@ -45,7 +45,8 @@ class Wanted(NamedTuple):
 
 
 def like(text: str) -> str:
-    """A text anywhere, as LIKE has it with `!` as its escape."""
+    """A text anywhere, as LIKE has it with `!` as its escape; ASCII letters are small, as lower() leaves them."""
+    text = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
     for sign in "!%_":
         text = text.replace(sign, "!" + sign)
     return f"%{text}%"
@@ -57,16 +58,19 @@ COLUMNS: Final = "number, row, repeat, value, reason, expected, extracted, detai
 @dataclass(frozen=True, slots=True)
 class Window:
     """Samples of a job that follow each other: after one place up to another, how many, and the place to go on after
-    (None: there are no more). A place is row * CURSOR + repeat, or where the newest come first, a sample's number."""
+    (None: there are no more). A place is row * CURSOR + repeat, or where the newest come first, a sample's number.
+    `ranges`: (first, last) of the rows that are worth reading, where that is known."""
 
     after: int
     upto: int
     count: int
     next: int | None
+    ranges: tuple[tuple[int, int], ...] | None = None
 
 
-async def window(store: Store, job: int, after: int, size: int) -> Window:
-    """The next so many samples in order of row and repeat."""
+async def window(store: Store, job: int, after: int, size: int, most: int) -> Window:
+    """The next `size` samples in order of row and repeat, or `most`."""
+    size = min(size, most)
     row = await store.one(
         f"SELECT COUNT(*) AS n, MAX(row * {CURSOR} + repeat) AS last FROM (SELECT row, repeat FROM sample "
         "WHERE job = ? AND (row, repeat) > (?, ?) ORDER BY row, repeat LIMIT ?) AS page",
@@ -75,8 +79,9 @@ async def window(store: Store, job: int, after: int, size: int) -> Window:
     return ended(row, after, size)
 
 
-async def window_of_newest(store: Store, job: int, before: int, size: int) -> Window:
-    """The next so many samples, the newest first; `before` a number, or -1."""
+async def window_of_newest(store: Store, job: int, before: int, size: int, most: int) -> Window:
+    """The same, the newest first; `before` a number, or -1."""
+    size = min(size, most)
     row = await store.one(
         "SELECT COUNT(*) AS n, MIN(number) AS last FROM (SELECT number FROM sample WHERE job = ? AND number < ? "
         "ORDER BY number DESC LIMIT ?) AS page",
@@ -111,11 +116,7 @@ async def newest(store: Store, job: int, grade_key: str, wanted: Wanted, *, befo
 
 async def page_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
     """Samples of a window."""
-    return await store.all(
-        f"SELECT {COLUMNS} FROM {GRADED} WHERE job = ? AND (row, repeat) > (?, ?) AND (row, repeat) <= (?, ?)"
-        f"{wanted.sql} ORDER BY row, repeat LIMIT ?",
-        (grade_key, job, *divmod(within.after, CURSOR), *divmod(within.upto, CURSOR), *wanted.values, limit),
-    )
+    return await within_window(store, f"SELECT {COLUMNS}", job, grade_key, within, (wanted.sql, wanted.values), limit)
 
 
 async def newest_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
@@ -139,10 +140,27 @@ async def outline_page(store: Store, job: int, grade_key: str, *, after: int, li
 
 async def searched(store: Store, job: int, grade_key: str, text: str, within: Window, limit: int) -> list[Row]:
     """The same of a window's samples that have a text."""
+    has = (f" AND {HOLDS}", (like(text),) * 4)
+    return await within_window(store, "SELECT number, row, repeat, reason", job, grade_key, within, has, limit)
+
+
+async def within_window(
+    store: Store, select: str, job: int, grade_key: str, within: Window, has: tuple[str, tuple[Any, ...]], limit: int
+) -> list[Row]:
+    """What a window's samples have for which a condition holds, with its values."""
+    holds, values = has
+    place = (*divmod(within.after, CURSOR), *divmod(within.upto, CURSOR))
+    after = f"job = ? AND (row, repeat) > (?, ?) AND (row, repeat) <= (?, ?){holds} ORDER BY row, repeat LIMIT ?"
+    if within.ranges is None:
+        return await store.all(f"{select} FROM {GRADED} WHERE {after}", (grade_key, job, *place, *values, limit))
+    if not within.ranges:
+        return []
+    first = "(CAST(? AS INTEGER), CAST(? AS INTEGER))"  # PostgreSQL takes the types of all from it
+    # CROSS JOIN: SQLite would read every sample of the job, and look for its row among the ranges
     return await store.all(
-        f"SELECT number, row, repeat, reason FROM {GRADED} WHERE job = ? AND (row, repeat) > (?, ?) "
-        f"AND (row, repeat) <= (?, ?) AND {HOLDS} ORDER BY row, repeat LIMIT ?",
-        (grade_key, job, *divmod(within.after, CURSOR), *divmod(within.upto, CURSOR), *[like(text)] * 4, limit),
+        f"WITH wanted (low, high) AS (VALUES {first}{', (?, ?)' * (len(within.ranges) - 1)}) {select} FROM wanted "
+        f"CROSS JOIN sample JOIN grade ON sample = number AND grade_key = ? WHERE row BETWEEN low AND high AND {after}",
+        (*[row for each in within.ranges for row in each], grade_key, job, *place, *values, limit),
     )
 
 

@@ -72,7 +72,7 @@ async def remove_rows(db: Transaction, job: int) -> bool:
         await db.execute(sql, (job, min(rows) + ROWS_AT_ONCE if rows else 2**62))
     if rows:
         return True
-    for table in ("attempt", "score", "deleted_score", "deletion"):
+    for table in ("attempt", "score", "deleted_score", "deletion", "search_index", "search_block"):
         await db.execute(f"DELETE FROM {table} WHERE job = ?", (job,))
     await db.execute("DELETE FROM job WHERE id = ?", (job,))
     return False

@@ -37,7 +37,7 @@ async def forget_import(db: Transaction, job: int) -> None:
     """Remove an imported job with all that came with it. It has no attempt, and nothing of it lies in files."""
     await db.execute("DELETE FROM finding WHERE job = ?", (job,))
     await db.execute("DELETE FROM grade WHERE sample IN (SELECT number FROM sample WHERE job = ?)", (job,))
-    for table in ("sample", "completion", "prompt", "score"):
+    for table in ("sample", "completion", "prompt", "score", "search_index", "search_block"):
         await db.execute(f"DELETE FROM {table} WHERE job = ?", (job,))
     await db.execute("DELETE FROM job WHERE id = ?", (job,))
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
-from rwkv_daemon.store.comparing import called
+from rwkv_daemon.store.comparing import called, rows_of
 from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
 from rwkv_daemon.store.jobs import as_json
 from rwkv_daemon.store.rows import SampleCounts
@@ -171,26 +171,44 @@ class GradedSample:
     text: str
 
 
+GRADED_AT_ONCE: Final = 5_000
+"""Samples that one query reads for a score: the event loop goes on between two of them."""
+
+
 async def graded(store: Store, job: int, grade_key: str) -> list[GradedSample]:
-    """Every sample of a job that has a grade under this key."""
+    """Every sample of a job that has a grade under this key, in order of row and repeat."""
+    samples: list[GradedSample] = []
+    stop = await rows_of(store, job, -1, GRADED_AT_ONCE)
+    after = -1
+    while stop.samples:
+        samples += await _graded_between(store, (job, after, stop.row), grade_key)
+        after = stop.row
+        stop = await rows_of(store, job, after, GRADED_AT_ONCE)
+    return samples
+
+
+async def _graded_between(store: Store, place: tuple[int, int, int], grade_key: str) -> list[GradedSample]:
+    """Those of a job after one row up to another."""
+    within = "WHERE job = ? AND row > ? AND row <= ? ORDER BY row, repeat"
     ends: dict[tuple[int, int], list[Row]] = {}
     # Only a text that was cut off may turn out to be whole all the same; the others need not be read.
     stages = (
         "SELECT row, repeat, stop, CASE WHEN stop = 'length' THEN text ELSE '' END AS text FROM completion "
-        "WHERE job = ? ORDER BY row, repeat, stage"
+        f"{within}, stage"
     )
-    for end in await store.all(stages, (job,)):
+    for end in await store.all(stages, place):
         ends.setdefault((end["row"], end["repeat"]), []).append(end)
     rows = await store.all(
         "SELECT row, repeat, value, extracted, reason, route, parts FROM sample "
-        "JOIN grade ON sample = number AND grade_key = ? WHERE job = ?",
-        (grade_key, job),
+        f"JOIN grade ON sample = number AND grade_key = ? {within}",
+        (grade_key, *place),
     )
     samples = []
     for r in rows:
         own = ends.get((r["row"], r["repeat"]), [])
         stops, text = tuple(end["stop"] for end in own), own[-1]["text"] if own else ""
-        verdict = (r["value"], r["extracted"], r["reason"], r["route"], json.loads(r["parts"]))
+        parts = json.loads(r["parts"]) if r["parts"] != "{}" else {}
+        verdict = (r["value"], r["extracted"], r["reason"], r["route"], parts)
         samples.append(GradedSample(r["row"], r["repeat"], *verdict, stops, text))
     return samples
 

@@ -227,7 +227,9 @@ class Job(JobScreen):
         """Ask how it does against the last run, on the rows that both have."""
         job = self.job
         if job is not None and job.done and (self.so_far is None or self.so_far.rows < job.done):
-            self.so_far = await self.console_app.link.ask(SoFarRequest(job=self.about), SoFarReply)
+            found = await self.console_app.link.ask(SoFarRequest(job=self.about), SoFarReply)
+            if not found.looking or self.so_far is None or self.so_far.looking:  # else the last one is shown meanwhile
+                self.so_far = found
             self.draw(self.console_app.state)
 
     def draw(self, state: ConsoleState) -> None:

@@ -64,6 +64,8 @@ def made(struct: type[msgspec.Struct]) -> Any:
         reply |= {"verdicts": "a" * 1500, "subject_of": [0] * 1500, "next": -1}
     if struct is m.JobLogReply:
         reply["next"] = 0
+    if "looking" in reply:
+        reply["looking"] = type(reply["looking"])()  # it is all there
     return reply
 
 
