@@ -2,6 +2,7 @@
 mapped from the file; what the file pickles is never run, and anything else is refused in one sentence.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from rwkv_weights.errors import (
     UnreadableCheckpointError,
     UnsupportedArchitectureError,
 )
+from rwkv_weights.files import open_plain
 from rwkv_weights.schema import Dims
 
 __all__ = [
@@ -56,7 +58,9 @@ def load(path: Path) -> Checkpoint:
 def _mapped(file: Path) -> torch.UntypedStorage:
     """The whole file, private: nothing written to a tensor reaches the disk."""
     try:
-        found = torch.UntypedStorage.from_file(str(file), shared=False, nbytes=file.stat().st_size)
+        with open_plain(file) as source:
+            size, place = os.fstat(source.fileno()).st_size, f"/proc/self/fd/{source.fileno()}"
+            found = torch.UntypedStorage.from_file(place, shared=False, nbytes=size)
     except (OSError, RuntimeError) as error:
         raise UnreadableCheckpointError(f"cannot map {file} into memory") from error
     assert isinstance(found, torch.UntypedStorage)

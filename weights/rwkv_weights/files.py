@@ -43,12 +43,22 @@ class HashedFile:
 
 
 def open_plain(path: Path) -> FileIO:
-    """Open to read, without ever waiting for a pipe's other end. Raises OSError for all but a plain file."""
-    file = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    """Open to read. Raises OSError for all but a plain file, and opens nothing else, not through a link either: a
+    device may do something when it is opened, a pipe waits. What turns into one in between is not waited for."""
+    check_plain(path.stat(), path)
+    file = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY))
+    try:
+        check_plain(os.fstat(file.fileno()), path)
+    except OSError:
         file.close()
-        raise OSError(errno.EINVAL, "it is no file, but a folder, pipe, socket or device", str(path))
+        raise
     return file
+
+
+def check_plain(found: os.stat_result, path: Path) -> None:
+    """Raises OSError."""
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no file, but a folder, pipe, socket or device", str(path))
 
 
 def hash_file(path: Path) -> HashedFile:

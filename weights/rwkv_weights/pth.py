@@ -3,17 +3,21 @@
 import os
 import struct
 import zipfile
-from io import BytesIO
+from io import SEEK_SET, BufferedReader, BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from rwkv_weights import pickled
 from rwkv_weights.entry import ITEM_BYTES, Entry
 from rwkv_weights.errors import UnreadableCheckpointError
+from rwkv_weights.files import open_plain
 from rwkv_weights.pickled import PickleError, Storage, Tensor
 
 LONGEST_PICKLE: Final = 4 * 1024 * 1024
 """Bytes of names and shapes; the largest public checkpoint needs 0.3 MiB."""
+
+LONGEST_DIRECTORY: Final = 4 * 1024 * 1024
+"""Bytes of an archive's directory; the largest public checkpoint needs 0.3 MiB."""
 
 LONGEST_WORD: Final = 16
 """Bytes of the record that says in which order those of a number lie."""
@@ -34,7 +38,7 @@ _LOCAL_HEADER: Final = struct.Struct("<4s22xHH")
 def read(path: Path) -> dict[str, Entry]:
     """Raises UnreadableCheckpointError."""
     try:
-        with path.open("rb") as file:
+        with BufferedReader(open_plain(path)) as file:
             tensors, places = _zip(file) if zipfile.is_zipfile(file) else _old(file)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
@@ -62,9 +66,31 @@ def _entry(path: Path, key: str, tensor: Tensor, places: Places, size: int) -> E
     return Entry(path, found.dtype, found.shape, found.stride, start + found.offset)
 
 
+class Bounded:
+    """A file of which no more is read at once than an honest directory takes: zipfile reads as much as one claims."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+
+    def read(self, size: int = -1) -> bytes:
+        """Raises PickleError."""
+        if size > LONGEST_DIRECTORY:
+            raise PickleError(f"its directory claims {size:,} bytes")
+        return self.file.read(size if size >= 0 else LONGEST_DIRECTORY)
+
+    def seek(self, place: int, whence: int = SEEK_SET) -> int:
+        return self.file.seek(place, whence)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+
 def _zip(file: BinaryIO) -> tuple[object, Places]:
     """The pickled table, and where its numbers lie."""
-    with zipfile.ZipFile(file) as archive:
+    with zipfile.ZipFile(Bounded(file)) as archive:
         records = archive.infolist()
         if len({record.filename for record in records}) < len(records):
             raise PickleError("it holds two records of one name")

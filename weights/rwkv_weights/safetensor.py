@@ -3,12 +3,15 @@ bounded, without duplicate keys, every byte of the data belonging to exactly one
 """
 
 import json
+import os
 import struct
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
 
 from rwkv_weights.entry import ITEM_BYTES, Entry, dense
 from rwkv_weights.errors import UnreadableCheckpointError
+from rwkv_weights.files import open_plain
 
 LONGEST_HEADER: Final = 16 * 1024 * 1024
 """Bytes; the largest public checkpoint needs 0.4 MiB."""
@@ -40,8 +43,8 @@ def read(path: Path) -> dict[str, Entry]:
 
 def _header(path: Path) -> tuple[dict[str, Any], int, int]:
     """The header, where the data begins, and where the file ends."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
+    with BufferedReader(open_plain(path)) as file:
+        size = os.fstat(file.fileno()).st_size
         prefix = file.read(8)
         if len(prefix) < 8:
             raise JsonError("it is truncated")

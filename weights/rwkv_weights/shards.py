@@ -6,10 +6,12 @@ hub's cache (`snapshots/COMMIT/x -> ../../blobs/HASH`), but only to a file of th
 
 import stat
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
 
 from rwkv_weights.errors import UnreadableCheckpointError
+from rwkv_weights.files import open_plain
 from rwkv_weights.safetensor import JsonError, table
 
 SINGLE: Final = "model.safetensors"
@@ -93,9 +95,11 @@ def _config(folder: Path) -> dict[str, Any]:
 def _json(folder: Path, name: str) -> dict[str, Any]:
     path = member(folder, name)
     try:
-        if path.stat().st_size > LONGEST_JSON:
+        with BufferedReader(open_plain(path)) as file:
+            text = file.read(LONGEST_JSON + 1)
+        if len(text) > LONGEST_JSON:
             raise UnreadableCheckpointError(f"{path} cannot be used: it is longer than {LONGEST_JSON:,} bytes")
-        return table(path.read_bytes())
+        return table(text)
     except OSError as error:
         raise UnreadableCheckpointError(f"cannot read {path}: {error.strerror or error}") from error
     except JsonError as error:

@@ -18,6 +18,7 @@ from torch import Tensor
 from rwkv_weights.checkpoint import view
 from rwkv_weights.entry import Entry
 from rwkv_weights.errors import UnreadableCheckpointError
+from rwkv_weights.files import open_plain
 from rwkv_weights.finite import FiniteCheck
 from rwkv_weights.index import Index
 
@@ -110,10 +111,9 @@ class _Source:
 
     def _descriptor(self, file: Path) -> int:
         try:
-            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = self._files.enter_context(open_plain(file)).fileno()
         except OSError as error:
             raise UnreadableCheckpointError(f"cannot read {file}: {error.strerror}") from error
-        self._files.callback(os.close, descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
         return descriptor
 

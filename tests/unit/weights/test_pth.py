@@ -14,8 +14,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_weights import checkpoint, pickled, pth
+from rwkv_weights import checkpoint, pickled, pth, safetensor
 from rwkv_weights.errors import UnreadableCheckpointError
+from rwkv_weights.files import open_plain
 
 
 def values(path: Path) -> dict[str, torch.Tensor]:
@@ -229,3 +230,46 @@ def test_a_flipped_byte_is_read_or_refused(tmp_path_factory, place: int, value: 
     path.write_bytes(data)
     with contextlib.suppress(UnreadableCheckpointError):
         pth.read(path)
+
+
+def test_a_directory_that_claims_more_than_any_has_is_not_read(tmp_path: Path) -> None:
+    """Sparse files: on disk they are a few bytes, and what is claimed would not fit into memory."""
+    for claimed, wide in ((3 << 30, False), (12 << 30, True)):
+        path = tmp_path / f"{claimed}.pth"
+        with path.open("wb") as file:
+            file.truncate(claimed)
+            file.seek(claimed)
+            if wide:
+                file.write(struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, 1, 1, claimed, 0))
+                file.write(struct.pack("<4sLQL", b"PK\x06\x07", 0, claimed, 1))
+            size = 0xFFFFFFFF if wide else claimed
+            file.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, size, 0, 0))
+        refused(path, f"its directory claims {claimed:,} bytes")
+
+
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_pipes_sockets_and_devices_are_never_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through_a_link: bool
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    opened: list[object] = []
+    real = os.open
+
+    def watched(path: object, *rest: int) -> int:
+        opened.append(path)
+        return real(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", watched)
+    for number, place in enumerate((tmp_path / "pipe", Path("/dev/null"), Path("/dev/zero"), tmp_path)):
+        path = place
+        if through_a_link:
+            path = tmp_path / f"{number}.pth"
+            path.symlink_to(place)
+        with pytest.raises(OSError, match="no file, but a folder, pipe, socket or device"):
+            open_plain(path)
+        for reader in (pth.read, safetensor.read):
+            with pytest.raises(UnreadableCheckpointError, match="no file, but a folder, pipe"):
+                reader(path)
+        with pytest.raises(UnreadableCheckpointError, match="cannot map"):
+            checkpoint._mapped(path)
+    assert not opened
