@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE # an installed program has its bytecode: withou
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SETUP := pyproject.toml constraints.txt
 
-.PHONY: all check lint types floors collected test test-all stress chaos bench demo demo-stop demo-fresh demo-checkpoint docs size clean
+.PHONY: all check lint types floors collected test test-all stress chaos fuzz bench demo demo-stop demo-fresh demo-checkpoint docs size clean
 .DEFAULT_GOAL := all
 
 all: check test
@@ -62,6 +62,10 @@ stress: $(VENV)/.dev
 # minutes of kill -9, full disks and worse on a real node; the seed is printed: make chaos SEED=7 MINUTES=5 POSTGRES=1
 chaos: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python tests/chaos $(if $(SEED),--seed $(SEED)) $(if $(POSTGRES),--postgres) $(if $(MINUTES),--seconds $$(($(MINUTES) * 60)))
+
+# what strangers send, nearly right, to everything that reads it; the seed is printed: make fuzz SEED=7 ROUNDS=20000
+fuzz: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench: $(VENV)/.dev
 	@for script in $(filter-out bench/console_%.py bench/figures.py,$(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done

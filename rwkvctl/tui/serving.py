@@ -7,15 +7,18 @@ another page. Each browser window has a console of its own, as a process; all en
 
 import asyncio
 import hmac
+import logging
 import secrets
 import shlex
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Annotated, Any, Final
 
 import aiohttp_jinja2
-from aiohttp import web
+import msgspec
+from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
+from aiohttp.http_exceptions import HttpProcessingError
 from textual_serve.server import Server
 
 from rwkvctl.browsers import names_loopback
@@ -23,6 +26,8 @@ from rwkvctl.protocol.errors import RwkvctlError
 
 LOOPBACK: Final = "127.0.0.1"
 MOST_CONSOLES: Final = 4
+MOST_CELLS: Final = 1000
+"""Columns or rows of a window."""
 SHUTDOWN_S: Final = 3.0
 REMOTE_FONT: Final = "https://fonts.googleapis.com/css?family=Roboto%20Mono"
 POLICY: Final = (
@@ -33,6 +38,15 @@ HEADERS: Final = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+def is_ours(record: logging.LogRecord) -> bool:
+    """Whether something is worth a line in the terminal: what strangers send that is no HTTP is not."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
+
+
+log: Final = logging.getLogger("rwkvctl.serve")
+log.addFilter(is_ours)
+
+
 class ServeError(RwkvctlError):
     """The console cannot be served."""
 
@@ -40,6 +54,47 @@ class ServeError(RwkvctlError):
 def origin_is_ours(origin: str, host: str) -> bool:
     """Whether a socket is opened by a page of ours."""
     return origin == f"http://{host}"
+
+
+class Size(msgspec.Struct, frozen=True):
+    """Of a window, in cells."""
+
+    width: Annotated[int, msgspec.Meta(ge=1, le=MOST_CELLS)]
+    height: Annotated[int, msgspec.Meta(ge=1, le=MOST_CELLS)]
+
+
+MESSAGES: Final[dict[str, Any]] = {
+    "stdin": tuple[str, str], "resize": tuple[str, Size], "ping": tuple[str, float | str | None],
+    "blur": tuple[str, ...], "focus": tuple[str, ...],
+}  # fmt: skip
+
+
+def understood(text: str) -> bool:
+    """Whether a message is one of those that textual-serve knows; it trusts them."""
+    try:
+        kind = msgspec.json.decode(text, type=list[msgspec.Raw])
+        name = msgspec.json.decode(kind[0], type=str) if kind else ""
+        msgspec.json.decode(text, type=MESSAGES[name])
+    except (msgspec.MsgspecError, UnicodeError, KeyError, RecursionError):
+        return False
+    return True
+
+
+class Understood:
+    """A window's socket without what nobody understands: it ends there."""
+
+    def __init__(self, socket: web.WebSocketResponse) -> None:
+        self.socket = socket
+
+    async def __aiter__(self) -> AsyncIterator[WSMessage]:
+        async for message in self.socket:
+            if message.type is WSMsgType.TEXT and not understood(message.data):
+                await self.socket.close(code=WSCloseCode.POLICY_VIOLATION, message=b"that is no message of a console")
+                return
+            yield message
+
+    async def send_json(self, data: Any) -> None:
+        await self.socket.send_json(data)
 
 
 class ConsoleServer(Server):
@@ -96,6 +151,10 @@ class ConsoleServer(Server):
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """A console for this window."""
+        for side in ("width", "height"):
+            text = request.query.get(side, "80")
+            if not (text.isascii() and text.isdecimal() and len(text) < 5 and 1 <= int(text) <= MOST_CELLS):
+                raise web.HTTPBadRequest(text=f"{side} must be a number from 1 to {MOST_CELLS}.")
         if self.windows >= MOST_CONSOLES:
             raise web.HTTPServiceUnavailable(text=f"{MOST_CONSOLES} consoles are open already; close one.")
         self.windows += 1
@@ -107,7 +166,7 @@ class ConsoleServer(Server):
     async def _process_messages(self, websocket: web.WebSocketResponse, app_service: Any) -> None:
         self.open.add(websocket)
         try:
-            await super()._process_messages(websocket, app_service)
+            await super()._process_messages(Understood(websocket), app_service)  # type: ignore[arg-type]
         finally:
             self.open.discard(websocket)
 
@@ -116,7 +175,7 @@ class ConsoleServer(Server):
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        runner = web.AppRunner(await self._make_app(), access_log=None, shutdown_timeout=SHUTDOWN_S)
+        runner = web.AppRunner(await self._make_app(), access_log=None, logger=log, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         try:
             await web.TCPSite(runner, LOOPBACK, self.port).start()

@@ -58,9 +58,9 @@ def _header(path: Path) -> tuple[dict[str, Any], int, int]:
 
 
 def table(text: bytes) -> dict[str, Any]:
-    """A JSON object in which no key stands twice. Raises JsonError."""
+    """A JSON object in UTF-8 in which no key stands twice. Raises JsonError."""
     try:
-        found = json.loads(text, object_pairs_hook=_once)
+        found = json.loads(text.decode(), object_pairs_hook=_once)
     except JsonError:
         raise
     except (ValueError, RecursionError) as error:

@@ -56,7 +56,7 @@ def _tensors_end_in(file: BinaryIO, size: int) -> bool:
     if size < 8 + length:
         return False
     try:
-        entries = json.loads(file.read(length))
+        entries = json.loads(file.read(length).decode())
         ends = [entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"]
         return size >= 8 + length + max(ends, default=0)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):

@@ -60,17 +60,27 @@ def check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
     cpu_s, asleep_s = program["cpu_s"], program["asleep_s"]
     if not drives["done"]:
         return _no_report(drives, cpu_s)
-    report = json.loads(result)
+    report = report_in(result)
+    if report is None:
+        return Outcome(status="error", detail="the driver's report cannot be read", cpu_s=cpu_s)
     if "trouble" in report:
-        return Outcome(status="error", detail=report["trouble"], cpu_s=cpu_s)
-    starved = bool(report.pop("starved")) and not program["sure"] and busy()
+        return Outcome(status="error", detail=str(report["trouble"])[:_TAIL], cpu_s=cpu_s)
+    starved = bool(report.pop("starved", False)) and not program["sure"] and busy()
     failed = report.get("failed")
     if failed:
-        status: Status = failed if failed in {"timeout", "memory", "killed", "lost"} else "failed"
-        return Outcome(
-            status=status, detail=report["detail"], cpu_s=cpu_s, asleep_s=asleep_s, result=report, starved=starved
-        )
+        status: Status = failed if failed in ("timeout", "memory", "killed", "lost") else "failed"
+        detail = str(report.get("detail", ""))
+        return Outcome(status=status, detail=detail, cpu_s=cpu_s, asleep_s=asleep_s, result=report, starved=starved)
     return Outcome(status="passed", cpu_s=cpu_s, asleep_s=asleep_s, result=report, starved=starved)
+
+
+def report_in(result: bytes) -> dict[str, Any] | None:
+    """What a driver wrote, if it is a report: the driver looks at what hostile programs send, so it is not trusted."""
+    try:
+        report = json.loads(result)
+    except (ValueError, RecursionError):
+        return None
+    return report if isinstance(report, dict) else None
 
 
 def _no_report(drives: dict[str, Any], cpu_s: float) -> Outcome:

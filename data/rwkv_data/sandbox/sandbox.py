@@ -157,7 +157,12 @@ class Sandbox:
         text = self._control.recv(_MOST_REPLY)
         if not text:
             raise _ZygoteGoneError("its process ended")
-        reply: dict[str, Any] = json.loads(text)
+        try:
+            reply = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _ZygoteGoneError("its process says nothing that can be read") from error
+        if not isinstance(reply, dict):
+            raise _ZygoteGoneError("its process says nothing that can be read")
         return reply
 
     def _start(self) -> None:
