@@ -129,11 +129,13 @@ def test_a_fresh_node_measures_under_the_shipped_unit_and_nothing_is_left_of_it(
     assert ("NoNewPrivs:\t1" in status, "Seccomp:\t2" in status) == (True, True)
     assert int(status.partition("CapBnd:\t")[2].split()[0], 16) == 0
 
+    fresh.run("systemd-run", "--quiet", "--unit=beside.service", "--uid=rwkvctl", "sleep", "infinity")
     refused = fresh.run(PROGRAM, "service", "uninstall", check=False)
     assert (refused.returncode, "1 daemon" in refused.stderr, "1 engine" in refused.stderr) == (5, True, True)
     said = json.loads(fresh.run(PROGRAM, "service", "uninstall", "--yes", "--json").stdout)["items"]
     assert {item["path"] for item in said if item["done"].startswith("left")} == {HOME, "user rwkvctl"}
-    assert processes(fresh, "rwkvctl") == ""
+    assert processes(fresh, "rwkvctl").split()[1:] == ["/usr/bin/sleep", "infinity"], "that is no part of the service"
+    fresh.run("systemctl", "stop", "beside.service")
     accounts = {f"/etc/{name}{end}" for name in ("passwd", "group", "shadow", "gshadow") for end in ("", "-")}
     left = {path for path in fresh.changed() - before if not Path(path).is_relative_to(HOME)}
     assert left <= accounts
@@ -211,6 +213,17 @@ def test_an_operator_is_told_who_prepares_rows(fresh: Machine) -> None:
         refused = fresh.run(PROGRAM, "data", "prepare", "human_eval", "--from", ROWS, user=user, check=False)
         assert refused.returncode == 5
         assert "Run `sudo -u rwkvctl rwkvctl data prepare human_eval --from /srv/rows`" in refused.stderr
+    fresh.run(PROGRAM, "data", "prepare", "human_eval", "--from", ROWS, user="rwkvctl", HOME=HOME)
+    write(fresh, f"{ROWS}/mine.jsonl", json.dumps({"question": "1+1=", "answer": "2"}) + "\n")
+    own = ("dispatch", "--models", "builtin", "--rows", f"{ROWS}/mine.jsonl")
+    for words in (("data", "list"), ("benchmarks", "show", "human_eval"), own):
+        refused = fresh.run(PROGRAM, *words, user="alice", check=False)
+        assert refused.returncode != 0
+        assert "they belong to rwkvctl; run this as that user, with `sudo -u rwkvctl" in refused.stderr
+        assert (
+            "Add two numbers"
+            in fresh.run(PROGRAM, "benchmarks", "show", "human_eval", user="rwkvctl", HOME=HOME).stdout
+        )
 
 
 def test_a_home_on_another_disk_needs_one_line_that_is_said(fresh: Machine) -> None:
