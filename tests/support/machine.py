@@ -58,6 +58,7 @@ mount --bind /proc/sys /proc/sys
 mount -o remount,bind,ro /proc/sys
 umount -l /outside
 rmdir /outside
+mount --make-rshared /
 units=/usr/lib/systemd/system
 rm -rf /etc/systemd/system /etc/systemd/user /var/log/journal /var/lib/rwkvctl /etc/rwkvctl /var/cache/rwkvctl
 rm -rf $units/sysinit.target.wants $units/timers.target.wants $units/local-fs.target.wants
