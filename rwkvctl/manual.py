@@ -17,6 +17,7 @@ FILES: Final = (
     ("benchmarks.toml, benchmarks/*.py", "beside it: standing settings of benchmarks, and benchmarks of your own"),
     ("/var/lib/rwkvctl", "the service's home: store, rows, weights, runs"),
     ("~/.local/share/rwkvctl", "a user's home"),
+    ("/var/cache/rwkvctl", "the service's caches and, in tmp, its temporary files"),
     ("/run/rwkvctl/daemon.sock", "the service's socket"),
 )
 
@@ -25,7 +26,8 @@ SERVICE: Final = """\
 without any privilege; members of the group rwkvctl operate it, and the table [roles] says who may do more, or less.
 
 Engines and runners outlive the daemon: `systemctl restart rwkvctl` interrupts no job, and clients wait in the socket \
-meanwhile. `systemctl stop rwkvctl` leaves them too; `rwkvctl stop --all` ends the jobs. systemd hears READY=1 once \
+meanwhile. `systemctl stop rwkvctl` leaves them too; `rwkvctl stop --all` ends the jobs, and `rwkvctl service \
+uninstall` ends all. systemd hears READY=1 once \
 the daemon has found what an earlier one left running and has looked at the GPUs, a STATUS= line from then on, and \
 WATCHDOG=1 for as long as its event loop runs; a driver that hangs is no reason to be killed.
 

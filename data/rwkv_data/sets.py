@@ -11,6 +11,7 @@ import functools
 import hashlib
 import itertools
 import json
+import pwd
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Final
@@ -97,6 +98,8 @@ def read_manifest(data_dir: Path, name: str | Benchmark) -> Manifest | None:
         manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
     except FileNotFoundError:
         return None
+    except PermissionError:
+        raise RowsDamagedError(f"{path} may not be read: {_whose(data_dir)}.") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
         raise RowsDamagedError(f"{path} is no manifest ({error}); {_again(name)}") from None
     if manifest.format not in READS:
@@ -204,6 +207,15 @@ def _built_in(benchmark: Benchmark, rows: tuple[Row, ...], sha256: str) -> Manif
         licence=benchmark.licence,
         created="",
     )
+
+
+def _whose(data_dir: Path) -> str:
+    """Who may read the rows, and how."""
+    try:
+        name = pwd.getpwuid(data_dir.stat().st_uid).pw_name
+    except (OSError, KeyError):
+        return "they belong to another user"
+    return f"they belong to {name}; run this as that user, with `sudo -u {name} rwkvctl …`"
 
 
 def _again(name: str) -> str:

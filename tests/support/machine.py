@@ -14,18 +14,20 @@ import pytest
 from waiting import LIMIT_S, wait_for
 
 SYSTEMD = "/lib/systemd/systemd"
+BASE = os.environ.get("TEST_MACHINE_BASE", "/")
+"""What the machine is made of: this one, or the root folder of another distribution, to test with its systemd."""
 NAMESPACES = ("--mount", "--pid", "--cgroup", "--ipc", "--uts", "--net")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 OWN = ("/run/log", "/run/systemd", "/var/lib/systemd", "/etc/.pwd.lock")
 """What systemd and its programs keep for themselves."""
 BUILD = r"""
 set -eu
-at=$1; shift
+at=$1 base=$2; shift 2
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 machine "$at"
 root=$at/root
 mkdir "$at/upper" "$at/work" "$root"
-mount -t overlay -o "lowerdir=/,upperdir=$at/upper,workdir=$at/work" machine "$root"
+mount -t overlay -o "lowerdir=$base,upperdir=$at/upper,workdir=$at/work" machine "$root"
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
@@ -56,6 +58,7 @@ mount --bind /proc/sys /proc/sys
 mount -o remount,bind,ro /proc/sys
 umount -l /outside
 rmdir /outside
+mount --make-rshared /
 units=/usr/lib/systemd/system
 rm -rf /etc/systemd/system /etc/systemd/user /var/log/journal /var/lib/rwkvctl /etc/rwkvctl /var/cache/rwkvctl
 rm -rf $units/sysinit.target.wants $units/timers.target.wants $units/local-fs.target.wants
@@ -108,7 +111,7 @@ class Machine:
         keep = ["setpriv", "--pdeathsig=KILL", "unshare", "--kill-child", "--fork", *NAMESPACES]
         with self.log.open("wb") as log:
             self.keeper = subprocess.Popen(
-                [*enter, *keep, "sh", "-c", BUILD, "sh", str(root), *map(str, places)],
+                [*enter, *keep, "sh", "-c", BUILD, "sh", str(root), BASE, *map(str, places)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={"PATH": PATH},
             )  # fmt: skip
         self.init = 0

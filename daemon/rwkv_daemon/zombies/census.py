@@ -9,11 +9,13 @@ import contextlib
 import os
 import threading
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rwkv_daemon.cgroups import SUBGROUP
 from rwkv_daemon.gpus.facts import Holder, Reading
 from rwkv_daemon.zombies.classify import Attempt, Lookup, Rule
 from rwkv_daemon.zombies.evidence import Look
@@ -92,7 +94,7 @@ class Census:
 
     def __post_init__(self) -> None:
         self.namespace = self.machine.pid_namespace(os.getpid()) or 0
-        self.cgroups = frozenset(self.machine.cgroups(os.getpid()))
+        self.cgroups = with_their_units(self.machine.cgroups(os.getpid()))
 
     @property
     def contained(self) -> bool:
@@ -188,3 +190,11 @@ def log_bytes(path: str) -> int:
     with contextlib.suppress(OSError):
         return Path(path).stat().st_size if path else 0
     return 0
+
+
+def with_their_units(groups: Iterable[str]) -> frozenset[str]:
+    """Our cgroups; where the service manager put us into a leaf of our unit's (DelegateSubgroup=), all of the unit's:
+    workers lie beside that leaf."""
+    own = frozenset(groups)
+    units = (group.removesuffix(f"/{SUBGROUP}") for group in own)
+    return own | {unit for unit in units if unit.endswith(".service")}

@@ -20,11 +20,19 @@ ROOT = Path(__file__).resolve().parents[3]
 PREFIX = "/opt/rwkvctl"
 PROGRAM = f"{PREFIX}/bin/rwkvctl"
 HOME = "/var/lib/rwkvctl"
+TEMPORARY = "/var/cache/rwkvctl/tmp"
 ROWS = "/srv/rows"
 ROW = {
     "task_id": "Mine/0", "prompt": 'def add(x, y):\n    """Add two numbers."""\n', "entry_point": "add",
     "canonical_solution": "    return x + y\n", "test": "def check(candidate):\n    assert candidate(2, 3) == 5\n",
 }  # fmt: skip
+JUDGE = """
+[judge]
+model = "none"
+[[judge.endpoints]]
+base_url = "http://127.0.0.1:9/v1"
+keys_file = "credential:judge.keys"
+"""
 STUB = f"[Service]\nEnvironment=PYTHONPATH={ROOT / 'tests' / 'stub'}\n"
 DROP_IN = "/etc/systemd/system/rwkvctl.service.d/test.conf"
 
@@ -129,11 +137,16 @@ def test_a_fresh_node_measures_under_the_shipped_unit_and_nothing_is_left_of_it(
     assert ("NoNewPrivs:\t1" in status, "Seccomp:\t2" in status) == (True, True)
     assert int(status.partition("CapBnd:\t")[2].split()[0], 16) == 0
 
+    write(fresh, f"{TEMPORARY}/of-the-last-boot/file", "")
+    fresh.run("systemd-tmpfiles", "--remove", "--boot", f"--prefix={TEMPORARY}")  # as at the next boot
+    assert list(fresh.path(TEMPORARY).iterdir()) == []
+    fresh.run("systemd-run", "--quiet", "--unit=beside.service", "--uid=rwkvctl", "sleep", "infinity")
     refused = fresh.run(PROGRAM, "service", "uninstall", check=False)
     assert (refused.returncode, "1 daemon" in refused.stderr, "1 engine" in refused.stderr) == (5, True, True)
     said = json.loads(fresh.run(PROGRAM, "service", "uninstall", "--yes", "--json").stdout)["items"]
     assert {item["path"] for item in said if item["done"].startswith("left")} == {HOME, "user rwkvctl"}
-    assert processes(fresh, "rwkvctl") == ""
+    assert processes(fresh, "rwkvctl").split()[1:] == ["/usr/bin/sleep", "infinity"], "that is no part of the service"
+    fresh.run("systemctl", "stop", "beside.service")
     accounts = {f"/etc/{name}{end}" for name in ("passwd", "group", "shadow", "gshadow") for end in ("", "-")}
     left = {path for path in fresh.changed() - before if not Path(path).is_relative_to(HOME)}
     assert left <= accounts
@@ -141,6 +154,7 @@ def test_a_fresh_node_measures_under_the_shipped_unit_and_nothing_is_left_of_it(
     assert units == ""
 
 
+@pytest.mark.slow("systemd")
 def test_workers_outlive_restart_kill_and_stop_and_code_is_graded(fresh: Machine) -> None:
     install(fresh, STUB)
     steering = f"{HOME}/runs/engines/stub.json"
@@ -192,6 +206,7 @@ def pid_of_another(machine: Machine, daemon: str) -> str:
     return pid if state == "active" and pid not in {"0", daemon} else ""
 
 
+@pytest.mark.slow("systemd")
 def test_a_unit_that_leaves_no_temporary_folder_is_found_by_install_and_doctor(fresh: Machine) -> None:
     install(fresh)
     write(fresh, DROP_IN, "[Service]\nEnvironment=TMPDIR=/srv\n")
@@ -205,14 +220,27 @@ def test_a_unit_that_leaves_no_temporary_folder_is_found_by_install_and_doctor(f
     assert [note for note in notes if "no temporary folder can be written" in note]
 
 
+@pytest.mark.slow("systemd")
 def test_an_operator_is_told_who_prepares_rows(fresh: Machine) -> None:
     install(fresh)
     for user in ("alice", ""):
         refused = fresh.run(PROGRAM, "data", "prepare", "human_eval", "--from", ROWS, user=user, check=False)
         assert refused.returncode == 5
         assert "Run `sudo -u rwkvctl rwkvctl data prepare human_eval --from /srv/rows`" in refused.stderr
+    fresh.run(PROGRAM, "data", "prepare", "human_eval", "--from", ROWS, user="rwkvctl", HOME=HOME)
+    write(fresh, f"{ROWS}/mine.jsonl", json.dumps({"question": "1+1=", "answer": "2"}) + "\n")
+    own = ("dispatch", "--models", "builtin", "--rows", f"{ROWS}/mine.jsonl")
+    for words in (("data", "list"), ("benchmarks", "show", "human_eval"), own):
+        refused = fresh.run(PROGRAM, *words, user="alice", check=False)
+        assert refused.returncode != 0
+        assert "they belong to rwkvctl; run this as that user, with `sudo -u rwkvctl" in refused.stderr
+        assert (
+            "Add two numbers"
+            in fresh.run(PROGRAM, "benchmarks", "show", "human_eval", user="rwkvctl", HOME=HOME).stdout
+        )
 
 
+@pytest.mark.slow("systemd")
 def test_a_home_on_another_disk_needs_one_line_that_is_said(fresh: Machine) -> None:
     fresh.path("/srv/home").mkdir()
     write(fresh, "/etc/rwkvctl/config.toml", 'home = "/srv/home"\n')
@@ -232,6 +260,21 @@ def test_a_home_on_another_disk_needs_one_line_that_is_said(fresh: Machine) -> N
     assert fresh.path("/srv/home/store.sqlite").exists()
 
 
+@pytest.mark.slow("systemd")
+def test_a_key_comes_from_systemd_and_its_file_is_roots_alone(fresh: Machine) -> None:
+    write(fresh, "/etc/rwkvctl/judge.keys", "a-key-of-the-judge\n")
+    fresh.path("/etc/rwkvctl/judge.keys").chmod(0o600)
+    write(fresh, "/etc/rwkvctl/config.toml", JUDGE)
+    install(fresh, "[Service]\nLoadCredential=judge.keys:/etc/rwkvctl/judge.keys\n")
+    (judge,) = asked(fresh, "judge")["judges"]
+    assert [key["state"] for key in judge["endpoints"][0]["keys"]] == ["ok"]
+    fresh.path(DROP_IN).unlink()
+    fresh.run("systemctl", "daemon-reload")
+    assert fresh.run("systemctl", "restart", "rwkvctl.service", check=False).returncode != 0
+    assert "add LoadCredential=judge.keys:FILE" in fresh.journal()
+
+
+@pytest.mark.slow("systemd")
 def test_a_users_service_measures_too_and_goes_without_a_trace(machine: Machine) -> None:
     number = machine.run("id", "-u", "bob").stdout.strip()
     environ = {"XDG_RUNTIME_DIR": f"/run/user/{number}"}

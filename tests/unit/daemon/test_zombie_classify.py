@@ -8,6 +8,7 @@ import pytest
 
 from rwkv_daemon.zombies import sentences
 from rwkv_daemon.zombies.act import NotTouchedError, permit
+from rwkv_daemon.zombies.census import with_their_units
 from rwkv_daemon.zombies.classify import (
     REAPABLE,
     STUCK_S,
@@ -178,6 +179,14 @@ def test_a_cgroup_that_the_daemon_shares_says_nothing() -> None:
     inside = replace(HERE, cgroups=frozenset(found.cgroups), neighbours={found.cgroups[0]: frozenset({"runs"})})
     assert classify(found, inside).name == "orphan"
     permit(found, "orphan", inside)
+
+
+def test_workers_beside_the_daemons_leaf_of_its_unit_are_no_foreign_service() -> None:
+    unit = "/system.slice/rwkvctl.service"
+    inside = replace(HERE, cgroups=with_their_units([f"{unit}/daemon", "/"]))
+    assert classify(process("ended", cgroups=(f"{unit}/workers/e2",)), inside).name == "orphan"
+    assert classify(process("ended", cgroups=("/system.slice/rwkvctl2.service/x",)), inside).name == "protected"
+    assert with_their_units(["/docker/x/daemon"]) == {"/docker/x/daemon"}
 
 
 def test_nothing_is_ended_from_within_a_container() -> None:
