@@ -278,17 +278,38 @@ def test_what_a_worker_leaves_behind_is_ended_without_a_daemon(start: Callable[.
     assert record.code == 3
 
 
-def test_what_is_tied_to_a_process_dies_with_it(tmp_path: Path) -> None:
-    code = (
-        "import subprocess, sys, time\nfrom rwkv_daemon import tied\n"
-        "child = subprocess.Popen([*tied.command('http.server'), '--bind', '127.0.0.1', '0'],"
-        " stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
-        "print(child.pid, flush=True)\ntime.sleep(600)\n"
-    )
+TIED = """
+import subprocess, time
+from rwkv_daemon import tied
+child = subprocess.Popen([*tied.command("http.server"), "--bind", "127.0.0.1", "0"], stdout=-3, stderr=-3)
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+MATHS = """
+import time
+from rwkv_data.graders.math_process import Process
+process = Process()
+process._start()
+print(process._child.pid, flush=True)
+time.sleep(600)
+"""
+GRAMMARS = """
+import time
+from rwkv_engine.rehearsal import Rehearsal
+rehearsal = Rehearsal()
+assert rehearsal.fault('start: "a"') == ""
+print(rehearsal._child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("code", [TIED, MATHS, GRAMMARS], ids=["tied", "maths worker", "compiler of grammars"])
+def test_a_helper_ends_when_whoever_started_it_is_killed(code: str) -> None:
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
-    wait_for(lambda: b"http.server" in Path(f"/proc/{child}/cmdline").read_bytes(), "it runs")
+    wait_for(lambda: code != TIED or b"http.server" in Path(f"/proc/{child}/cmdline").read_bytes(), "it runs")
+    assert processes.state_of(child) != "gone"
     parent.kill()
     parent.wait()
     parent.stdout.close()

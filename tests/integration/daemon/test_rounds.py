@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from rwkv_daemon import endings, engines, kills, main, operating, processes, supervisor
@@ -107,6 +108,24 @@ async def test_grading_again_is_not_undone_by_kills_unless_they_have_no_end(smal
     found = await get_job(small.store, job.id)
     assert found is not None
     assert (found.state, found.kills) == ("failed", kills.MOST), "it never had a score"
+
+
+@pytest.mark.parametrize("oom", ["machine", "cgroup", None])
+async def test_kills_for_want_of_memory_are_the_jobs_own_tries(small: Node, oom: str | None) -> None:
+    """It may itself take the memory; so is one of which nobody can tell."""
+    [job] = await queue(small, 1, state="generating", engine=1)
+    record = msgspec.structs.replace(KILLED, oom=oom)
+    for tries in range(1, small.config.settings.max_restarts + 1):
+        await endings.attempt_ended(small, Ending(job.id, job.attempt, record))
+        found = await get_job(small.store, job.id)
+        assert found is not None
+        assert (found.state, found.restarts, found.kills) == ("queued", tries, 0)
+        async with small.change() as change:
+            await update_job(change.db, job.id, state="generating", engine=1)
+    await endings.attempt_ended(small, Ending(job.id, job.attempt, record))
+    found = await get_job(small.store, job.id)
+    assert found is not None
+    assert (found.state, found.failure) == ("failed", "infrastructure")
 
 
 async def test_a_thousand_jobs_that_wait_for_the_judge_hide_no_job_without_a_runner(small: Node) -> None:
