@@ -74,7 +74,7 @@ class Settings:
     min_free_disk_bytes: int = setting(256 * 1024 * 1024, "below this, no job starts and running ones are paused")
     ballast_bytes: int = setting(0, "a file of this size that is given up when the disk is full, so that work can end")
     grading_slots: int = setting(
-        0, "programs that graders may run at once on this node, and jobs graded again side by side; 0: one a core"
+        0, "programs of graders at work at once on this node, and jobs graded again side by side; 0: one a core"
     )
     run_untrusted_code_unsandboxed: bool = setting(
         False, "run what models write without isolation where the sandbox does not work; scores record it"

@@ -18,9 +18,9 @@ GradeFunction: TypeAlias = Callable[[Row, Answer], Grade]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where graders run what models write: at most `slots` programs at once on the whole node, which take turns by the
-    files in `slots_dir` (None: nobody else is to be considered). `unsandboxed`: without isolation, because the operator
-    says so."""
+    """Where graders run what models write: at most `slots` programs at work at once on the whole node (one that sleeps
+    is not), which take turns by the files in `slots_dir` (None: nobody else is to be considered). `unsandboxed`:
+    without isolation, because the operator says so."""
 
     slots_dir: Path | None = None
     slots: int = 0

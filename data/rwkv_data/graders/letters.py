@@ -54,7 +54,7 @@ _SEVERAL = re.compile(
     rf"(?:,|/|\\,|{candidates.JOIN}|and/or)[,\s}}]*(?:or|and)?{_NAMED}(?P<second>[A-Z])(?![A-Za-z0-9]|['’]\w)",
 )
 _MARKED = re.compile(r"\(([A-Z])\)|([A-Z])(?:[.):]|\*\*)(?=\s|\*)(?!\s[A-Z]\.)")
-_MARKED_ANYWHERE = re.compile(r"\(([A-Z])\)|(?:(?<=\n)|^)\s*\**([A-Z])[.):](?=\s|\*)")
+_MARKED_ANYWHERE = re.compile(r"\(([A-Z])\)|(?:(?<=\n)|^)[^\S\n]*\**([A-Z])[.):](?=\s|\*)")
 _POINTS_AT = re.compile(r"(?:\b(?:is|be|are|choose|pick|select|option|choice|answer)|[:：选])\s*\$$", re.IGNORECASE)
 _END = re.compile(r"\n|[.!?。！？](?=\s|$)")
 

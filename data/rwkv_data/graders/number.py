@@ -29,6 +29,7 @@ No number, or an expression, is `no_answer`: it counts as wrong, and is counted 
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 from rwkv_data.answer import Answer, Grade
 from rwkv_data.grader import Grader
@@ -87,7 +88,8 @@ def final_number(text: str) -> Found | None:
     tidy = _SHORT_FRACTION.sub(lambda of: f"{of[1]}{{{of[2].strip('{}')}}}{{{of[3].strip('{}')}}}", tidy)
     if candidates.excludes(tidy):
         return None
-    numbers = [match for match in _NUMBER.finditer(tidy) if not _refused(tidy, match)]
+    standing = (match for match in reversed(list(_NUMBER.finditer(tidy))) if not _refused(tidy, match))
+    numbers = list(islice(standing, 2))[::-1]
     if not numbers:
         words = spelled(tidy)
         return None if words is None else Found(Fraction(words), text.strip()[:_LONGEST])
@@ -115,7 +117,7 @@ def _is_one_of_several(tidy: str, numbers: list[re.Match[str]], found: Found) ->
 def _standing(tidy: str, last: re.Match[str]) -> Found | None:
     """The number of a match, unless what stands around it makes it a part of something else."""
     before, behind = _EQUALS.split(tidy[: last.start()])[-1], tidy[last.end() :]
-    if len(last[0]) > _LONGEST or _EQUALS.search(behind):
+    if _EQUALS.search(behind):
         return None
     negative = bool(_MINUS.search(before))
     if (not negative and _TIED_BEFORE.search(before)) or _TIED_BEHIND.match(behind) or _is_mixed(before, last):
@@ -130,6 +132,8 @@ def _is_mixed(before: str, last: re.Match[str]) -> bool:
 
 
 def _found(match: re.Match[str], *, negative: bool) -> Found | None:
+    if len(match[0]) > _LONGEST:  # Python itself reads no whole number of thousands of digits
+        return None
     top = _fraction(match["whole"] or match["over"] or match["top"])
     bottom = _fraction(match["under"] or match["bottom"] or "1")
     if bottom == 0:
