@@ -44,10 +44,10 @@ def main() -> None:
     header()
     print("the engine at work is the stub engine of the tests: it computes nothing")
     for jobs in [int(word) for word in sys.argv[1:]] or [10_000, 100_000]:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             home = Path(folder) / "h"
             measure(home, jobs)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         enqueue(Path(folder) / "h", Path(folder))
 
 
