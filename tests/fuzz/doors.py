@@ -41,6 +41,7 @@ WORDS = (
     b"HEAD ",
     GOOD,
 )
+STREAM = b"application/x-ndjson"
 GENTLE = ("/v1/reap", "/v1/import", "/v1/reload")
 """What acts on more than the node's own home is not asked."""
 SHAPES = [one.bytes for one in extremes() if not one.target.startswith(GENTLE)]
@@ -106,14 +107,15 @@ def requests(draw: random.Random) -> bytes:
 
 
 def answer(link: socket.socket, data: bytes, *, half_close: bool) -> bytes:
-    """All that comes back until the daemon closes. Raises TimeoutError where it never does."""
+    """All that comes back until the daemon closes, or a stream begins: one of events notices only at the next heartbeat
+    that nobody hears it. Raises TimeoutError where nothing comes."""
     with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
         link.sendall(data)
         if half_close:
             link.shutdown(socket.SHUT_WR)
     said = b""
     with contextlib.suppress(ConnectionResetError, ssl.SSLError):
-        while part := link.recv(65536):
+        while STREAM not in said and (part := link.recv(65536)):
             said += part
     return said
 

@@ -55,6 +55,7 @@ GOOD = {"a": tensor(0, 8), "b": tensor(8, 12)}
         ([], 0, "is not a table"),
         (b"{", 0, "is not JSON"),
         (b"\xff\xfe", 0, "is not JSON"),
+        (b"\xff\xfe{\0}\0", 0, "is not JSON"),  # UTF-16
         (b"[" * 200_000, 0, "is not JSON"),
         (b'{"a": 1' + b"0" * 10_000 + b"}", 0, "is not JSON"),
         (b'{"a": 1, "a": 2}', 0, "'a' stands in it twice"),
