@@ -141,12 +141,6 @@ def processes(folder: Path) -> list[int]:
     return [int(line) for line in read(folder / "cgroup.procs").split()]
 
 
-def out_of_memory(folder: Path) -> int:
-    """How many processes the kernel killed because the cgroup had reached its memory limit."""
-    pairs = (line.split() for line in read(folder / "memory.events").split("\n"))
-    return next((int(pair[1]) for pair in pairs if pair[:1] == ["oom_kill"]), 0)
-
-
 def remove_for(recorded: str) -> None:
     """Give back the cgroup that a worker's record names, if it names one."""
     if recorded:
