@@ -1,7 +1,7 @@
 """What the daemon last said, for the time in which its store does not answer: old, and marked as old.
 
-A request waits for the store for as long as the store is there. From the moment at which it is found to be away, it has
-`GRACE_S` left, and then is answered with what the same request was told before.
+A request waits for the store for as long as the store is there. Once that is found to be away the request has a moment
+left, and then is answered with what the same request was told before.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,15 +19,15 @@ from rwkvctl.protocol import messages as m
 
 T = TypeVar("T")
 
-GRACE_S: Final = 0.25
-"""For what needs no store, and is being answered just now."""
-MOST, LONGEST_BYTES = 64, 256 * 1024
+GRACE_S, PATIENCE_S = 0.25, 1.5
+"""For a request that the store leaves in the middle; for one that comes later, which may do without."""
+MOST, LONGEST_BYTES = 64, 64 * 1024
 """Replies that are kept, and how long one may be."""
 
 
 @dataclass(slots=True)
 class Known:
-    """The last replies to what was read, the newest last."""
+    """The last replies to what was read, the newest last. A status is kept however long it is, if it says all."""
 
     replies: OrderedDict[bytes, m.AnyReply] = field(default_factory=OrderedDict)
     status: m.StatusReply | None = None
@@ -37,29 +37,31 @@ class Known:
 
     def keep(self, request: m.Request, reply: m.AnyReply, size: int) -> None:
         """Remember a reply of so many bytes."""
-        if isinstance(reply, m.StatusReply):
+        if isinstance(reply, m.StatusReply) and says_all(request):
             self.status, self.status_at = reply, time.monotonic()
         if size <= LONGEST_BYTES:
-            self.replies[key_of(request)] = reply
-            self.replies.move_to_end(key_of(request))
+            key = key_of(request)
+            self.replies[key] = reply
+            self.replies.move_to_end(key)
         if len(self.replies) > MOST:
             self.replies.popitem(last=False)
 
     def of(self, request: m.Request) -> m.AnyReply | None:
-        """What was said to the same request; of a status also what was said to one that asked otherwise."""
+        """What was said to the same request; of a status also what was said to one that asked for more or fewer."""
         found = self.replies.get(key_of(request))
-        return self.status if found is None and isinstance(request, m.StatusRequest) else found
+        return self.status if found is None and isinstance(request, m.StatusRequest) and not request.session else found
 
     async def in_time(self, health: Health, answer: Coroutine[Any, Any, T]) -> T:
         """The answer, unless the store is away and keeps it waiting. Raises StoreError then; what would still have been
         done is not."""
         task = asyncio.ensure_future(answer)
+        left_s = PATIENCE_S if health.state == "away" else GRACE_S
         try:
             while health.state != "away" and not task.done():
                 turned = asyncio.ensure_future(health.turned.wait())
                 await asyncio.wait({task, turned}, return_when=asyncio.FIRST_COMPLETED)
                 turned.cancel()
-            await asyncio.wait({task}, timeout=GRACE_S)
+            await asyncio.wait({task}, timeout=left_s)
         finally:
             if not task.done():  # a driver that waits for its server may take its time to be cancelled, too
                 task.cancel()
@@ -73,6 +75,11 @@ class Known:
         self.left.discard(task)
         if not task.cancelled():
             task.exception()  # nobody else asks for it
+
+
+def says_all(request: m.Request) -> bool:
+    """Whether a status was asked of every session, and of as many jobs as is usual."""
+    return isinstance(request, m.StatusRequest) and not request.session and request.limit >= m.StatusRequest().limit
 
 
 def key_of(request: m.Request) -> bytes:

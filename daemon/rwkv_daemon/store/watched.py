@@ -35,8 +35,9 @@ State = Literal["well", "read-only", "away"]
 LOOK_S: Final = 0.25
 AGAIN_S: Final = 1.0
 """Between two tries to open it."""
-ANSWER_S: Final = 1.0
+ANSWER_S: Final = 1.2
 """How long the store may take to answer a look."""
+LATE: Final = 1.2
 CLOSE_S: Final = 5.0
 ROOM_BYTES: Final = 1 << 20
 """What must be free beside a SQLite file: as much as is stored at once of what runners write."""
@@ -164,7 +165,10 @@ class WatchedStore:
         again: the answer is waited for."""
         task = self.asking.get(name) or asyncio.ensure_future(ask())
         self.asking[name] = task
+        asked = time.monotonic()
         await asyncio.wait({task}, timeout=ANSWER_S)
+        if not task.done() and time.monotonic() - asked > LATE * ANSWER_S:
+            await asyncio.wait({task}, timeout=ANSWER_S)  # it was this process that was held up
         if not task.done():
             return None
         del self.asking[name]

@@ -1,5 +1,6 @@
 """A store that is away: at the start, for a while, or without an answer. The daemon answers, says so, loses nothing."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -11,10 +12,17 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, wait_for
 
+from rwkv_daemon.store.watched import WatchedStore
 from rwkvctl.protocol.errors import NotNowError
 
 WORK = {"limit": 10, "settings": {"k": "8", "temperature": "1.0"}}
 SAMPLES = 80
+COUNTED = 20_000_000
+COUNTING = (
+    f"WITH RECURSIVE number(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM number WHERE i < {COUNTED}) "
+    "SELECT COUNT(*) AS n FROM number"
+)
+"""Takes seconds."""
 
 
 def fill(path: Path) -> None:
@@ -77,6 +85,31 @@ def remount(node: Any, how: str) -> None:
     """As soon as nobody writes: the shims of workers that were killed write how they ended."""
     argv = ["mount", "-o", f"remount,{how}", str(node.home)]
     wait_for(lambda: not subprocess.run(argv, capture_output=True, check=False).returncode, "it is remounted")
+
+
+async def test_a_long_query_is_not_taken_for_silence(store_at: Path | str) -> None:
+    store = WatchedStore(store_at, "rwkvctl")
+    await store.open()
+    assert store.inner is not None
+    answered, ask = [], store.inner.probe
+    began = asyncio.Event()
+
+    async def probe() -> None:
+        await ask()
+        answered.append(store.health.state)
+        began.set()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(store.inner), "probe", lambda _: probe())
+        watching = asyncio.ensure_future(store.watch())
+        long = asyncio.ensure_future(store.all(COUNTING))
+        await asyncio.wait({long, asyncio.ensure_future(began.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        assert not long.done(), "it was asked while the query went on"
+        assert (await long)[0]["n"] == COUNTED
+        watching.cancel()
+    assert set(answered) == {"well"}
+    assert store.health.state == "well"
+    await store.close()
 
 
 def test_a_frozen_server_holds_up_no_request(new_node: Callable[..., Any], url: str, postgres_server: Any) -> None:
