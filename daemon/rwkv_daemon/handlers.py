@@ -62,8 +62,18 @@ NAMES_A_MODEL: Final = (m.StopRequest, m.PauseRequest, m.ScoresRequest, m.Search
 """Requests with a model, which may be named as lists show it."""
 
 
-async def answer(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, PLR0912, PLR0915 - one case a request
+async def answer(node: Node, request: m.Request) -> m.AnyReply:
     """The reply to a request. Raises RefusedError for the server to send as an ErrorReply."""
+    if isinstance(request, m.StatusRequest):
+        return await node.shown.of(request, status(node, request))
+    try:
+        return await answer_anew(node, request)
+    finally:
+        node.shown.forget()
+
+
+async def answer_anew(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, PLR0912, PLR0915 - one case a request
+    """The same of a request whose reply is made for whoever asks."""
     if isinstance(request, NAMES_A_MODEL) and request.model:
         whole = await second_names.whole_name(node, request.model)
         request = msgspec.structs.replace(request, model=whole)

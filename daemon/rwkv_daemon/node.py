@@ -41,6 +41,7 @@ from rwkv_daemon.roles import Grants
 from rwkv_daemon.rundir import RunDir
 from rwkv_daemon.sd_notify import Notifier
 from rwkv_daemon.settling import Settling
+from rwkv_daemon.shown import Shown
 from rwkv_daemon.stall import Motion
 from rwkv_daemon.stopping import Ladder
 from rwkv_daemon.store import EngineRow, JobRow, Store, Transaction
@@ -139,6 +140,7 @@ class Node:
     retry_at: dict[int, float] = field(default_factory=dict)
     queue: Queue = field(default_factory=Queue)
     tally: Tally = field(default_factory=Tally)
+    shown: Shown = field(default_factory=Shown)
     orders: dict[str, Order] = field(default_factory=dict)
     ordered: asyncio.Event = field(default_factory=asyncio.Event)
     underway: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)

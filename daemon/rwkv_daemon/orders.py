@@ -39,7 +39,7 @@ from rwkv_daemon.tally import Step
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.states import JobState
 
-AT_ONCE: Final = 500
+AT_ONCE: Final = 1000
 """Jobs of one transaction."""
 FEW: Final = 200
 """So many are changed in one transaction, while whoever asks waits, and each is answered for by name."""

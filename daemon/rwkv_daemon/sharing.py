@@ -34,7 +34,8 @@ async def take_over(node: Node) -> None:
     some = list(islice(waiting, AT_ONCE))
     for number in some:
         del waiting[number]
-    for pair in await sources(node.store, some):
+    queued = [number for number in some if number in node.queue.jobs]
+    for pair in await sources(node.store, queued, [number for number in some if number not in node.queue.jobs]):
         if pair in node.shared or pair.job not in node.queue.jobs:
             continue
         node.shared.add(pair)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rwkv_daemon.store import Store
-from rwkv_daemon.store.jobs import GOING, count_newer, newest_job
+from rwkv_daemon.store.jobs import GOING, count_newer, count_of_session, newest_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,9 @@ class Step:
 
 @dataclass(slots=True)
 class Tally:
-    """Jobs by session and state, of those up to `newest`. `held` and `over` count what has become held, and what no
-    longer goes on by itself: they change when there is something to look at for those that wait for such."""
+    """Jobs by state, of those up to `newest`: of all sessions, and of each that somebody asked for. `held` and `over`
+    count what has become held, and what no longer goes on by itself: they change when there is something to look at for
+    those that wait for such."""
 
     sessions: dict[str, Counter[str]] = field(default_factory=dict)
     whole: Counter[str] = field(default_factory=Counter)
@@ -42,7 +43,8 @@ class Tally:
 
     def add(self, session: str, state: str, jobs: int) -> None:
         self.whole[state] += jobs
-        self.sessions.setdefault(session, Counter())[state] += jobs
+        if session in self.sessions:
+            self.sessions[session][state] += jobs
 
     def forget(self) -> None:
         """Jobs were removed that were counted: all are counted anew."""
@@ -50,16 +52,19 @@ class Tally:
 
     async def of(self, store: Store, session: str = "") -> dict[str, int]:
         """How many jobs of a session (empty: of all) are in each state; those that were deleted are in none."""
-        if await newest_job(store) > self.newest:
-            await self.count(store)
-        counted = self.sessions.get(session, Counter()) if session else self.whole
+        if await newest_job(store) > self.newest or (session and session not in self.sessions):
+            await self.count(store, session)
+        counted = self.sessions[session] if session else self.whole
         return {state: number for state, number in sorted(counted.items()) if number and state != "deleted"}
 
-    async def count(self, store: Store) -> None:
-        """Count the jobs that have come. Nobody writes meanwhile, or what moves now would be counted twice."""
+    async def count(self, store: Store, session: str) -> None:
+        """Count the jobs that have come, and those of a session of which nobody asked before. Nobody writes meanwhile,
+        or what moves now would be counted twice."""
         async with store.write() as db:
             newest, found = await count_newer(db, self.newest)
-            self.newest = newest
             for name, state, jobs in found:
                 self.add(name, state, jobs)
                 self.held += jobs if state == "held" else 0
+            self.newest = newest
+            if session and session not in self.sessions:
+                self.sessions[session] = Counter(await count_of_session(db, session))

@@ -175,12 +175,23 @@ async def newest_job(store: Store) -> int:
 
 
 async def count_newer(db: Transaction, after: int) -> tuple[int, list[tuple[str, str, int]]]:
-    """(the highest number of a job, (session, state, how many) of the jobs after one)."""
-    rows = await db.all(
-        "SELECT session, state, COUNT(*) AS n, MAX(id) AS id FROM job WHERE id > ? GROUP BY session, state", (after,)
-    )
+    """(the highest number of a job, (session, state, how many) of the jobs after one). Of all jobs together the
+    sessions are not told apart: then an index says it all."""
+    if after:
+        rows = await db.all(
+            "SELECT session, state, COUNT(*) AS n, MAX(id) AS id FROM job WHERE id > ? GROUP BY session, state",
+            (after,),
+        )
+    else:
+        rows = await db.all("SELECT '' AS session, state, COUNT(*) AS n, MAX(id) AS id FROM job GROUP BY state")
     found = [(row["session"], row["state"], int(row["n"])) for row in rows]
     return max((int(row["id"]) for row in rows), default=after), found
+
+
+async def count_of_session(db: Transaction, session: str) -> dict[str, int]:
+    """How many jobs of a session are in each state."""
+    rows = await db.all("SELECT state, COUNT(*) AS n FROM job WHERE session = ? GROUP BY state", (session,))
+    return {row["state"]: int(row["n"]) for row in rows}
 
 
 def session_clause(session: str) -> tuple[str, tuple[Any, ...]]:

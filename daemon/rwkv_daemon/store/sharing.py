@@ -16,21 +16,24 @@ class Source(NamedTuple):
     source: int
 
 
-async def sources(store: Store, jobs: Sequence[int]) -> list[Source]:
-    """Queued jobs that another one has generated for, wholly or, where it does not go on by itself, in part; of the
-    two, at least one is among `jobs`. Not those that were dispatched with --overwrite after it."""
+async def sources(store: Store, queued: Sequence[int], generated: Sequence[int]) -> list[Source]:
+    """Queued jobs that another one has generated for, wholly or, where it does not go on by itself, in part: of the
+    jobs `queued`, and for the others from those in `generated`. Not those that were dispatched with --overwrite after
+    it."""
     found: dict[int, Source] = {}
-    for one in ("q", "s"):
-        found |= {source.job: source for source in await sources_where(store, one, jobs)}
+    for one, other, jobs in (("q", "s", queued), ("s", "q", generated)):
+        if jobs:
+            found |= {source.job: source for source in await sources_where(store, one, other, jobs)}
     return list(found.values())
 
 
-async def sources_where(store: Store, one: str, jobs: Sequence[int]) -> list[Source]:
-    """The same where `one` of the two, the queued job q or the source s, is among `jobs`."""
+async def sources_where(store: Store, one: str, other: str, jobs: Sequence[int]) -> list[Source]:
+    """The same where `one` of the two, the queued job q or the source s, is among `jobs`: the `other` is found by it
+    (in SQLite a CROSS JOIN says in which order), and not the other way round, by all that is queued."""
     rows = await store.all(
-        "SELECT q.id AS job, s.id AS source FROM job q JOIN job s ON s.generation_key = q.generation_key "
-        "JOIN session ON session.id = q.session "
-        f"WHERE {one}.id IN ({', '.join('?' * len(jobs))}) "
+        f"SELECT q.id AS job, s.id AS source FROM job {one} CROSS JOIN job {other} CROSS JOIN session "
+        f"WHERE {one}.id IN ({', '.join('?' * len(jobs))}) AND s.generation_key = q.generation_key "
+        "AND session.id = q.session "
         "AND q.state = 'queued' AND q.attempt = 0 AND q.generation_key <> '' AND s.id <> q.id "
         "AND s.numerics <> 'imported' AND s.stages_done > 0 AND s.state <> 'deleted' "
         "AND (s.stages_done >= s.stages * s.total OR s.state IN ('stopped', 'failed', 'done')) "
