@@ -25,13 +25,14 @@ from rwkv_daemon.store.bulk import (
     OneOfMany,
     Order,
     count_of,
+    delete_all,
     get_order,
     jobs_of,
     log_moves,
-    move_all,
     open_orders,
-    put_away_all,
     put_order,
+    resume_all,
+    stop_all,
 )
 from rwkv_daemon.store.jobs import MovedMeanwhileError, forget_load_failures, jobs_by_id, newest_job
 from rwkv_daemon.store.leases import forget_fit
@@ -76,6 +77,9 @@ DEEDS: Final = {
         ("held", "queued", "paused", "stopped", "done", "failed"), "delete", lambda _job: True, delete_one
     ),
 }  # fmt: skip
+
+
+MOVES: Final = {"stop": stop_all, "resume": resume_all, "delete": delete_all}
 
 
 def states_of(order: Order) -> tuple[str, ...]:
@@ -225,9 +229,7 @@ async def move_simple(
     for was in dict.fromkeys(job.state for job in jobs):
         some = [job for job in jobs if job.state == was]
         state = after(was, happening)  # type: ignore[arg-type]  # the store holds states
-        if happening == "delete":
-            await put_away_all(change.db, some)
-        if await move_all(change.db, some, happening, was, state) != len(some):
+        if await MOVES[happening](change.db, some, was, state) != len(some):
             raise MovedMeanwhileError(f"not all of {len(some)} jobs are {was} any more")
         await log_moves(change.db, some, ONE_OF_MANY, state)
         text = f"{act}: {len(some)} jobs are {state}, {was} before"

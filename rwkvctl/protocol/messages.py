@@ -297,7 +297,8 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kinds: `daemon`, `session`, `job.queued`, `job.state`, `job.progress`, `job.score`, `engine.state`, `engine.stats`,
     `lease`, `gpu.state`, `gpu.use`, `gpu.xid`, `zombie`, `heartbeat`. `data` holds the JobView, EngineView or LeaseView
-    as it is after the change.
+    as it is after the change. `jobs.state` is a change of very many jobs at once: `data` has their numbers (`jobs`),
+    the state they were in (`was`), and the one they are in (`state`).
     """
 
     kind: str

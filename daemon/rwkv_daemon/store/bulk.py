@@ -99,32 +99,39 @@ async def forget_orders(db: Transaction, before: str) -> int:
     return await db.execute("DELETE FROM bulk WHERE ended <> '' AND ended < ?", (before,))
 
 
-PUT_ASIDE: Final = "wanted = '', wanted_reason = '', wanted_why = ''"
+PUT_ASIDE: Final = "wanted = '', wanted_reason = '', wanted_why = '', failure = ''"
 
 
 def kept(reasons: str) -> str:
     """What sets a job's reason and detail, which are kept where the reason is one of these."""
     case = f"CASE WHEN reason IN ({reasons}) THEN"
-    return f"reason = {case} reason ELSE '' END, detail = {case} detail ELSE '' END, {PUT_ASIDE}, failure = ''"
+    return f"reason = {case} reason ELSE '' END, detail = {case} detail ELSE '' END, {PUT_ASIDE}"
 
 
-SETS: Final = {
-    "stop": kept("'held'") + ", finished = ?",
-    "resume": f"reason = '', detail = '', {PUT_ASIDE}, failure = '', finished = '', restarts = 0, engine = NULL, "
-    "engine_deaths = 0",
-    "delete": kept("'held', 'done'"),
-}
-"""What changes in a job beside its state; as `Change.move` does for one."""
+# What changes in a job beside its state is what `Change.move` changes of one.
 
 
-async def move_all(db: Transaction, jobs: Sequence[OneOfMany], act: str, was: str, state: str) -> int:
-    """Let jobs that were in one state be in another; returns how many were."""
+async def stop_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state: str) -> int:
+    """Let jobs that were in one state be stopped; returns how many were."""
+    return await _move(db, jobs, was, "state = ?, finished = ?, " + kept("'held'"), (state, now()))
+
+
+async def resume_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state: str) -> int:
+    """Let them go on."""
+    fresh = "finished = '', restarts = 0, engine = NULL, engine_deaths = 0"
+    return await _move(db, jobs, was, f"state = ?, {fresh}, reason = '', detail = '', {PUT_ASIDE}", (state,))
+
+
+async def delete_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state: str) -> int:
+    """Let them be deleted."""
+    await put_away_all(db, jobs)
+    return await _move(db, jobs, was, "state = ?, " + kept("'held', 'done'"), (state,))
+
+
+async def _move(db: Transaction, jobs: Sequence[OneOfMany], was: str, sets: str, values: Sequence[str]) -> int:
     numbers = [job.id for job in jobs]
     places = ", ".join("?" * len(numbers))
-    given = [now()] if act == "stop" else []
-    return await db.execute(
-        f"UPDATE job SET state = ?, {SETS[act]} WHERE id IN ({places}) AND state = ?", (state, *given, *numbers, was)
-    )
+    return await db.execute(f"UPDATE job SET {sets} WHERE id IN ({places}) AND state = ?", (*values, *numbers, was))
 
 
 async def log_moves(db: Transaction, jobs: Sequence[OneOfMany], kind: str, state: str) -> None:

@@ -23,11 +23,11 @@ async def sources(store: Store, queued: Sequence[int], generated: Sequence[int])
     found: dict[int, Source] = {}
     for one, other, jobs in (("q", "s", queued), ("s", "q", generated)):
         if jobs:
-            found |= {source.job: source for source in await sources_where(store, one, other, jobs)}
+            found |= {source.job: source for source in await _sources_where(store, one, other, jobs)}
     return list(found.values())
 
 
-async def sources_where(store: Store, one: str, other: str, jobs: Sequence[int]) -> list[Source]:
+async def _sources_where(store: Store, one: str, other: str, jobs: Sequence[int]) -> list[Source]:
     """The same where `one` of the two, the queued job q or the source s, is among `jobs`: the `other` is found by it
     (in SQLite a CROSS JOIN says in which order), and not the other way round, by all that is queued."""
     rows = await store.all(

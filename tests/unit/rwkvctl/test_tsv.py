@@ -103,6 +103,7 @@ class Daemon:
 
     def get(self, route: str, *_: object, **__: object) -> Answer:
         reply = dict(self.reply)
+        reply.pop("left", None)  # nothing is: or it would be asked again and again
         if route.endswith("/history"):
             reply |= {"since": 0, "until": 20, "step_s": 20}
         if route.endswith("/config"):
