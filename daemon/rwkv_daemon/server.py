@@ -17,7 +17,7 @@ from rwkv_daemon.node import Node, log
 from rwkv_daemon.roles import Role
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.jobs import remembered_reply
-from rwkv_daemon.store.lanes import READER, Lane, Reader
+from rwkv_daemon.store.lanes import READER, Lane, LateError, Reader
 from rwkvctl import httpd
 from rwkvctl.httpd import NDJSON, Request, Response
 from rwkvctl.protocol import messages as m
@@ -71,6 +71,9 @@ class Api:
             reply = await (self.changed(wanted) if roles.changes(type(wanted)) else handlers.answer(self.node, wanted))
         except RefusedError as error:
             return refusal(self.stamp, error)
+        except LateError as error:
+            late = RefusedError("too-long", f"The daemon gave up looking: {error}.", "Ask for less, or again later.")
+            return refusal(self.stamp, late, status=503)
         except StoreError as error:
             trouble = RefusedError("store-trouble", f"The store cannot be used ({error}).", "See `rwkvctl doctor`.")
             return refusal(self.stamp, trouble, status=503)
