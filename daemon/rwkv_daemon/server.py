@@ -71,6 +71,9 @@ class Api:
             return await self.node.known.in_time(self.node.health, self.permitted(request, wanted))
         except RefusedError as error:
             return refusal(self.stamp, error)
+        except LateError as error:
+            late = RefusedError("too-long", f"The daemon gave up looking: {error}.", "Ask for less, or again later.")
+            return refusal(self.stamp, late, status=503)
         except StoreError as error:
             return self.without_store(allowed, error)
         except Exception as error:  # noqa: BLE001 - logged, and answered: a silent connection helps nobody

@@ -112,11 +112,47 @@ def maj_at_k(votes: Sequence[Hashable | None], values: Sequence[float], k: int) 
 
 def mcnemar(only_a: int, only_b: int) -> float:
     """Exact two-sided p of discordant pairs: rows that only a, and only b, has right."""
-    n, tail, ways = only_a + only_b, 0, 1
-    for i in range(min(only_a, only_b) + 1):
+    n, fewer = only_a + only_b, min(only_a, only_b)
+    low, high = _p_between(n, fewer) if fewer > FEW_PAIRS else (0.0, 1.0)
+    return low if low == high else _exact_p(n, fewer)
+
+
+FEW_PAIRS = 500
+"""Up to so many pairs are added up one by one. That takes seconds for 100,000, as numbers of as many bits."""
+
+BITS = 320
+
+
+def _exact_p(n: int, fewer: int) -> float:
+    """Twice the chance of so few heads, or fewer, in n throws."""
+    tail, ways = 0, 1
+    for i in range(fewer + 1):
         tail += ways
         ways = ways * (n - i) // (i + 1)
     return min(1.0, 2 * tail / (1 << n))
+
+
+def _p_between(n: int, fewer: int) -> tuple[float, float]:
+    """The same from below and from above, with numbers of some hundred bits: nearly always one and the same float.
+
+    The largest term is C(n, fewer); the others are added as parts of it, until they vanish. Every step rounds down, and
+    less than 2^-200 of the sum is lost.
+    """
+    largest, exponent = 1 << BITS, -BITS
+    for i in range(1, fewer + 1):
+        largest = largest * (n - fewer + i) // i
+        excess = largest.bit_length() - BITS
+        if excess > 0:
+            largest, exponent = largest >> excess, exponent + excess
+    part = total = 1 << BITS
+    for i in range(fewer):
+        part = part * (fewer - i) // (n - fewer + i + 1)
+        if not part:
+            break
+        total += part
+    found, shift = largest * total, n - 1 - exponent + BITS
+    low, high = (min(1.0, each / (1 << shift)) for each in (found, found + (found >> 200) + 1))
+    return low, high
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float]) -> Estimate:

@@ -155,8 +155,8 @@ async def verdicts(store: Store, run: Run, after: int, upto: int) -> list[Row]:
 _ONE: Final = "FROM sample JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND row > ? AND row <= ?"
 _BOTH: Final = (
     "FROM sample s JOIN grade x ON x.sample = s.number AND x.grade_key = ? "
-    "JOIN sample t ON t.job = ? AND t.row = s.row AND t.repeat = s.repeat "
-    "JOIN grade y ON y.sample = t.number AND y.grade_key = ? WHERE s.job = ? AND s.row > ? AND s.row <= ?"
+    "LEFT JOIN sample t ON t.job = ? AND t.row = s.row AND t.repeat = s.repeat "
+    "LEFT JOIN grade y ON y.sample = t.number AND y.grade_key = ? WHERE s.job = ? AND s.row > ? AND s.row <= ?"
 )
 
 
@@ -169,9 +169,9 @@ async def verdict_counts(store: Store, a: Run, b: Run, after: int, upto: int) ->
         for name, (ours, theirs) in cases.items()
     )
     row = await store.one(
-        f"SELECT COUNT(*) AS both, COUNT(x.value + y.value) AS whole{sums}, (SELECT COUNT(*) {_ONE}) AS a, "
+        f"SELECT COUNT(*) AS a, COUNT(y.sample) AS both, COUNT(x.value + y.value) AS whole{sums}, "
         f"(SELECT COUNT(*) {_ONE}) AS b {_BOTH}",
-        (*a[::-1], after, upto, *b[::-1], after, upto, a.grade_key, *b, a.job, after, upto),
+        (*b[::-1], after, upto, a.grade_key, *b, a.job, after, upto),
     )
     assert row is not None
     return row

@@ -14,18 +14,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon import browsing, handlers, hunting, looks, paired_reading
+from rwkv_daemon import browsing, handlers, hunting, looks, paired_reading, roles
 from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.doors import Client
 from rwkv_daemon.node import Node
 from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
+from rwkv_daemon.server import Api
 from rwkv_daemon.store import NewJob, Store
 from rwkv_daemon.store.jobs import add_attempt, add_jobs, add_session
-from rwkv_daemon.store.lanes import READER, Lane, Reader, reading
+from rwkv_daemon.store.lanes import LONGEST_S, READER, Lane, Reader, reading
 from rwkv_daemon.store.samples import add_score, ingest
 from rwkv_daemon.store.sqlite import SqliteStore
 from rwkv_data import comparison
 from rwkv_data.measures import Sample
 from rwkvctl import config
+from rwkvctl.httpd import Request
 from rwkvctl.protocol import messages as m
 
 JOB = NewJob(
@@ -357,3 +360,23 @@ async def test_what_nobody_asks_for_any_more_is_dropped(node: Node, monkeypatch:
     async with asyncio.timeout(LIMIT_S):
         await ended.wait()
     assert not node.looks.under_way
+
+
+class OpenDoor:
+    """Lets everybody in as an admin."""
+
+    def check(self, request: Request) -> None:
+        """There are no strangers."""
+
+    async def client(self, request: Request) -> Client:
+        return Client(roles.Actor(0, 0, 0, "somebody"), roles.Role.ADMIN, "somebody")
+
+
+async def test_a_request_whose_query_takes_too_long_is_told_so(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LONGEST_S, Lane.REQUESTS, 0.0)
+    request = Request("GET", "/v1/status", {}, {}, b"", None, asyncio.Event())
+    response = await Api(node, OpenDoor())(request)
+    assert isinstance(response.body, bytes)
+    said = msgspec.json.decode(response.body)
+    assert (response.status, said["code"]) == (503, "too-long")
+    assert said["detail"] == "The daemon gave up looking: a query took more than 0 s."

@@ -115,6 +115,13 @@ def test_mcnemar_is_a_probability_and_symmetric(a: int, b: int) -> None:
     assert mcnemar(a, b) == mcnemar(b, a)
 
 
+@pytest.mark.parametrize("fewer", [501, 1000, 4999, 20_000])
+@pytest.mark.parametrize("more", [0, 1, 37, 900, 60_000])
+def test_mcnemar_of_many_pairs_has_the_bits_of_the_whole_sum(fewer: int, more: int) -> None:
+    low, high = metrics._p_between(2 * fewer + more, fewer)
+    assert low == high == metrics._exact_p(2 * fewer + more, fewer) == mcnemar(fewer + more, fewer)
+
+
 def test_mcnemar_without_discordant_pairs() -> None:
     assert mcnemar(0, 0) == 1.0
     assert mcnemar(1, 5) == pytest.approx(0.21875)
