@@ -103,8 +103,7 @@ class Api:
             known = handlers.remembered(self.node, wanted)
         if known is not None:
             return Response(200, msgspec.json.encode(self.stamp(known)), headers=VERSION)
-        late = f"the store is busy with other questions: {error}" if isinstance(error, LateError) else ""
-        why = late or self.node.trouble or f"the store cannot be used: {error}"
+        why = self.node.trouble or f"the store cannot be used: {error}"
         again = RefusedError("store-trouble", f"{why[0].upper()}{why[1:]}.", "Ask again later; see `rwkvctl doctor`.")
         return refusal(self.stamp, again, status=503, retry=True)
 

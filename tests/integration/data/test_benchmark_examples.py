@@ -4,22 +4,21 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
+from leftovers import shared
 
 from rwkv_data import measures, registry
 from rwkv_data.benchmark import Benchmark, Example, Grade, GradeFunction, Kind
-from rwkv_data.graders import lm_eval_math, math, qwen_math
-from rwkv_data.graders.math_process import CPU_S, Process
+from rwkv_data.graders.math_lanes import Asking, lanes
+from rwkv_data.graders.math_process import CPU_S
 
 BENCHMARKS = [registry.load(name) for name in registry.names()]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def one_maths_worker() -> Iterator[None]:
-    """Starting the maths worker costs a second: all graders share one."""
-    with Process(cpu_s=CPU_S) as worker, pytest.MonkeyPatch.context() as patch:
-        worker.ask("equal", golds=["1"], answers=["1"])
-        for module in (math, lm_eval_math, qwen_math):
-            patch.setattr(module, "Process", lambda **_: contextlib.nullcontext(worker))
+    """Starting the maths worker costs a second: all graders share one, for as long as somebody has it open."""
+    with shared("rwkv_data.graders.math_worker"), lanes(CPU_S) as opened:
+        Asking(opened).ask_twice("equal", golds=["1"], answers=["1"])
         yield
 
 

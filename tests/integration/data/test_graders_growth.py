@@ -5,6 +5,7 @@ step shows as sixteen, a linear one as four.
 """
 
 import inspect
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -78,7 +79,8 @@ REPEATED = (
     *("\\boxed{", "\\frac", "\\text{ ", "the answer is ", "not 1 or ", "Final Answer: The final answer is ", "\u4e00"),
 )
 FEW = (" ", "\n", "9", "1.", "a. ", "[", "*", '"')
-AROUND = (("", ""), ("the answer is ", " or 3"), ("\\boxed{", ""))
+FEWEST = ("\n", "a. ")
+AROUND = (("", " or 3"), ("the answer is ", ""))
 
 
 def rules() -> dict[str, Grading]:
@@ -97,10 +99,10 @@ def seconds(grading: Grading, said: str) -> float:
     return time.thread_time() - begun
 
 
-def too_slow(grading: Grading, repeated: tuple[str, ...]) -> list[str]:
+def too_slow(grading: Grading, repeated: tuple[str, ...], around: tuple[tuple[str, str], ...] = AROUND) -> list[str]:
     """The texts for which the time grows faster than the text. What takes no time is not looked at in a larger size."""
     found = []
-    for opening, ending in AROUND:
+    for opening, ending in around:
         for piece in repeated:
             before = 0.0
             for size, least in SIZES:
@@ -113,28 +115,30 @@ def too_slow(grading: Grading, repeated: tuple[str, ...]) -> list[str]:
     return found
 
 
+some_or_all = pytest.mark.parametrize(
+    "few", [True, pytest.param(False, marks=pytest.mark.slow("golds"))], ids=["a few", "all"]
+)
+
+
+@some_or_all
 @pytest.mark.parametrize("name", GRADERS)
-def test_time_grows_with_the_text(name: str) -> None:
+def test_time_grows_with_the_text(name: str, few: bool) -> None:
     GRADERS[name]("warm up: 1")
-    assert too_slow(GRADERS[name], REPEATED) == []
+    assert too_slow(GRADERS[name], FEW if few else REPEATED) == []
 
 
-@pytest.mark.parametrize("name", rules())
-def test_time_of_a_rule_grows_with_the_text(name: str) -> None:
-    grading = rules()[name]
-    grading("Warm up. One.")
-    assert too_slow(grading, FEW) == []
+@some_or_all
+def test_time_of_a_rule_grows_with_the_text(few: bool) -> None:
+    for name, grading in rules().items():
+        grading("Warm up. One.")
+        assert too_slow(grading, FEWEST if few else FEW) == [], name
 
 
 def test_a_quadratic_step_would_be_found() -> None:
     """As the former search for marked choices, which began anew behind every line break."""
-
-    def former(said: str) -> object:
-        import re
-
-        return re.findall(r"(?:(?<=\n)|^)\s*\**([A-Z])[.):]", said[:20_000])
-
-    assert any("'\\n'" in found for found in too_slow(former, FEW))
+    former = re.compile(r"(?:(?<=\n)|^)\s*\**([A-Z])[.):]")
+    [found] = too_slow(lambda said: former.findall(said[:20_000:2]), ("\n",), (("", ""),))
+    assert found.startswith("'' + '\\n'")
 
 
 def test_a_number_of_thousands_of_digits_is_no_error() -> None:
