@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
+import hostile
 import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
@@ -19,15 +19,8 @@ from rwkvctl.tui.table import VTable
 from rwkvctl.tui.text import Reading
 
 
-@pytest.fixture(scope="session")
-def hostile(console_module: Callable[[str], Any]) -> Any:
-    """The module `tests/console/hostile.py`."""
-    return console_module("hostile")
-
-
-def test_every_string_is_as_wide_as_the_console_thinks(hostile: Any) -> None:
-    assert len(hostile.CORPUS) == 30
-    for text in hostile.CORPUS:
+def test_every_string_is_as_wide_as_the_console_thinks() -> None:
+    for text in hostile.SHORT:
         shown = safe_line(text)
         assert cell_len(shown) == cell_width(shown)
         assert cell_width(fit(shown, 10)) <= 10
@@ -59,8 +52,8 @@ class Widgets(App[None]):
         self.query_one(Chart).show([(self.corpus[0], "")], [Point(1, 0, 2, "x")], (0, 2))
 
 
-async def test_no_widget_lets_one_through_or_moves_what_stands_beside_it(hostile: Any, driving: Any) -> None:
-    async with Widgets(hostile.CORPUS).run_test(size=(100, 150)) as pilot:
+async def test_no_widget_lets_one_through_or_moves_what_stands_beside_it(driving: Any) -> None:
+    async with Widgets(hostile.SHORT).run_test(size=(100, 150)) as pilot:
         app = pilot.app
         text = await driving.until(app, "␛]52", "right to left", "[/nope]", "following")
         assert not hostile.wrong(text)
@@ -72,10 +65,10 @@ async def test_no_widget_lets_one_through_or_moves_what_stands_beside_it(hostile
 
 @pytest.mark.parametrize("differ", ["1", "0"])
 def test_none_reaches_the_terminal_on_any_screen(
-    socket_path: Path, fake_daemon: Any, hostile: Any, console_module: Callable[[str], Any], differ: str
+    socket_path: Path, fake_daemon: Any, console_module: Callable[[str], Any], differ: str
 ) -> None:
-    corpus = hostile.CORPUS
-    everything = " ".join(corpus).replace("\ud800", "")
+    corpus = hostile.STORABLE
+    everything = " ".join(hostile.STORABLE)
     node = fake_daemon.Node()
     node.jobs = [fake_daemon.job(n + 1, ["queued", "held", "failed", "done", "generating"][n % 5], model=text,
                                  benchmark=text, kind=text, detail=text) for n, text in enumerate(corpus)]  # fmt: skip
@@ -87,14 +80,13 @@ def test_none_reaches_the_terminal_on_any_screen(
     ]
     node.plan_rows = [m.PlanRow(model=text, benchmark=text, kind=text, action="hold", reason="held", detail=text)
                       for text in corpus]  # fmt: skip
-    node.log = "".join(f"{text}\n" for text in corpus if "\ud800" not in text)
-    surrogates(node)
+    node.log = "".join(f"{text}\n" for text in hostile.STORABLE)
     with fake_daemon.serving(socket_path, node):
         shell = console_module("console_terminal").Shell(socket_path, (130, 40), RWKVCTL_TUI_DIFF=differ)
         try:
             shell.type("", "Queue")
-            for text in corpus:
-                node.tell("daemon", None, text.replace("\ud800", "?"))
+            for text in hostile.STORABLE:
+                node.tell("daemon", None, text)
             shell.type("", "right to left")
             shell.type("\r", "following", "COMPLETION", "␛c reset")
             shell.type("3", "─ all ", "␛c reset")
@@ -117,14 +109,3 @@ def test_none_reaches_the_terminal_on_any_screen(
             assert "␛]52;c;RVZJTA==␇" in shell.received or differ == "1"
         finally:
             shell.end()
-
-
-def surrogates(node: Any) -> None:
-    """msgspec does not encode lone surrogates; a hostile daemon's JSON could hold them as escapes."""
-    fields = {"model": "lone", "benchmark": "surrogate", "kind": "x", "detail": ""}
-    node.jobs = [msgspec.structs.replace(job, **fields) if "\ud800" in job.model else job for job in node.jobs]
-    for name in ("samples", "plan_rows"):
-        kept = [item for item in getattr(node, name) if "\ud800" not in repr(item) and "\\ud800" not in repr(item)]
-        setattr(node, name, kept)
-    node.engines = [fake for fake in node.engines if "\ud800" not in fake.model]
-    node.lease_views = [lease for lease in node.lease_views if "\ud800" not in lease.id]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hostile
 import msgspec
 import pytest
 from waiting import soon
@@ -253,11 +254,10 @@ async def test_nothing_chosen_and_nothing_scored_is_said(
 
 
 async def test_hostile_names_and_answers_stay_in_their_cells(
-    socket_path: Path, driving: Any, fake_daemon: Any, score_node: Any, console_module: Callable[[str], Any]
+    socket_path: Path, driving: Any, fake_daemon: Any, score_node: Any
 ) -> None:
-    hostile = console_module("hostile")
     node = score_node(0)
-    texts = [text for text in hostile.CORPUS if "\ud800" not in text]
+    texts = list(hostile.STORABLE)
     node.history, node.benchmarks = [], texts
     node.scores = [
         node.one_score(1 + 10 * place + n, name, benchmark, 0)
