@@ -4,10 +4,11 @@ becomes."""
 import json
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any, Final
 
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
-from rwkvctl.safe import safe_json, safe_line, safe_text
+from rwkvctl.safe import safe_json, safe_line
 
 SURROGATES: Final = re.compile("[\ud800-\udfff]")
 CODES: Final = {Exit.UNREACHABLE: "unreachable", Exit.VERSION_SKEW: "version-skew", Exit.USAGE: "usage"}
@@ -47,7 +48,7 @@ def say_json(text: str) -> None:
     sys.stdout.flush()
 
 
-def say(text: str) -> None:
-    """Data of whole lines on standard output, safe for a terminal."""
-    sys.stdout.write(safe_text(text).rstrip("\n") + "\n")
+def say(lines: Iterable[str]) -> None:
+    """Lines of data on standard output, safe for a terminal; no text in one begins another. Tabs stay."""
+    sys.stdout.write("".join("\t".join(map(safe_line, line.split("\t"))) + "\n" for line in lines))
     sys.stdout.flush()

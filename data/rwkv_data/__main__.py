@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.json:
             say_json(json.dumps(plain, ensure_ascii=False))
         else:
-            say("\n".join(lines))
+            say(lines)
     except BrokenPipeError:  # `| head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED

@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.json:
         say_json(envelope(schema, told.fields))
     else:
-        say("\n".join(told.lines))
+        say(told.lines)
     return Exit.OK
 
 
