@@ -215,7 +215,7 @@ def request_id() -> str:
 def target(route: str, query: dict[str, object]) -> str:
     """The route with its query; empty and absent values are left out."""
     given = {name: spell(value) for name, value in query.items() if value is not None and value != ""}
-    return f"{route}?{urlencode(given)}" if given else route
+    return f"{route}?{urlencode(given, errors='replace')}" if given else route
 
 
 def spell(value: object) -> str:
@@ -227,7 +227,7 @@ def spell(value: object) -> str:
 
 def segment(name: str) -> str:
     """A name as one segment of a path."""
-    return quote(name, safe="")
+    return quote(name, safe="", errors="replace")
 
 
 def uid_of(user: str) -> int | None:

@@ -27,10 +27,10 @@ def body(
     return {"a": a, "b": b, "benchmarks": list(benchmarks), "kinds": list(kinds), "alpha": alpha, "force": force}
 
 
-def headline(reply: Record) -> str:
+def headline(reply: Record) -> list[str]:
     """`B against A: 3 better, 1 worse, 20 no difference shown`."""
     found = joined(f"{number} {verdict}" for verdict, number in reply["counts"].items()) or "nothing in common"
-    return f"B = {reply['b']} against A = {reply['a']}: {found}\n"
+    return [f"B = {reply['b']} against A = {reply['a']}: {found}", ""]
 
 
 def table(items: Iterable[Record]) -> Table:

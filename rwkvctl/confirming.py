@@ -7,6 +7,7 @@ from typing import Final
 from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.safe import styled
 
 JOB: Final = re.compile(r"j?\d{1,17}")
 
@@ -18,8 +19,7 @@ def confirm(context: Context, question: str, *, yes: bool) -> None:
     if not (context.terminal.err_is_tty and sys.stdin.isatty()):
         detail = f"{question} Nobody can be asked here: say --yes."
         raise RefusedError("needs-yes", detail, "Nothing was changed.", Exit.REFUSED)
-    context.terminal.err.write(f"{question} [y/N] ")
-    context.terminal.err.flush()
+    context.terminal.draw(styled(f"{question} [y/N] "))
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise RefusedError("not-wanted", "Nothing was changed.", "", Exit.REFUSED)
 

@@ -7,7 +7,8 @@ from typing import Any
 from rwkvctl import config
 from rwkvctl.client import Answer, Client, Record, client_of, request_id
 from rwkvctl.envelope import envelope
-from rwkvctl.render import Table, Terminal, separated
+from rwkvctl.render import LONGEST, Table, Terminal, separated
+from rwkvctl.safe import fit, safe_line
 
 View = Callable[[Terminal], Sequence[Table]]
 """Tables of a reply. On a terminal a view may also write lines of its own between them."""
@@ -49,13 +50,14 @@ class Context:
         """Ask for a change under a fresh request id, so that a repetition is harmless."""
         return self.client.post(route, body | {"request_id": request_id()}, timeout_s)
 
-    def show(self, answer: Answer, *tables: Table, headline: str = "") -> None:
-        """The reply verbatim, or its tables; a headline is for people only."""
+    def show(self, answer: Answer, *tables: Table, headline: Sequence[str] = ()) -> None:
+        """The reply verbatim, or its tables; the lines of a headline are for people only."""
         if self.as_json:
             self.terminal.json(answer.raw.decode(errors="replace"))
             return
-        if headline and not self.as_tabs:
-            self.terminal.line(headline)
+        if not self.as_tabs:
+            for line in headline:
+                self.terminal.line(fit(safe_line(line), LONGEST))
         self.tables(*tables)
 
     def tables(self, *tables: Table) -> None:
@@ -68,7 +70,7 @@ class Context:
                 self.terminal.line()
             self.terminal.table(table, tabs=False, whole=self.output == "wide")
 
-    def show_local(self, schema: str, fields: dict[str, Any], *tables: Table, headline: str = "") -> None:
+    def show_local(self, schema: str, fields: dict[str, Any], *tables: Table, headline: Sequence[str] = ()) -> None:
         """Something this process knows by itself, in the same envelope as a reply of the daemon."""
         self.show(Answer(envelope(schema, fields).encode(), {}), *tables, headline=headline)
 

@@ -86,7 +86,9 @@ def store(config: Config) -> Finding:
     where = config.settings.store or str(config.store)
     words = [sys.executable, "-m", "rwkv_daemon.store_tools", "check", "--home", str(config.home)]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=STORE_CHECK_S)
+        done = subprocess.run(
+            words, capture_output=True, text=True, errors="replace", check=False, timeout=STORE_CHECK_S
+        )
     except subprocess.TimeoutExpired:
         return Finding("store", "optional", where, f"it was not looked through in {STORE_CHECK_S:.0f} s")
     remedy = "stop the daemon and run `rwkvctl rebuild`, or `rwkvctl restore FILE`"

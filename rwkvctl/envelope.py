@@ -2,22 +2,27 @@
 becomes."""
 
 import json
+import re
 import sys
+from collections.abc import Iterable
 from typing import Any, Final
 
 from rwkvctl.protocol.errors import Exit, NotNowError, RefusedError, RwkvctlError
 from rwkvctl.safe import safe_json, safe_line
 
+SURROGATES: Final = re.compile("[\ud800-\udfff]")
 CODES: Final = {Exit.UNREACHABLE: "unreachable", Exit.VERSION_SKEW: "version-skew", Exit.USAGE: "usage"}
 
 
 def envelope(schema: str, fields: dict[str, Any]) -> str:
-    """A JSON document with schema, time and node."""
+    """A JSON document with schema, time and node. UTF-8 can hold it: half a character, which stands in a path for a
+    byte that is none, is written as an escape."""
     from datetime import UTC, datetime
     from platform import node
 
     as_of = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return json.dumps({"schema": schema, "as_of": as_of, "node": node(), **fields}, ensure_ascii=False, default=str)
+    text = json.dumps({"schema": schema, "as_of": as_of, "node": node(), **fields}, ensure_ascii=False, default=str)
+    return SURROGATES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def error_envelope(error: RwkvctlError) -> str:
@@ -34,7 +39,17 @@ def fail(program: str, error: RwkvctlError, *, as_json: bool) -> int:
     """Say what is wrong on standard error, with --json also as a document on standard output; returns the exit code."""
     sys.stderr.write(f"{program}: {safe_line(str(error))}\n")
     if as_json:
-        text = error_envelope(error)
-        sys.stdout.write((safe_json(text) if sys.stdout.isatty() else text) + "\n")
-        sys.stdout.flush()
+        say_json(error_envelope(error))
     return int(error.exit_code)
+
+
+def say_json(text: str) -> None:
+    """A JSON document on standard output, as it is; on a terminal nothing in it is obeyed or hidden."""
+    sys.stdout.write((safe_json(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
+    sys.stdout.flush()
+
+
+def say(lines: Iterable[str]) -> None:
+    """Lines of data on standard output, safe for a terminal; no text in one begins another. Tabs stay."""
+    sys.stdout.write("".join("\t".join(map(safe_line, line.split("\t"))) + "\n" for line in lines))
+    sys.stdout.flush()

@@ -1,10 +1,10 @@
 """Tables of the judge, the review list and searches: replies of the daemon as rows to draw."""
 
-import shlex
 from collections.abc import Iterable, Mapping
 
 from rwkvctl.client import Record
 from rwkvctl.render import Cell, Column, Table, amount, count, joined, percent
+from rwkvctl.typed import as_typed
 from rwkvctl.views import INTERVAL, interval_cells
 
 
@@ -152,7 +152,7 @@ def promotion(reply: Record) -> Table:
     flags = " ".join(f"--set {name}={value}" for name, value in reply["settings"].items())
     names = " ".join(reply["benchmarks"])
     kinds = " ".join(reply.get("kinds", ()))
-    model = shlex.quote(reply["model"])
+    model = as_typed([reply["model"]])
     command = f"rwkvctl dispatch --models {model} --only-datasets {names} --only-jobs {kinds} {flags} --set part=report"
     rows: list[list[str | Cell]] = [
         ["chosen", settings(reply["settings"])],

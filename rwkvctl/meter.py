@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, Self, TextIO
 
 from rwkvctl.amounts import bar, duration, size
-from rwkvctl.safe import fit, safe_line
+from rwkvctl.safe import Styled, fit, safe_line, styled
 
 REDRAW_S: Final = 0.2
 EVERY_S: Final = 30.0
@@ -20,6 +20,8 @@ WINDOW_S: Final = 10.0
 """The rate is that of the last seconds: after a broken connection the mean of all time would lie."""
 
 BAR: Final = 16
+START: Final = Styled("\r")
+REST: Final = Styled("\x1b[K")
 
 
 class Rate:
@@ -65,7 +67,7 @@ class Meter:
         line = self.line(now, text, done, total, kept)
         if self.in_place:
             width = shutil.get_terminal_size().columns - 1
-            self.stream.write(f"\r{fit(line, width)}\x1b[K")
+            self.stream.write(styled(START, fit(line, width), REST))
             self._on_screen = True
         elif self._is_news(now, done, total):
             self.stream.write(f"{line}\n")
@@ -109,6 +111,6 @@ class Meter:
     def clear(self) -> None:
         """Make room for a line of text."""
         if self._on_screen:
-            self.stream.write("\r\x1b[K")
+            self.stream.write(styled(START, REST))
             self.stream.flush()
             self._on_screen = False

@@ -7,11 +7,12 @@ from typing import Final
 from rwkvctl.client import Record
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 from rwkvctl.render import MARKS, Terminal, bar, duration, paint, share
-from rwkvctl.safe import cell_width, fit, safe_line
+from rwkvctl.safe import Styled, cell_width, fit, safe_line, styled
 from rwkvctl.views import idle, score_metric, score_text, why
 
 REDRAW_S: Final = 0.1
 EVERY_S: Final = 30.0
+REST_AND_END: Final = Styled("\x1b[K\n")
 STEP: Final = 0.1
 BESIDE: Final = 57
 """Cells that id, state, bar, counts and score take beside a job's name."""
@@ -47,7 +48,7 @@ class Progress:
 
     def _clear(self) -> None:
         if self.drawn:
-            self.terminal.err.write(f"\x1b[{self.drawn}F\x1b[J")
+            self.terminal.draw(Styled(f"\x1b[{self.drawn}F\x1b[J"))
             self.drawn = 0
 
     def _redraw(self, jobs: list[Record]) -> None:
@@ -57,18 +58,18 @@ class Progress:
         lines = [self._line(job) for job in shown]
         if len(shown) < len(jobs):
             ended = sum(job["state"] in TERMINAL for job in jobs)
-            lines.append(f"… {len(jobs) - len(shown)} jobs more; {ended} of {len(jobs)} have ended")
-        self.terminal.err.write("".join(f"{line}\x1b[K\n" for line in lines))
-        self.terminal.err.flush()
+            lines.append(styled(f"… {len(jobs) - len(shown)} jobs more; {ended} of {len(jobs)} have ended"))
+        self.terminal.draw(styled(*(part for line in lines for part in (line, REST_AND_END))))
         self.drawn = len(lines)
 
-    def _line(self, job: Record) -> str:
+    def _line(self, job: Record) -> Styled:
         mark, role = MARKS.get(job["state"], ("?", "warn"))
         width = self.terminal.width - 1
         room = max(20, width - BESIDE)
         name = short_name(job, room)
-        head = f"{job['id']:>4} {name:<{room}} "
-        return head + paint(fit(f"{mark} {tail_of(job)}", width - len(head)), role, self.terminal.err_colour)
+        head = f"{job['id']:>4} {name}{' ' * max(0, room - cell_width(name))} "
+        tail = fit(safe_line(f"{mark} {tail_of(job)}"), width - cell_width(head))
+        return styled(head, paint(tail, role, self.terminal.err_colour))
 
     def _tell(self, job: Record) -> None:
         """One line for each new state, each 10 %, and at least every 30 s while it runs."""

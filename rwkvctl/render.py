@@ -1,6 +1,6 @@
 """Tables, colours and numbers for a terminal, and the same as tab-separated lines for a pipe.
 
-Nothing here knows the daemon. Every cell is made safe before it is drawn, whoever wrote it.
+Nothing here knows the daemon. Every text is made safe on its way out, whoever wrote it, unless it is `Styled`.
 """
 
 import sys
@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, TextIO
 
 from rwkvctl import amounts, tabs
 from rwkvctl.protocol.model_names import shorter
-from rwkvctl.safe import cell_width, fit, safe_json, safe_line
+from rwkvctl.safe import LINE_END, Styled, cell_width, fit, safe_json, safe_line, safe_text, styled
 
 Role = Literal["", "ok", "warn", "bad", "worse", "info", "dim", "bold", "title"]
 SGR: Final[dict[str, str]] = {
@@ -20,6 +20,8 @@ size, duration, bar, spark = amounts.size, amounts.duration, amounts.bar, amount
 
 GAP: Final = "  "
 NARROWEST: Final = 8
+LONGEST: Final = 4000
+"""Cells of a line of text; of a longer one, which nobody reads, the beginning is shown."""
 SPARED: Final = 14
 """Cells by which a sentence may stay wider than a name when both must be shortened."""
 
@@ -86,22 +88,28 @@ class Terminal:
         return self._size()[1]
 
     def write(self, text: str) -> None:
-        """Data, one text of whole lines."""
-        self.out.write(text)
+        """Data, one text of whole lines. Unless it is Styled it is made safe, in a pipe too: pipes end on terminals."""
+        self.out.write(text if isinstance(text, Styled) else safe_text(text))
         self.out.flush()
 
     def line(self, text: str = "", role: Role = "") -> None:
         """A line of data."""
-        self.write(paint(text, role, self.colour) + "\n")
+        self.write(styled(paint(text, role, self.colour), LINE_END))
 
     def note(self, text: str, role: Role = "") -> None:
         """A line for the operator, on standard error."""
-        self.err.write(paint(text, role, self.err_colour) + "\n")
+        shown = text if isinstance(text, Styled) else fit(safe_line(text), LONGEST)
+        self.draw(styled(paint(shown, role, self.err_colour), LINE_END))
+
+    def draw(self, text: Styled) -> None:
+        """Something on standard error that is no line: a question, or lines that are redrawn."""
+        self.err.write(text)
         self.err.flush()
 
     def json(self, raw: str) -> None:
-        """A JSON document as it came; on a terminal, characters that it would obey are written as escapes."""
-        self.write((safe_json(raw) if self.is_tty else raw).rstrip("\n") + "\n")
+        """A JSON document as it came; on a terminal, characters that it would obey or hide are written as escapes."""
+        self.out.write((safe_json(raw) if self.is_tty else raw).rstrip("\n") + "\n")
+        self.out.flush()
 
     def table(self, table: Table, *, tabs: bool, whole: bool = False) -> None:
         """A table: aligned and within the terminal's width (or `whole`, as wide as it is), or tab-separated."""
@@ -109,7 +117,7 @@ class Terminal:
             self.write("".join(line + "\n" for line in separated(table)))
         elif table.rows:
             width = self.width if (self.is_tty or "COLUMNS" in self.environ) and not whole else 0
-            self.write("".join(line + "\n" for line in aligned(table, width, colour=self.colour)))
+            self.write(lines_of(aligned(table, width, colour=self.colour)))
         elif table.empty:
             self.line(table.empty, "dim")
 
@@ -135,9 +143,15 @@ def wants_colour(environ: Mapping[str, str], stream: TextIO) -> bool:
     return stream.isatty() and environ.get("TERM", "dumb") != "dumb"
 
 
-def paint(text: str, role: Role, colour: bool) -> str:
-    """The text in the colour of its role."""
-    return f"\x1b[{SGR[role]}m{text}\x1b[0m" if colour and role and text else text
+def paint(text: str, role: Role, colour: bool) -> Styled:
+    """The text, made safe, in the colour of its role."""
+    shown = styled(text)
+    return Styled(f"\x1b[{SGR[role]}m{shown}\x1b[0m") if colour and role and text else shown
+
+
+def lines_of(lines: Iterable[str]) -> Styled:
+    """Lines with their ends."""
+    return styled(*(part for line in lines for part in (line, LINE_END)))
 
 
 def separated(*tables: Table) -> list[str]:
@@ -163,16 +177,17 @@ def seen(table: Table) -> Table:
     return table._replace(columns=columns, rows=rows)
 
 
-def aligned(table: Table, width: int, *, colour: bool) -> list[str]:
+def aligned(table: Table, width: int, *, colour: bool) -> list[Styled]:
     """Title line and rows in columns; `width` 0 means as wide as they need."""
     table = seen(table)
-    cells = [[Cell(safe_line(text_of(cell)), role_of(cell)) for cell in row] for row in table.rows]
+    most = LONGEST if width else None
+    cells = [[Cell(safe_line(text_of(cell)[:most]), role_of(cell)) for cell in row] for row in table.rows]
     kept, widths, gap = layout(table.columns, cells, width)
-    titles = [Cell(table.columns[i].title, "dim") for i in kept]
+    titles = [Cell(safe_line(table.columns[i].title), "dim") for i in kept]
     columns = [table.columns[i] for i in kept]
     lines = [one_row(titles, [column._replace(cut="end") for column in columns], widths, colour)]
     lines += [one_row([row[i] for i in kept], columns, widths, colour) for row in cells]
-    return [gap.join(line).rstrip() for line in lines]
+    return [row_of(line, gap) for line in lines]
 
 
 class Layout(NamedTuple):
@@ -193,6 +208,7 @@ def layout(columns: Sequence[Column], cells: list[list[Cell]], width: int) -> La
     kept, gap = list(range(len(columns))), GAP
     if not width or total(natural, kept, gap) <= width:
         return Layout(kept, natural, gap)
+    natural = [min(width, cells_of) for cells_of in natural]
     kept = [i for i in kept if any(row[i].text not in (ZERO if columns[i].calm else BLANK) for row in cells)] or kept
     if total(natural, kept, gap) > width:
         gap = " "
@@ -217,14 +233,19 @@ def total(widths: list[int], kept: list[int], gap: str) -> int:
     return sum(widths[i] for i in kept) + len(gap) * (len(kept) - 1)
 
 
-def one_row(row: list[Cell], columns: list[Column], widths: list[int], colour: bool) -> list[str]:
+def row_of(parts: list[Styled], gap: str) -> Styled:
+    """The cells of one line side by side, without blanks at its end."""
+    return Styled(gap.join(parts).rstrip(" "))
+
+
+def one_row(row: list[Cell], columns: list[Column], widths: list[int], colour: bool) -> list[Styled]:
     """The cells of one line, each as wide as its column."""
     drawn = []
     for cell, column, width in zip(row, columns, widths, strict=True):
         text = short_model(cell.text, width) if column.cut == "model" else fit(cell.text, width, column.cut or "end")
         space = " " * (width - cell_width(text))
         shown = paint(text, cell.role, colour)
-        drawn.append(space + shown if column.right else shown + space)
+        drawn.append(styled(space, shown) if column.right else styled(shown, space))
     return drawn
 
 

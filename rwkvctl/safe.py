@@ -4,6 +4,7 @@ Everything that this program did not write itself passes here before it becomes 
 characters become visible pictures, so an escape sequence is read and never obeyed.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -24,7 +25,6 @@ PICTURES: Final[dict[int, str]] = (
     | {0x7F: "\u2421"}
 )
 ONE_LINE: Final[dict[int, str]] = PICTURES | {0x0A: "\u240a", 0x09: "\u2409"}
-JSON_ESCAPES: Final[dict[int, str]] = {code: f"\\u{code:04x}" for code in INVISIBLE}
 PLAIN: Final = frozenset(
     map(chr, (*range(0x20, 0x7F), *range(0xA0, 0xAD), *range(0xAE, 0x300), *range(0x370, 0x378), *range(0x391, 0x3A2),
               *range(0x3A3, 0x483), *range(0x2013, 0x2028), *range(0x2190, 0x2200), *range(0x2400, 0x2427),
@@ -45,6 +45,24 @@ MARKS_STACKED: Final = 3
 FIRST_DISPUTED: Final = "\u00ad"
 UNDISPUTED: Final = PLAIN | {"\n", "\t"}
 COMBINING: Final = frozenset({"Mn", "Me", "Mc"})
+NUMBERED: Final = frozenset({"Cs", "Cn", "Cf", "Co"})
+"""Categories without a picture of their own: surrogates, unassigned, format characters, private use."""
+
+
+class Styled(str):
+    """Text that reaches a terminal as it is: what is foreign in it was made safe, and the rest, with its escape
+    sequences, this program wrote. A test names the modules that may make it; every other text is made safe where it
+    goes out. What is joined to it is a plain `str` again."""
+
+    __slots__ = ()
+
+
+LINE_END: Final = Styled("\n")
+
+
+def styled(*parts: str) -> Styled:
+    """The parts one after the other, those that are not Styled made safe for one line."""
+    return Styled("".join(part if isinstance(part, Styled) else safe_line(part) for part in parts))
 
 
 def safe_text(text: str) -> str:
@@ -59,8 +77,8 @@ def safe_line(text: str) -> str:
 
 def visible_rest(text: str) -> str:
     """The same text with what still has no certain place in a cell shown by its number: lone surrogates (JSON may hold
-    them, UTF-8 cannot), unassigned and disputed characters, and marks heaped on one letter. A mark with no letter
-    before it stands on a circle, or it would be drawn into the cell to its left."""
+    them, UTF-8 cannot), unassigned, private and disputed characters, and marks heaped on one letter. A mark with no
+    letter before it stands on a circle, or it would be drawn into the cell to its left."""
     if not text or max(text) < FIRST_DISPUTED or UNDISPUTED.issuperset(text):
         return text
     from unicodedata import category
@@ -69,7 +87,7 @@ def visible_rest(text: str) -> str:
     marks = -1
     for char in text:
         kind = category(char)
-        if kind in {"Cs", "Cn", "Cf"} or disputed(ord(char)):
+        if kind in NUMBERED or disputed(ord(char)):
             shown.append(f"<{ord(char):x}>")
             marks = 0
         elif kind not in COMBINING:
@@ -88,8 +106,40 @@ def disputed(code: int) -> bool:
 
 
 def safe_json(text: str) -> str:
-    """The same JSON document with invisible characters written as escapes (they can only stand inside strings)."""
-    return text.translate(JSON_ESCAPES)
+    """The same JSON document with all that `safe_line` would make visible written as escapes. Such characters can only
+    stand inside strings; a carriage return between values becomes a line feed."""
+    if UNDISPUTED.issuperset(text):
+        return text
+    return "".join(json_pieces(text.replace("\r", "\n")))
+
+
+def json_pieces(text: str) -> Iterator[str]:
+    """A JSON document character by character, each as it is or as an escape. Marks are counted as in `visible_rest`; a
+    quotation mark is no letter to stand on."""
+    from unicodedata import category
+
+    marks = -1
+    for char in text:
+        if char in UNDISPUTED:
+            marks = -1 if char in '"\n\t' else 0
+            yield char
+        elif (kind := category(char)) in COMBINING and not disputed(ord(char)) and ord(char) not in PICTURES:
+            yield char if 0 <= marks < MARKS_STACKED else json_escape(char)
+            marks = max(marks, 0) + 1
+        else:
+            marks = 0
+            yield json_escape(char) if seen_by_number(char, kind) else char
+
+
+def json_escape(char: str) -> str:
+    """A character as JSON spells it in ASCII; beyond the first plane as a pair of surrogates."""
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def seen_by_number(char: str, kind: str) -> bool:
+    """Whether a character of this category is shown by a picture or by its number wherever it stands."""
+    return ord(char) in PICTURES or kind in NUMBERED or disputed(ord(char))
 
 
 def cell_width(text: str) -> int:

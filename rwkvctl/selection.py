@@ -11,6 +11,7 @@ from rwkvctl import checkpoint_paths
 from rwkvctl.client import Record
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.protocol.numerics import Numerics
+from rwkvctl.safe import safe_text
 from rwkvctl.verbs import option
 
 
@@ -83,11 +84,11 @@ def prepared(file: str, home: str) -> str:
     import sys
 
     words = [sys.executable, "-m", "rwkv_data", "own", file, "--home", home]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         why = done.stderr.strip().removeprefix("rwkv_data: ") or "the rows cannot be read"
         raise SelectionError(f"--rows: {why} (`rwkvctl data own` has --name and --replace)")
-    sys.stderr.write(done.stderr)  # how the first row was read and will be asked, before anything is queued
+    sys.stderr.write(safe_text(done.stderr))  # how the first row was read and will be asked, before anything is queued
     return done.stdout.strip()
 
 

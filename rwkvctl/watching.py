@@ -11,56 +11,60 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Final, NoReturn, TextIO
+from typing import Final, NoReturn
 
 from rwkvctl.client import Answer
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import UnreachableError
-from rwkvctl.render import Terminal, paint
-from rwkvctl.safe import fit, safe_line
+from rwkvctl.render import Terminal, lines_of, paint
+from rwkvctl.safe import Styled, fit, safe_line, styled
 
-ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J"
-LEAVE: Final = "\x1b[?25h\x1b[?1049l"
+ENTER: Final = Styled("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J")
+LEAVE: Final = Styled("\x1b[?25h\x1b[?1049l")
+CLEAR: Final = Styled("\x1b[2J")
+REST: Final = Styled("\x1b[K")
+BEGIN: Final = Styled("\x1b[?2026h")
+END: Final = Styled("\x1b[?2026l")
+"""What is between them is drawn at once."""
 AWAY_S: Final = 1.0
 """How often a daemon that is away is asked for."""
 
 Look = Callable[[], Answer]
-Lines = Callable[[Answer], Sequence[str]]
+Lines = Callable[[Answer], Sequence[Styled]]
 
 
 class Glass:
     """Lines on a terminal: it is told all of them and writes those that are others by now."""
 
     def __init__(self, terminal: Terminal) -> None:
-        self.terminal, self.shown, self.size = terminal, list[str](), (0, 0)
+        self.terminal, self.shown, self.size = terminal, list[Styled](), (0, 0)
 
-    def show(self, lines: Sequence[str]) -> None:
+    def show(self, lines: Sequence[Styled]) -> None:
         """Make these the lines that are seen; what does not fit is counted."""
         size = (self.terminal.width, self.terminal.height)
-        sent = "" if size == self.size else "\x1b[2J"
+        sent = [] if size == self.size else [CLEAR]
         before = self.shown if size == self.size else []
         room = max(1, size[1] - 1)
         if len(lines) > room:
-            lines = [*lines[: room - 1], f"… {len(lines) - room + 1} lines more; a taller terminal shows them"]
+            lines = [*lines[: room - 1], styled(f"… {len(lines) - room + 1} lines more; a taller terminal shows them")]
         for place in range(max(len(lines), len(before))):
-            line = lines[place] if place < len(lines) else ""
+            line = lines[place] if place < len(lines) else Styled()
             if place >= len(before) or before[place] != line:
-                sent += f"\x1b[{place + 1}H{line}\x1b[K"
+                sent += [Styled(f"\x1b[{place + 1}H"), line, REST]
         self.shown, self.size = list(lines), size
         if sent:
-            self.terminal.write(f"\x1b[?2026h{sent}\x1b[?2026l")
+            self.terminal.write(styled(BEGIN, *sent, END))
 
 
 class Paper:
     """Lines where nothing can be redrawn: those that were not among the last ones are written below."""
 
-    def __init__(self, out: TextIO) -> None:
-        self.out, self.shown = out, set[str]()
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal, self.shown = terminal, set[str]()
 
-    def show(self, lines: Sequence[str]) -> None:
+    def show(self, lines: Sequence[Styled]) -> None:
         """Write what is new."""
-        self.out.write("".join(f"{line}\n" for line in lines if line and line not in self.shown))
-        self.out.flush()
+        self.terminal.write(lines_of(line for line in lines if line and line not in self.shown))
         self.shown = set(lines)
 
 
@@ -74,7 +78,7 @@ def watch(context: Context, look: Look, lines: Lines, every_s: float, *, plain: 
         with taken(context.terminal) as glass:
             draw(context, answers(context, look, every_s), lines, glass)
     else:
-        draw(context, answers(context, look, every_s), lines, Paper(context.terminal.out))
+        draw(context, answers(context, look, every_s), lines, Paper(context.terminal))
     raise AssertionError
 
 
@@ -94,7 +98,7 @@ def answers(context: Context, look: Look, every_s: float) -> Iterator[Answer | N
 
 def draw(context: Context, replies: Iterator[Answer | None], lines: Lines, place: Glass | Paper) -> None:
     """Show replies as they come; while none does, the last one under a line that says so."""
-    seen: Sequence[str] = []
+    seen: Sequence[Styled] = []
     at = ""
     for reply in replies:
         if reply is None:
@@ -121,4 +125,4 @@ def taken(terminal: Terminal) -> Iterator[Glass]:
     finally:
         signal.signal(signal.SIGTERM, before)
         with suppress(OSError):
-            terminal.write(LEAVE + "".join(f"{line}\n" for line in glass.shown))
+            terminal.write(styled(LEAVE, lines_of(glass.shown)))

@@ -76,7 +76,7 @@ def plan(steps: Iterable[str]) -> Table:
     return Table([Column("STEP", right=True), Column("WOULD", cut="end")], rows, name="step")
 
 
-def headline(reply: Record) -> str:
+def headline(reply: Record) -> list[str]:
     """The policy, and what stands in its way."""
     policies = {
         "auto": "our own orphans are ended by themselves when idle (reap = auto)",
@@ -85,7 +85,7 @@ def headline(reply: Record) -> str:
     }
     text = policies.get(reply["policy"], f"reap = {reply['policy']}")
     why = reply.get("observing", "")
-    return f"{text}\n" + (f"nothing is ended now: {why}\n" if why else "")
+    return [text, *([f"nothing is ended now: {why}"] if why else []), ""]
 
 
 def sentences(items: Iterable[Record]) -> list[str]:

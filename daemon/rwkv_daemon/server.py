@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from rwkv_daemon import audit, events, fields, handlers, limits, logs, prometheus, roles
+from rwkv_daemon.bounds import LONGEST, too_long
 from rwkv_daemon.clock import now
 from rwkv_daemon.doors import Client, Door
 from rwkv_daemon.limits import BURST_S, Meter
@@ -206,7 +207,10 @@ def decode(table: list[Route], request: Request) -> Any:
         raise RefusedError("no-such-route", f"There is no {request.path}.", "See docs/json.md.", Exit.NOT_FOUND)
     for route, match in found:
         if route.method == request.method:
-            return typed(route.request, request, match.groupdict())
+            wanted = typed(route.request, request, match.groupdict())
+            if said := too_long(wanted):
+                raise RefusedError("bad-request", f"{request.path}: {said}", "", Exit.USAGE)
+            return wanted
     raise RefusedError("wrong-method", f"{request.path} does not take {request.method}.")
 
 
@@ -220,7 +224,8 @@ def typed(kind: type[msgspec.Struct], request: Request, path: dict[str, str]) ->
             values = {name: query_value(hints[name], text) for name, text in request.query.items() if name in hints}
             found = msgspec.convert(values | path, kind, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusedError("bad-request", f"{request.path}: {fields.sentence(error)}.", "", Exit.USAGE) from error
+        sentence = fields.sentence(error)[:LONGEST]
+        raise RefusedError("bad-request", f"{request.path}: {sentence}.", "", Exit.USAGE) from error
     if wrong := fields.no_moment(found):
         raise RefusedError("bad-request", f"{request.path}: {wrong}.", "", Exit.USAGE)
     return found

@@ -21,7 +21,7 @@ from rwkv_data.prepare import prepare, prepare_own
 from rwkv_data.show import difference, facts, kind_of, show
 from rwkv_data.sources.raw import Progress
 from rwkvctl import config, tabs
-from rwkvctl.envelope import fail
+from rwkvctl.envelope import fail, say, say_json
 from rwkvctl.meter import Meter
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.safe import safe_line, safe_text
@@ -43,7 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("rwkv_data: interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)
     try:
-        print(json.dumps(plain, ensure_ascii=False) if arguments.json else "\n".join(lines), flush=True)
+        if arguments.json:
+            say_json(json.dumps(plain, ensure_ascii=False))
+        else:
+            say(lines)
     except BrokenPipeError:  # `| head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
@@ -69,7 +72,7 @@ def _prepare(arguments: argparse.Namespace, found: config.Config) -> Printed:
             if len(arguments.names) == 1:
                 raise
             failed.append(error)
-            print(f"rwkv_data: {name}: {safe_line(str(error))}", file=sys.stderr)
+            print(f"rwkv_data: {safe_line(f'{name}: {error}')}", file=sys.stderr)
             continue
         lines += _of_manifest(manifest, sets.rows_path(found.data_dir, benchmark))
         plain.append(msgspec.to_builtins(manifest))

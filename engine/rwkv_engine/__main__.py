@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from rwkvctl.envelope import error_envelope, fail
+from rwkvctl.envelope import error_envelope, fail, say_json
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
+from rwkvctl.safe import safe_line
 
 try:
     from rwkv_engine.serve import DOES_NOT_LOAD, Options, ServeError, default_numerics, device_of, serve
@@ -38,10 +39,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _run(words)
     except ServeError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{safe_line(str(error))}\n")
         if "--json" in words:
             code = "usage" if error.code == Exit.USAGE else "failed"
-            sys.stdout.write(error_envelope(RefusedError(code, str(error), "", error.code)) + "\n")
+            say_json(error_envelope(RefusedError(code, str(error), "", error.code)))
         return error.code
 
 

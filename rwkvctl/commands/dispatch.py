@@ -119,7 +119,7 @@ def without_rows(rows: list[Record]) -> list[str]:
 def show(context: Context, answer: Answer) -> None:
     """What was queued and what was left alone."""
     reply = answer.value
-    context.show(answer, views.plan(reply["plan"]["rows"]), headline=summary(reply) + "\n")
+    context.show(answer, views.plan(reply["plan"]["rows"]), headline=[summary(reply), ""])
     if reply["jobs"] and not context.as_json:
         context.say(f"session {reply['session']}: follow it with `rwkvctl status --session-id {reply['session']}`")
 

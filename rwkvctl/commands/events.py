@@ -11,6 +11,7 @@ from rwkvctl.parsing import UsageError
 from rwkvctl.protocol.errors import Exit, UnreachableError
 from rwkvctl.recordviews import event_cells
 from rwkvctl.render import Column, Table, paint, role_of, separated, text_of
+from rwkvctl.safe import safe_line, styled
 from rwkvctl.since import moment
 from rwkvctl.verbs import verb
 
@@ -101,5 +102,5 @@ def show(context: Context, raw: bytes, event: Record) -> None:
         context.terminal.write(separated(Table([Column(title) for title in TITLES], [cells]))[1] + "\n")
         return
     *heads, last = cells
-    line = "  ".join(f"{text_of(cell):<{width}}" for cell, width in zip(heads, WIDTHS, strict=True))
-    context.terminal.write(f"{line}  {paint(text_of(last), role_of(last), context.terminal.colour)}\n")
+    line = "  ".join(f"{safe_line(text_of(cell)):<{width}}" for cell, width in zip(heads, WIDTHS, strict=True))
+    context.terminal.line(styled(f"{line}  ", paint(text_of(last), role_of(last), context.terminal.colour)))

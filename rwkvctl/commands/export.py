@@ -44,8 +44,8 @@ def export(
 
     lm-eval writes a folder for each model, as lm_eval 0.4.13 does, so it needs
     --to. Kinds that repeat a task of lm_eval have its name and keys (gsm8k,
-    "exact_match,strict-match"); a model whose name no folder can have gets a
-    part of the name's hash.
+    "exact_match,strict-match"); a name that not every file system keeps apart
+    from all others (upper case, marks, length) gets a part of its hash.
 
     A file is written whole or not at all, and never over another one.
     Text that a spreadsheet would compute gets an apostrophe in front; control
@@ -72,7 +72,7 @@ def export(
         write(context, lines(context, form, found, samples=samples), to, force=force)
     if to:
         context.show_local(
-            "rwkvctl.export/1", {"format": form, "files": written}, headline="wrote " + ", ".join(written)
+            "rwkvctl.export/1", {"format": form, "files": written}, headline=["wrote " + ", ".join(written)]
         )
     return Exit.OK
 

@@ -43,7 +43,7 @@ def gate(
     verdict, code = outcome(items)
     fields = {"model": reply["b"], "baseline": reply["a"], "margin": margin, "alpha": alpha, "verdict": verdict}
     found = Answer(envelope("rwkvctl.gate/1", fields | {"items": items}).encode(), {})
-    context.show(found, comparison.table(items), headline=f"{reply['b']} against {reply['a']}: {verdict}\n")
+    context.show(found, comparison.table(items), headline=[f"{reply['b']} against {reply['a']}: {verdict}", ""])
     if not context.as_json:
         say_why(context, items, verdict)
     return code

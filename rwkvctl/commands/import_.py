@@ -59,7 +59,7 @@ def import_(context: Context, path: str, *, dry_run: bool = False, overwrite: bo
     answer = context.change("/v1/import", body, PATIENCE_S)
     reply = answer.value
     found = joined(f"{number} {outcome}" for outcome, number in reply["counts"].items()) or "no results"
-    context.show(answer, table(reply["items"]), headline=f"{reply['path']}: {found}\n")
+    context.show(answer, table(reply["items"]), headline=[f"{reply['path']}: {found}", ""])
     if not context.as_json:
         say_more(context, reply)
     return Exit.PARTLY if reply["counts"].get("refused") else Exit.OK

@@ -10,12 +10,14 @@ from rwkvctl.client import CutError, Record, segment
 from rwkvctl.context import Context
 from rwkvctl.lines import Lines, pattern
 from rwkvctl.protocol.errors import Exit, UnreachableError
-from rwkvctl.render import paint
-from rwkvctl.safe import safe_line, safe_text
+from rwkvctl.safe import LINE_END, Styled, fit, safe_line, styled
 from rwkvctl.verbs import verb
 
 SILENCE_S: Final = 3600.0
 PAUSE_S: Final = 1.0
+ENTER: Final = Styled("\x1b[?1049h")
+LEAVE: Final = Styled("\x1b[?1049l")
+CLEAR: Final = Styled("\x1b[H\x1b[2J")
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def show(context: Context, chunk: bytes, lines: Lines | None) -> None:
         if text and (lines is None or lines.add(value)):
             context.terminal.json(chunk.decode(errors="replace"))
     elif text:
-        context.terminal.write(safe_text(text) if lines is None else lines.add(value))
+        context.terminal.write(text if lines is None else lines.add(value))
 
 
 def chunks(context: Context, target: str, wanted: Wanted) -> Iterator[bytes]:
@@ -113,7 +115,7 @@ def rotate(context: Context, wanted: Wanted, seconds: float) -> int:
     live = context.terminal.is_tty and not context.as_json
     try:
         if live:
-            context.terminal.write("\x1b[?1049h")
+            context.terminal.write(ENTER)
         while True:
             running = running_jobs(context)
             for place, job in enumerate(running, 1):
@@ -122,11 +124,11 @@ def rotate(context: Context, wanted: Wanted, seconds: float) -> int:
             if not live:
                 return Exit.OK
             if not running:
-                context.terminal.write("\x1b[H\x1b[2Jno job is running; waiting (Ctrl-C ends)\n")
+                context.terminal.write(styled(CLEAR, "no job is running; waiting (Ctrl-C ends)", LINE_END))
                 time.sleep(seconds)
     finally:
         if live:
-            context.terminal.write("\x1b[?1049l")
+            context.terminal.write(LEAVE)
 
 
 def running_jobs(context: Context) -> list[Record]:
@@ -147,6 +149,8 @@ def show_one(context: Context, job: Record, place: str, wanted: Wanted, *, live:
         return
     text = "".join(lines.add(json.loads(piece)) for piece in pieces) + lines.rest()
     if live:
-        text = "\n".join(line[: terminal.width] for line in text.rstrip("\n").split("\n")[-(terminal.height - 2) :])
-    clear = "\x1b[H\x1b[2J" if live else ""
-    terminal.write(f"{clear}{paint(safe_line(title), 'title', terminal.colour)}\n{text}\n")
+        terminal.write(CLEAR)
+        last = text.rstrip("\n").split("\n")[-(terminal.height - 2) :]
+        text = "\n".join(fit(line, terminal.width) for line in last)
+    terminal.line(fit(safe_line(title), terminal.width) if live else title, "title")
+    terminal.write(f"{text}\n")

@@ -46,13 +46,13 @@ def queue(context: Context, filters: Filters, *, after: int = 0, all_: bool = Fa
     counted = joined(f"{number} {reason}" for reason, number in reply["counts"].items() if number) or "nothing"
     headline = (
         f"{reply['models']} models × {reply['benchmarks']} benchmarks: {counted} · plan {reply['hash'][:12]} "
-        f"in {reply['computed_ms']:.0f} ms" + (f" · {whole}" if (whole := views.whole(reply)) else "") + "\n"
+        f"in {reply['computed_ms']:.0f} ms" + (f" · {whole}" if (whole := views.whole(reply)) else "")
     )
     tables = [] if is_partial and not context.as_json else [views.plan(reply["rows"])]
     if not context.as_tabs:
         tables += [judgeviews.paid(reply["paid"])] if reply.get("paid") else []
         tables.append(views.reasons(reply["rows"], REASONS))
-    context.show(answer, *tables, headline=headline)
+    context.show(answer, *tables, headline=[headline, ""])
     for item in reply.get("paid", ()) if context.as_tabs else ():
         context.say(paid_line(item))
     if reply.get("next"):

@@ -60,5 +60,5 @@ def report(
     shown = sum(len(run["samples"]) for run in known["runs"].values())
     said = f"wrote {file}: {count(len(found.scores))} runs, {count(shown)} samples, {size(whole)}"
     context.show_local("rwkvctl.report/1", {"file": file, "runs": len(found.scores), "samples": shown, "bytes": whole},
-                       headline=said)  # fmt: skip
+                       headline=[said])  # fmt: skip
     return Exit.OK

@@ -1,13 +1,12 @@
 """`rwkvctl samples`: what a model was asked and what it answered, escaped."""
 
-import shlex
-
 from rwkvctl import looking, sampleviews, views
 from rwkvctl.client import Record, segment
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.render import Role, Terminal, joined
 from rwkvctl.safe import cell_width, safe_line, safe_text, take
+from rwkvctl.typed import as_typed
 from rwkvctl.verbs import verb
 
 OUTLINED = 50_000
@@ -61,7 +60,7 @@ def samples(  # noqa: PLR0913 - each is a flag
 def flags(given: dict[str, object]) -> str:
     """What was said, as it is typed: a page that is asked for by it goes on with the same samples."""
     words = [word for name, said in given.items() if said for word in (f"--{name}", said) if word is not True]
-    return shlex.join(map(str, words))
+    return as_typed(map(str, words))
 
 
 @verb

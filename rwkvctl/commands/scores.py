@@ -62,10 +62,10 @@ def scores_show(context: Context, job: str) -> int:
     score = item.get("score")
     if score is None:
         raise NoScoreError(f"{item['id']} is {item['state']} and has no score yet; see `rwkvctl jobs`.")
-    headline = f"{score['model']} {score['benchmark']} {score['kind']} ({score['job']}, version {score['version']})"
+    headline = [f"{score['model']} {score['benchmark']} {score['kind']} ({score['job']}, version {score['version']})"]
     if not context.as_json and not context.as_tabs:
         query = {"model": score["model"], "benchmark": score["benchmark"], "all_versions": True, "limit": RUNS}
         runs = context.client.get("/v1/scores", **query).value["items"]
-        headline = "\n".join(filter(None, (headline, scoreviews.trend(runs, score))))
+        headline += filter(None, [scoreviews.trend(runs, score)])
     context.show(answer, *scoreviews.whole(score), headline=headline)
     return Exit.OK

@@ -1,11 +1,10 @@
 """`rwkvctl show`: one job in full, and how to do it again."""
 
-import shlex
-
 from rwkvctl import recordviews
 from rwkvctl.client import segment
 from rwkvctl.context import Context
 from rwkvctl.protocol.errors import Exit
+from rwkvctl.typed import as_typed
 from rwkvctl.verbs import verb
 
 
@@ -36,7 +35,7 @@ def repeat(context: Context, job: str) -> int:
     if context.as_json:
         context.show(answer)
     else:
-        context.terminal.line(shlex.join(reply["argv"]))
+        context.terminal.line(as_typed(reply["argv"]))
         for name, value in reply.get("pins", {}).items():
             context.say(f"# {name}: {value}")
         for sentence in reply.get("differs", ()):

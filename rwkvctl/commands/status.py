@@ -9,7 +9,7 @@ from rwkvctl.context import Context
 from rwkvctl.parsing import UsageError
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.render import Table, aligned
-from rwkvctl.safe import fit, safe_line
+from rwkvctl.safe import Styled, fit, safe_line, styled
 from rwkvctl.verbs import verb
 
 WATCH_S: Final = 2.0
@@ -44,7 +44,7 @@ def status(
     answer = context.client.get("/v1/status", session=session_id, limit=limit)
     reply = answer.value
     shown = tables(reply)
-    context.show(answer, *shown, headline=views.headline(reply) + "\n")
+    context.show(answer, *shown, headline=[views.headline(reply), ""])
     if not any(reply.get(name) for name in ("running", "waiting", "recent")):
         context.say("no jobs; `rwkvctl dispatch --models builtin` queues some")
     for note in reply.get("notes", ()):
@@ -77,14 +77,14 @@ def watched(context: Context, session: str, limit: int, every_s: float, *, plain
     )
 
 
-def lines(context: Context, reply: Record) -> Sequence[str]:
+def lines(context: Context, reply: Record) -> Sequence[Styled]:
     """The lines of a table on a terminal."""
     terminal = context.terminal
     width = terminal.width if terminal.is_tty and context.output != "wide" else 0
     old = stale_note(reply)
-    found = [fit(safe_line(f"! {old}"), width or NO_END)] if old else []
-    found += [fit(safe_line(views.headline(reply)), width or NO_END)]
+    found = [styled(fit(safe_line(f"! {old}"), width or NO_END))] if old else []
+    found += [styled(fit(safe_line(views.headline(reply)), width or NO_END))]
     for table in tables(reply):
         if table.rows:
-            found += ["", *aligned(table, width, colour=terminal.colour)]
-    return [*found, *(fit(safe_line(f"note: {note}"), width or NO_END) for note in reply.get("notes", ()))]
+            found += [Styled(), *aligned(table, width, colour=terminal.colour)]
+    return [*found, *(styled(fit(safe_line(f"note: {note}"), width or NO_END)) for note in reply.get("notes", ()))]

@@ -2,6 +2,8 @@
 
 from rwkvctl import zombieviews
 from rwkvctl.context import Context
+from rwkvctl.render import LONGEST
+from rwkvctl.safe import fit, safe_line
 from rwkvctl.verbs import verb
 
 
@@ -34,5 +36,6 @@ def zombies(context: Context, pid: int = 0) -> int:
     context.show(answer, *tables, headline=zombieviews.headline(reply))
     if not context.as_json and not context.as_tabs:
         for sentence in zombieviews.sentences(items):
-            context.terminal.line(f"\n{sentence}")
+            context.terminal.line()
+            context.terminal.line(fit(safe_line(sentence), LONGEST))
     return 0

@@ -17,17 +17,18 @@ from typing import Any, Final
 from rwkvctl.client import Record
 from rwkvctl.exporting.jsonl import line
 from rwkvctl.exporting.lm_eval_tasks import TASKS, Task
+from rwkvctl.exporting.names import file_name, folded, is_plain, marked
 
 FILTER: Final = "none"
+LONGER: Final = "{benchmark}_{kind}_v{version}"
+LONGEST: Final = "{benchmark}_{kind}_v{version}_{job}"
+"""Names of a score where its benchmark's is another's."""
 LOWER: Final = frozenset({"bits", "perplexity"})
 
 
 def folder_of(model: str) -> str:
-    """A model's folder: what no path may hold is replaced, as lm_eval does; and it is never a way out. A name that is
-    not kept whole gets a part of its hash, so that no two models share a folder."""
-    name = re.sub(r"[\"<>:/|\\?*\[\]\x00-\x1f]+", "__", model)[:150]
-    name = name if name.strip(". ") else "model"
-    return name if name == model else f"{name}-{hashed(model)[:8]}"
+    """A model's folder, which no other model has."""
+    return file_name(model)
 
 
 def task_names(scores: Iterable[Record]) -> list[str]:
@@ -36,14 +37,25 @@ def task_names(scores: Iterable[Record]) -> list[str]:
     listed = list(scores)
     names = [known.name if (known := task_of(score)) else str(score["benchmark"]) for score in listed]
     foreign = {known.name for score in listed if (known := task_of(score))}
-    for longer in ("{benchmark}_{kind}_v{version}", "{benchmark}_{kind}_v{version}_{job}"):
+    for longer in (LONGER, LONGEST):
         plain = [re.sub(r"[^\w.-]", "_", name) for name in names]
-        folded = Counter(name.casefold() for name in plain)
+        told = Counter(name.casefold() for name in plain)
         names = [
-            name if folded[name.casefold()] == 1 or is_first(score, name, foreign, listed) else longer.format_map(score)
+            name if told[name.casefold()] == 1 or is_first(score, name, foreign, listed) else longer.format_map(score)
             for name, score in zip(plain, listed, strict=True)
         ]
-    return [re.sub(r"[^\w.-]", "_", name) for name in names]
+    names = [known.name if (known := task_of(score)) and name == known.name else distinct(score, name)
+             for score, name in zip(listed, names, strict=True)]  # fmt: skip
+    told = Counter(folded(name) for name in names)
+    return [marked(name, LONGEST.format_map(score)) if told[folded(name)] > 1 else name
+            for score, name in zip(listed, names, strict=True)]  # fmt: skip
+
+
+def distinct(score: Record, name: str) -> str:
+    """The name for a file of samples: whatever was replaced in it, no other score has it."""
+    plain = re.sub(r"[^\w.-]", "_", name)
+    kept = {str(score["benchmark"]), LONGER.format_map(score), LONGEST.format_map(score)}
+    return plain if plain in kept and is_plain(plain) else marked(plain, LONGEST.format_map(score))
 
 
 def is_first(score: Record, name: str, foreign: set[str], listed: list[Record]) -> bool:

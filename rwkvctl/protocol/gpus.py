@@ -4,7 +4,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rwkvctl.protocol.operation import Why
 from rwkvctl.protocol.ranges import Seconds, Stamp
 from rwkvctl.protocol.replies import Reply
 
@@ -31,7 +30,7 @@ class GpuChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     action: GpuAction
     gpus: tuple[str, ...]
-    reason: Why = ""
+    reason: str = ""
 
 
 class GpuProbe(Struct, frozen=True, kw_only=True, omit_defaults=True):

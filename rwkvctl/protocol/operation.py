@@ -1,15 +1,10 @@
 """What an operator asks the daemon to do with jobs that are there: stop, pause, hold, drain, priorities."""
 
-from typing import Annotated
-
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from rwkvctl.protocol.ranges import Rank
 from rwkvctl.protocol.replies import Reply
 from rwkvctl.protocol.views import ChangedJob, PauseView
-
-Why = Annotated[str, Meta(max_length=500)]
-"""What an operator says of a decision: it is kept with every event of it and shown in tables."""
 
 
 class PauseRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -22,7 +17,7 @@ class PauseRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     group: str = ""
     queue: bool = False
     judge: bool = False
-    why: Why = ""
+    why: str = ""
     off: bool = False
     request_id: str = ""
 
@@ -31,7 +26,7 @@ class DrainRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/drain`: start nothing new on this node, until `off`. What runs goes on to its end."""
 
     off: bool = False
-    why: Why = ""
+    why: str = ""
     request_id: str = ""
 
 
@@ -39,7 +34,7 @@ class HoldRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/hold`: put jobs aside until they are released."""
 
     jobs: tuple[str, ...] = ()
-    why: Why = ""
+    why: str = ""
     request_id: str = ""
 
 

@@ -67,7 +67,8 @@ async def test_no_widget_lets_one_through_or_moves_what_stands_beside_it(driving
 def test_none_reaches_the_terminal_on_any_screen(
     socket_path: Path, fake_daemon: Any, console_module: Callable[[str], Any], differ: str
 ) -> None:
-    corpus = hostile.STORABLE
+    seen = ("\x1b]52;c;RVZJTA==\x07 clipboard", "\u202eesrever", "\x1bc reset", "\u0627\u0644 right to left")
+    corpus = (*(text for text in hostile.STORABLE if text not in seen), *seen)
     everything = " ".join(hostile.STORABLE)
     node = fake_daemon.Node()
     node.jobs = [fake_daemon.job(n + 1, ["queued", "held", "failed", "done", "generating"][n % 5], model=text,
@@ -79,13 +80,13 @@ def test_none_reaches_the_terminal_on_any_screen(
         fake_daemon.sample(n, extracted=text, expected=text, stages=(stage,)) for n, text in enumerate(corpus)
     ]
     node.plan_rows = [m.PlanRow(model=text, benchmark=text, kind=text, action="hold", reason="held", detail=text)
-                      for text in corpus]  # fmt: skip
-    node.log = "".join(f"{text}\n" for text in hostile.STORABLE)
+                      for text in reversed(corpus)]  # fmt: skip
+    node.log = "".join(f"{text}\n" for text in corpus)
     with fake_daemon.serving(socket_path, node):
         shell = console_module("console_terminal").Shell(socket_path, (130, 40), RWKVCTL_TUI_DIFF=differ)
         try:
             shell.type("", "Queue")
-            for text in hostile.STORABLE:
+            for text in corpus:
                 node.tell("daemon", None, text)
             shell.type("", "right to left")
             shell.type("\r", "following", "COMPLETION", "␛c reset")

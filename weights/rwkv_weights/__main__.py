@@ -19,6 +19,7 @@ from rwkv_weights.verbs import places
 from rwkv_weights.verbs.output import Output
 from rwkvctl.envelope import fail
 from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.safe import safe_line
 
 VERBS: Final = {
     "list": ("listing", "the checkpoints of this node"),
@@ -85,7 +86,7 @@ def _hash(path: Path, inodes: str) -> int:
     try:
         hashed = shelf.hashed(shelf.at(path), inodes.split(",") if inodes else ())
     except OSError as error:
-        print(f"cannot read {path}: {error.strerror}", file=sys.stderr)
+        print(safe_line(f"cannot read {path}: {error.strerror}"), file=sys.stderr)
         return 1
     line = {"path": str(path), "sha256": hashed.sha256, **asdict(hashed.identity), "changed": hashed.changed}
     print(json.dumps(line))

@@ -18,14 +18,24 @@ from rwkv_daemon.store_tools.offline import Told
 from rwkv_daemon.store_tools.rebuild import rebuild
 from rwkv_daemon.store_tools.restore import restore
 from rwkvctl import config
-from rwkvctl.envelope import envelope, fail
+from rwkvctl.envelope import envelope, fail, say, say_json
 from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.safe import safe_text
+
+
+class SafeFormatter(logging.Formatter):
+    """Lines in which paths and errors are only read."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return safe_text(super().format(record))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one of them."""
     given = parser().parse_args(argv)
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(SafeFormatter("%(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     os.umask(0o077)
     try:
         told = asyncio.run(perform(given, config.load({"home": given.home})))
@@ -35,7 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         wrong = RwkvctlError(f"{error}. What was there is as it was.")
         return fail(f"rwkvctl {given.verb}", wrong, as_json=given.json)
     schema = f"rwkvctl.{given.verb}/1"
-    print(envelope(schema, told.fields) if given.json else "\n".join(told.lines))  # noqa: T201
+    if given.json:
+        say_json(envelope(schema, told.fields))
+    else:
+        say(told.lines)
     return Exit.OK
 
 

@@ -22,6 +22,7 @@ from rwkv_weights import checkpoint
 from rwkv_weights.checkpoint import Checkpoint
 from rwkvctl.envelope import envelope
 from rwkvctl.protocol.numerics import PROFILES, Numerics
+from rwkvctl.safe import safe_line
 
 ORACLE_TOKENS = 48
 TEXT_TOKENS = 512
@@ -168,5 +169,5 @@ def within_memory(findings: Iterator[Finding]) -> Iterator[Finding]:
 
 def say(line: str) -> None:
     """A line of output at once: the checks take long."""
-    sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{safe_line(line)}\n")
     sys.stdout.flush()

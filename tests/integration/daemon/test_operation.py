@@ -130,7 +130,7 @@ def test_a_model_and_a_group_are_paused_alone(node):
 def test_what_an_operator_holds_only_an_operator_releases(node):
     post(node, "pause", queue=True)
     (name,) = node.dispatch(limit=5)
-    with pytest.raises(RwkvctlError, match="length <= 500"):
+    with pytest.raises(RwkvctlError, match="`why` may have 500 characters; there are 650"):
         post(node, "hold", jobs=[name], why="a whole novel" * 50)
     post(node, "hold", jobs=[name], why="rows are being checked")
     held = node.job(name)

@@ -1,11 +1,8 @@
 """--json: what a verb says is one JSON document, and so is what is wrong, whichever program says it."""
 
 import json
-import logging
 import os
-import signal
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,39 +50,6 @@ def words_of(verb: Verb) -> list[str]:
 
 def stand_in(option: Option) -> str:
     return "7" if option.kind is int else f"no-such-{metavar(option).lower()}"
-
-
-@pytest.fixture
-def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The other programs run in this process: their imports are paid once, and what they set for theirs is undone."""
-    root, ours = logging.getLogger(), logging.getLogger("rwkvctl")
-    before = [(log, log.level, log.propagate, list(log.handlers)) for log in (root, ours)]
-    mask, ends = os.umask(0o022), signal.getsignal(signal.SIGTERM)
-    os.umask(mask)
-
-    def instead(_: str, argv: list[str]) -> None:
-        module, words = argv[2], argv[3:]
-        with monkeypatch.context() as patched:
-            patched.setattr(sys, "argv", [module, *words])
-            raise SystemExit(main_of(module)(words))
-
-    monkeypatch.setattr(os, "execv", instead)
-    yield
-    for log, level, propagate, handlers in before:
-        log.handlers[:], log.propagate = handlers, propagate
-        log.setLevel(level)
-    os.umask(mask)
-    signal.signal(signal.SIGTERM, ends)
-
-
-def main_of(module: str) -> Callable[[list[str]], int]:
-    from importlib import import_module
-
-    if module == "rwkv_engine":
-        pytest.importorskip("torch", reason="needs torch: not installed")
-    names = {"rwkv_daemon": "rwkv_daemon.main", "rwkv_daemon.store_tools": "rwkv_daemon.store_tools.main"}
-    main: Callable[[list[str]], int] = import_module(names.get(module, f"{module}.__main__")).main
-    return main
 
 
 @pytest.mark.parametrize("verb", [verb for verb in load_all() if verb.words not in FREE], ids=lambda verb: verb.words)

@@ -5,19 +5,23 @@ import errno
 import io
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
 
+import hostile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkvctl.client import Record
 from rwkvctl.exporting import jsonl, lm_eval, source, tabular
+from rwkvctl.exporting.names import folded
 from rwkvctl.exporting.output import whole_file
 from rwkvctl.exporting.source import Wanted
 from rwkvctl.protocol.errors import RefusedError, RwkvctlError
+from rwkvctl.safe import safe_line
 
 EVIL = "=HYPERLINK(1)\x1b]52;c;aGk=\x07|<b>\n\u202e"
 
@@ -177,21 +181,47 @@ def test_kinds_that_repeat_a_task_have_its_name_and_its_keys() -> None:
 def test_no_two_scores_fold_into_one_task(named: list[tuple[str, str]]) -> None:
     scores = [score(job=f"j{n}", benchmark=benchmark, kind=kind) for n, (benchmark, kind) in enumerate(named)]
     names = lm_eval.task_names(scores)
-    assert len({name.casefold() for name in names}) == len(scores)
-    assert not [name for name in names if "/" in name]
+    assert len({folded(name) for name in names}) == len(scores)
+    assert not [name for name in names if not can_be_a_name(name)]
 
 
-@given(st.text(max_size=200), st.text(max_size=200))
+ALIKE = ["model", "Model", "mod\u00e9l", "mode\u0301l", "MOD\u00c9L", "model.", "model ", " model", "mo/del",
+         "mo:del", "mo__del", "con", "CON.x", "nul", "..", ".", "", ".model", "-model", "m" * 150, "m" * 151,
+         "m" * 5000, "\uff4dodel", "\u00df", "ss", "\u0130", "i\u0307", "\u6570" * 100, "\u6570" * 101,
+         "mo\u00addel"]  # fmt: skip
+NAMES = st.one_of(st.text(max_size=200), st.sampled_from([*ALIKE, *(text for _, text in hostile.HOSTILE_TEXTS)]))
+
+
+def can_be_a_name(name: str) -> bool:
+    """Whether every file system takes it and every terminal shows it, with a date and an ending around it."""
+    stem = name.partition(".")[0].rstrip(" ")
+    return (
+        safe_line(name) == name and len(name.encode()) <= 200 and not re.search(r'[<>:"/\\|?*]', name)
+        and name[0] not in ".-~ " and name[-1] not in ". "
+        and not re.fullmatch(r"(?i)con|prn|aux|nul|com\d|lpt\d", stem)
+    )  # fmt: skip
+
+
+@given(NAMES, NAMES)
 def test_no_two_models_fold_into_one_folder(one: str, other: str) -> None:
-    assert one == other or lm_eval.folder_of(one) != lm_eval.folder_of(other)
-    assert lm_eval.folder_of("a/b") != lm_eval.folder_of("a__b") != lm_eval.folder_of("a:b")
-    assert lm_eval.folder_of("m" * 151) != lm_eval.folder_of("m" * 152)
-    assert lm_eval.folder_of("..") not in {"..", "model"}
+    assert can_be_a_name(lm_eval.folder_of(one)), lm_eval.folder_of(one)
+    assert one == other or folded(lm_eval.folder_of(one)) != folded(lm_eval.folder_of(other))
+
+
+def test_names_that_are_alike_somewhere_have_folders_of_their_own() -> None:
+    texts = {*ALIKE, *(text for _, text in hostile.HOSTILE_TEXTS)}
+    found = [lm_eval.folder_of(text) for text in texts]
+    again = [lm_eval.folder_of(name) for name in found if name not in texts]
+    assert len({folded(name) for name in [*found, *again]}) == len(found) + len(again), "nor do the names that are made"
+    assert not [name for name in [*found, *again] if not can_be_a_name(name)]
+    assert lm_eval.folder_of("rwkv7-g1d-0.1b-20260129-ctx8192") == "rwkv7-g1d-0.1b-20260129-ctx8192"
 
 
 def test_lm_eval_tasks_have_names_of_their_own_and_folders_stay_inside() -> None:
     scores = [score(), score(kind="cot"), score(benchmark="mm/lu")]
-    assert lm_eval.task_names(scores) == ["gsm8k_free_response_v1", "gsm8k_cot_v1", "mm_lu"]
+    *names, replaced = lm_eval.task_names(scores)
+    assert names == ["gsm8k_free_response_v1", "gsm8k_cot_v1"]
+    assert replaced.startswith("mm_lu-")
     assert lm_eval.folder_of("a/../b").startswith("a__..__b-")
     assert lm_eval.folder_of("..").startswith("model-")
     assert lm_eval.folder_of("").startswith("model-")

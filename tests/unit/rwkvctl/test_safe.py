@@ -1,13 +1,15 @@
 """Nothing that a terminal obeys or hides survives `safe_text`; what is readable does."""
 
 import json
+import re
 import unicodedata
 
+import hostile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.safe import cell_width, fit, safe_json, safe_line, safe_text, take
+from rwkvctl.safe import LINE_END, Styled, cell_width, fit, safe_json, safe_line, safe_text, styled, take
 
 EVIL = ["\x1b]52;c;RVZJTA==\x07", "\x1b[2J", "\x9b31m", "\x1b]0;EVIL\x07", "\r", "\x08", "\x7f", "\u202e", "\u2066",
         "\u200b", "\ufeff", "\u2028", "\x85", "\ud800", "\U000e0041", "\x00", "\x0b", "\x0c", "\u061c"]  # fmt: skip
@@ -42,12 +44,33 @@ def test_plain_text_is_untouched(text: str) -> None:
     assert safe_text(text) == text
 
 
-@given(st.text())
-def test_json_says_the_same_without_controls(text: str) -> None:
-    document = json.dumps({"x": text}, ensure_ascii=False)
+ODD = 'a\u0301\u0302\u00ad\u202e\ud83d\udc9b\ue000\U000e0041\n"\\'
+KNOWN = [text for _, text in hostile.HOSTILE_TEXTS if len(text) < 2000]
+ANY_TEXT = st.one_of(st.text(), st.text(st.sampled_from(ODD)), st.sampled_from(KNOWN))
+
+
+@given(ANY_TEXT, ANY_TEXT, st.sampled_from([None, 1]))
+def test_json_says_the_same_and_shows_all_that_a_line_would(name: str, text: str, indent: int | None) -> None:
+    raw = json.dumps({name: [text, {"x": text}]}, ensure_ascii=False, indent=indent)
+    document = re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", raw)  # as UTF-8 can hold it
     shown = safe_json(document)
-    assert json.loads(shown) == {"x": text}
-    assert not [char for char in shown if 0x7F <= ord(char) < 0xA0 or char in "\u202e\u200b"]
+    assert json.loads(shown) == json.loads(document)
+    assert safe_text(shown) == shown
+
+
+def test_json_spells_what_is_hidden_as_escapes() -> None:
+    assert safe_json('["pass\u00adword", "\u6570\u00e9"]') == '["pass\\u00adword", "\u6570\u00e9"]'
+    assert safe_json('["\U000e0041"]') == '["\\udb40\\udc41"]'
+    assert safe_json("[1,\r2]") == "[1,\n2]"
+
+
+@given(ANY_TEXT)
+def test_what_is_joined_to_our_own_is_made_safe(text: str) -> None:
+    ours = Styled("\x1b[1m")
+    assert styled(ours, text, LINE_END) == f"{ours}{safe_line(text)}\n"
+    assert not isinstance(ours + text, Styled)
+    assert styled(styled(text)) == styled(text)
+    assert safe_line(safe_line(text)) == safe_line(text)
 
 
 @given(st.text(), st.integers(0, 40), st.sampled_from(["end", "middle"]))

@@ -78,6 +78,6 @@ def test_a_pipe_reads_words_for_marks() -> None:
 )
 def test_the_headline_says_the_policy_and_what_is_in_its_way(policy: str, words: str) -> None:
     reply = plain(m.ZombiesReply(items=(), policy=policy, observing="no look yet"))
-    text = zombieviews.headline(reply)
+    text = "\n".join(zombieviews.headline(reply))
     assert words in text
     assert "nothing is ended now: no look yet" in text
