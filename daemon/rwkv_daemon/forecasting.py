@@ -11,11 +11,11 @@ from msgspec import structs
 from rwkv_daemon import leases, situation
 from rwkv_daemon.estimate import Place
 from rwkv_daemon.forecast import Forecast, Load, Server, forecast
-from rwkv_daemon.lanes import UNKNOWN, LaneKey, key_of
 from rwkv_daemon.node import Node, log
 from rwkv_daemon.placement import EngineKind, WaitingJob, in_order
 from rwkv_daemon.plan import Pair, Plan
 from rwkv_daemon.spreading import LOAD_S
+from rwkv_daemon.waiting_lanes import UNKNOWN, LaneKey, key_of
 from rwkvctl.protocol.messages import PlanRow
 
 EVERY_S: Final = 3.0

@@ -65,11 +65,11 @@ NAMES_A_MODEL: Final = (m.StopRequest, m.PauseRequest, m.ScoresRequest, m.Search
 async def answer(node: Node, request: m.Request) -> m.AnyReply:
     """The reply to a request. Raises RefusedError for the server to send as an ErrorReply."""
     if isinstance(request, m.StatusRequest):
-        return await node.shown.of(request, status(node, request))
+        return await node.same_status.of(request, status(node, request))
     try:
         return await answer_anew(node, request)
     finally:
-        node.shown.forget()
+        node.same_status.forget()
 
 
 async def answer_anew(node: Node, request: m.Request) -> m.AnyReply:  # noqa: C901, PLR0912, PLR0915 - one case a request

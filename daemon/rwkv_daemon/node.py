@@ -43,9 +43,9 @@ from rwkv_daemon.pulse import Pulse
 from rwkv_daemon.queued import Queue
 from rwkv_daemon.roles import Grants
 from rwkv_daemon.rundir import RunDir
+from rwkv_daemon.same_status import SameStatus
 from rwkv_daemon.sd_notify import Notifier
 from rwkv_daemon.settling import Settling
-from rwkv_daemon.shown import Shown
 from rwkv_daemon.shown_files import ShownFiles
 from rwkv_daemon.stall import Motion
 from rwkv_daemon.stopping import Ladder
@@ -154,7 +154,7 @@ class Node:
     retry_at: dict[int, float] = field(default_factory=dict)
     queue: Queue = field(default_factory=Queue)
     tally: Tally = field(default_factory=Tally)
-    shown: Shown = field(default_factory=Shown)
+    same_status: SameStatus = field(default_factory=SameStatus)
     orders: dict[str, Order] = field(default_factory=dict)
     ordered: asyncio.Event = field(default_factory=asyncio.Event)
     underway: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)

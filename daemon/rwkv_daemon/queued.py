@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from rwkv_daemon.lanes import Covers, LaneKey, Lanes, Price
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.rates import QueuedJob
+from rwkv_daemon.waiting_lanes import Covers, LaneKey, Lanes, Price
 from rwkvctl.protocol.messages import Event
 
 GENERATED: Final = frozenset({"grading", "judging", "done", "stopped", "failed"})

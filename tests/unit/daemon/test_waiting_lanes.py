@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.fitting import FreeLease
-from rwkv_daemon.lanes import Lanes
 from rwkv_daemon.placement import (
     EXPLAINED,
     PATIENCE_S,
@@ -23,6 +22,7 @@ from rwkv_daemon.placement import (
 )
 from rwkv_daemon.spreading import Outlook
 from rwkv_daemon.store.rates import QueuedJob
+from rwkv_daemon.waiting_lanes import Lanes
 
 KINDS = [EngineKind(weights, "fp32") for weights in "abc"]
 

@@ -20,7 +20,7 @@ class Made(NamedTuple):
 
 
 @dataclass(slots=True)
-class Shown:
+class SameStatus:
     """The last answers, by what was asked."""
 
     made: dict[StatusRequest, Made] = field(default_factory=dict)
