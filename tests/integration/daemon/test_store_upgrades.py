@@ -116,6 +116,10 @@ RELEASED = (
     "8774ea8923734c0d1930cb8b79f262692b5f9d68d99f0874900fefe66bc750db",
     "7c043b45b816eb6b496cdd6d3afb9a55743df191cf00d7e8502ee956da738ddd",
     "bb912330e6a1eca547fdb352ba0db9f4ad9c36ba703779b1469db0bf4c306365",
+    "8a7c8fc46cf7cdbe82ce35c3be7ab4b71b39dce9b3bbeb4ae1d42630a3fbaa7f",
+    "f0fe94a2a18ebd1b119fe82ca0360002c6acd5aaae5f3595c626b38320f421c0",
+    "f2983c8fa94c3bbecd3af2296bb2ced321cd67e25ab975d0b211079b584ea718",
+    "f71897b572a11a0558c526846f27838994c934ab2574e0e5d699773e2a6b1cc1",
 )
 """Checksums of the statements of each schema file, in order. Add those of a new file; never change one."""
 

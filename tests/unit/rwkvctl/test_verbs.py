@@ -58,7 +58,7 @@ def test_every_verb_explains_itself(words: str) -> None:
     verb = by_name(words)
     assert verb.summary.endswith((".", "`."))
     assert verb.examples
-    assert all(example.startswith(("rwkvctl ", "source", "RWKVCTL_")) for example in verb.examples)
+    assert all(example.startswith(("rwkvctl ", "sudo rwkvctl ", "source", "RWKVCTL_")) for example in verb.examples)
     assert all(option.help for option in verb.options), [option.name for option in verb.options if not option.help]
     assert all(
         len(line) <= 80 for line in parser_for(verb).format_help().splitlines() if not line.startswith("  rwkvctl")
