@@ -6,8 +6,10 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from hostile import HOSTILE_TEXTS, LONG
 from world import DISK_MB, World, fake_judge, kill, plainly
 
 Fault = Callable[[World, random.Random], str]
@@ -172,6 +174,20 @@ def judge_outage(world: World, draw: random.Random) -> str:
     return f"a judge that {'is out' if how.status != 200 else 'is slow' if how.delay_s else 'breaks off'}"
 
 
+def hostile_judge(world: World, draw: random.Random) -> str:
+    """A verdict may stand behind anything: line ends of every kind, controls, what only looks like JSON."""
+    name, text = draw.choice([one for one in HOSTILE_TEXTS if len(one.text) <= LONG])
+
+    def behave(asked: Any) -> Any:
+        plain = plainly(asked)
+        return replace(plain, text=f"{text} {plain.text}") if plain.text == "True" else plain
+
+    world.judge.behave = behave
+    time.sleep(draw.uniform(0.5, 3.0))
+    world.judge.behave = plainly
+    return f"a judge that writes {name}"
+
+
 def restart_database(world: World, draw: random.Random) -> str:
     if world.server is None:
         return ""
@@ -204,6 +220,7 @@ FAULTS: tuple[tuple[Fault, int], ...] = (
     (bad_clients, 2),
     (set_clock, 2),
     (judge_outage, 2),
+    (hostile_judge, 2),
     (stop_some, 3),
     (restart_database, 4),
     (start_on_full_disk, 2),

@@ -5,7 +5,9 @@ import importlib.util
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,23 @@ def texts(node: Any, name: str) -> list[dict[str, Any]]:
     ]
 
 
+class Page(HTMLParser):
+    """A page as a browser reads it: how often each element begins and ends, and how many attributes are scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.ends: Counter[str] = Counter()
+        self.handlers = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.handlers += sum(name.startswith("on") for name, _ in attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.ends[tag] += 1
+
+
 def tool(node: Any, *words: str) -> dict[str, Any]:
     """Run one of the programs; its result."""
     return dict(json.loads(node.cli(*words, "--json").stdout))
@@ -131,7 +150,11 @@ def test_every_text_comes_out_as_it_went_in(measured: tuple[Any, str], tmp_path:
     (file,) = (tmp_path / "lm_eval").rglob("samples_*.jsonl")
     lines = file.read_bytes().removesuffix(b"\n").split(b"\n")
     assert sorted(json.loads(line)["resps"][0][0] for line in lines) == sorted(WRITTEN)
-    assert node.cli("report", str(tmp_path / "report.html")).returncode == 0
+    node.cli("report", str(tmp_path / "report.html"))
+    page = Page()
+    page.feed((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert page.tags["script"] == page.ends["script"] > 0
+    assert page.tags["img"] == page.tags["textarea"] == page.handlers == 0, "no text became a part of the page"
     for number, text in enumerate(WRITTEN):
         if len(text) < 300:
             found = node.api.get(f"/v1/jobs/{name}/samples", limit=1000, text=text).value["items"]

@@ -214,7 +214,9 @@ async def test_the_model_has_several_names(service: Service, name: str) -> None:
 
 async def test_unknown_routes_are_told_in_the_shape_of_who_asks(service: Service) -> None:
     ours = await service.handle(request({}, "/v1/nothing", "GET"))
-    theirs = await service.handle(Request("GET", "/v1/nothing", {}, {"host": "localhost:8000"}, b"", None, asyncio.Event()))
+    theirs = await service.handle(
+        Request("GET", "/v1/nothing", {}, {"host": "localhost:8000"}, b"", None, asyncio.Event())
+    )
     assert (ours.status, theirs.status) == (404, 404)
     assert isinstance(ours.body, bytes)
     assert isinstance(theirs.body, bytes)
