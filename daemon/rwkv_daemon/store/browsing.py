@@ -116,7 +116,7 @@ async def newest(store: Store, job: int, grade_key: str, wanted: Wanted, *, befo
 
 async def page_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
     """Samples of a window."""
-    return await within_window(store, f"SELECT {COLUMNS}", job, grade_key, within, (wanted.sql, wanted.values), limit)
+    return await _within_window(store, f"SELECT {COLUMNS}", job, grade_key, within, (wanted.sql, wanted.values), limit)
 
 
 async def newest_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
@@ -141,10 +141,10 @@ async def outline_page(store: Store, job: int, grade_key: str, *, after: int, li
 async def searched(store: Store, job: int, grade_key: str, text: str, within: Window, limit: int) -> list[Row]:
     """The same of a window's samples that have a text."""
     has = (f" AND {HOLDS}", (like(text),) * 4)
-    return await within_window(store, "SELECT number, row, repeat, reason", job, grade_key, within, has, limit)
+    return await _within_window(store, "SELECT number, row, repeat, reason", job, grade_key, within, has, limit)
 
 
-async def within_window(
+async def _within_window(
     store: Store, select: str, job: int, grade_key: str, within: Window, has: tuple[str, tuple[Any, ...]], limit: int
 ) -> list[Row]:
     """What a window's samples have for which a condition holds, with its values."""

@@ -12,6 +12,7 @@ import pytest
 from live_node import kill_worker
 
 from rwkv_weights.files import builtin_checkpoint_path
+from rwkvctl.protocol.errors import RefusedError
 
 
 def hashed(node, path: Path) -> str:
@@ -170,9 +171,10 @@ def test_a_hung_engine_is_replaced(new_node):
 
 
 @pytest.mark.parametrize("path", ["jobs?before=", "status?limit=", "scores?limit=", "jobs/j1/samples?after="])
-def test_absurd_numbers_get_an_answer(node, path):
+def test_absurd_numbers_are_refused_with_a_sentence(node, path):
     node.dispatch(limit=1)
-    assert "schema" in node.api.get(f"/v1/{path}{10**23}").value
+    with pytest.raises(RefusedError, match=path.partition("?")[2].rstrip("=")):
+        node.api.get(f"/v1/{path}{10**23}")
     assert node.answers()
 
 

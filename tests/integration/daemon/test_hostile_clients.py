@@ -140,7 +140,7 @@ def test_two_hundred_clients_at_once_are_all_answered(node: Any) -> None:
 def test_a_daemon_that_may_open_few_files_turns_clients_away_and_recovers(new_node: Callable[..., Any]) -> None:
     node = new_node()
     node.daemon = subprocess.Popen(
-        ["/bin/sh", "-c", 'ulimit -n 64; exec "$0" -m rwkv_daemon', sys.executable],
+        ["/bin/sh", "-c", 'ulimit -n 128; exec "$0" -m rwkv_daemon', sys.executable],
         env=node.environment, stderr=(node.home.parent / "daemon.log").open("ab"),
     )  # fmt: skip
     wait_for(node.answers, "the daemon answers", node.log)

@@ -28,7 +28,8 @@ from rwkv_daemon.store.jobs import add_attempt, add_job, add_session
 from rwkv_daemon.store.samples import add_score, ingest
 
 MACHINERY = {
-    "copying", "dialect", "files", "interface", "migrations", "opening", "postgres", "sqlite", "sqlite_file"
+    "copying", "dialect", "files", "interface", "lanes", "migrations", "opening", "postgres", "reading", "sqlite",
+    "sqlite_file", "watched",
 }  # fmt: skip
 ENGINE = dict.fromkeys(("uuid", "model", "weights_path", "weights_sha256", "numerics", "lease", "socket"), "x")
 RECORDS = (
