@@ -10,7 +10,7 @@ from rwkvctl.client import Answer, CutError, Record
 from rwkvctl.context import Context
 from rwkvctl.envelope import envelope
 from rwkvctl.progress import Progress
-from rwkvctl.protocol.errors import Exit, RefusedError, UnreachableError
+from rwkvctl.protocol.errors import Exit, NotNowError, RefusedError, UnreachableError
 from rwkvctl.protocol.states import TERMINAL
 
 SILENCE_S: Final = 45.0
@@ -132,6 +132,7 @@ def refresh(context: Context, waiting: Waiting) -> None:
     wanted, before = set(unfinished(waiting)), None
     while wanted:
         reply = context.client.get("/v1/jobs", limit=PAGE, before=before).value
+        refuse_stale(reply)
         for job in reply["items"]:
             waiting.hear(job)
             wanted.discard(job["id"])
@@ -139,6 +140,12 @@ def refresh(context: Context, waiting: Waiting) -> None:
         if before is None:
             waiting.forget(wanted)
             return
+
+
+def refuse_stale(reply: Record) -> None:
+    """Raises NotNowError for what the daemon knew before its store went away: nothing is decided by that."""
+    if since := reply.get("stale_since"):
+        raise NotNowError("store-trouble", f"The daemon's store has not answered since {since}.", "Ask again later.")
 
 
 def listen(context: Context, waiting: Waiting, progress: Progress) -> None:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import msgspec
 
-from rwkv_daemon import planning
+from rwkv_daemon import planning, roles
 from rwkv_daemon.clock import now
 from rwkv_daemon.judge.stats import JudgeStats
 from rwkv_daemon.node import Node
@@ -120,7 +120,7 @@ async def select(node: Node, request: m.SearchSelect) -> m.PromotionReply:
         kinds=tuple(dict.fromkeys(one.kind.removeprefix("param_search_") for one in found)),
     )
     if request.dispatch:
-        session, jobs = await dispatch(node, selection_of(reply, found[0].weights_path))
+        session, jobs = await dispatch(node, selection_of(reply, found[0].weights_path), found[0].weights_sha256)
         reply = msgspec.structs.replace(reply, session=session, jobs=jobs)
     async with node.change() as change:
         await add_promotion(change.db, now(), request.model, found[0].weights_sha256, msgspec.to_builtins(reply))
@@ -138,17 +138,24 @@ def selection_of(reply: m.PromotionReply, weights_path: str) -> m.Selection:
     )
 
 
-async def dispatch(node: Node, selection: m.Selection) -> tuple[str, tuple[str, ...]]:
-    """Queue the measurement of a promoted point."""
+async def dispatch(node: Node, selection: m.Selection, weights_sha256: str) -> tuple[str, tuple[str, ...]]:
+    """Queue the measurement of a promoted point, on the weights that were searched and no others: the daemon names
+    their file itself, so whoever asks need not show it."""
 
     async def nothing_to_remember(_db: object, _session: str, _jobs: list[str]) -> None:
         """The promotion itself is the record."""
 
     async with node.owner:
+        asker = roles.CALLER.set(roles.the_daemon())
         try:
             made = await planning.plan(node, selection)
         except SelectionError as error:
             raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
+        finally:
+            roles.CALLER.reset(asker)
+        if any(pair.model.sha256 != weights_sha256 for pair in made.pairs):
+            text = f"{selection.checkpoints[0].path} does not hold the weights that were searched any more."
+            raise RefusedError("bad-selection", text, "Dispatch the model as it is now.", Exit.USAGE)
         session, jobs = await planning.dispatch(node, selection, made, nothing_to_remember)
     node.wake.set()
     return session, tuple(jobs)

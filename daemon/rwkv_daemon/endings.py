@@ -233,7 +233,7 @@ async def give_up(node: Node, number: int, attempt: int, detail: str) -> None:
 
 async def settle(node: Node, job: JobRow) -> None:
     """A job that should be running and has no runner: the daemon died, or could not write, between two steps."""
-    await handled(node, Ending(job.id, job.attempt, None, "it had no runner", job.stages_done))
+    await handled(node, Ending(job.id, job.attempt, None, "it had no runner", job.stages_done, started=False))
 
 
 async def handled(node: Node, ending: Ending) -> None:

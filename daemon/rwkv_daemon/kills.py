@@ -7,6 +7,7 @@ too often, without its getting on, is held. From the third kill within an hour t
 
 import random
 from collections import deque
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,11 +38,14 @@ class Recent:
 
     at: deque[float] = field(default_factory=deque)
     last: str = ""
+    whose: Hashable = None
 
-    def note(self, at: float, what: str) -> bool:
-        """Take one in; whether it is time to raise the alarm (again): at three, six, twelve ..."""
-        self.at.append(at)
-        self.last = what
+    def note(self, at: float, what: str, whose: Hashable) -> bool:
+        """Take one in; whether it is time to raise the alarm (again): at three, six, twelve ... One of the same process
+        as the last time is the same kill, which could not be stored then."""
+        if whose != self.whose or not self.at:
+            self.at.append(at)
+        self.last, self.whose = what, whose
         rounds, rest = divmod(self.count(at), TOLD)
         return rest == 0 and rounds.bit_count() == 1
 

@@ -199,11 +199,21 @@ class Node:
 
     @contextlib.asynccontextmanager
     async def change(self) -> AsyncIterator["Change"]:
-        """A transaction whose events are published when it has committed."""
-        async with self.store.write() as db:
-            change = Change(db)
-            yield change
-            await audit.settle(db, change.events)
+        """A transaction whose events are published when it has committed. Where nobody knows whether it has (its commit
+        was cut off), what is kept of the store in memory is read anew."""
+        sent = False
+        try:
+            async with self.store.write() as db:
+                change = Change(db)
+                yield change
+                await audit.settle(db, change.events)
+                sent = True
+        except BaseException:
+            if sent:
+                self.tally.forget()
+                self.queue.stale = True
+                self.wake.set()
+            raise
         self.tally.follow(change.steps)
         self.queue.committed(change.moved, change.events)
         self.bus.publish(change.events)

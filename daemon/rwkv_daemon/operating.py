@@ -67,9 +67,10 @@ async def once(node: Node, request_id: str, change: Coroutine[None, None, R], ki
     """Do it, unless this request id was answered before: then that answer again. One that is asked again while it is
     being done waits for the same answer."""
     try:
-        if (going := node.underway.get(request_id)) is not None:
-            await asyncio.wait({going})
         earlier = await answered(node, request_id, kind)
+        while earlier is None and (going := node.underway.get(request_id)) is not None:
+            await asyncio.wait({going})
+            earlier = await answered(node, request_id, kind)
     except BaseException:
         change.close()
         raise

@@ -137,6 +137,8 @@ async def every(node: Node, wanted: Order, request_id: str, few: Few) -> m.Chang
             await change.note("jobs.order", session=order.session, text=text)
         node.orders[order.id] = order
         node.ordered.set()
+    elif order.ended:
+        node.orders[order.id] = order  # the last step was stored, and what follows it may have been cut off
     deadline = time.monotonic() + ANSWER_S
     while not node.orders.get(order.id, order).ended and time.monotonic() < deadline:
         await asyncio.sleep(0.02)

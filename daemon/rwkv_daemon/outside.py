@@ -25,7 +25,8 @@ def too_often(job: JobRow, what: str) -> str:
 
 async def tell(node: Node, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
     """Somebody outside has ended that: an event, and an alarm where it happens again and again."""
-    alarm = node.kills.note(time.monotonic(), what)
+    whose = (job.id, job.attempt) if job else engine
+    alarm = node.kills.note(time.monotonic(), what, whose)
     text = f"{what}: nobody of rwkvctl did that; it is no failure, and its work is tried again"
     named = {"job": job.name, "session": job.session} if job else {}
     data = {"alarm": alarm, "said": node.kills.sentence(time.monotonic())}

@@ -39,7 +39,8 @@ def members_of(node: Node, handle: RunnerHandle) -> list[EngineHandle]:
     own = node.engines.get(handle.engine or 0)
     if own is None:
         return []
-    return [e for e in node.engines.values() if e.row.state == "ready" and e.serves == own.serves]
+    engines = (e for e in node.engines.values() if e.row.state == "ready" and e.exit is None)
+    return [engine for engine in engines if engine.serves == own.serves]
 
 
 def refresh(node: Node) -> None:

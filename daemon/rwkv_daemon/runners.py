@@ -163,7 +163,9 @@ async def adopt_runners(node: Node) -> None:
         exited = record if record is not None and record.done and same_boot else None
         if exited is not None and exited.code == 0:
             await ingest_missed(node, attempt.job)
-        await endings.handled(node, Ending(attempt.job, attempt.number, exited, rung=attempt.rung))
+        await endings.handled(
+            node, Ending(attempt.job, attempt.number, exited, rung=attempt.rung, started=record is not None)
+        )
     await pressing.apply(node)
 
 

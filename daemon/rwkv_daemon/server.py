@@ -93,7 +93,8 @@ class Api:
             return Response(200, prometheus.text(reply.items).encode(), prometheus.CONTENT_TYPE, VERSION)
         reply = self.stamp(reply)
         content = msgspec.json.encode(reply)
-        self.node.known.keep(wanted, reply, len(content))
+        if not roles.names_files(wanted):  # whether somebody may know of a file is found out for each request
+            self.node.known.keep(wanted, reply, len(content))
         return Response(200, content, headers=VERSION)
 
     def without_store(self, wanted: Any, error: StoreError) -> Response:
@@ -148,7 +149,7 @@ class Api:
             except RefusedError as error:
                 await audit.close(self.node.store, entry, f"refused: {error.code}")
                 raise
-            if not entry.written:
+            if not entry.written and not getattr(reply, "left", 0):  # else they only ask how far it is
                 await audit.close(self.node.store, entry, "repeated" if repeated else audit.outcome_of(reply))
         return reply
 

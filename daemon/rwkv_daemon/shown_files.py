@@ -25,7 +25,9 @@ KEPT_S: Final = 900.0
 """From showing to the request that names the file: an operator may be asked whether they are sure in between."""
 MOST_OF_A_USER: Final = 120_000
 """An import looks at 50,000 files at most, in as many folders."""
-CONNECTIONS_OF_A_USER: Final = 2
+USERS: Final = 100
+"""Who may have shown something lately. A user may have many uids (a namespace of theirs); others then wait."""
+CONNECTIONS, CONNECTIONS_OF_A_USER = 32, 2
 SILENCE_S: Final = 5.0
 LOOK_S: Final = 2.0
 
@@ -45,8 +47,10 @@ class ShownFiles:
         flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
         if flags & os.O_PATH or flags & os.O_ACCMODE == os.O_WRONLY:
             return
-        shown = self.until.setdefault(uid, {})
         inode = inode_of(os.fstat(descriptor))
+        if uid not in self.until and len(self.until) >= USERS:
+            return
+        shown = self.until.setdefault(uid, {})
         shown.pop(inode, None)
         shown[inode] = self.clock() + KEPT_S
         if len(shown) > MOST_OF_A_USER:
@@ -63,9 +67,11 @@ class ShownFiles:
 
     def forget_old(self) -> None:
         """Free what does not count any more."""
+        now = self.clock()
         for uid, shown in list(self.until.items()):
-            self.until[uid] = {inode: until for inode, until in shown.items() if until > self.clock()}
-            if not self.until[uid]:
+            while shown and shown[oldest := next(iter(shown))] <= now:
+                del shown[oldest]
+            if not shown:
                 del self.until[uid]
 
 
@@ -119,7 +125,8 @@ class Reception:
     def welcome(self, link: socket.socket) -> None:
         """Take what one client shows, in a task of its own; a user with several of them has to come again."""
         peer = peer_of(link)
-        if peer is None or self.of_user.get(peer.uid, 0) >= CONNECTIONS_OF_A_USER:
+        full = sum(self.of_user.values()) >= CONNECTIONS
+        if peer is None or full or self.of_user.get(peer.uid, 0) >= CONNECTIONS_OF_A_USER:
             link.close()
             return
         self.of_user[peer.uid] = self.of_user.get(peer.uid, 0) + 1
@@ -143,11 +150,12 @@ class Reception:
         """One batch; False at the end."""
         await readable(link)
         data, descriptors, _, _ = socket.recv_fds(link, 1, MOST_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
-        for descriptor in descriptors:
-            try:
-                self.shown.take(peer.uid, descriptor)
-            finally:
-                os.close(descriptor)
+        with contextlib.ExitStack() as held:
+            for descriptor in descriptors:
+                held.callback(os.close, descriptor)
+            for descriptor in descriptors:
+                with contextlib.suppress(OSError):  # one that cannot even be asked shows nothing
+                    self.shown.take(peer.uid, descriptor)
         return bool(data)
 
 

@@ -204,7 +204,8 @@ def engine_facts(node: Node, running: dict[int, JobRow], clock: float) -> Iterab
         leaving, handle.closed = bool(handle.closed), closed_by(conditions.get(handle.row.lease))
         room = handle.stats is None or handle.stats.room > 0
         idle_s, row = clock - handle.idle_since, handle.row
-        yield EngineFact(number, handle.serves, row.lease, row.state, jobs, idle_s, room, handle.closed, leaving, helps)
+        state = row.state if handle.exit is None else "unloading"  # it is over, and its GPU is yet to be looked at
+        yield EngineFact(number, handle.serves, row.lease, state, jobs, idle_s, room, handle.closed, leaving, helps)
     for number, launching in node.leasing.launching.items():
         row = launching.row
         yield EngineFact(number, EngineKind(row.weights_sha256, row.numerics), row.lease, "starting", 0)

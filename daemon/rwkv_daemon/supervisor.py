@@ -79,6 +79,7 @@ async def supervise(node: Node) -> None:
                     await releasing.release_held(node)
         except StoreError as error:
             log.debug("a round of the supervisor has to wait: %s", error)  # why is said where the store is watched
+            node.queue.stale = True  # what was to be read again may be lost with it
             await asyncio.sleep(IDLE_S)
         except Exception:  # noqa: BLE001 - logged; a daemon that ends here would recur at every start
             log.exception("a round of the supervisor failed; it goes on with the next")

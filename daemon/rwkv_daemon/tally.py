@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.store import Store
-from rwkv_daemon.store.jobs import GOING, count_newer, count_of_session, newest_job
+from rwkv_daemon.store import Store, StoreError
+from rwkv_daemon.store.jobs import GOING, count_newer, count_of_session, counts, newest_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,14 @@ class Tally:
 
     async def of(self, store: Store, session: str = "") -> dict[str, int]:
         """How many jobs of a session (empty: of all) are in each state; those that were deleted are in none."""
-        if await newest_job(store) > self.newest or (session and session not in self.sessions):
-            await self.count(store, session)
+        unknown = session and session not in self.sessions
+        if unknown and not (found := await counts(store, session)):
+            return found  # of no jobs nothing is kept
+        if unknown or await newest_job(store) > self.newest:
+            try:
+                await self.count(store, session)
+            except StoreError:  # it can be read and not be written
+                return await counts(store, session)
         counted = self.sessions[session] if session else self.whole
         return {state: number for state, number in sorted(counted.items()) if number and state != "deleted"}
 

@@ -7,6 +7,7 @@ from rwkvctl.envelope import envelope
 from rwkvctl.looking import compared
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.verbs import verb
+from rwkvctl.waiting import refuse_stale
 
 
 @verb
@@ -37,6 +38,7 @@ def gate(
     """
     body = comparison.body(baseline, model, benchmark, kind, alpha=alpha, force=False)
     reply = compared(context.client, body).value
+    refuse_stale(reply)
     items = [judged(item, margin, alpha) for item in reply["items"]] + [
         unscored(key) for key in reply.get("only_a", ())
     ]

@@ -54,7 +54,8 @@ REPORTS = [
         {"failed": "raised", "detail": "ValueError: x", "starved": False},
     )
 ]
-GUESTS = {"guests": [{"cpu_s": 0.1, "ending": 0, "status": 0}, {"cpu_s": 0.1, "ending": 0, "status": 0, "done": True}]}
+PROGRAM = {"cpu_s": 0.1, "asleep_s": 0.0, "sure": True, "ending": 0, "status": 0}
+GUESTS = {"guests": [PROGRAM, {"cpu_s": 0.1, "ending": 0, "status": 0, "done": True}]}
 MOST_FRAME = 1 << 16
 
 

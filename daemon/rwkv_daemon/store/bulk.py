@@ -118,7 +118,7 @@ async def stop_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state: 
 
 async def resume_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state: str) -> int:
     """Let them go on."""
-    fresh = "finished = '', restarts = 0, engine = NULL, engine_deaths = 0"
+    fresh = "finished = '', restarts = 0, engine = NULL, engine_deaths = 0, kills = 0"
     return await _move(db, jobs, was, f"state = ?, {fresh}, reason = '', detail = '', {PUT_ASIDE}", (state,))
 
 

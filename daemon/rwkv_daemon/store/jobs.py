@@ -198,6 +198,17 @@ def session_clause(session: str) -> tuple[str, tuple[Any, ...]]:
     return (" AND session = ?", (session,)) if session else ("", ())
 
 
+async def counts(store: Store, session: str) -> dict[str, int]:
+    """How many jobs of a session (empty: of all) are in each state, counted now; those that were deleted are in
+    none."""
+    clause, parameters = session_clause(session)
+    rows = await store.all(
+        f"SELECT state, COUNT(*) AS n FROM job WHERE state <> 'deleted'{clause} GROUP BY state ORDER BY state",
+        parameters,
+    )
+    return {row["state"]: row["n"] for row in rows}
+
+
 async def held_page(store: Store, after: int, limit: int) -> list[HeldJob]:
     """Held jobs by number, from one on."""
     sql = f"SELECT {', '.join(HeldJob._fields)} FROM job WHERE state = 'held' AND id > ? ORDER BY id LIMIT ?"

@@ -36,8 +36,11 @@ class ReadingStore:
         return next(iter(await self.all(sql, parameters)), None)
 
     async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        with store_errors():
-            return cast(list[Row], list(await self.connection.execute_fetchall(sql, parameters)))
+        try:
+            with store_errors():
+                return cast(list[Row], list(await self.connection.execute_fetchall(sql, parameters)))
+        except ValueError as error:  # closed, as there is room again
+            raise StoreError(str(error)) from error
 
     @property
     def checked(self) -> bool:

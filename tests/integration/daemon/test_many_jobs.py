@@ -79,15 +79,12 @@ async def counted(node: Node) -> AsyncIterator[list[int]]:
         steps[0] += EVERY
         return 0
 
-    readers = [store.readers.get_nowait() for _ in range(store.readers.qsize())]
-    for reader in readers:
-        store.readers.put_nowait(reader)
-    for connection in (store.writer, *readers):
+    for connection in (store.writer, *store.readers):
         await connection.set_progress_handler(count, EVERY)
     try:
         yield steps
     finally:
-        for connection in (store.writer, *readers):
+        for connection in (store.writer, *store.readers):
             await connection.set_progress_handler(None, 0)  # type: ignore[arg-type]
 
 
@@ -97,7 +94,7 @@ async def costs(home: Path, jobs: int) -> dict[str, tuple[int, int]]:
     async with node_of(home, jobs) as node:
         for name, request in ASKED.items():
             await handlers.answer(node, request)
-            node.shown.forget()
+            node.same_status.forget()
             async with counted(node) as steps:
                 reply = await handlers.answer(node, request)
             found[name] = (steps[0], len(msgspec.json.encode(reply)))

@@ -88,7 +88,7 @@ def test_the_alarm_is_raised_at_the_third_and_then_more_rarely(gaps: list[float]
     for number, gap in enumerate(gaps):
         at += gap
         times = [*(one for one in times if at - one <= kills.WINDOW_S), at]
-        alarm = recent.note(at, f"e{number}")
+        alarm = recent.note(at, f"e{number}", number)
         assert recent.count(at) == len(times)
         assert alarm == (len(times) in {3 * 2**power for power in range(10)})
         said = recent.sentence(at)

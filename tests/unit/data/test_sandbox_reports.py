@@ -4,7 +4,8 @@ import pytest
 
 from rwkv_data.sandbox.outcomes import check_outcome
 
-DONE = {"guests": [{"cpu_s": 0.1, "ending": 0, "status": 0}, {"cpu_s": 0.1, "ending": 0, "status": 0, "done": True}]}
+PROGRAM = {"cpu_s": 0.1, "asleep_s": 0.0, "sure": True, "ending": 0, "status": 0}
+DONE = {"guests": [PROGRAM, {"cpu_s": 0.1, "ending": 0, "status": 0, "done": True}]}
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"3", b"null", b"\xff\xfe", b"[" * 100_000, b'{"a": NaN'])
