@@ -31,8 +31,8 @@ ELSE: Final[dict[type[msgspec.Struct], type[msgspec.Struct]]] = {
 IDS: Final = frozenset({"id", "job", "jobs", "previous_job"})
 """Fields that hold ids, which the daemon alone makes."""
 MOMENTS: Final = re.compile(r"as_of|at|since|until|started|ended|queued|written|begun|changed_at|first|last")
-LAST: Final = frozenset({"next", "last_event", "seq"})
-"""Fields that would lead on to another page."""
+LAST: Final = frozenset({"looking", "left", "stale_since", "next", "last_event", "seq"})
+"""Fields that would lead on to another page, or say that the same is to be asked again."""
 
 
 def reply_of(request: type[msgspec.Struct]) -> type[msgspec.Struct]:
