@@ -66,6 +66,8 @@ def made(struct: type[msgspec.Struct]) -> Any:
         reply["next"] = 0
     if "looking" in reply:
         reply["looking"] = type(reply["looking"])()  # it is all there
+    if "stale_since" in reply:
+        reply["stale_since"] = ""  # nothing is decided by old news
     return reply
 
 
