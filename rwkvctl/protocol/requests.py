@@ -71,8 +71,8 @@ class PlanRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     selection: Selection = Selection()
-    limit: int = 0
-    after: int = 0
+    limit: Count = 0
+    after: Number = 0
     rows: bool = True
 
 
