@@ -344,7 +344,14 @@ def test_the_command_line_asks_another_machine(remote: Remote) -> None:
 
 async def test_the_console_asks_another_machine(remote: Remote) -> None:
     link = Link(named(load({}, remote.environment(VIEWER))))
-    reply = await link.ask(m.InfoRequest(), m.InfoReply)
+    reply = None
+    while reply is None:
+        try:
+            reply = await link.ask(m.InfoRequest(), m.InfoReply)
+        except RefusedError as error:
+            if error.code != "too-many-requests":  # other tests have asked as the same user
+                raise
+            await asyncio.sleep(0.5)
     assert reply.pid == remote.node.daemon.pid
 
 
