@@ -136,19 +136,6 @@ def test_a_runner_that_crashes_by_itself_is_still_bounded(new_node: NewNode) -> 
     assert not events(node, "killed")
 
 
-def test_a_sample_that_crashes_engines_is_found_though_somebody_kills_them_too(new_node: NewNode) -> None:
-    """Three crashes convict it; the kills before them count for nobody."""
-    node = new_node().start()
-    name = at_work(node, limit=30)
-    end(node, node.engine_record, signal.SIGKILL, 3)
-    node.engines_do(dies_on=POISON)
-    job = node.wait_for_state(name, "done", "failed", "held")
-    assert job["state"] == "done"
-    (error,) = [one for one in node.samples(name) if one.get("reason") == "error"]
-    assert "the engine died 3 times with this sample, the last time alone" in error["detail"]
-    assert len(events(node, "killed")) == 3
-
-
 def test_a_machine_that_goes_down_again_and_again_fails_no_job(new_node: NewNode) -> None:
     """Daemon, shims and workers at once, as when the power goes: five times, where one try is allowed."""
     node = new_node(max_restarts="1").start()
