@@ -5,7 +5,6 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +12,10 @@ from live_node import kill_worker
 from waiting import wait_for
 
 from rwkv_daemon import kills, processes
-from rwkv_data import registry, sets
 
 LiveNode = Any
 NewNode = Callable[..., Any]
 OFTEN = 6
-POISON = str(dict(sets.load_rows(Path(), registry.load("demo_arith"))[7])["question"])
 
 
 def events(node: LiveNode, kind: str) -> list[dict[str, Any]]:
