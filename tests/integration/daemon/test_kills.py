@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from live_node import kill_worker
 from waiting import wait_for
 
 from rwkv_daemon import kills, processes
+from rwkv_data import registry, sets
 
 LiveNode = Any
 NewNode = Callable[..., Any]
 OFTEN = 6
+POISON = str(dict(sets.load_rows(Path(), registry.load("demo_arith"))[7])["question"])
 
 
 def events(node: LiveNode, kind: str) -> list[dict[str, Any]]:
@@ -131,6 +134,19 @@ def test_a_runner_that_crashes_by_itself_is_still_bounded(new_node: NewNode) -> 
     job = node.wait_for_state(name, "failed")
     assert (job["failure"], "SIGSEGV" in job["detail"]) == ("infrastructure", True)
     assert not events(node, "killed")
+
+
+def test_a_sample_that_crashes_engines_is_found_though_somebody_kills_them_too(new_node: NewNode) -> None:
+    """Three crashes convict it; the kills before them count for nobody."""
+    node = new_node().start()
+    name = at_work(node, limit=30)
+    end(node, node.engine_record, signal.SIGKILL, 3)
+    node.engines_do(dies_on=POISON)
+    job = node.wait_for_state(name, "done", "failed", "held")
+    assert job["state"] == "done"
+    (error,) = [one for one in node.samples(name) if one.get("reason") == "error"]
+    assert "the engine died 3 times with this sample, the last time alone" in error["detail"]
+    assert len(events(node, "killed")) == 3
 
 
 def test_a_machine_that_goes_down_again_and_again_fails_no_job(new_node: NewNode) -> None:
