@@ -10,6 +10,7 @@ import pwd
 import sys
 import time
 import uuid as uuids
+from dataclasses import astuple
 from pathlib import Path
 
 from rwkv_daemon import fitting, leases, leasing, processes
@@ -20,8 +21,12 @@ from rwkv_daemon.leasing import Launching
 from rwkv_daemon.node import EngineHandle, Node
 from rwkv_daemon.placement import EngineKind, StartEngine
 from rwkv_daemon.processes import LockHeldError, NotStartedError
+from rwkv_daemon.store import EngineRow
 from rwkv_daemon.store.engines import add_engine, engine_in, update_engine
+from rwkv_daemon.store.jobs import sha256_of
 from rwkv_daemon.store.leases import take_lease
+from rwkv_weights import shelf
+from rwkv_weights.files import FileIdentity, together
 from rwkvctl import config
 from rwkvctl.settings import Settings
 
@@ -75,7 +80,8 @@ async def launch(node: Node, launching: Launching) -> None:
     """Start the process behind its shim, which takes the lock; somebody else may hold that."""
     row = launching.row
     try:
-        worker = await asyncio.to_thread(processes.start, launch_of(node, launching))
+        inodes = await weights_now(node, row)
+        worker = await asyncio.to_thread(processes.start, launch_of(node, launching, inodes))
     except LockHeldError:
         locks, share = locks_of(node, launching)
         who = holder(leases.lock_holder((*locks, *([share] if share else []))))
@@ -102,7 +108,17 @@ def holder(pid: int | None) -> str:
     return f"another daemon's engine (pid {pid}, {user})"
 
 
-def launch_of(node: Node, launching: Launching) -> processes.Launch:
+async def weights_now(node: Node, row: EngineRow) -> str:
+    """The files of an engine's weights as its command line names them: looked at once, and these have the hash that it
+    is to serve. So no link that is turned while it starts leads it to others. Raises NotStartedError, OSError."""
+    files = shelf.at(Path(row.weights_path)).files
+    each = [FileIdentity.of(file) for file in files]
+    if (await sha256_of(node.store, astuple(together(files, each))))[0] != row.weights_sha256:
+        raise NotStartedError("its file was replaced")
+    return ",".join(f"{one.device}:{one.inode}" for one in each)
+
+
+def launch_of(node: Node, launching: Launching, inodes: str) -> processes.Launch:
     """The engine's command line. Everything it needs is in it; settings of ours do not reach it otherwise."""
     row, settings = launching.row, node.config.settings
     folder = node.engine_folder(row.id)
@@ -110,7 +126,8 @@ def launch_of(node: Node, launching: Launching) -> processes.Launch:
     argv = [
         sys.executable, "-m", "rwkv_engine", "serve", row.weights_path, "--socket", row.socket,
         "--numerics", row.numerics, "--device", device_of(row.lease),
-        "--attempt", row.uuid, "--weights-sha256", row.weights_sha256, "--liveness", str(folder / "live"),
+        "--attempt", row.uuid, "--weights-sha256", row.weights_sha256, "--inodes", inodes,
+        "--liveness", str(folder / "live"),
         "--daemon-lock", str(node.config.daemon_lock), "--idle-unload-s", str(settings.idle_unload_s),
         *sizes(node, launching),
     ]  # fmt: skip

@@ -140,8 +140,10 @@ async def looked_up(node: Node, draft: Draft, pairs: Sequence[tuple[ModelFact, K
     used = await generation_keys(store, list(keys))
     by_key = {job.grade_key: job for job in await unfinished_work(store, list(keys.values()))}
     keyless: dict[tuple[str, str, str], list[KnownJob]] = {}
+    files = {model.path: model.inodes for model, _ in pairs}
     for job in await keyless_work(store, [(m.path, k.benchmark, k.kind) for m, k in pairs]):
-        keyless.setdefault((job.weights_path, job.benchmark, job.kind), []).append(job)
+        if job.weights_inodes in {"", files[job.weights_path]}:  # else it was of another file at that path
+            keyless.setdefault((job.weights_path, job.benchmark, job.kind), []).append(job)
     rows = {(kind.benchmark, kind.kind): kind.rows for _, kind in pairs}
 
     def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:

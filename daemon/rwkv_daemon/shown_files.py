@@ -2,24 +2,25 @@
 open descriptor of each file over a socket beside the daemon's, and so proves that they may read it.
 
 The daemon may read more than its users: without a proof it would hash, load and import for them what is not theirs to
-read, and tell them what exists. A file is known by device and inode, so that no link leads elsewhere afterwards. Root
-and the daemon's own user need to show nothing.
+read, and tell them what exists. A file is known by device, inode and the time of its last change: no link leads
+elsewhere afterwards, and a later file that gets the same inode is another one. So a file that is being written cannot
+be shown. Root and the daemon's own user need to show nothing.
 """
 
 import asyncio
 import contextlib
-import fcntl
+import json
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rwkvctl import sockets
+from rwkvctl import config, sockets
 from rwkvctl.peers import Peer, peer_of
-from rwkvctl.protocol.showing import MOST_AT_ONCE, TAKEN
 
 KEPT_S: Final = 900.0
 """From showing to the request that names the file: an operator may be asked whether they are sure in between."""
@@ -28,10 +29,13 @@ MOST_OF_A_USER: Final = 120_000
 USERS: Final = 100
 """Who may have shown something lately. A user may have many uids (a namespace of theirs); others then wait."""
 CONNECTIONS, CONNECTIONS_OF_A_USER = 32, 2
-SILENCE_S: Final = 5.0
+LONGEST_S: Final = 120.0
+"""All that one client shows: 50,000 files take a few seconds."""
 LOOK_S: Final = 2.0
+PROGRAM: Final = str(Path(__file__).with_name("descriptors.py"))
 
-Inode = tuple[int, int]
+Shown = tuple[int, int, int]
+"""Device, inode, time of the last change in ns."""
 
 
 @dataclass(slots=True)
@@ -39,31 +43,26 @@ class ShownFiles:
     """Until when which files of which user count as shown."""
 
     clock: Callable[[], float] = time.monotonic
-    until: dict[int, dict[Inode, float]] = field(default_factory=dict)
+    until: dict[int, dict[Shown, float]] = field(default_factory=dict)
 
-    def take(self, uid: int, descriptor: int) -> None:
-        """Remember what a user shows, if the descriptor is one to read with: one of O_PATH needs no right to the file.
-        Of too many the oldest are forgotten."""
-        flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-        if flags & os.O_PATH or flags & os.O_ACCMODE == os.O_WRONLY:
-            return
-        inode = inode_of(os.fstat(descriptor))
+    def take(self, uid: int, file: Shown) -> None:
+        """Remember what a user has shown. Of too many the oldest are forgotten."""
         if uid not in self.until and len(self.until) >= USERS:
             return
         shown = self.until.setdefault(uid, {})
-        shown.pop(inode, None)
-        shown[inode] = self.clock() + KEPT_S
+        shown.pop(file, None)
+        shown[file] = self.clock() + KEPT_S
         if len(shown) > MOST_OF_A_USER:
             del shown[next(iter(shown))]
 
     def may_read(self, uid: int, status: os.stat_result) -> bool:
         """Whether this user has shown the file, or need not."""
-        return is_trusted(uid) or self.until.get(uid, {}).get(inode_of(status), 0.0) > self.clock()
+        return is_trusted(uid) or self.until.get(uid, {}).get(file_of(status), 0.0) > self.clock()
 
     def all_of(self, uid: int, inodes: str) -> bool:
         """Whether this user has shown all of these files, spelled as by `inodes_of`; there must be one."""
         shown, now = self.until.get(uid, {}), self.clock()
-        return bool(inodes) and all(shown.get(inode, 0.0) > now for inode in spelled_out(inodes))
+        return bool(inodes) and all(shown.get(file, 0.0) > now for file in spelled_out(inodes))
 
     def forget_old(self) -> None:
         """Free what does not count any more."""
@@ -80,18 +79,26 @@ def is_trusted(uid: int) -> bool:
     return uid in {0, os.geteuid()}
 
 
-def inode_of(status: os.stat_result) -> Inode:
-    return status.st_dev, status.st_ino
+def file_of(status: os.stat_result) -> Shown:
+    return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
 def inodes_of(files: Sequence[Path]) -> str:
-    """Which files these are, as a job remembers it. Raises OSError."""
-    return ",".join(f"{status.st_dev}:{status.st_ino}" for status in (file.stat() for file in files))
+    """Which files these are, as a job remembers it and `rwkv_weights.files.is_file` reads it. Raises OSError."""
+    return ",".join(":".join(map(str, file_of(file.stat()))) for file in files)
 
 
-def spelled_out(inodes: str) -> list[Inode]:
+def spelled_out(inodes: str) -> list[Shown]:
     """What `inodes_of` has spelled."""
-    return [(int(device), int(inode)) for device, _, inode in (one.partition(":") for one in inodes.split(","))]
+    return [
+        (int(device), int(inode), int(changed))
+        for device, inode, changed in (one.split(":") for one in inodes.split(","))
+    ]
+
+
+def socket_at(path: Path) -> tuple[int, int]:
+    found = path.lstat()
+    return found.st_dev, found.st_ino
 
 
 async def serve(shown: ShownFiles, path: Path, bind: Callable[[Path], socket.socket]) -> None:
@@ -101,10 +108,10 @@ async def serve(shown: ShownFiles, path: Path, bind: Callable[[Path], socket.soc
         while not path.parent.is_dir():
             await asyncio.sleep(LOOK_S)
         with contextlib.closing(bind(path)) as listener:
-            bound = inode_of(path.lstat())
+            bound = socket_at(path)
             taking = sockets.listen(listener, Reception(shown).welcome)
             try:
-                while path.exists() and inode_of(path.lstat()) == bound:
+                while path.exists() and socket_at(path) == bound:
                     await asyncio.sleep(LOOK_S)
                     shown.forget_old()
             finally:
@@ -135,35 +142,34 @@ class Reception:
         task.add_done_callback(self.tasks.discard)
 
     async def take_all(self, link: socket.socket, peer: Peer) -> None:
-        """Batches of descriptors, each acknowledged, until the client has no more or is silent for too long."""
-        link.setblocking(False)
+        """All that one client shows, by a process that may be left hanging. While it does its user has one place
+        fewer."""
+        process = None
         try:
-            with link, contextlib.suppress(OSError, TimeoutError):
-                while await asyncio.wait_for(self.take_some(link, peer), SILENCE_S):
-                    await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(link, TAKEN), SILENCE_S)
+            with link:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-I", "-S", PROGRAM, str(link.fileno()), pass_fds=(link.fileno(),),
+                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+                    env=config.base_environment(),
+                )  # fmt: skip
+            with contextlib.suppress(OSError, TimeoutError, ValueError):
+                async with asyncio.timeout(LONGEST_S):
+                    await self.write_down(process, peer.uid)
         finally:
+            if process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
             self.of_user[peer.uid] -= 1
             if not self.of_user[peer.uid]:
                 del self.of_user[peer.uid]
 
-    async def take_some(self, link: socket.socket, peer: Peer) -> bool:
-        """One batch; False at the end."""
-        await readable(link)
-        data, descriptors, _, _ = socket.recv_fds(link, 1, MOST_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
-        with contextlib.ExitStack() as held:
-            for descriptor in descriptors:
-                held.callback(os.close, descriptor)
-            for descriptor in descriptors:
-                with contextlib.suppress(OSError):  # one that cannot even be asked shows nothing
-                    self.shown.take(peer.uid, descriptor)
-        return bool(data)
-
-
-async def readable(link: socket.socket) -> None:
-    """Until there is something to receive."""
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(link, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(link)
+    async def write_down(self, process: asyncio.subprocess.Process, uid: int) -> None:
+        """Each batch, and that it is written down."""
+        assert process.stdout is not None
+        assert process.stdin is not None
+        while line := await process.stdout.readline():
+            for device, inode, changed in json.loads(line):
+                self.shown.take(uid, (device, inode, changed))
+            process.stdin.write(b"\n")
+            await process.stdin.drain()

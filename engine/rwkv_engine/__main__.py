@@ -103,6 +103,7 @@ def _flags(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--queue", type=int, default=0, help="items that may wait (default: 1024 or 16 a slot)")
     verb.add_argument("--threads", type=int, default=1, help="torch threads (default: %(default)s)")
     verb.add_argument("--weights-sha256", default="", help="the file's hash as the supervisor knows it; not computed")
+    verb.add_argument("--inodes", default="", help="read no other weight files than these: device:inode, with commas")
     verb.add_argument("--attempt", default="", help="marker echoed in /v1/health")
     verb.add_argument("--liveness", type=Path, help="file in which a step counter is mapped; whoever locks it has work")
     verb.add_argument("--daemon-lock", type=Path, help="end by itself without work while nobody holds this file")

@@ -27,6 +27,7 @@ from rwkv_engine.server import Service
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.wanted import UNLOADED, Watch
 from rwkv_weights import checkpoint, shelf
+from rwkv_weights.files import allow_only
 from rwkv_weights.schema import Dims
 from rwkvctl.httpd import Server
 from rwkvctl.protocol.engine import EngineHealth
@@ -64,6 +65,7 @@ class Options:
     queue: int = 0
     threads: int = 1
     weights_sha256: str = ""
+    inodes: str = ""
     attempt: str = ""
     liveness: Path | None = None
     daemon_lock: Path | None = None
@@ -116,6 +118,7 @@ def load(options: Options, api_key: str = "") -> Service:
     numerics = options.numerics or default_numerics(device)
     if device.type == "cuda" and options.memory_bytes:
         keep_within(device, options.memory_bytes)
+    allow_only(filter(None, options.inodes.split(",")))
     try:
         found = checkpoint.load(options.model)
         tokenizer = for_vocabulary(found.dims.vocabulary)

@@ -51,7 +51,9 @@ def _run(words: list[str]) -> int:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     hashing = verbs.add_parser("hash", help="print a file's sha256 and identity")
     hashing.add_argument("path", type=Path)
-    hashing.add_argument("--inodes", default="", help="read no other files than these: device:inode, with commas")
+    hashing.add_argument(
+        "--inodes", default="", help="read no other files than these: device:inode[:ctime in ns], with commas"
+    )
     chosen: Any = None
     for name, (module, summary) in VERBS.items():
         one = verbs.add_parser(name, help=summary, parents=[_common()])

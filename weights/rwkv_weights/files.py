@@ -4,13 +4,17 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
 CHUNK_BYTES = 8 * 1024 * 1024
 BUILTIN = Path(__file__).parent / "builtin"
+BESIDE = frozenset({".json", ".sha256"})
+NOT_THAT_FILE = "it is not the file that was asked for"
+ALLOWED: set[str] = set()
+"""What `allow_only` has said; empty: any file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,30 @@ def open_plain(path: Path) -> FileIO:
     check_plain(path.stat(), path)
     file = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY))
     try:
-        check_plain(os.fstat(file.fileno()), path)
+        found = os.fstat(file.fileno())
+        check_plain(found, path)
+        check_allowed(found, path)
     except OSError:
         file.close()
         raise
     return file
+
+
+def allow_only(inodes: Iterable[str]) -> None:
+    """From now on this process reads weights from no other files than these ("device:inode"): whoever can turn a link
+    in a path could lead it to another one. What lies beside weights (JSON, sums) is left out."""
+    ALLOWED.update(inodes)
+
+
+def check_allowed(found: os.stat_result, path: Path) -> None:
+    """Raises OSError."""
+    if ALLOWED and path.suffix not in BESIDE and not any(is_file(found, one) for one in ALLOWED):
+        raise OSError(errno.ESTALE, NOT_THAT_FILE, str(path))
+
+
+def is_file(status: os.stat_result, spelled: str) -> bool:
+    """Whether a file is the one that is spelled "device:inode", or "device:inode:time of its last change in ns"."""
+    return spelled in {f"{status.st_dev}:{status.st_ino}", f"{status.st_dev}:{status.st_ino}:{status.st_ctime_ns}"}
 
 
 def check_plain(found: os.stat_result, path: Path) -> None:
@@ -62,12 +85,13 @@ def check_plain(found: os.stat_result, path: Path) -> None:
 
 
 def hash_file(path: Path, only: str = "") -> HashedFile:
-    """Read the file once, in chunks; with `only` not a byte of it unless it is this "device:inode". Raises OSError."""
+    """Read the file once, in chunks; with `only` not a byte of it unless it `is_file` that. Raises OSError."""
     digest = hashlib.sha256()
     with open_plain(path) as file:
-        before = FileIdentity._from(os.fstat(file.fileno()))
-        if only and only != f"{before.device}:{before.inode}":
-            raise OSError(errno.ESTALE, "it is not the file that was asked for", str(path))
+        found = os.fstat(file.fileno())
+        if only and not is_file(found, only):
+            raise OSError(errno.ESTALE, NOT_THAT_FILE, str(path))
+        before = FileIdentity._from(found)
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
     return HashedFile(path, digest.hexdigest(), before, changed=FileIdentity.of(path) != before)
@@ -75,7 +99,11 @@ def hash_file(path: Path, only: str = "") -> HashedFile:
 
 def identity_of(files: Sequence[Path]) -> FileIdentity:
     """Of one file its own; of several, one that changes as soon as any of them does. Raises OSError."""
-    each = [FileIdentity.of(file) for file in files]
+    return together(files, [FileIdentity.of(file) for file in files])
+
+
+def together(files: Sequence[Path], each: Sequence[FileIdentity]) -> FileIdentity:
+    """The identity of files that have these."""
     if len(each) == 1:
         return each[0]
     digest = hashlib.sha256(repr([(file.name, one) for file, one in zip(files, each, strict=True)]).encode()).digest()

@@ -72,7 +72,7 @@ def choose(word: str, weights_dir: Path) -> Found:
 
 
 def hashed(found: Found, inodes: Sequence[str] = ()) -> HashedFile:
-    """Read the whole checkpoint; with `inodes` ("device:inode" of each of its files) no other file. Raises OSError, and
+    """Read the whole checkpoint; with `inodes` (of each of its files, see `is_file`) no other file. Raises OSError, and
     WeightsError for a folder without weight files."""
     if not found.files:
         raise WeightsError(f"{found.path} has no weight files.")

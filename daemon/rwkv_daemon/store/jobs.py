@@ -285,6 +285,7 @@ class KnownJob(NamedTuple):
     numerics: str
     done: int
     total: int
+    weights_inodes: str
 
     @property
     def name(self) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import sqlite3
 import tempfile
@@ -14,7 +15,9 @@ from typing import Any
 
 import pytest
 from other_users import as_user, asked, needs_root
+from waiting import wait_for
 
+from rwkv_daemon.shown_files import CONNECTIONS_OF_A_USER
 from rwkv_weights.files import builtin_checkpoint_path
 from rwkvctl.client import Client
 from rwkvctl.protocol.showing import TAKEN, socket_beside
@@ -142,10 +145,63 @@ def test_a_link_in_the_place_of_a_shown_file_leads_nowhere(node: Any, place: Pat
     path.unlink()
     kept.rename(path)
     path.write_bytes(whole)
-    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
+    node.look_at_held()
+    assert "is another file by now" in node.job(name)["detail"], "what was changed since has to be shown again"
+    (again,) = dispatched(node, path)["jobs"]
+    assert node.wait_for_state(again, "done", "failed")["state"] == "done"
     assert str(path) in hashed_paths(node)
     assert str(secret) not in hashed_paths(node)
     assert len(hashed_paths(node)) == len(set(hashed_paths(node))), "nothing else was hashed under that path"
+
+
+def test_a_later_file_with_the_number_of_a_shown_one_is_another_file(node: Any, place: Path) -> None:
+    """File systems give the numbers of deleted files to the next ones."""
+    path, secret = checkpoint(place / "bob" / "soon-gone.pth", BOB), place / "root" / "later.pth"
+    as_user(BOB, [LAB], lambda: show(Client(str(node.socket)), [str(path)]))
+    shown = path.stat().st_ino
+    path.unlink()
+    spares = []
+    while checkpoint(secret, 0).stat().st_ino != shown and len(spares) < 100:
+        spares.append(secret.rename(secret.with_suffix(f".{len(spares)}")))
+    for spare in spares:
+        spare.unlink()
+    assert "there is no checkpoint that you may read" in dispatched(node, secret, shown=False)["says"]
+
+
+def receivers(node: Any) -> list[int]:
+    """The processes that take descriptors for a daemon now."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (place / "cmdline").read_bytes()
+            parent = (place / "stat").read_bytes().rpartition(b")")[2].split()[1]
+            if b"descriptors.py" in words and int(parent) == node.daemon.pid:
+                found.append(int(place.name))
+    return found
+
+
+def test_a_descriptor_that_never_answers_holds_up_its_user_alone(node: Any, place: Path) -> None:
+    """A file system of a user's own may let whoever asks about a file wait for ever: here the process that asks is
+    stopped."""
+    wait_for(lambda: not receivers(node), "those of other tests have ended")
+    links = []
+    for _ in range(CONNECTIONS_OF_A_USER):
+        links.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        links[-1].connect(socket_beside(str(node.socket)))
+    wait_for(lambda: len(receivers(node)) == len(links), "each has a process")
+    hung = receivers(node)
+    for pid in hung:
+        os.kill(pid, signal.SIGSTOP)
+    for link in links:
+        socket.send_fds(link, [TAKEN], [0])
+    assert node.api.get("/v1/info").value["pid"] == node.daemon.pid
+    (name,) = dispatched(node, checkpoint(place / "bob" / "beside.pth", BOB))["jobs"]
+    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
+    for pid in hung:
+        os.kill(pid, signal.SIGCONT)
+    for link in links:
+        link.close()
+    wait_for(lambda: not receivers(node), "they end with their clients")
 
 
 def summary(path: Path, owner: int, model: str) -> Path:

@@ -405,6 +405,14 @@ def test_a_checkpoint_that_does_not_load_is_exit_code_3(which: str, tmp_path: Pa
     assert not (tmp_path / "s").exists()
 
 
+def test_a_checkpoint_that_is_another_file_than_was_named_is_not_read(which: str, tmp_path: Path) -> None:
+    """A path may lead elsewhere by the time the engine opens it: here to a file that does not even load."""
+    (tmp_path / "link.pth").symlink_to("/etc/hostname")
+    flags = ("--socket", str(tmp_path / "s"), "--inodes", "1:2")
+    said = ends_with(which, 3, *flags, model=tmp_path / "link.pth")
+    assert "it is not the file that was asked for" in said
+
+
 def test_a_taken_socket_is_exit_code_1(which: str, engine: Engine) -> None:
     assert "another process answers" in ends_with(which, 1, "--socket", str(engine.socket))
     assert engine.client.get("/v1/health").status_code == 200

@@ -432,11 +432,15 @@ def main() -> int:
     for name in ("socket", "liveness", "daemon-lock"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--idle-unload-s", type=float, default=600.0)
-    for name in ("name", "numerics", "device", "weights-sha256", "attempt"):
+    for name in ("name", "numerics", "device", "weights-sha256", "inodes", "attempt"):
         parser.add_argument(f"--{name}", default="")
     for name in ("memory-bytes", "slots", "queue", "threads"):
         parser.add_argument(f"--{name}", type=int, default=0)
     options = parser.parse_args()
+    found = options.model.stat()
+    if options.inodes not in {"", f"{found.st_dev}:{found.st_ino}"}:
+        sys.stderr.write(f"cannot read {options.model}: it is not the file that was asked for\n")
+        return DOES_NOT_LOAD
     if not zipfile.is_zipfile(options.model):
         sys.stderr.write(f"{options.model.name} is not a checkpoint\n")
         return DOES_NOT_LOAD

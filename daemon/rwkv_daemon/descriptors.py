@@ -1,0 +1,48 @@
+"""`python descriptors.py FD`: takes the descriptors that one client shows on its connection, and says which files they
+are, a line for each batch. A process of its own, standard library only: a descriptor may be of a file system whose
+server never answers, and asking about such a file, or closing it, then never ends.
+"""
+
+import fcntl
+import json
+import os
+import socket
+import stat
+import sys
+
+MOST_AT_ONCE, TAKEN = 200, b"+"
+"""As in `rwkvctl.protocol.showing`: this program starts without our packages."""
+
+
+def main(link: socket.socket) -> None:
+    """Batch by batch: tell the daemon, wait until it has written that down, then tell the client."""
+    link.setblocking(True)
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(link, 1, MOST_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            return
+        sys.stdout.write(f"{json.dumps([file for file in map(file_of, descriptors) if file])}\n")
+        sys.stdout.flush()
+        if not sys.stdin.readline():
+            return
+        link.sendall(TAKEN)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def file_of(descriptor: int) -> tuple[int, int, int] | None:
+    """(device, inode, time of the last change in ns) of a plain file or folder that the descriptor can read: one of
+    O_PATH needs no right to the file. None for all else."""
+    try:
+        flags, found = fcntl.fcntl(descriptor, fcntl.F_GETFL), os.fstat(descriptor)
+    except OSError:
+        return None
+    if flags & os.O_PATH or flags & os.O_ACCMODE == os.O_WRONLY:
+        return None
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino, found.st_ctime_ns
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))
