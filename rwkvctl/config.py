@@ -6,6 +6,7 @@ for `rwkvctl config show`.
 """
 
 import os
+import stat
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -32,6 +33,8 @@ SYSTEM_SOCKET: Final = Path("/run/rwkvctl/daemon.sock")
 LONGEST_SOCKET: Final = 100
 """Bytes a derived socket path may take: AF_UNIX ends at 107, and engines put theirs beside the daemon's."""
 LONGEST_GIVEN_SOCKET: Final = 107
+LONGEST_FOREIGN: Final = 64 * 1024
+"""Bytes that are read of a file which somebody else may have put there."""
 
 
 SERVICE_VARIABLES: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS",
@@ -217,12 +220,19 @@ def of_rwkv_skills(environ: Mapping[str, str] | None = None) -> list[str]:
     """What rwkv-skills is set up by and this program does not read: its variables PG_*, and a file .env that has such
     in the folder where we are."""
     found = sorted(name for name in (os.environ if environ is None else environ) if name.startswith("PG_"))
-    try:
-        lines = Path(".env").read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        return found
+    lines = text_of_some(Path(".env")).split("\n")
     names = (line.strip().removeprefix("export ").partition("=")[0].strip() for line in lines)
     return [*found, *([str(Path(".env").absolute())] if any(name.startswith("PG_") for name in names) else [])]
+
+
+def text_of_some(path: Path) -> str:
+    """The beginning of a plain file that anybody may have put there; nothing of a pipe or a device."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return file.read(LONGEST_FOREIGN).decode(errors="replace") if plain else ""
+    except OSError:
+        return ""
 
 
 def read_file(path: Path) -> dict[str, object]:

@@ -14,6 +14,8 @@ BARE: Final = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)")
 FOLDED: Final = re.compile(rb"\r\n[ \t]")
 LENGTH: Final = re.compile(rb"\d{1,18}")
 CHUNK: Final = re.compile(rb"[0-9a-fA-F]{1,15}")
+FEW_CHUNKS, CHUNK_BYTES = 64, 1024
+"""Each chunk costs more than its bytes: beyond the first few, there may be one for each KiB of the body."""
 
 
 class FramingError(ValueError):
@@ -29,6 +31,8 @@ class Framing:
     in_head: bool = True
     left: int | None = None
     last: bool = False
+    chunks: int = 0
+    bytes_in_chunks: int = 0
 
     def see(self, data: bytes) -> None:
         """The next bytes. Raises FramingError; what follows the request is not looked at."""
@@ -69,6 +73,10 @@ class Framing:
             return b""
         self.line.clear()
         size = int(line, 16)
+        self.chunks += 1
+        self.bytes_in_chunks += size
+        if self.chunks > FEW_CHUNKS + self.bytes_in_chunks // CHUNK_BYTES:
+            raise FramingError("the body comes in too many small chunks")
         self.last = size == 0
         self.left = size + 2 if size else 0
         return rest

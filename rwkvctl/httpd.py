@@ -24,7 +24,7 @@ import h11
 
 from rwkvctl.crowd import Crowd, GreedyError, Held, Share
 from rwkvctl.framing import Framing, FramingError
-from rwkvctl.peers import Peer, peer_of
+from rwkvctl.peers import Peer, network_of, peer_of
 from rwkvctl.porch import MOST as MOST_ON_PORCH
 from rwkvctl.porch import Porch
 from rwkvctl.sockets import Listening, listen
@@ -134,7 +134,7 @@ class Server:
         writer = None
         try:
             peer = peer_of(sock)
-            with Client(crowd, peer.uid if peer else sock.getpeername()[0], peer) as client:
+            with Client(crowd, peer.uid if peer else network_of(sock.getpeername()[0]), peer) as client:
                 reader, writer = await streams(sock, tls)
                 connection = _Connection(self, client, reader, writer)
                 await (connection.serve() if peer is None or client.comes_in() else connection.turn_away())

@@ -28,6 +28,16 @@ def peer_of(sock: socket.socket) -> Peer | None:
     return Peer(pid, uid, gid, groups_of(sock))
 
 
+def network_of(address: str) -> str:
+    """What one stranger over TCP is taken for: an IPv4 address, or the /64 that is given to one customer of IPv6."""
+    import ipaddress  # only a server needs it, and the command line starts with this module
+
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if found.version == 4:
+        return str(found)
+    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+
+
 def groups_of(sock: socket.socket) -> tuple[int, ...]:
     """The other end's supplementary groups; none where the kernel cannot tell them, or there are more than 256."""
     with contextlib.suppress(OSError):

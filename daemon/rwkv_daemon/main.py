@@ -254,7 +254,12 @@ def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
 async def take_shown_files(node: Node) -> None:
     """Let users show the files that their requests name."""
     path = Path(socket_beside(str(node.config.socket)))
-    await shown_files.serve(node.shown_files, path, lambda path: listening.unix_socket(node.config, path))
+
+    def bind(path: Path) -> socket.socket:
+        listening.check_private(path.parent)
+        return listening.unix_socket(node.config, path)
+
+    await shown_files.serve(node.shown_files, path, bind)
 
 
 async def kept_going(name: str, chore: Chore, begun: asyncio.Event | None = None) -> None:

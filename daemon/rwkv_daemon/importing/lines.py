@@ -58,8 +58,22 @@ class JsonLines:
 
 
 def opened(path: Path) -> BinaryIO:
-    """A regular file of a bounded size, open for reading. A pipe or a device is refused, not waited for."""
+    """A regular file of a bounded size, open for reading. A pipe or a device is refused, not waited for. Raises
+    BadFileError: one sentence for whoever may not read all that the daemon can, or they would learn what is there."""
     try:
+        return opened_by_us(path)
+    except BadFileError as error:
+        if MAY_READ.get() is anything:
+            raise
+        text = f"{path}: there is no plain file that you may read, of {LARGEST_FILE // 2**30} GiB at most"
+        raise BadFileError(text) from error
+
+
+def opened_by_us(path: Path) -> BinaryIO:
+    """The same with our own rights, and with the reason of each refusal."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise BadFileError(f"{path} is no regular file")
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise BadFileError(f"{path} cannot be read by the daemon: {error.strerror or error}") from error

@@ -17,6 +17,7 @@ import pytest
 from other_users import as_user, asked, needs_root
 from waiting import wait_for
 
+from rwkv_daemon.importing import lines
 from rwkv_daemon.shown_files import CONNECTIONS_OF_A_USER
 from rwkv_weights.files import builtin_checkpoint_path
 from rwkvctl.client import Client
@@ -231,6 +232,21 @@ def test_an_import_takes_what_bob_can_read_and_tells_of_nothing_else(node: Any, 
     told = imported(place / "root" / "own.json")
     assert "there is nothing that you may read" in told["says"]
     assert imported(place / "root" / "none.json") == told | {"says": told["says"].replace("own.json", "none.json")}
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "/nonexistent", "/root", "/dev/null"])
+def test_a_link_that_is_turned_while_an_import_reads_tells_nothing_of_where_it_leads(
+    tmp_path: Path, target: str
+) -> None:
+    link = tmp_path / "turned.json"
+    link.symlink_to(target)
+    token = lines.MAY_READ.set(lambda _: False)
+    try:
+        with pytest.raises(lines.BadFileError) as caught:
+            lines.opened(link)
+    finally:
+        lines.MAY_READ.reset(token)
+    assert str(caught.value) == f"{link}: there is no plain file that you may read, of 16 GiB at most"
 
 
 def test_links_to_logs_are_made_where_the_setting_allows(node: Any, place: Path) -> None:

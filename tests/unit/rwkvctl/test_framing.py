@@ -31,6 +31,8 @@ UNCERTAIN = [
     (CHUNKED + b"1" * 16 + b"\r\n", "extensions"),
     (CHUNKED + b"3\r\nabc\r\n0\r\n\n", "trailers"),
     (CHUNKED + b"0\r\nhost: y\r\n\r\n", "trailers"),
+    (CHUNKED + b"1\r\nX\r\n" * 65, "too many small chunks"),
+    (CHUNKED + b"400\r\n" + b"x" * 1024 + b"\r\n" + b"1\r\nX\r\n" * 65, "too many small chunks"),
 ]
 CERTAIN = [
     b"GET / HTTP/1.1\r\nhost: x\r\n\r\n",
@@ -39,6 +41,8 @@ CERTAIN = [
     CHUNKED + b"3\r\na\nb\r\n00A\r\n0123\n\r\n 89\r\n0\r\n\r\n",
     CHUNKED + b"0\r\n\r\nGET / HTTP/1.1\n\n",
     CHUNKED + b"1\r\nx\r\n000\r\n\r\n",
+    CHUNKED + b"1\r\nX\r\n" * 63 + b"0\r\n\r\n",
+    CHUNKED + b"400\r\n%b\r\n" % (b"x" * 1024) * 200 + b"0\r\n\r\n",
 ]
 
 

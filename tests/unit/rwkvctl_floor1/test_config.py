@@ -82,6 +82,18 @@ def test_the_file_of_the_home_wins_over_the_users_and_loses_to_variables(
     assert config.load({}, environ).settings.engine_slots == 3
 
 
+def test_a_pipe_or_a_device_in_the_place_of_env_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody may have put it into a shared folder; root runs doctor there."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(".env")
+    assert config.of_rwkv_skills({}) == []
+    (tmp_path / ".env").unlink()
+    (tmp_path / ".env").symlink_to("/dev/zero")
+    assert config.of_rwkv_skills({}) == []
+
+
 def test_what_sets_up_rwkv_skills_is_found_and_not_read(
     environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
