@@ -1,9 +1,8 @@
 """What was done, drawn: events as lines, the job log as a table, Markdown or CSV, and one job in full."""
 
-import csv
-import io
 from collections.abc import Iterable
 
+from rwkvctl.cells import csv_line, markdown_line, markdown_rule
 from rwkvctl.client import Record
 from rwkvctl.render import Amount, Cell, Column, Role, Table, amount, clock, count, state_cell
 from rwkvctl.safe import safe_line
@@ -72,39 +71,21 @@ def described(item: Record) -> str:
 def log_markdown(items: Iterable[Record]) -> str:
     """The job log as a Markdown table, to be pasted into a report."""
     titles = ("job", "when", "who", "model", "benchmark", "kind", "state", "result", "settings", "config")
-    lines = [titles, tuple("---" for _ in titles)]
-    lines += [
+    rows = [
         (item["job"], item["queued"], item.get("user") or "–", item["model"], item["benchmark"], item["kind"],
          item["state"], item.get("result", ""), described(item), item.get("config", "")[:12])
         for item in items
     ]  # fmt: skip
-    return "".join(f"| {' | '.join(markdown_cell(text) for text in line)} |\n" for line in lines)
-
-
-def markdown_cell(text: str) -> str:
-    """A text that cannot end its cell or begin markup of its own."""
-    safe = safe_line(text)
-    for mark in "\\|<>[]*_":
-        safe = safe.replace(mark, f"\\{mark}")
-    return safe
+    return "".join([markdown_line(titles), markdown_rule(len(titles)), *map(markdown_line, rows)])
 
 
 def log_csv(items: Iterable[Record]) -> str:
-    """The job log as CSV (RFC 4180), with every field."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(LOG_FIELDS)
+    """The job log as CSV, with every field."""
+    lines = [csv_line(LOG_FIELDS)]
     for item in items:
         values = item | {"settings": described({"settings": item.get("settings", {})})}
-        writer.writerow([spreadsheet_safe(values.get(name)) for name in LOG_FIELDS])
-    return text.getvalue()
-
-
-def spreadsheet_safe(value: object) -> object:
-    """A text that a spreadsheet would take for a formula gets a quote before it."""
-    if isinstance(value, str):
-        return f"'{safe_line(value)}" if value[:1] in "=+-@\t" and value else safe_line(value)
-    return "" if value is None else value
+        lines.append(csv_line([values.get(name) for name in LOG_FIELDS]))
+    return "".join(lines)
 
 
 def job(item: Record) -> Table:

@@ -1,21 +1,11 @@
-"""Scores as CSV and as Markdown. Names come from files and other people: nothing of them becomes a formula, a markup or
-a control sequence."""
+"""Scores as CSV and as Markdown."""
 
-import csv
-import io
-import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rwkvctl import scorenotes
+from rwkvctl.cells import csv_line, markdown_line, markdown_rule
 from rwkvctl.client import Record
-from rwkvctl.safe import safe_line
-
-FORMULA: Final = tuple("=+-@＝＋－＠")
-"""What a spreadsheet takes for the beginning of a formula, in full width too."""
-
-MARKUP: Final = re.compile(r"([\\`*_{}\[\]()#+!|<>~&])")
 
 OF_SCORE: Final = (
     "model", "benchmark", "kind", "version", "job", "session", "finished",
@@ -63,25 +53,6 @@ def counted(score: Record, name: str) -> object:
     return score.get(name, 0 if name in ZERO else None)
 
 
-def csv_line(cells: Sequence[object]) -> str:
-    """One line of CSV."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([csv_cell(cell) for cell in cells])
-    return line.getvalue()
-
-
-def csv_cell(cell: object) -> object:
-    """A number as it is; text so that no spreadsheet computes it and no terminal obeys it."""
-    if cell is None:
-        return ""
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    if isinstance(cell, (int, float)):
-        return cell
-    text = safe_line(cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False))
-    return f"'{text}" if text.startswith(FORMULA) else text
-
-
 def markdown_lines(scores: Iterable[Record]) -> Iterator[str]:
     """A table of headlines."""
     titles = [
@@ -89,7 +60,7 @@ def markdown_lines(scores: Iterable[Record]) -> Iterator[str]:
         "note", "job", "numerics", "weights", "rows", "grader", "key",
     ]  # fmt: skip
     yield markdown_line(titles)
-    yield "|" + "|".join(["---"] * len(titles)) + "|\n"
+    yield markdown_rule(len(titles))
     for score in scores:
         yield markdown_line(headline_of(score))
 
@@ -124,8 +95,3 @@ def number(value: float | None, *, share: bool) -> str:
     if value is None:
         return "null"
     return f"{100 * value:.1f} %" if share else f"{value:.4g}"
-
-
-def markdown_line(cells: Sequence[str]) -> str:
-    """One line of a table; what a cell holds is shown as it is, whatever it looks like."""
-    return "| " + " | ".join(MARKUP.sub(r"\\\1", safe_line(cell)) for cell in cells) + " |\n"

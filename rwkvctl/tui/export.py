@@ -1,12 +1,11 @@
 """What a table shows, as a file: CSV, TSV, JSON or Markdown by the name's ending."""
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from rwkvctl.cells import csv_line, markdown_line, markdown_rule
 from rwkvctl.exporting.output import whole_file
 from rwkvctl.tui.textrows import Part
 
@@ -28,12 +27,9 @@ def text(kind: str, titles: Sequence[str], rows: Rows) -> str:
         items = [dict(zip(titles, row, strict=True)) for row in rows]
         return json.dumps(items, ensure_ascii=False, indent=1) + "\n"
     if kind == ".md":
-        lines = [titles, ["---"] * len(titles), *rows]
-        return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
-    out = io.StringIO()
-    writer = csv.writer(out, delimiter="\t" if kind == ".tsv" else ",", lineterminator="\n")
-    writer.writerows([titles, *rows])
-    return out.getvalue()
+        return "".join([markdown_line(titles), markdown_rule(len(titles)), *map(markdown_line, rows)])
+    delimiter = "\t" if kind == ".tsv" else ","
+    return "".join(csv_line(row, delimiter) for row in [titles, *rows])
 
 
 def page_written(path: Path, parts: Sequence[Part]) -> None:

@@ -28,6 +28,7 @@ from rwkvctl.protocol.messages import LeaseView
 
 KIND = EngineKind("aaa", "fast")
 LEASE = "GPU-1"
+INODES = "1:2"  # the files of its weights, which no engine of these tests reads
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ async def start(node: Node, program: str) -> EngineHandle:
     """An engine that is a shell's few words instead: a real process with a real exit."""
     await reserve(node, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", "/weights/m.pth")
     [(number, launching)] = node.leasing.launching.items()
-    wanted = launch_of(node, launching)
+    wanted = launch_of(node, launching, INODES)
     wanted.log.parent.mkdir(parents=True, exist_ok=True)
     worker = processes.start(
         processes.Launch(
@@ -80,7 +81,7 @@ async def ended(node: Node, handle: EngineHandle) -> None:
 
 def flags(node: Node) -> list[str]:
     [launching] = node.leasing.launching.values()
-    return list(launch_of(node, launching).argv)
+    return list(launch_of(node, launching, INODES).argv)
 
 
 async def test_an_engine_that_does_not_fit_is_started_smaller_until_the_smallest(node: Node) -> None:
@@ -121,7 +122,7 @@ async def test_a_share_of_a_gpu_is_a_share_of_its_memory(node: Node) -> None:
     argv = flags(node)
     assert argv[argv.index("--memory-bytes") + 1] == str(int(24 * GIB * 2 / 8 * 0.95))
     [launching] = node.leasing.launching.values()
-    wanted = launch_of(node, launching)
+    wanted = launch_of(node, launching, INODES)
     assert wanted.environment["CUDA_VISIBLE_DEVICES"] == LEASE
     assert wanted.environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     assert [path.name for path in wanted.locks] == ["rwkvctl-GPU-1.0.lock", "rwkvctl-GPU-1.1.lock"]

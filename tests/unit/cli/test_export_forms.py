@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rwkvctl.cells import csv_cell
 from rwkvctl.client import Record
 from rwkvctl.exporting import jsonl, lm_eval, source, tabular
 from rwkvctl.exporting.names import folded
@@ -98,7 +99,7 @@ def test_a_missing_score_is_empty_with_its_reason() -> None:
     assert "no samples" in line
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1+2", "@SUM(A1)", "＝1", "\t=1", "\r=1", EVIL])
+@pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+2", "@SUM(A1)", "＝1", "\t=1", "\r=1", EVIL])
 def test_no_text_is_a_formula(text: str) -> None:
     [row, _] = read_csv(tabular.csv_lines([score(model=text, warnings=(text,))]))
     for name in ("model", "warnings"):
@@ -106,8 +107,9 @@ def test_no_text_is_a_formula(text: str) -> None:
 
 
 def test_negative_numbers_stay_numbers() -> None:
-    assert tabular.csv_cell(-0.5) == -0.5
-    assert tabular.csv_cell("-0.5") == "'-0.5"
+    assert csv_cell(-0.5) == -0.5
+    assert csv_cell("-0.5") == "-0.5"
+    assert csv_cell("-0.5+1") == "'-0.5+1"
 
 
 @given(st.text(max_size=40))
