@@ -1,9 +1,14 @@
 """Words as they are typed into a shell, for lines that people copy: what they read is what is done."""
 
+import re
 import shlex
 from collections.abc import Iterable
+from typing import Final
 
 from rwkvctl.safe import safe_line
+
+QUOTED: Final = re.compile(r"""\$'(?P<escapes>(?:[^'\\]|\\.)*)'|'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
+ESCAPE: Final = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 
 
 def as_typed(words: Iterable[str]) -> str:
@@ -26,3 +31,22 @@ def escaped(char: str) -> str:
     except UnicodeEncodeError:
         raw = char.encode(errors="surrogatepass")
     return "".join(f"\\{byte:03o}" for byte in raw)
+
+
+def as_words(line: str) -> list[str]:
+    """The words of a line that was typed, as a shell parts them: `as_typed` undone, and any quotes of POSIX. Raises
+    ValueError for a quotation that does not end."""
+    return shlex.split(QUOTED.sub(without_escapes, line))
+
+
+def without_escapes(found: re.Match[str]) -> str:
+    """A quotation without escapes of the form `$'...'`."""
+    if found["escapes"] is None:
+        return found[0]
+    raw = ESCAPE.sub(meant, found["escapes"].encode(errors="surrogatepass"))
+    return shlex.quote(raw.decode(errors="surrogateescape"))
+
+
+def meant(escape: re.Match[bytes]) -> bytes:
+    """The byte that an escape stands for."""
+    return bytes([int(escape[1], 8) & 0xFF]) if len(escape[1]) == 3 else escape[1]

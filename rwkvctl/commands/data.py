@@ -1,10 +1,10 @@
 """`rwkvctl data prepare`, `data own` and `data list`: the data room's own program does them."""
 
-import shlex
 from typing import NoReturn
 
 from rwkvctl.context import Context
 from rwkvctl.processes import as_owner, become
+from rwkvctl.typed import as_typed
 from rwkvctl.verbs import verb
 
 
@@ -19,7 +19,7 @@ def data_prepare(context: Context, names: list[str] = [], *, from_: str = "", po
     $ rwkvctl data prepare gsm8k mmlu
     $ rwkvctl data prepare gsm8k --from ~/datasets/gsm8k
     """
-    as_owner(context.config.data_dir, shlex.join(["data", "prepare", *names, *(["--from", from_] if from_ else [])]))
+    as_owner(context.config.data_dir, as_typed(["data", "prepare", *names, *(["--from", from_] if from_ else [])]))
     source = ["--from", from_] if from_ else []
     become("rwkv_data", "prepare", *names, *source, *(["--pool", pool] if pool else []), *common(context))
 
@@ -38,7 +38,7 @@ def data_own(context: Context, file: str, *, name: str = "", replace: bool = Fal
     $ rwkvctl data own ~/sums.jsonl
     $ rwkvctl dispatch --only-datasets own_sums
     """
-    as_owner(context.config.data_dir, shlex.join(["data", "own", file]))
+    as_owner(context.config.data_dir, as_typed(["data", "own", file]))
     named = ["--name", name] if name else []
     become("rwkv_data", "own", file, *named, *(["--replace"] if replace else []), *common(context))
 

@@ -1,12 +1,12 @@
 """`rwkvctl weights list`, `show`, `verify` and `download`: the weights room's own program does them."""
 
 import json
-import shlex
 from typing import Final, NoReturn
 
 from rwkvctl.context import Context
 from rwkvctl.processes import as_owner, become
 from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.typed import as_typed
 from rwkvctl.verbs import verb
 
 LONGEST_ARGUMENT: Final = 100_000
@@ -86,7 +86,7 @@ def weights_download(
     $ rwkvctl weights download --repo fla-hub/rwkv7-1.5B-world
     """
     if match and not (to or list_ or dry_run):
-        as_owner(context.config.weights_dir, shlex.join(["weights", "download", "--match", *match]))
+        as_owner(context.config.weights_dir, as_typed(["weights", "download", "--match", *match]))
     words = ["--repo", *repo] if repo else []
     words += ["--match", *match] if match else []
     words += [f"--to={to}"] if to else []

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shlex
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -38,6 +37,7 @@ from rwkvctl.tui.strips import DEFAULT
 from rwkvctl.tui.table import VTable
 from rwkvctl.tui.theme import LOOKS, Look, pick
 from rwkvctl.tui.timers import kept
+from rwkvctl.typed import as_typed
 
 FRAME_S: Final = 0.2
 TICK_S: Final = 1.0
@@ -385,7 +385,7 @@ class Console(App[None]):
 
         chosen = await self.push_screen_wait(DispatchForm(words))
         if chosen is not None:
-            self.go("queue", shlex.join(chosen))
+            self.go("queue", as_typed(chosen))
 
     @property
     def commands(self) -> Sequence[str]:
@@ -394,4 +394,4 @@ class Console(App[None]):
 
     def did(self, *words: str) -> None:
         """Note an action as the command that does the same."""
-        self.commander.lines.append(shlex.join(("rwkvctl", *words)))
+        self.commander.lines.append(as_typed(("rwkvctl", *words)))

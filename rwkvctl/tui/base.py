@@ -4,7 +4,6 @@ A screen is one file in `rwkvctl/tui/screens`, and a line in its table of keys. 
 stays. All of them lie in one frame, so going from one to another paints what differs and nothing else.
 """
 
-import shlex
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -19,7 +18,6 @@ from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
 from rwkvctl.tui.working import Working
-from rwkvctl.typed import as_typed
 
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
@@ -167,7 +165,7 @@ class ConsoleScreen(Working):
 
     def action_copy_command(self) -> None:
         """Copy what to type in a shell for the same, so that nothing is pasted but what is seen."""
-        self.console_app.copy(as_typed(shlex.split(self.command())))
+        self.console_app.copy(self.command())
 
     def action_export(self) -> None:
         """Ask for a file's name and write there what the list or the log shows."""

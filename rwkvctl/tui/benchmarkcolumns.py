@@ -8,6 +8,7 @@ from rwkvctl.render import Cell, count
 from rwkvctl.tui import scorelines
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.strips import Pieces
+from rwkvctl.typed import as_typed
 
 SCORES: Final = 8
 
@@ -129,4 +130,4 @@ def question(items: Sequence[BenchmarkView]) -> list[Pieces]:
 
 def prepare(items: Iterable[BenchmarkView]) -> str:
     """The command that prepares them."""
-    return "rwkvctl data prepare " + " ".join(item.name for item in items)
+    return as_typed(["rwkvctl", "data", "prepare", *(item.name for item in items)])

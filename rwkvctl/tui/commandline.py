@@ -1,11 +1,11 @@
 """What is typed after `:`: a screen's name, or any verb of the command line, read by the same parser. Pure."""
 
-import shlex
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from rwkvctl.parsing import UsageError, arguments, unknown_verb
 from rwkvctl.tui.history import Place
+from rwkvctl.typed import as_typed, as_words
 from rwkvctl.verbs import Verb, find, first_words
 
 READING: Final = frozenset(
@@ -33,7 +33,7 @@ class Run(NamedTuple):
     @property
     def line(self) -> str:
         """As it is typed in a shell."""
-        return shlex.join(("rwkvctl", *self.words))
+        return as_typed(("rwkvctl", *self.words))
 
 
 class Quit(NamedTuple):
@@ -59,7 +59,7 @@ def understand(text: str, screens: Collection[str], *, read_only: bool = False) 
 def split(text: str) -> list[str]:
     """The words of a line, as a shell would part them."""
     try:
-        words = shlex.split(text)
+        words = as_words(text)
     except ValueError as error:
         raise ValueError(f"{text}: {error}") from error
     return words[1:] if words[:1] == ["rwkvctl"] else words

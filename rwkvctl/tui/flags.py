@@ -4,7 +4,6 @@ They are read by the command line's own parser, so that a field, the command tha
 different things.
 """
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -13,6 +12,7 @@ import msgspec
 from rwkvctl import selection
 from rwkvctl.parsing import UsageError, arguments
 from rwkvctl.protocol.messages import Selection
+from rwkvctl.typed import as_typed, as_words
 from rwkvctl.verbs import Option, field_options, find
 
 Words = tuple[str, ...]
@@ -58,7 +58,7 @@ def words_of(values: Mapping[str, str]) -> Words:
         if option.kind is None:
             found += [option.flags[0]] if text.lower() in YES else []
         elif option.many:
-            parts = shlex.split(text.replace(",", " ") if option.name != "set" else text)
+            parts = as_words(text.replace(",", " ") if option.name != "set" else text)
             found += [option.flags[0], *parts] if parts else []
         elif text:
             found += [option.flags[0], text]
@@ -73,7 +73,7 @@ def values_of(words: Words) -> dict[str, str]:
         if option.kind is None:
             found[option.name] = "yes" if value else ""
         elif option.many:
-            found[option.name] = shlex.join(value)
+            found[option.name] = as_typed(value)
         else:
             found[option.name] = "" if value is None or value == option.default else str(value)
     return found
@@ -99,4 +99,4 @@ def selected(words: Words) -> Selection:
 
 def line(verb: str, words: Sequence[str]) -> str:
     """The command line that does the same."""
-    return shlex.join(("rwkvctl", verb, *words))
+    return as_typed(("rwkvctl", verb, *words))

@@ -26,6 +26,7 @@ from rwkvctl.protocol.messages import (
 )
 from rwkvctl.tui.link import STOP_S
 from rwkvctl.tui.strips import Pieces
+from rwkvctl.typed import as_typed
 
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
@@ -43,9 +44,7 @@ class Act(NamedTuple):
     @property
     def line(self) -> str:
         """As it is typed in a shell."""
-        from shlex import join
-
-        return join(("rwkvctl", *self.words))
+        return as_typed(("rwkvctl", *self.words))
 
 
 Undo = Callable[[list[str]], Sequence[Act]]

@@ -1,6 +1,5 @@
 """One job in lines: its progress, its score so far, what works on it, what is wrong, and what it writes now. Pure."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -15,6 +14,7 @@ from rwkvctl.tui.jobcolumns import done_share, score_of, score_value
 from rwkvctl.tui.samplecolumns import asked
 from rwkvctl.tui.state import ConsoleState, seconds
 from rwkvctl.tui.strips import Pieces, wrapped
+from rwkvctl.typed import as_typed
 
 REMEDIES: Final[Mapping[str, str]] = {
     "infrastructure": "the machine, not the work: e tries again, and goes on where it stands",
@@ -177,7 +177,7 @@ def ending(text: str, width: int) -> str:
 
 def configured(job: JobView, configuration: Mapping[str, object], repro: ReproReply | None) -> list[Pieces]:
     """All that is asked and how, what it was measured with, and the command that does it again."""
-    lines: list[Pieces] = [[("again     ", "dim"), (shlex.join(repro.argv), "info")]] if repro else []
+    lines: list[Pieces] = [[("again     ", "dim"), (as_typed(repro.argv), "info")]] if repro else []
     lines += [[("          ", ""), (f"not the same work any more: {sentence}", "warn")] for sentence in
               (repro.differs if repro else ())]  # fmt: skip
     lines.append([("weights   ", "dim"), (job.weights, ""), (f"  generation key {job.generation_key[:12]}", "dim")])

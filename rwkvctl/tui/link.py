@@ -34,6 +34,7 @@ from rwkvctl.protocol.messages import (
 from rwkvctl.remote import Remote
 
 ReplyT = TypeVar("ReplyT", bound=Reply)
+LineT = TypeVar("LineT")
 ASK_S: Final = 15.0
 SILENCE_S: Final = 45.0
 STOP_S: Final = 120.0
@@ -78,13 +79,13 @@ class Link:
 
     async def events(self, request: EventsRequest) -> AsyncIterator[Event]:
         """Events as they come, until the connection ends; or a page of the past."""
-        async for line in self._lines(request):
-            yield event_decoder.decode(line)
+        async for event in self._stream(request, event_decoder):
+            yield event
 
     async def log(self, request: LogsRequest) -> AsyncIterator[LogChunk]:
         """Pieces of a log, as they come."""
-        async for line in self._lines(request):
-            yield log_decoder.decode(line)
+        async for chunk in self._stream(request, log_decoder):
+            yield chunk
 
     def try_again(self) -> None:
         """Wake whoever waits before the next attempt."""
@@ -108,16 +109,19 @@ class Link:
             return None
         return found.st_ino, found.st_ctime_ns
 
-    async def _lines(self, request: msgspec.Struct) -> AsyncIterator[bytes]:
-        try:
-            async with self._answered(request, SILENCE_S) as answer:
-                rest = b""
-                async for piece in answer.body():
-                    *whole, rest = (rest + piece).split(b"\n")
-                    for line in whole:
-                        yield line
-        except msgspec.DecodeError as error:
-            raise VersionSkewError(f"The daemon's stream cannot be read by this console: {error}.") from error
+    async def _stream(self, request: msgspec.Struct, decoder: "msgspec.json.Decoder[LineT]") -> AsyncIterator[LineT]:
+        """The lines of an answer, each as the message that it is."""
+        async with self._answered(request, SILENCE_S) as answer:
+            rest = b""
+            async for piece in answer.body():
+                *whole, rest = (rest + piece).split(b"\n")
+                for line in whole:
+                    try:
+                        found = decoder.decode(line)
+                    except msgspec.DecodeError as error:
+                        text = f"The daemon's stream cannot be read by this console: {error}."
+                        raise VersionSkewError(text) from error
+                    yield found
 
     @asynccontextmanager
     async def _answered(self, request: msgspec.Struct, timeout_s: float) -> AsyncIterator["Answered"]:

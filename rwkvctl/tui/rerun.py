@@ -1,6 +1,5 @@
 """Measuring a cell of the matrix again, or for the first time: plan, ask, dispatch just what the plan said."""
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ from rwkvctl.render import count, duration, joined
 from rwkvctl.tui.planrows import paid
 from rwkvctl.tui.scorebook import Key
 from rwkvctl.tui.strips import Pieces
+from rwkvctl.typed import as_typed
 
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
@@ -67,7 +67,7 @@ def question(selection: Selection, plan: PlanReply, differs: Sequence[str]) -> l
         [("", "")],
         *paid(plan),
         [("loses    ", "dim"), ("nothing: the scores there are stay, as earlier versions", "")],
-        [("same as  ", "dim"), (shlex.join(["rwkvctl", *command(selection)]), "info")],
+        [("same as  ", "dim"), (as_typed(["rwkvctl", *command(selection)]), "info")],
     ]  # fmt: skip
 
 

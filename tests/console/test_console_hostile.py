@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import hostile
+import hostile_daemon
 import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
 from rwkvctl.protocol import messages as m
 from rwkvctl.safe import cell_width, fit, safe_line
+from rwkvctl.tui import screens
 from rwkvctl.tui.chart import Chart, Point
 from rwkvctl.tui.columns import Column
 from rwkvctl.tui.lines import Lines
@@ -110,3 +112,26 @@ def test_none_reaches_the_terminal_on_any_screen(
             assert "␛]52;c;RVZJTA==␇" in shell.received or differ == "1"
         finally:
             shell.end()
+
+
+@pytest.mark.parametrize("texts", [hostile.STORABLE, ("\ud800 unreadable",)], ids=["hostile", "unreadable"])
+async def test_no_screen_lets_through_what_any_answer_holds(
+    texts: tuple[str, ...], socket_path: Path, driving: Any
+) -> None:
+    daemon = hostile_daemon.HostileDaemon(hostile_daemon.cycling(texts))
+    with hostile_daemon.serving(socket_path, daemon.handle):
+        async with driving.console(socket_path, (150, 50)) as (app, pilot):
+            await driving.looking(app, lambda _: len(daemon.sent) > 3, "the first answers came")
+            for name in screens.TABS:
+                for about in ABOUT.get(name, ("",)):
+                    app.go(name, about)
+                    for key in ("", "down", "enter", "tab", "enter"):
+                        await pilot.press(*filter(None, [key]))
+                        await driving.settled(app)
+                        assert not hostile.wrong(driving.screen_text(app)), (name, about, key)
+                        assert (command := app.frame.view.command()) == safe_line(command)
+
+
+ABOUT = {"job": ("j1",), "samples": ("j1", "j1 filter=wrong"), "sample": ("j1:7",), "compare": ("a b",),
+         "logs": ("j1", "daemon"), "queue": ("", "--models builtin")}  # fmt: skip
+"""What is asked of a screen, where that is not everything."""

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import re
+import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -93,14 +94,19 @@ def is_at(request: httpd.Request, method: str, path: str) -> bool:
 
 
 class HostileDaemon:
-    """Answers every request with texts from `text`, or with an error of such texts. `sent` holds the documents."""
+    """Answers every request with texts from `text`, or with an error of such texts. `sent` holds the documents. With
+    `patience`, that request of them is the one at which Ctrl-C is pressed."""
 
     def __init__(self, text: Next) -> None:
         self.text, self.fails = text, False
         self.sent: list[Any] = []
+        self.patience = 0
 
     async def handle(self, request: httpd.Request) -> httpd.Response:
         """Answer one request."""
+        self.patience -= 1
+        if self.patience == 0:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         kind = next(known for known, route in m.ROUTES.items() if is_at(request, *route))
         if self.fails:
             refused = made(m.ErrorReply, self.text) | {"status": 409, "exit_code": 5}

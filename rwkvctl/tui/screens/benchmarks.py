@@ -1,6 +1,5 @@
 """Data: every benchmark of the catalogue, whether its rows lie ready, and how it is asked."""
 
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
 from rwkvctl.tui.text import Reading
+from rwkvctl.typed import as_typed
 
 
 class Benchmarks(PollingScreen):
@@ -49,7 +49,7 @@ class Benchmarks(PollingScreen):
 
     def command(self) -> str:
         chosen = self.table.chosen
-        return f"rwkvctl benchmarks show {chosen}" if chosen else "rwkvctl benchmarks"
+        return as_typed(["rwkvctl", "benchmarks", "show", str(chosen)]) if chosen else "rwkvctl benchmarks"
 
     def headline(self, state: ConsoleState) -> Pieces:
         return [(" Data › benchmarks", "title"), (f"   {benchmarkcolumns.tally(self.items)}", "")]
@@ -87,7 +87,7 @@ class Benchmarks(PollingScreen):
         self._prompts(message.key)
 
     def _prompts(self, name: str, kind: str = "") -> None:
-        self.console_app.commander.line(shlex.join(["benchmarks", "show", name, *([kind] if kind else [])]))
+        self.console_app.commander.line(as_typed(["benchmarks", "show", name, *([kind] if kind else [])]))
 
     def action_kinds(self) -> None:
         """Choose the kind whose prompts are shown."""

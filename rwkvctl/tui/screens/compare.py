@@ -1,7 +1,6 @@
 """Compare: two models, versions or runs, benchmark by benchmark, the worst first; and the rows on which they part."""
 
 import asyncio
-import shlex
 from collections.abc import Iterable
 from functools import partial
 from typing import ClassVar, Final
@@ -31,6 +30,7 @@ from rwkvctl.tui.lines import Lines
 from rwkvctl.tui.matrix import worst_first
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.table import VTable
+from rwkvctl.typed import as_typed, as_words
 
 MOST_FLIPS: Final = 1000
 ORDER: Final = ("worse", "better", "no difference shown", "not comparable")
@@ -79,7 +79,7 @@ class Compare(ConsoleScreen):
     @property
     def sides(self) -> tuple[str, str]:
         """A and B; empty where nothing was chosen."""
-        words = [*shlex.split(self.about), "", ""]
+        words = [*as_words(self.about), "", ""]
         return words[0], words[1]
 
     @property
@@ -110,7 +110,7 @@ class Compare(ConsoleScreen):
         a, b = self.sides
         chosen = self.chosen
         about = ["--benchmark", chosen.benchmark, "--flips"] if chosen else []
-        return shlex.join(["rwkvctl", "compare", a, b, *about])
+        return as_typed(["rwkvctl", "compare", a, b, *about])
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,9 @@ class Compare(ConsoleScreen):
         if self.reply.looking:
             return f"comparing: {self.reply.looking} …"
         known = self.reply.counts
-        counts = joined(f"{known[verdict]} {verdict}" for verdict in sorted(known, key=ORDER.index))
+        counts = joined(
+            f"{known[verdict]} {verdict}" for verdict in [*ORDER, *known.keys() - {*ORDER}] if verdict in known
+        )
         only = [f"only {side}: {listed(names)}" for side, names in (("A", self.reply.only_a), ("B", self.reply.only_b))
                 if names]  # fmt: skip
         return " · ".join(["Worst first", counts or "nothing in common", *only])
@@ -157,7 +159,7 @@ class Compare(ConsoleScreen):
         except RwkvctlError as error:
             self.problem = str(error)
         self.draw(self.console_app.state)
-        self.find(shlex.split(self.about)[2:])
+        self.find(as_words(self.about)[2:])
 
     def tell(self, reply: CompareReply) -> None:
         """What is known while the rest is still compared."""
@@ -233,7 +235,7 @@ class Compare(ConsoleScreen):
         """B against A becomes A against B, on the same benchmark."""
         (a, b), view = self.sides, self.chosen
         if a:
-            self.console_app.go("compare", shlex.join([b, a, *((view.benchmark, view.kind) if view else ())]))
+            self.console_app.go("compare", as_typed([b, a, *((view.benchmark, view.kind) if view else ())]))
 
     def action_next(self, by: int) -> None:
         """Go to another benchmark."""

@@ -1,6 +1,5 @@
 """Queue: what waits, in order and why; what a dispatch with these filters would add; what would not run, and why."""
 
-import shlex
 import time
 from collections.abc import Iterable
 from typing import ClassVar, Final
@@ -19,6 +18,7 @@ from rwkvctl.tui.planrows import GROUPS, ORDER, Line, Turn, estimated, lines, to
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
+from rwkvctl.typed import as_typed, as_words
 
 AGAIN_S: Final = 10.0
 """The planner is not asked more often than this, however fast jobs come and go."""
@@ -65,7 +65,7 @@ class Queue(JobScreen):
     @property
     def words(self) -> Words:
         """The filters in force."""
-        return tuple(shlex.split(self.about))
+        return tuple(as_words(self.about))
 
     def path(self) -> list[str]:
         return ["Queue", self.about] if self.about else ["Queue"]
@@ -154,7 +154,7 @@ class Queue(JobScreen):
         """Plan to measure again what has a score, or not; nothing is queued by that."""
         words = [word for word in self.words if word != OVERWRITE]
         again = words if OVERWRITE in self.words else [*words, OVERWRITE]
-        self.console_app.go("queue", shlex.join(again))
+        self.console_app.go("queue", as_typed(again))
 
     def action_dispatch_plan(self) -> None:
         """Ask whether to dispatch just what is shown."""

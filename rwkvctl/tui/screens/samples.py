@@ -1,7 +1,6 @@
 """Samples: all of a job, narrowed to the wrong ones, a subject, or those with some text; and the same by groups."""
 
 import asyncio
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Final
@@ -23,6 +22,7 @@ from rwkvctl.tui.sampletable import SampleTable
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
+from rwkvctl.typed import as_typed
 
 PAUSE_S: Final = 0.15
 """After a letter, before texts are searched: the next one may come."""
@@ -109,7 +109,7 @@ class Samples(ConsoleScreen):
         return [(" " + " › ".join(self.path()), "title"), (of, "dim")]
 
     def command(self) -> str:
-        return shlex.join(command_of(self.book)) if self.book.job else "rwkvctl samples"
+        return as_typed(command_of(self.book)) if self.book.job else "rwkvctl samples"
 
     def draw(self, state: ConsoleState) -> None:
         job = state.jobs.get(self.book.job)

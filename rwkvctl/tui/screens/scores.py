@@ -1,7 +1,6 @@
 """Scores: models x benchmarks, what each model lost against the one before it, and the runs behind a cell."""
 
 import asyncio
-import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -23,6 +22,7 @@ from rwkvctl.tui.scoresource import ScoreSource
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.subjects import EVERY, Subject, subjects_of
 from rwkvctl.tui.table import VTable
+from rwkvctl.typed import as_typed
 
 REST_S: Final = 0.1
 """The cursor rests so long on a cell before its runs are asked for."""
@@ -100,7 +100,7 @@ class Scores(ConsoleScreen):
     def command(self) -> str:
         row, key = self.row, self.key
         about = ["--model", row.name, "--benchmark", key[0], "--all-versions"] if row and key else []
-        return shlex.join(["rwkvctl", "scores", *about])
+        return as_typed(["rwkvctl", "scores", *about])
 
     def leave(self) -> None:
         """Nobody looks: nothing more is compared."""
@@ -267,7 +267,7 @@ class Scores(ConsoleScreen):
             self.console_app.go("samples", message.key)
         elif (job := self.job) is not None:
             about = [job] if message.key == EVERY else [job, f"subject={message.key}"]
-            self.console_app.go("samples", shlex.join(about))
+            self.console_app.go("samples", as_typed(about))
 
     @property
     def job(self) -> str | None:
@@ -334,7 +334,7 @@ class Scores(ConsoleScreen):
         else:
             pair = pair_of(self.matrix.listing.rows, self.matrix.chosen, self.matrix.listing.marks)
         if pair:
-            self.console_app.go("compare", shlex.join(pair))
+            self.console_app.go("compare", as_typed(pair))
         else:
             self.console_app.say("space marks two to compare; b makes the model under the cursor the base", "warn")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shlex
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -20,6 +19,7 @@ from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
 from rwkvctl.tui.text import Reading
 from rwkvctl.tui.weightcolumns import Weights as Row
+from rwkvctl.typed import as_typed
 
 SETTLE_S: Final = 0.3
 """For so long the cursor must rest on a checkpoint before its file is looked into."""
@@ -56,7 +56,7 @@ class Weights(PollingScreen):
 
     def command(self) -> str:
         row = self.row
-        return shlex.join(["rwkvctl", "weights", "show", self.word(row.item)]) if row else "rwkvctl models"
+        return as_typed(["rwkvctl", "weights", "show", self.word(row.item)]) if row else "rwkvctl models"
 
     def word(self, item: ModelView) -> str:
         """What a command calls a checkpoint: its name, or where it lies if others are called so, too."""
@@ -105,7 +105,7 @@ class Weights(PollingScreen):
     async def _look_into(self, item: ModelView) -> None:
         """What `weights show` says, in a process of its own: a file from anywhere is not opened in this one."""
         await asyncio.sleep(SETTLE_S)
-        run = understand(shlex.join(["weights", "show", "--json", item.path]), set())
+        run = understand(as_typed(["weights", "show", "--json", item.path]), set())
         said: list[str] = []
         if isinstance(run, Run):
             options = self.console_app.options
@@ -125,7 +125,7 @@ class Weights(PollingScreen):
 
     def _run(self, verb: str) -> None:
         if self.row is not None:
-            self.console_app.commander.line(shlex.join(["weights", verb, self.word(self.row.item)]))
+            self.console_app.commander.line(as_typed(["weights", verb, self.word(self.row.item)]))
 
     def action_download(self) -> None:
         """Begin the command that fetches checkpoints; tab completes, `--list` shows what there is."""

@@ -179,7 +179,7 @@ async def test_filter_sort_copy_and_export(measured: Any, pressing: Any, tmp_pat
         assert [row["mean"] for row in json.loads((tmp_path / "out.json").read_text())] == [
             f"{mean:.1f}" for mean in means
         ]
-        assert (tmp_path / "out.md").read_text().startswith("| model | mean | worst | demo_arith |")
+        assert (tmp_path / "out.md").read_text().startswith("| model | mean | worst | demo\\_arith |")
         assert table.copied() == rows[table.chosen]["demo_arith"]
         await hands.press("y", see=f": {table.copied()}")
         await hands.press("Y", see="rwkvctl scores --model")

@@ -131,6 +131,26 @@ def test_no_answer_reaches_the_terminal_as_it_is(verb: Verb, evil_home: Path, mo
                     assert daemon is not long or WHOLE & set(words) or len(sent) < 400_000, asked
 
 
+STAYING: Final = (
+    "status --watch=0.1", "status --watch=0.1 --plain", "status --watch=0.1 --json", "events --follow", "logs j1 -f",
+    "logs daemon -f --timestamps", "dispatch --models builtin --wait --yes",
+)  # fmt: skip
+"""Command lines that go on until Ctrl-C."""
+IN_PLACE: Final = re.compile(OURS.pattern + r"|\x1b\[\?(?:1049|25|2026)[hl]|\x1b\[\d*H|\x1b\[2J")
+"""And what draws in place."""
+
+
+@pytest.mark.parametrize("line", STAYING)
+@pytest.mark.usefixtures("programs")
+def test_no_verb_that_stays_lets_one_through(line: str, evil_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in (lambda: DENSE, hostile_daemon.cycling(hostile.STORABLE)):
+        daemon = hostile_daemon.HostileDaemon(text)
+        daemon.patience = 4
+        with hostile_daemon.serving(evil_home / "d.sock", daemon.handle):
+            check(line.split(), seen(line.split(), monkeypatch), IN_PLACE)
+        assert daemon.sent
+
+
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.words)
 @pytest.mark.usefixtures("programs")
 def test_no_error_reaches_the_terminal_as_it_is(verb: Verb, evil_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
