@@ -42,7 +42,7 @@ async def hash_wanted(node: Node, path: Path, name: str, inodes: str = "") -> No
         log.warning("hashing %s failed: %s", path, why)
         return
     found = json.loads(output)
-    identity = (found["device"], found["inode"], found["size"], found["mtime_ns"])
+    identity = (found["device"], found["inode"], found["size"], found["changed_ns"])
     if found["changed"]:
         log.warning("%s changed while it was hashed; it will be hashed again", path)
         return

@@ -113,8 +113,9 @@ async def weights_now(node: Node, row: EngineRow) -> str:
     is to serve. So no link that is turned while it starts leads it to others. Raises NotStartedError, OSError."""
     files = shelf.at(Path(row.weights_path)).files
     each = [FileIdentity.of(file) for file in files]
-    if (await sha256_of(node.store, astuple(together(files, each))))[0] != row.weights_sha256:
-        raise NotStartedError("its file was replaced")
+    sha256, _ = await sha256_of(node.store, astuple(together(files, each)))
+    if sha256 != row.weights_sha256:
+        raise NotStartedError("its file was replaced" if sha256 else "its file has changed, and is hashed again")
     return ",".join(f"{one.device}:{one.inode}" for one in each)
 
 

@@ -1,4 +1,4 @@
-"""Checkpoint files as files: who they are (device, inode, size, time), their sha256, where the built-in one lies."""
+"""Checkpoint files as files: what identifies them, their sha256, where the built-in one lies."""
 
 import errno
 import hashlib
@@ -19,12 +19,13 @@ ALLOWED: set[str] = set()
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """The key of the sha256 cache: a file whose identity is unchanged is taken to hold the same bytes."""
+    """The key of the sha256 cache: a file whose identity is unchanged is taken to hold the same bytes. `changed_ns` is
+    its ctime: whoever writes into a file can set the time of the last writing, but not that of the last change."""
 
     device: int
     inode: int
     size: int
-    mtime_ns: int
+    changed_ns: int
 
     @classmethod
     def of(cls, path: Path) -> "FileIdentity":
@@ -33,7 +34,7 @@ class FileIdentity:
 
     @classmethod
     def _from(cls, status: os.stat_result) -> "FileIdentity":
-        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def together(files: Sequence[Path], each: Sequence[FileIdentity]) -> FileIdentit
         return each[0]
     digest = hashlib.sha256(repr([(file.name, one) for file, one in zip(files, each, strict=True)]).encode()).digest()
     stands_for_inode = int.from_bytes(digest[:8]) >> 1
-    return FileIdentity(each[0].device, stands_for_inode, sum(i.size for i in each), max(i.mtime_ns for i in each))
+    return FileIdentity(each[0].device, stands_for_inode, sum(i.size for i in each), max(i.changed_ns for i in each))
 
 
 def builtin_checkpoint_path() -> Path:

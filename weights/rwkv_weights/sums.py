@@ -16,7 +16,7 @@ from typing import Any, Final
 from rwkv_weights.files import FileIdentity
 
 NAME: Final = "weights-sha256.json"
-FORMAT: Final = 1
+FORMAT: Final = 2
 LONGEST: Final = 32 * 1024 * 1024
 
 Records = dict[FileIdentity, tuple[str, str]]
@@ -53,7 +53,7 @@ class Sums:
             return {}  # absent or damaged: it is a cache, and what is missing is hashed again
 
     def _write(self, records: Records) -> None:
-        fields = ("device", "inode", "size", "mtime_ns")
+        fields = ("device", "inode", "size", "changed_ns")
         files = [
             {field: getattr(identity, field) for field in fields} | {"sha256": sha256, "path": path}
             for identity, (sha256, path) in records.items()
@@ -81,7 +81,7 @@ class Sums:
 
 
 def _record(item: Any) -> tuple[FileIdentity, tuple[str, str]]:
-    numbers = [item[field] for field in ("device", "inode", "size", "mtime_ns")]
+    numbers = [item[field] for field in ("device", "inode", "size", "changed_ns")]
     if not all(type(number) is int for number in numbers) or len(item["sha256"]) != 64:
         raise ValueError
     return FileIdentity(*numbers), (item["sha256"], str(item["path"]))

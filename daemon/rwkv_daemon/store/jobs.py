@@ -413,23 +413,23 @@ async def forget_replies(db: Transaction, before: str) -> int:
 
 
 async def sha256_of(store: Store, identity: tuple[int, int, int, int]) -> tuple[str, str]:
-    """(sha256, why it does not load) of a file by (device, inode, size, mtime_ns); empty if not hashed yet."""
+    """(sha256, why it does not load) of a file by (device, inode, size, changed_ns); empty if not hashed yet."""
     row = await store.one(
-        "SELECT sha256, broken FROM weights WHERE device = ? AND inode = ? AND size = ? AND mtime_ns = ?", identity
+        "SELECT sha256, broken FROM weights WHERE device = ? AND inode = ? AND size = ? AND changed_ns = ?", identity
     )
     return (row["sha256"], row["broken"]) if row else ("", "")
 
 
 async def known_weights(store: Store) -> dict[tuple[int, int, int, int], tuple[str, str]]:
-    """(device, inode, size, mtime_ns) -> (sha256, why it does not load) of every file that was hashed."""
-    rows = await store.all("SELECT device, inode, size, mtime_ns, sha256, broken FROM weights")
+    """(device, inode, size, changed_ns) -> (sha256, why it does not load) of every file that was hashed."""
+    rows = await store.all("SELECT device, inode, size, changed_ns, sha256, broken FROM weights")
     return {(row[0], row[1], row[2], row[3]): (row["sha256"], row["broken"]) for row in rows}
 
 
 async def hashes(store: Store) -> dict[tuple[int, int, int, int], str]:
-    """(device, inode, size, mtime_ns) -> sha256 of every file that was hashed."""
-    rows = await store.all("SELECT device, inode, size, mtime_ns, sha256 FROM weights")
-    return {(row["device"], row["inode"], row["size"], row["mtime_ns"]): row["sha256"] for row in rows}
+    """(device, inode, size, changed_ns) -> sha256 of every file that was hashed."""
+    rows = await store.all("SELECT device, inode, size, changed_ns, sha256 FROM weights")
+    return {(row["device"], row["inode"], row["size"], row["changed_ns"]): row["sha256"] for row in rows}
 
 
 async def remember_sha256(
@@ -437,8 +437,8 @@ async def remember_sha256(
 ) -> None:
     """Fill the cache, and list the model."""
     await db.execute(
-        "INSERT INTO weights (device, inode, size, mtime_ns, sha256, path) VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (device, inode, size, mtime_ns) DO UPDATE SET sha256 = excluded.sha256, path = excluded.path, "
+        "INSERT INTO weights (device, inode, size, changed_ns, sha256, path) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (device, inode, size, changed_ns) DO UPDATE SET sha256 = excluded.sha256, path = excluded.path, "
         "broken = '', load_failures = 0",
         (*identity, sha256, path),
     )

@@ -197,6 +197,6 @@ async def know_weights(node: Node) -> None:
         found = path.stat()
         async with node.store.write() as db:
             await db.execute(
-                "INSERT INTO weights (device, inode, size, mtime_ns, sha256, path) VALUES (?, ?, ?, ?, ?, ?)",
-                (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, f"{number // 2:064}", str(path)),
+                "INSERT INTO weights (device, inode, size, changed_ns, sha256, path) VALUES (?, ?, ?, ?, ?, ?)",
+                (found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns, f"{number // 2:064}", str(path)),
             )

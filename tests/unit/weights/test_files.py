@@ -36,7 +36,7 @@ def test_the_chore_prints_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     path.write_bytes(b"abc")
     assert chore.main(["hash", str(path)]) == 0
     line = json.loads(capsys.readouterr().out)
-    assert set(line) == {"path", "sha256", "device", "inode", "size", "mtime_ns", "changed"}
+    assert set(line) == {"path", "sha256", "device", "inode", "size", "changed_ns", "changed"}
     assert (line["path"], line["size"], line["changed"]) == (str(path), 3, False)
 
 

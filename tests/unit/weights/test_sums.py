@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rwkv_weights.files import FileIdentity
-from rwkv_weights.sums import NAME, Sums
+from rwkv_weights.sums import FORMAT, NAME, Sums
 
 SHA = "ab" * 32
 
@@ -22,10 +22,12 @@ def test_a_sum_is_known_until_the_file_changes(tmp_path: Path) -> None:
     assert sums.of(path) == ""
     sums.remember(path, FileIdentity.of(path), SHA)
     assert Sums(tmp_path / "cache").of(path) == SHA
-    path.rename(tmp_path / "y.pth")
-    assert sums.of(tmp_path / "y.pth") == SHA, "the same file under another name"
-    os.utime(tmp_path / "y.pth", ns=(1, 1))
-    assert sums.of(tmp_path / "y.pth") == ""
+    (tmp_path / "link.pth").symlink_to(path)
+    assert sums.of(tmp_path / "link.pth") == SHA, "the same file under another name"
+    before = path.stat()
+    path.write_bytes(b"abd")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert sums.of(path) == "", "though its size and the time of its last writing are those of before"
 
 
 def test_records_of_changed_files_are_dropped_and_of_absent_ones_kept(tmp_path: Path) -> None:
@@ -42,7 +44,7 @@ def test_records_of_changed_files_are_dropped_and_of_absent_ones_kept(tmp_path: 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"format": 2, "files": []}', '{"format": 1, "files": [{"device": "x"}]}', '{"files": 3}', "\x00"],
+    ["", "{", "[]", '{"format": 1, "files": []}', '{"format": 2, "files": [{"device": "x"}]}', '{"files": 3}', "\x00"],
 )
 def test_a_damaged_cache_is_an_empty_one(tmp_path: Path, text: str) -> None:
     (tmp_path / NAME).write_text(text)
@@ -50,4 +52,4 @@ def test_a_damaged_cache_is_an_empty_one(tmp_path: Path, text: str) -> None:
     assert Sums(tmp_path).known() == {}
     Sums(tmp_path).remember(path, FileIdentity.of(path), SHA)
     assert Sums(tmp_path).of(path) == SHA
-    assert json.loads((tmp_path / NAME).read_text())["format"] == 1
+    assert json.loads((tmp_path / NAME).read_text())["format"] == FORMAT
