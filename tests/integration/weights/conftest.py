@@ -282,6 +282,7 @@ def weights(request, home, monkeypatch, capsys):
             code = int(str(wrong.code))
         finally:
             signal.signal(signal.SIGTERM, usual)
-        return Ran(code, *capsys.readouterr(), list(waits))
+        out, err = capsys.readouterr()
+        return Ran(code, out, err, list(waits))
 
     return run

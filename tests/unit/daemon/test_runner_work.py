@@ -98,7 +98,7 @@ def test_records_of_rows_beyond_a_limit_are_no_work() -> None:
 PLACES = st.tuples(st.integers(0, 3), st.integers(0, 2))
 RECORDS = st.one_of(
     st.builds(lambda p: sample(*p), PLACES),
-    st.builds(lambda p, s, t: stage_record(*p, s, text=t), PLACES, st.integers(0, 2), st.text(max_size=3)),
+    st.builds(lambda p, s, t: stage_record(p[0], p[1], s, text=t), PLACES, st.integers(0, 2), st.text(max_size=3)),
 )
 
 

@@ -133,7 +133,7 @@ def tsv(line: str, reply: Any) -> str:
     vars(context).update(
         client=Daemon(reply), config=SimpleNamespace(home="/h", weights_dir="/h/weights", settings=Settings())
     )
-    context.change = lambda *_, **__: context.client.post("/")  # type: ignore[method-assign]
+    context.change = lambda *_, **__: context.client.post("/", {})  # type: ignore[method-assign]
     verb.run(context, **values)
     out = context.terminal.out
     assert isinstance(out, io.StringIO)
