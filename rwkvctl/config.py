@@ -226,8 +226,10 @@ def of_rwkv_skills(environ: Mapping[str, str] | None = None) -> list[str]:
 
 
 def text_of_some(path: Path) -> str:
-    """The beginning of a plain file that anybody may have put there; nothing of a pipe or a device."""
+    """The beginning of a plain file that anybody may have put there; a pipe or a device is not opened."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return ""
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
             return file.read(LONGEST_FOREIGN).decode(errors="replace") if plain else ""

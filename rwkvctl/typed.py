@@ -7,8 +7,10 @@ from typing import Final
 
 from rwkvctl.safe import safe_line
 
-QUOTED: Final = re.compile(r"""\$'(?P<escapes>(?:[^'\\]|\\.)*)'|'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
-ESCAPE: Final = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+QUOTED: Final = re.compile(
+    r"""\$'(?P<escapes>(?:[^'\\]|\\.)*)'|'[^']*'|"(?:[^"\\]|\\.)*"|\\.|(?P<open>\$')""", re.DOTALL
+)
+ESCAPE: Final = re.compile(rb"\\(?:([0-3][0-7]{2})|(['\"\\])|.)", re.DOTALL)
 
 
 def as_typed(words: Iterable[str]) -> str:
@@ -35,12 +37,17 @@ def escaped(char: str) -> str:
 
 def as_words(line: str) -> list[str]:
     """The words of a line that was typed, as a shell parts them: `as_typed` undone, and any quotes of POSIX. Raises
-    ValueError for a quotation that does not end."""
-    return shlex.split(QUOTED.sub(without_escapes, line))
+    ValueError for a quotation that does not end, for escapes in `$'...'` that are no bytes, and for a NUL."""
+    words = shlex.split(QUOTED.sub(without_escapes, line))
+    if any("\0" in word for word in words):
+        raise ValueError("a word of a command cannot hold the character NUL")
+    return words
 
 
 def without_escapes(found: re.Match[str]) -> str:
     """A quotation without escapes of the form `$'...'`."""
+    if found["open"]:
+        raise ValueError("No closing quotation")
     if found["escapes"] is None:
         return found[0]
     raw = ESCAPE.sub(meant, found["escapes"].encode(errors="surrogatepass"))
@@ -49,4 +56,8 @@ def without_escapes(found: re.Match[str]) -> str:
 
 def meant(escape: re.Match[bytes]) -> bytes:
     """The byte that an escape stands for."""
-    return bytes([int(escape[1], 8) & 0xFF]) if len(escape[1]) == 3 else escape[1]
+    if escape[1]:
+        return bytes([int(escape[1], 8)])
+    if escape[2]:
+        return escape[2]
+    raise ValueError("within $'...' only bytes of three octal digits, quotes and backslashes are understood here")

@@ -179,11 +179,17 @@ def device_of(node: Node, lease: str) -> str:
 
 async def still_those_weights(node: Node, path: str, sha256: str) -> bool:
     """Whether the file at a path is the one that has this hash. Its identity is asked, not its content."""
+    return await sha256_at(node, path) == sha256
+
+
+async def sha256_at(node: Node, path: str) -> str | None:
+    """What the file at a path holds as far as its identity is known: empty for one that is to be hashed, None where
+    there is none."""
     try:
         identity = identity_of(Path(path))
     except OSError:
-        return False
-    return (await sha256_of(node.store, identity))[0] == sha256
+        return None
+    return (await sha256_of(node.store, identity))[0]
 
 
 async def watch_ready(node: Node, handle: EngineHandle) -> None:
@@ -371,6 +377,9 @@ def hold_off(node: Node, serves: EngineKind, *, afresh: bool) -> None:
 async def refused(node: Node, row: EngineRow) -> None:
     """The engine says that this checkpoint cannot be loaded. Twice, and all its jobs are held."""
     why = last_line(node.engine_folder(row.id) / "log.txt") or "the engine gave no reason"
+    if not await still_those_weights(node, row.weights_path, row.weights_sha256):
+        await engine_gone(node, row, why, failed=True)  # it says nothing about the weights that it was to serve
+        return
     async with node.change() as change:
         failures = await count_load_failure(change.db, row.weights_sha256, why)
     await engine_gone(node, row, why, failed=True)

@@ -116,7 +116,7 @@ async def weights_now(node: Node, row: EngineRow) -> str:
     sha256, _ = await sha256_of(node.store, astuple(together(files, each)))
     if sha256 != row.weights_sha256:
         raise NotStartedError("its file was replaced" if sha256 else "its file has changed, and is hashed again")
-    return ",".join(f"{one.device}:{one.inode}" for one in each)
+    return ",".join(f"{one.device}:{one.inode}:{one.changed_ns}" for one in each)
 
 
 def launch_of(node: Node, launching: Launching, inodes: str) -> processes.Launch:

@@ -141,7 +141,8 @@ def replan(node: Node, look: Look, job: HeldJob) -> Pair | str:
     model = look.models.get(job.weights_path)
     if model is None:
         return f"{job.weights_path} is gone"
-    if job.weights_inodes and job.weights_inodes != model.inodes:
+    known = bool(job.weights_sha256) and model.sha256 == job.weights_sha256
+    if job.weights_inodes and job.weights_inodes != model.inodes and not known:
         return f"{job.weights_path} is another file by now; dispatch again for it"
     wanted = (job.benchmark, job.kind, job.settings)
     if wanted not in look.kinds:

@@ -28,7 +28,8 @@ MOST_OF_A_USER: Final = 120_000
 """An import looks at 50,000 files at most, in as many folders."""
 USERS: Final = 100
 """Who may have shown something lately. A user may have many uids (a namespace of theirs); others then wait."""
-CONNECTIONS, CONNECTIONS_OF_A_USER = 32, 2
+CONNECTIONS, CONNECTIONS_OF_A_USER, AT_ONCE_OF_A_USER = 64, 16, 2
+"""Of a user's clients two are listened to at once; the others wait for their turn."""
 LONGEST_S: Final = 120.0
 """All that one client shows: 50,000 files take a few seconds."""
 LOOK_S: Final = 2.0
@@ -127,10 +128,11 @@ class Reception:
 
     shown: ShownFiles
     of_user: dict[int, int] = field(default_factory=dict)
+    turns: dict[int, asyncio.Semaphore] = field(default_factory=dict)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def welcome(self, link: socket.socket) -> None:
-        """Take what one client shows, in a task of its own; a user with several of them has to come again."""
+        """Take what one client shows, in a task of its own."""
         peer = peer_of(link)
         full = sum(self.of_user.values()) >= CONNECTIONS
         if peer is None or full or self.of_user.get(peer.uid, 0) >= CONNECTIONS_OF_A_USER:
@@ -142,27 +144,44 @@ class Reception:
         task.add_done_callback(self.tasks.discard)
 
     async def take_all(self, link: socket.socket, peer: Peer) -> None:
-        """All that one client shows, by a process that may be left hanging. While it does its user has one place
-        fewer."""
-        process = None
+        """All that one client shows, once it is its turn."""
         try:
-            with link:
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-I", "-S", PROGRAM, str(link.fileno()), pass_fds=(link.fileno(),),
-                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-                    env=config.base_environment(),
-                )  # fmt: skip
-            with contextlib.suppress(OSError, TimeoutError, ValueError):
-                async with asyncio.timeout(LONGEST_S):
-                    await self.write_down(process, peer.uid)
+            async with asyncio.timeout(LONGEST_S):
+                turn = self.turns.setdefault(peer.uid, asyncio.Semaphore(AT_ONCE_OF_A_USER))
+                await turn.acquire()
+            try:
+                await self.listen_to(link, peer)
+            finally:
+                turn.release()
+        except TimeoutError:
+            pass  # others of its user hang
         finally:
-            if process is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+            link.close()
             self.of_user[peer.uid] -= 1
             if not self.of_user[peer.uid]:
                 del self.of_user[peer.uid]
+                self.turns.pop(peer.uid, None)
+
+    async def listen_to(self, link: socket.socket, peer: Peer) -> None:
+        """All that it shows, by a process that may be left hanging. While it does its user has one turn fewer; when the
+        daemon ends it is not waited for."""
+        with link:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-I", "-S", PROGRAM, str(link.fileno()), pass_fds=(link.fileno(),),
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+                env=config.base_environment(),
+            )  # fmt: skip
+        heard_out = False
+        try:
+            with contextlib.suppress(OSError, TimeoutError, ValueError):
+                async with asyncio.timeout(LONGEST_S):
+                    await self.write_down(process, peer.uid)
+                    heard_out = True
+        finally:
+            if not heard_out:  # else it ends by itself, and whoever signals it then takes its end from who waits for it
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+        await process.wait()
 
     async def write_down(self, process: asyncio.subprocess.Process, uid: int) -> None:
         """Each batch, and that it is written down."""

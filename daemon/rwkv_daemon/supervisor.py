@@ -36,6 +36,7 @@ from rwkv_daemon.store.rates import (
     queued_page,
     queued_sum,
 )
+from rwkvctl.protocol.states import Reason
 
 BUSY_S, IDLE_S = 0.1, 1.0
 SLOW_EVERY_S = 5.0
@@ -220,12 +221,19 @@ async def explain(node: Node, waits: list[Wait]) -> None:
 
 
 async def weights_are_the_same(node: Node, job: JobRow) -> bool:
-    """Whether the file at the job's path is still the one that was hashed; a queued job is held if it is not."""
-    if await engines.still_those_weights(node, job.weights_path, job.weights_sha256):
+    """Whether the file at the job's path is still the one that was hashed; a queued job is held if it is not. One that
+    was changed (moved, linked, its rights) is hashed again; where its user has to show it, that takes a dispatch."""
+    sha256 = await engines.sha256_at(node, job.weights_path)
+    if sha256 == job.weights_sha256:
         return True
+    reason: Reason = "weights-missing"
     detail = f"{job.weights_path} is not the file the job was dispatched with; dispatch again"
+    if sha256 == "" and not job.weights_inodes:
+        reason, detail = "weights-hashing", f"{job.weights_path} has changed, and is hashed again"
+    elif sha256 == "":
+        detail = f"{job.weights_path} has changed since you showed it; dispatch it once more, and this job goes on"
     if job.id in node.runners or job.state == "queued":
-        await put_aside(node, job, "hold", "weights-missing", detail)
+        await put_aside(node, job, "hold", reason, detail)
     return False
 
 

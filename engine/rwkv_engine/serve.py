@@ -27,7 +27,7 @@ from rwkv_engine.server import Service
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.wanted import UNLOADED, Watch
 from rwkv_weights import checkpoint, shelf
-from rwkv_weights.files import allow_only
+from rwkv_weights.files import allow_only, check_unchanged
 from rwkv_weights.schema import Dims
 from rwkvctl.httpd import Server
 from rwkvctl.protocol.engine import EngineHealth
@@ -123,6 +123,9 @@ def load(options: Options, api_key: str = "") -> Service:
         found = checkpoint.load(options.model)
         tokenizer = for_vocabulary(found.dims.vocabulary)
         made = parts(found, numerics, device, slots=options.slots, lease_bytes=options.memory_bytes)
+        check_unchanged()
+    except OSError as error:
+        raise ServeError(f"{options.model.name}: {error.strerror or error}", DOES_NOT_LOAD) from error
     except (checkpoint.CheckpointError, VocabularyError) as error:
         raise ServeError(str(error), DOES_NOT_LOAD) from error
     except (OutOfMemory, torch.OutOfMemoryError) as error:

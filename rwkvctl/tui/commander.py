@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual.worker import Worker
 
 from rwkvctl.completion import candidates
+from rwkvctl.parsing import UsageError
 from rwkvctl.safe import safe_line
 from rwkvctl.tui import running
 from rwkvctl.tui.commandline import Quit, Run, completed, understand
@@ -15,6 +16,7 @@ from rwkvctl.tui.history import Place
 from rwkvctl.tui.loglines import SGR
 from rwkvctl.tui.logstore import LogStore
 from rwkvctl.tui.screens import TABS
+from rwkvctl.typed import as_typed
 
 if TYPE_CHECKING:
     from rwkvctl.tui.app import Console
@@ -66,6 +68,13 @@ class Commander:
             self.lines.append(found.line)
             self.stop()
             self._worker = console.run_worker(self._run(found), group="command", exclusive=True)
+
+    def run(self, *words: str) -> None:
+        """Run a verb with words that may come from elsewhere; what cannot be run is said."""
+        try:
+            self.line(as_typed(words))
+        except (ValueError, UsageError) as error:
+            self.console.say(str(error), "bad")
 
     def stop(self) -> bool:
         """End the command that runs; False if none does."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rwkvctl.protocol.errors import RefusedError, RwkvctlError
+from rwkvctl.protocol.errors import RefusedError, RwkvctlError, VersionSkewError
 from rwkvctl.protocol.messages import Event, EventsRequest, LogChunk, LogsRequest, StatusReply, StatusRequest
 from rwkvctl.tui.health import stamp
 from rwkvctl.tui.logmerge import LogMerge
@@ -31,7 +31,7 @@ class LogFeed:
 
     def __init__(self, link: "Link", target: str, merge: LogMerge, *, alone: bool) -> None:
         self.link, self.target, self.merge, self.alone = link, target, merge, alone
-        self._lost_at, self._told_at = 0.0, ""
+        self._lost_at, self._told_at, self._unreadable = 0.0, "", ""
         self._next = LogsRequest(target=target, tail=TAIL, follow=True, timestamps=True)
 
     async def follow(self) -> None:
@@ -44,7 +44,10 @@ class LogFeed:
             except RefusedError as error:
                 self.note(str(error))
                 return
-            except RwkvctlError:
+            except RwkvctlError as error:
+                if isinstance(error, VersionSkewError) and str(error) != self._unreadable:
+                    self._unreadable = str(error)
+                    self.note(self._unreadable)
                 self._lost_at = self._lost_at or time.time()
             self.merge.past_is_told(self.target)
             quiet = before is self._next and not self._lost_at
@@ -86,14 +89,17 @@ class EventFeed:
     ) -> None:  # fmt: skip
         self.link, self.take, self.note, self.past, self.caught_up = link, take, note, past, caught_up
         self.seq = -1
-        self._lost_at = 0.0
+        self._lost_at, self._unreadable = 0.0, ""
 
     async def follow(self) -> None:
         """For ever."""
         while True:
             try:
                 await self._read()
-            except RwkvctlError:
+            except RwkvctlError as error:
+                if isinstance(error, VersionSkewError) and str(error) != self._unreadable:
+                    self._unreadable = str(error)
+                    self.note(self._unreadable)
                 self._lost_at = self._lost_at or time.time()
             self.caught_up()
             await self.link.pause(AGAIN_S)

@@ -132,6 +132,23 @@ async def test_no_screen_lets_through_what_any_answer_holds(
                         assert (command := app.frame.view.command()) == safe_line(command)
 
 
+async def test_what_cannot_be_shown_is_said(socket_path: Path, driving: Any) -> None:
+    daemon = hostile_daemon.HostileDaemon(lambda: "\ud800 unreadable")
+    with hostile_daemon.serving(socket_path, daemon.handle):
+        async with driving.console(socket_path, (150, 50)) as (app, _):
+            app.go("logs", "j1")
+            await driving.until(app, "stream cannot be read by this console")
+
+
+async def test_a_word_that_no_command_can_hold_is_refused(node: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "Queue")
+        await pilot.press(":", *"show $'a", "backslash", *"000b'", "enter")
+        await driving.until(app, "NUL")
+        app.commander.run("benchmarks", "show", "a\0b")
+        await driving.until(app, "NUL")
+
+
 ABOUT = {"job": ("j1",), "samples": ("j1", "j1 filter=wrong"), "sample": ("j1:7",), "compare": ("a b",),
          "logs": ("j1", "daemon"), "queue": ("", "--models builtin")}  # fmt: skip
 """What is asked of a screen, where that is not everything."""

@@ -11,10 +11,11 @@ from pathlib import Path
 
 CHUNK_BYTES = 8 * 1024 * 1024
 BUILTIN = Path(__file__).parent / "builtin"
-BESIDE = frozenset({".json", ".sha256"})
 NOT_THAT_FILE = "it is not the file that was asked for"
 ALLOWED: set[str] = set()
 """What `allow_only` has said; empty: any file."""
+READ: list[int] = []
+"""Descriptors of the files of weights that were opened since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +48,18 @@ class HashedFile:
     changed: bool
 
 
-def open_plain(path: Path) -> FileIO:
+def open_plain(path: Path, *, beside: bool = False) -> FileIO:
     """Open to read. Raises OSError for all but a plain file, and opens nothing else, not through a link either: a
-    device may do something when it is opened, a pipe waits. What turns into one in between is not waited for."""
+    device may do something when it is opened, a pipe waits. What turns into one in between is not waited for. What
+    lies `beside` weights and holds none (JSON, sums) may be any file."""
     check_plain(path.stat(), path)
     file = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY))
     try:
         found = os.fstat(file.fileno())
         check_plain(found, path)
-        check_allowed(found, path)
+        if ALLOWED and not beside:
+            check_allowed(found)
+            READ.append(os.dup(file.fileno()))
     except OSError:
         file.close()
         raise
@@ -63,15 +67,26 @@ def open_plain(path: Path) -> FileIO:
 
 
 def allow_only(inodes: Iterable[str]) -> None:
-    """From now on this process reads weights from no other files than these ("device:inode"): whoever can turn a link
-    in a path could lead it to another one. What lies beside weights (JSON, sums) is left out."""
+    """From now on this process reads weights from no other files than these, spelled as `is_file` reads it: whoever can
+    turn a link in a path could lead it to another one."""
     ALLOWED.update(inodes)
 
 
-def check_allowed(found: os.stat_result, path: Path) -> None:
+def check_allowed(found: os.stat_result) -> None:
     """Raises OSError."""
-    if ALLOWED and path.suffix not in BESIDE and not any(is_file(found, one) for one in ALLOWED):
-        raise OSError(errno.ESTALE, NOT_THAT_FILE, str(path))
+    if not any(is_file(found, one) for one in ALLOWED):
+        raise OSError(errno.ESTALE, NOT_THAT_FILE)
+
+
+def check_unchanged() -> None:
+    """Raises OSError if a file that `allow_only` names was changed since it was opened: it may have been read before
+    and after. Ask once all is read."""
+    while READ:
+        descriptor = READ.pop()
+        try:
+            check_allowed(os.fstat(descriptor))
+        finally:
+            os.close(descriptor)
 
 
 def is_file(status: os.stat_result, spelled: str) -> bool:
@@ -104,7 +119,9 @@ def identity_of(files: Sequence[Path]) -> FileIdentity:
 
 
 def together(files: Sequence[Path], each: Sequence[FileIdentity]) -> FileIdentity:
-    """The identity of files that have these."""
+    """The identity of files that have these. Raises FileNotFoundError where there are none, as in an emptied folder."""
+    if not each:
+        raise FileNotFoundError(errno.ENOENT, "no file of weights is there")
     if len(each) == 1:
         return each[0]
     digest = hashlib.sha256(repr([(file.name, one) for file, one in zip(files, each, strict=True)]).encode()).digest()

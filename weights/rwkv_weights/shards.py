@@ -95,7 +95,7 @@ def _config(folder: Path) -> dict[str, Any]:
 def _json(folder: Path, name: str) -> dict[str, Any]:
     path = member(folder, name)
     try:
-        with BufferedReader(open_plain(path)) as file:
+        with BufferedReader(open_plain(path, beside=True)) as file:
             text = file.read(LONGEST_JSON + 1)
         if len(text) > LONGEST_JSON:
             raise UnreadableCheckpointError(f"{path} cannot be used: it is longer than {LONGEST_JSON:,} bytes")

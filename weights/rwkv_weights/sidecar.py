@@ -23,7 +23,7 @@ def of(path: Path) -> Path:
 def read(path: Path) -> str:
     """The sum written beside a file; empty if there is none to be read."""
     try:
-        with open_plain(of(path)) as file:
+        with open_plain(of(path), beside=True) as file:
             found = _LINE.match(file.read(LONGEST).decode(errors="replace").lstrip())
     except OSError:
         return ""

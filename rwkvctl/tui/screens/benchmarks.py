@@ -87,7 +87,7 @@ class Benchmarks(PollingScreen):
         self._prompts(message.key)
 
     def _prompts(self, name: str, kind: str = "") -> None:
-        self.console_app.commander.line(as_typed(["benchmarks", "show", name, *([kind] if kind else [])]))
+        self.console_app.commander.run("benchmarks", "show", name, *([kind] if kind else []))
 
     def action_kinds(self) -> None:
         """Choose the kind whose prompts are shown."""
@@ -121,7 +121,7 @@ class Benchmarks(PollingScreen):
         from rwkvctl.tui.dialogs import Question
 
         if await self.console_app.push_screen_wait(Question(benchmarkcolumns.question(items))):
-            self.console_app.commander.line(benchmarkcolumns.prepare(items))
+            self.console_app.commander.run("data", "prepare", *(item.name for item in items))
 
 
 SCREEN = Benchmarks

@@ -1,5 +1,6 @@
 """Events: what happened on the node, newest first and live, back to the beginning; and who changed what."""
 
+import time
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
@@ -12,7 +13,7 @@ from rwkvctl.tui import auditrows, eventrows
 from rwkvctl.tui.base import ConsoleScreen
 from rwkvctl.tui.columns import RowT
 from rwkvctl.tui.eventrows import SEVERITIES, SUBJECTS, EventBook, EventRow
-from rwkvctl.tui.logfeed import EventFeed
+from rwkvctl.tui.logfeed import AGAIN_S, EventFeed
 from rwkvctl.tui.logview import FLUSH_S
 from rwkvctl.tui.moments import moment
 from rwkvctl.tui.state import ConsoleState
@@ -48,7 +49,7 @@ class Events(ConsoleScreen):
         self.book = EventBook()
         self.feed: EventFeed | None = None
         self.audits: list[AuditView] = []
-        self.audit_next, self.audit_answered, self.fetching, self.wanted_at = 0, False, False, ""
+        self.audit_next, self.audit_answered, self.fetching, self.wanted_at, self.not_before = 0, False, False, "", 0.0
         self.first_page = False
         yield VTable[EventRow](eventrows.COLUMNS, eventrows.key, id="events", empty="nothing that passes is known")
         yield VTable[AuditView](auditrows.COLUMNS, lambda row: str(row.id), id="audit", empty="asking the daemon")
@@ -165,7 +166,7 @@ class Events(ConsoleScreen):
         or a time was asked for."""
         if self.wanted_at:
             self._arrive_at(self.book.place_at(self.wanted_at))
-        if self._wants_more and not self.fetching and self.feed is not None:
+        if self._wants_more and not self.fetching and self.feed is not None and time.monotonic() >= self.not_before:
             self.fetching = True
             self.run_worker(self._go_back(), group="back", exclusive=True)
 
@@ -185,8 +186,10 @@ class Events(ConsoleScreen):
                 self.events.show(self._title(), self.book.shown, stale=self.events.stale)
                 if self.wanted_at:
                     self._arrive_at(self.book.place_at(self.wanted_at))
-        except RwkvctlError:
-            return  # the top line says what is wrong; asked again by the clock
+        except RwkvctlError as error:
+            self.wanted_at, self.not_before = "", time.monotonic() + AGAIN_S
+            self.console_app.say(f"The events before these cannot be shown: {error}", "bad")
+            return
         finally:
             self.fetching = False
         self.events.show(self._title(), self.book.shown, stale=self.events.stale)

@@ -11,6 +11,7 @@ from rwkvctl.render import duration
 from rwkvctl.tui.base import ConsoleScreen
 from rwkvctl.tui.logview import LogView
 from rwkvctl.tui.state import ConsoleState
+from rwkvctl.typed import as_words
 
 
 class Output(ConsoleScreen):
@@ -42,7 +43,7 @@ class Output(ConsoleScreen):
 
     def action_again(self) -> None:
         """Run it again."""
-        self.console_app.commander.line(self.command())
+        self.console_app.commander.run(*as_words(self.command())[1:])
 
     def command(self) -> str:
         return self.console_app.commander.ran.line or "rwkvctl"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from rwkvctl.parsing import UsageError
 from rwkvctl.protocol.messages import ModelsReply, ModelsRequest, ModelView
 from rwkvctl.tui import running, weightcolumns
 from rwkvctl.tui.commandline import Run, understand
@@ -105,8 +106,11 @@ class Weights(PollingScreen):
     async def _look_into(self, item: ModelView) -> None:
         """What `weights show` says, in a process of its own: a file from anywhere is not opened in this one."""
         await asyncio.sleep(SETTLE_S)
-        run = understand(as_typed(["weights", "show", "--json", item.path]), set())
         said: list[str] = []
+        try:
+            run = understand(as_typed(["weights", "show", "--json", item.path]), set())
+        except (ValueError, UsageError):
+            run = None  # no file has such a name
         if isinstance(run, Run):
             options = self.console_app.options
             environ = running.environment(options.environ, 80, 24, colour=False)
@@ -125,7 +129,7 @@ class Weights(PollingScreen):
 
     def _run(self, verb: str) -> None:
         if self.row is not None:
-            self.console_app.commander.line(as_typed(["weights", verb, self.word(self.row.item)]))
+            self.console_app.commander.run("weights", verb, self.word(self.row.item))
 
     def action_download(self) -> None:
         """Begin the command that fetches checkpoints; tab completes, `--list` shows what there is."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S, LOOK_S, soon
 
-from rwkv_daemon import engines, measuring, processes, situation
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon import engines, launching, measuring, processes, situation
+from rwkv_daemon.catalogue import Benchmarks, IdentityKey, identity_of
 from rwkv_daemon.fitting import GIB, SLOTS
 from rwkv_daemon.gpus import keeping
 from rwkv_daemon.gpus.condition import shown
@@ -48,9 +48,9 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     await store.close()
 
 
-async def start(node: Node, program: str) -> EngineHandle:
+async def start(node: Node, program: str, weights: str = "/weights/m.pth") -> EngineHandle:
     """An engine that is a shell's few words instead: a real process with a real exit."""
-    await reserve(node, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", "/weights/m.pth")
+    await reserve(node, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", weights)
     [(number, launching)] = node.leasing.launching.items()
     wanted = launch_of(node, launching, INODES)
     wanted.log.parent.mkdir(parents=True, exist_ok=True)
@@ -189,14 +189,40 @@ async def test_an_engine_that_cannot_be_looked_after_keeps_nobody_from_the_other
     node.engines.clear()
 
 
+async def hashed(node: Node) -> tuple[str, IdentityKey]:
+    """A file that holds the weights of these engines as far as the store knows: its path and identity."""
+    path = node.config.weights_dir / "m.pth"
+    path.write_bytes(b"weights")
+    identity = identity_of(path)
+    async with node.store.write() as db:
+        await remember_sha256(db, identity, "aaa", str(path), "m")
+    return str(path), identity
+
+
 async def test_a_model_too_large_for_a_device_of_unknown_size_is_not_tried_for_ever(node: Node) -> None:
     """Nothing can be learned there that would keep the next engine from trying the same: so two tries, and no more."""
-    identity = (1, 2, 3, 4)
-    async with node.store.write() as db:
-        await remember_sha256(db, identity, "aaa", "/weights/m.pth", "m")
+    path, identity = await hashed(node)
     node.leases = [LeaseView(id=LEASE, index="0", name="H100")]
     node.leasing.learn([FitRow(weights_sha256="aaa", numerics="fast", device="H100", slots=1)])
     for broken in ("", "there is no memory left"):
-        await ended(node, await start(node, "echo there is no memory left; exit 4"))
+        await ended(node, await start(node, "echo there is no memory left; exit 4", path))
         assert (await sha256_of(node.store, identity))[1] == broken
     assert node.back_off[KIND].failures == 2
+
+
+async def test_an_engine_that_finds_another_file_says_nothing_about_the_weights(node: Node) -> None:
+    path, identity = await hashed(node)
+    for _ in range(3):
+        handle = await start(node, "echo it is not the file that was asked for; exit 3", path)
+        Path(path).write_bytes(b"others")
+        await ended(node, handle)
+    assert (await sha256_of(node.store, identity))[1] == "", "they may load very well"
+
+
+async def test_an_emptied_folder_of_weights_stops_only_its_own_engine(node: Node) -> None:
+    folder = node.config.weights_dir / "layout"
+    folder.mkdir()
+    await reserve(node, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", str(folder))
+    await launching.launch_reserved(node)
+    assert not node.leasing.launching
+    assert await held_leases(node.store) == {}

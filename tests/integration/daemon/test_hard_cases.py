@@ -59,6 +59,19 @@ def test_a_file_replaced_between_dispatch_and_load_holds_the_job(node):
     assert "dispatch again" in job["detail"]
 
 
+def test_a_file_whose_rights_change_is_hashed_again_and_its_job_goes_on(node):
+    path = node.add_model("m")
+    node.until(lambda: hashed(node, path), "it is hashed")
+    node.engines_do(answers=5)
+    (busy,) = node.dispatch(limit=10)
+    node.wait_until_some(busy, 5)
+    (name,) = node.dispatch(models=["m"], limit=20)
+    path.chmod(0o640)
+    node.engines_do()
+    node.wait_for_state(busy, "done")
+    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
+
+
 def test_a_store_that_was_moved_aside_takes_nothing_of_the_old_runs(node):
     node.add_model("bad")
     (name,) = node.dispatch(models=["bad"], limit=20)

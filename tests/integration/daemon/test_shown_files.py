@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from other_users import as_user, asked, needs_root
 from waiting import wait_for
 
 from rwkv_daemon.importing import lines
-from rwkv_daemon.shown_files import CONNECTIONS_OF_A_USER
+from rwkv_daemon.shown_files import AT_ONCE_OF_A_USER
 from rwkv_weights.files import builtin_checkpoint_path
 from rwkvctl.client import Client
 from rwkvctl.protocol.showing import TAKEN, socket_beside
@@ -186,7 +187,7 @@ def test_a_descriptor_that_never_answers_holds_up_its_user_alone(node: Any, plac
     stopped."""
     wait_for(lambda: not receivers(node), "those of other tests have ended")
     links = []
-    for _ in range(CONNECTIONS_OF_A_USER):
+    for _ in range(AT_ONCE_OF_A_USER):
         links.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         links[-1].connect(socket_beside(str(node.socket)))
     wait_for(lambda: len(receivers(node)) == len(links), "each has a process")
@@ -213,6 +214,34 @@ def summary(path: Path, owner: int, model: str) -> Path:
     os.chown(path, owner, owner)
     path.chmod(0o600)
     return path
+
+
+def test_who_shows_much_is_listened_to_in_turn(node: Any, place: Path) -> None:
+    path = checkpoint(place / "bob" / "often.pth", BOB)
+
+    def taken(_: int) -> bool:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link, path.open("rb") as file:
+            link.connect(socket_beside(str(node.socket)))
+            socket.send_fds(link, [TAKEN], [file.fileno()])
+            return link.recv(1) == TAKEN
+
+    def often() -> list[bool]:
+        with ThreadPoolExecutor(6) as crowd:
+            return [*map(taken, range(6)), *crowd.map(taken, range(12))]
+
+    assert as_user(BOB, [LAB], often) == [True] * 18
+
+
+def test_a_shown_checkpoint_that_changes_is_shown_again_by_another_dispatch(node: Any, place: Path) -> None:
+    path = checkpoint(place / "bob" / "linked.pth", BOB)
+    node.cli("pause", "--queue")
+    (name,) = dispatched(node, path)["jobs"]
+    node.until(lambda: node.job(name)["state"] == "queued", "its weights are hashed")
+    os.link(path, place / "bob" / "second.pth")
+    node.cli("resume", "--queue")
+    node.until(lambda: "dispatch it once more" in node.job(name).get("detail", ""), "it is held")
+    assert "jobs" in dispatched(node, path)
+    assert node.wait_for_state(name, "done", "failed")["state"] == "done"
 
 
 def test_an_import_takes_what_bob_can_read_and_tells_of_nothing_else(node: Any, place: Path) -> None:

@@ -438,7 +438,8 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=int, default=0)
     options = parser.parse_args()
     found = options.model.stat()
-    if options.inodes not in {"", f"{found.st_dev}:{found.st_ino}"}:
+    inode = f"{found.st_dev}:{found.st_ino}"
+    if options.inodes not in {"", inode, f"{inode}:{found.st_ctime_ns}"}:
         sys.stderr.write(f"cannot read {options.model}: it is not the file that was asked for\n")
         return DOES_NOT_LOAD
     if not zipfile.is_zipfile(options.model):

@@ -31,7 +31,7 @@ def test_what_is_hidden_stands_as_its_bytes() -> None:
     assert as_typed(["\u00ad", "\udc9b"]) == "$'\\302\\255' $'\\233'"
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))))
 def test_a_line_is_parted_into_the_words_it_was_made_of(words: list[str]) -> None:
     assert as_words(as_typed(words)) == words
     assert as_words(shlex.join(words)) == words
@@ -50,6 +50,12 @@ def test_quotes_are_read_as_a_shell_reads_them(line: str) -> None:
 
 def test_bytes_that_are_no_text_come_back_as_a_shell_passes_them() -> None:
     assert as_words("$'caf\\351' \"$'x'\" a$'\\047'b") == ["caf\udce9", "$'x'", "a'b"]
+
+
+@pytest.mark.parametrize("line", ["$'it\\'s x", "$'a\\nb'", "$'\\x41'", "$'\\1'", "$'\\777'", "$'a\\000b'", "a\0b"])
+def test_what_is_not_understood_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match=r"quotation|octal|NUL"):
+        as_words(line)
 
 
 def test_no_line_that_people_see_is_joined_in_another_way() -> None:

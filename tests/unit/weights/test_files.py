@@ -62,3 +62,42 @@ def test_the_builtin_checkpoint_is_named_or_missed(tmp_path: Path, monkeypatch: 
         builtin_checkpoint_path()
     (tmp_path / "a.pth").touch()
     assert builtin_checkpoint_path() == tmp_path / "a.pth"
+
+
+@pytest.fixture
+def only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The one file of weights that this process may read."""
+    path = tmp_path / "mine.pth"
+    path.write_bytes(b"weights")
+    monkeypatch.setattr(files, "ALLOWED", set())
+    monkeypatch.setattr(files, "READ", [])
+    found = path.stat()
+    files.allow_only([f"{found.st_dev}:{found.st_ino}:{found.st_ctime_ns}"])
+    return path
+
+
+@pytest.mark.parametrize("name", ["other.pth", "other.json", "other.sha256"])
+def test_no_name_leads_to_another_file_of_weights(only: Path, name: str) -> None:
+    other = only.with_name(name)
+    other.write_bytes(b"secret")
+    with files.open_plain(only) as file:
+        assert file.read() == b"weights"
+    with pytest.raises(OSError, match="not the file that was asked for"):
+        files.open_plain(other)
+    with files.open_plain(other, beside=True) as file:
+        assert file.read() == b"secret", "what lies beside weights is read by those who want no weights of it"
+
+
+def test_a_file_that_was_changed_while_it_was_read_is_refused(only: Path) -> None:
+    files.open_plain(only).close()
+    files.check_unchanged()
+    files.open_plain(only).close()
+    only.write_bytes(b"changed")
+    with pytest.raises(OSError, match="not the file that was asked for"):
+        files.check_unchanged()
+    assert not files.READ
+
+
+def test_an_emptied_folder_is_no_weights() -> None:
+    with pytest.raises(FileNotFoundError, match="no file of weights"):
+        files.together([], [])
