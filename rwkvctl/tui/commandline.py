@@ -65,6 +65,14 @@ def split(text: str) -> list[str]:
     return words[1:] if words[:1] == ["rwkvctl"] else words
 
 
+def words_about(about: str) -> list[str]:
+    """The words that say what a screen is about. What no shell could part is one word: a name that nothing has."""
+    try:
+        return as_words(about)
+    except ValueError:
+        return [about]
+
+
 def check(verb: Verb, words: list[str], *, read_only: bool) -> None:
     """Refuse what cannot be run from here, before anything is started."""
     if verb.words in ELSEWHERE or (verb.passed and not HELP & set(words)):

@@ -23,7 +23,22 @@ TAIL: Final = 1000
 """Lines of the past that are fetched when a log is opened."""
 
 
-class LogFeed:
+class Following:
+    """A stream that is lost now and then: since when, and whether it has been said that it cannot be read."""
+
+    note: Callable[[str], None]
+    _lost_at = 0.0
+    _unreadable = ""
+
+    def lost(self, error: RwkvctlError) -> None:
+        """The stream broke. That a daemon is away the health line says; what cannot be read is noted once."""
+        if isinstance(error, VersionSkewError) and str(error) != self._unreadable:
+            self._unreadable = str(error)
+            self.note(self._unreadable)
+        self._lost_at = self._lost_at or time.time()
+
+
+class LogFeed(Following):
     """A log that is told with others: each line with its time and its source. It may be left and followed again.
 
     What the daemon says of it is left out where that is told anyway: where it is not `alone`.
@@ -31,7 +46,7 @@ class LogFeed:
 
     def __init__(self, link: "Link", target: str, merge: LogMerge, *, alone: bool) -> None:
         self.link, self.target, self.merge, self.alone = link, target, merge, alone
-        self._lost_at, self._told_at, self._unreadable = 0.0, "", ""
+        self._told_at = ""
         self._next = LogsRequest(target=target, tail=TAIL, follow=True, timestamps=True)
 
     async def follow(self) -> None:
@@ -45,10 +60,7 @@ class LogFeed:
                 self.note(str(error))
                 return
             except RwkvctlError as error:
-                if isinstance(error, VersionSkewError) and str(error) != self._unreadable:
-                    self._unreadable = str(error)
-                    self.note(self._unreadable)
-                self._lost_at = self._lost_at or time.time()
+                self.lost(error)
             self.merge.past_is_told(self.target)
             quiet = before is self._next and not self._lost_at
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S) if quiet else AGAIN_S
@@ -80,7 +92,7 @@ class LogFeed:
                 self._told_at = chunk.at
 
 
-class EventFeed:
+class EventFeed(Following):
     """What happens on the node, from a number on: the first page of the past is fetched by itself."""
 
     def __init__(
@@ -89,7 +101,6 @@ class EventFeed:
     ) -> None:  # fmt: skip
         self.link, self.take, self.note, self.past, self.caught_up = link, take, note, past, caught_up
         self.seq = -1
-        self._lost_at, self._unreadable = 0.0, ""
 
     async def follow(self) -> None:
         """For ever."""
@@ -97,10 +108,7 @@ class EventFeed:
             try:
                 await self._read()
             except RwkvctlError as error:
-                if isinstance(error, VersionSkewError) and str(error) != self._unreadable:
-                    self._unreadable = str(error)
-                    self.note(self._unreadable)
-                self._lost_at = self._lost_at or time.time()
+                self.lost(error)
             self.caught_up()
             await self.link.pause(AGAIN_S)
 

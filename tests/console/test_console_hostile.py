@@ -132,6 +132,31 @@ async def test_no_screen_lets_through_what_any_answer_holds(
                         assert (command := app.frame.view.command()) == safe_line(command)
 
 
+@pytest.mark.usefixtures("node")
+async def test_no_screen_ends_the_console_whatever_it_is_asked_for(socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path, (150, 50)) as (app, pilot):
+        await driving.until(app, "Queue")
+        for name in screens.TABS:
+            for about in (
+                "it's",
+                'a "b',
+                "$'",
+                "\0",
+                "a\x1b[2J b",
+                "--no-such-flag",
+                "j1:x|",
+                "=",
+                "job filter=nothing",
+            ):
+                app.go(name, about)
+                await driving.settled(app)
+                await pilot.press("down", "enter")
+                await driving.settled(app)
+                assert not hostile.wrong(driving.screen_text(app)), (name, about)
+        await pilot.press(":", *'compare "it', "apostrophe", *'s"', "enter")
+        await driving.settled(app)
+
+
 async def test_what_cannot_be_shown_is_said(socket_path: Path, driving: Any) -> None:
     daemon = hostile_daemon.HostileDaemon(lambda: "\ud800 unreadable")
     with hostile_daemon.serving(socket_path, daemon.handle):
@@ -149,6 +174,8 @@ async def test_a_word_that_no_command_can_hold_is_refused(node: Any, socket_path
         await driving.until(app, "NUL")
 
 
+ODD = ("it's", 'a "b', "$'", "\0", "a\x1b[2J b", "--no-such-flag", "j1:x|", "=", "job filter=nothing")
+"""What may be typed after a screen's name, and means nothing."""
 ABOUT = {"job": ("j1",), "samples": ("j1", "j1 filter=wrong"), "sample": ("j1:7",), "compare": ("a b",),
          "logs": ("j1", "daemon"), "queue": ("", "--models builtin")}  # fmt: skip
 """What is asked of a screen, where that is not everything."""

@@ -15,6 +15,7 @@ from rwkvctl.protocol.messages import CompareReply, CompareRequest, ComparisonVi
 from rwkvctl.render import joined, short_model
 from rwkvctl.safe import safe_line
 from rwkvctl.tui.base import ConsoleScreen
+from rwkvctl.tui.commandline import words_about
 from rwkvctl.tui.compareview import (
     FAMILY,
     FLIPS,
@@ -30,7 +31,7 @@ from rwkvctl.tui.lines import Lines
 from rwkvctl.tui.matrix import worst_first
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.table import VTable
-from rwkvctl.typed import as_typed, as_words
+from rwkvctl.typed import as_typed
 
 MOST_FLIPS: Final = 1000
 ORDER: Final = ("worse", "better", "no difference shown", "not comparable")
@@ -79,7 +80,7 @@ class Compare(ConsoleScreen):
     @property
     def sides(self) -> tuple[str, str]:
         """A and B; empty where nothing was chosen."""
-        words = [*as_words(self.about), "", ""]
+        words = [*words_about(self.about), "", ""]
         return words[0], words[1]
 
     @property
@@ -159,7 +160,7 @@ class Compare(ConsoleScreen):
         except RwkvctlError as error:
             self.problem = str(error)
         self.draw(self.console_app.state)
-        self.find(as_words(self.about)[2:])
+        self.find(words_about(self.about)[2:])
 
     def tell(self, reply: CompareReply) -> None:
         """What is known while the rest is still compared."""

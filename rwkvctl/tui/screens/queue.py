@@ -9,6 +9,7 @@ from textual.widget import Widget
 
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.tui import flags, planning
+from rwkvctl.tui.commandline import words_about
 from rwkvctl.tui.flags import Words
 from rwkvctl.tui.health import drained
 from rwkvctl.tui.jobverbs import VERBS, JobScreen
@@ -18,7 +19,7 @@ from rwkvctl.tui.planrows import GROUPS, ORDER, Line, Turn, estimated, lines, to
 from rwkvctl.tui.state import ConsoleState
 from rwkvctl.tui.strips import Pieces
 from rwkvctl.tui.table import VTable
-from rwkvctl.typed import as_typed, as_words
+from rwkvctl.typed import as_typed
 
 AGAIN_S: Final = 10.0
 """The planner is not asked more often than this, however fast jobs come and go."""
@@ -65,7 +66,7 @@ class Queue(JobScreen):
     @property
     def words(self) -> Words:
         """The filters in force."""
-        return tuple(as_words(self.about))
+        return tuple(words_about(self.about))
 
     def path(self) -> list[str]:
         return ["Queue", self.about] if self.about else ["Queue"]
