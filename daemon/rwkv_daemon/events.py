@@ -145,8 +145,11 @@ async def stream(
             except StoreError:
                 if not follow:
                     raise
-                yield passing("heartbeat")  # nothing is missed: what was stored is told once it can be read
-                await asyncio.sleep(AWAY_S)
+                event = await heard(queue, AWAY_S)
+                if event is None:
+                    return
+                live = not event.seq and wanted(event, last, session, only_stored=only_stored)
+                yield event if live else passing("heartbeat")  # what was stored is told once it can be read
                 continue
             for known in past:
                 last = known.seq
@@ -155,17 +158,21 @@ async def stream(
                 break
         told_at = time.monotonic()
         while follow:
-            event: Event | None
-            try:
-                async with asyncio.timeout(told_at + HEARTBEAT_S - time.monotonic()):
-                    event = await queue.get()
-            except TimeoutError:
-                event = passing("heartbeat")
+            event = await heard(queue, told_at + HEARTBEAT_S - time.monotonic())
             if event is None:
                 return
             if wanted(event, last, session, only_stored=only_stored):
                 told_at = time.monotonic()
                 yield event
+
+
+async def heard(queue: asyncio.Queue[Event | None], seconds: float) -> Event | None:
+    """The next live event, or a heartbeat if there is none in time; None for a follower that was dropped."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await queue.get()
+    except TimeoutError:
+        return passing("heartbeat")
 
 
 def wanted(event: Event, last: int, session: str, *, only_stored: bool) -> bool:

@@ -37,7 +37,7 @@ from rwkv_daemon.store.jobs import (
 )
 from rwkv_daemon.store.samples import add_score, graded, ingest, scores_of, stages_of
 from rwkvctl import config
-from rwkvctl.protocol.messages import EventsRequest
+from rwkvctl.protocol.messages import Event, EventsRequest
 
 NEW_JOB = NewJob(
     model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="gsm8k", kind="cot", state="queued", reason="",
@@ -333,6 +333,33 @@ async def test_a_follower_of_what_is_stored_hears_no_telemetry_but_that_the_daem
             if len(found) == 3:
                 break
     assert found == ["heartbeat", "daemon", "heartbeat"]
+
+
+async def test_a_follower_still_reading_the_past_hears_that_the_store_is_away_and_misses_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, away = events.stored, True
+
+    async def stored(*wanted: Any) -> list[Event]:
+        if away:
+            raise StoreError("no such server")
+        return await read(*wanted)
+
+    monkeypatch.setattr(events, "stored", stored)
+    stream = events.stream(node.bus, node.store, since=0, follow=True, session="")
+    async with asyncio.timeout(LIMIT_S):
+        first = asyncio.ensure_future(anext(stream))
+        while not node.bus.followers:
+            await asyncio.sleep(0)
+        async with node.change() as change:
+            await change.note("daemon", text="stored meanwhile")
+        node.bus.publish([events.passing("store", text="away")])
+        kinds = [(await first).kind, (await anext(stream)).kind]
+        assert kinds == ["heartbeat", "store"]
+        away = False
+        node.bus.publish([events.passing("store", text="back")])
+        told = [await anext(stream) for _ in range(2)]
+    assert [(event.kind, event.text) for event in told] == [("daemon", "stored meanwhile"), ("store", "back")]
 
 
 async def test_a_page_of_the_past_ends_at_a_number_or_a_time(node: Node) -> None:
