@@ -27,7 +27,7 @@ DENSE: Final = "".join(
 TYPED: Final = DENSE.replace("\x00", "").replace("\ud800", "")
 """What of it an argument or a name of a file can hold."""
 
-OURS: Final = re.compile(f"\x1b\\[(?:0|{'|'.join(map(re.escape, SGR.values()))})m|\r(?=\x1b\\[K|\\d)|\x1b\\[K")
+OURS: Final = re.compile(f"\x1b\\[(?:0|{'|'.join(map(re.escape, SGR.values()))})m|\r(?=\x1b\\[K|[\\d━╸┄])|\x1b\\[K")
 """The escapes of our own style, and of a meter that is taken away."""
 
 MODES: Final = ("table", "wide", "tsv", "json")
