@@ -95,7 +95,10 @@ def pool(folder: Path | None, count: int) -> Slots:
 
 
 def _write(note: Path, claim: Claim) -> None:
-    note.write_text(f"{claim.held} {claim.since} {time.monotonic()}\n", encoding="ascii")
+    """Replaced whole: a note that is read half written would lose its turn."""
+    new = note.with_name(f".{note.name}")
+    new.write_text(f"{claim.held} {claim.since} {time.monotonic()}\n", encoding="ascii")
+    new.replace(note)
 
 
 def _others(folder: Path, mine: Path) -> Iterator[Claim]:
@@ -103,7 +106,7 @@ def _others(folder: Path, mine: Path) -> Iterator[Claim]:
     for note in folder.glob("waits-*"):
         if note == mine:
             continue
-        with contextlib.suppress(OSError, ValueError):  # it has just got its slot, or is just writing
+        with contextlib.suppress(OSError, ValueError):  # it has just got its slot
             held, since, renewed = note.read_text(encoding="ascii").split()
             age = time.monotonic() - float(renewed)
             if 0 <= age <= _FRESH_S:

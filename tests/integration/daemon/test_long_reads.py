@@ -122,7 +122,7 @@ async def test_what_is_read_in_pages_is_compared_to_the_same_bits(node: Node, ru
     def draw(values: tuple[Values, Values]) -> None:
         drawn.append(values)
 
-    await asyncio.to_thread(draw)
+    draw()
     for first, second in drawn:
         rows = min(len(first), len(second))
         a, b = first[:rows], second[:rows]

@@ -105,7 +105,7 @@ async def test_the_same_is_found_as_without_it(node: Node) -> None:
     def draw(samples: Any, texts: list[str]) -> None:
         drawn.append((samples, texts))
 
-    await asyncio.to_thread(draw)
+    draw()
     for samples, texts in drawn:
         job = await add_job(node, samples)
         wanted = [*texts, "kowal", "BC", "abcabc"]
