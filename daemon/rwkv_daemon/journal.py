@@ -7,6 +7,7 @@
 What a record is about travels as `extra=` fields: job, engine, attempt, session.
 """
 
+import errno
 import json
 import logging
 import os
@@ -31,6 +32,8 @@ AT_MOST: Final = 5
 KNOWN_AT_MOST: Final = 1000
 LONGEST: Final = 4000
 """Characters of a message."""
+LACKS: Final = frozenset({errno.EAGAIN, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
+"""What the machine has no more of is no mistake of ours: where it was missing does not matter."""
 
 
 class TextFormatter(logging.Formatter):
@@ -125,6 +128,13 @@ class Repeats(logging.Filter):
         return seen.times <= AT_MOST
 
 
+def say_what_lacks(record: logging.LogRecord) -> None:
+    """A sentence in place of the traceback where the machine had no room, memory, processes or open files left."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, OSError) and error.errno in LACKS:
+        record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error.strerror}", (), None
+
+
 class Handler(logging.StreamHandler):  # type: ignore[type-arg]
     """Standard error; knows whether the journal is at its other end."""
 
@@ -137,6 +147,7 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Count everything, and leave repeats out."""
+        say_what_lacks(record)
         self.counts[record.levelname.lower()] += 1
         return self.repeats.filter(record)
 

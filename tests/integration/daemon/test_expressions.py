@@ -65,10 +65,11 @@ def children(pid: str = "self") -> list[Path]:
     """The processes that match, of this one."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            with contextlib.suppress(FileNotFoundError):
-                if expressions.PROGRAM.strip().encode() in Path(f"/proc/{child}/cmdline").read_bytes():
-                    found.append(Path(f"/proc/{child}"))
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # threads come and go
+            for child in (task / "children").read_text().split():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    if expressions.PROGRAM.strip().encode() in Path(f"/proc/{child}/cmdline").read_bytes():
+                        found.append(Path(f"/proc/{child}"))
     return found
 
 

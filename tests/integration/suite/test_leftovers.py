@@ -59,7 +59,8 @@ def test_a_process_without_a_parent_is_found_by_the_folder_it_names(tmp_path: Pa
     orphan = "import subprocess, sys; subprocess.Popen([sys.executable, '-S', '-c', 'input()', *sys.argv[1:]], stdin=0)"
     stays_open, inlet = os.pipe()
     subprocess.run([sys.executable, "-c", orphan, str(tmp_path)], stdin=stays_open, check=True)
-    (sentence,) = leftovers.left(before, tmp_path, tmp_path.parent)
+    # a process that is just being executed has no words yet
+    (sentence,) = wait_for(lambda: leftovers.left(before, tmp_path, tmp_path.parent), "the orphan is found")
     assert "input()" in sentence
     os.close(stays_open)
     os.close(inlet)

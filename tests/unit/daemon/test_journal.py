@@ -1,5 +1,6 @@
 """The log's three formats, and that a flood of the same line is no flood."""
 
+import errno
 import json
 import logging
 import os
@@ -9,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.journal import AT_MOST, WINDOW_S, JournalFormatter, JsonFormatter, Repeats, TextFormatter, is_journal
+from rwkv_daemon.journal import (
+    AT_MOST,
+    WINDOW_S,
+    Handler,
+    JournalFormatter,
+    JsonFormatter,
+    Repeats,
+    TextFormatter,
+    is_journal,
+)
 
 
 def record(text: str, level: int = logging.INFO, **fields: object) -> logging.LogRecord:
@@ -23,6 +33,19 @@ def failing() -> logging.LogRecord:
         raise ValueError("broken\nin two lines")
     except ValueError:
         return record("it failed", logging.ERROR, exc_info=sys.exc_info(), job="j7")
+
+
+def test_what_the_machine_lacks_is_said_without_a_traceback() -> None:
+    handler = Handler({})
+    try:
+        raise OSError(errno.EMFILE, "Too many open files", "/x")
+    except OSError:
+        lacking = record("hashing stopped", logging.ERROR, exc_info=sys.exc_info())
+    assert handler.filter(lacking)
+    assert handler.format(lacking).endswith("ERROR hashing stopped: Too many open files")
+    mistake = failing()
+    assert handler.filter(mistake)
+    assert "Traceback" in handler.format(mistake)
 
 
 def test_for_people_a_line_has_time_level_and_what_it_is_about() -> None:
