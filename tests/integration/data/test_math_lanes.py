@@ -26,6 +26,8 @@ for line in sys.stdin:
             (marks / f"slow-{os.getpid()}").touch()
             while not (marks / "go").exists():
                 time.sleep(.01)
+        else:
+            (marks / f"quick-{os.getpid()}").touch()
         os.kill(os.getpid(), signal.SIGPROF)
         time.sleep(60)
     took = task.get("took", 0)
@@ -64,6 +66,7 @@ def test_answers_that_never_end_hold_up_no_other(lanes: Lanes, marks: Path) -> N
     """More of them than there are lanes of both kinds."""
     hanging = [Hanging(lanes) for _ in range(6)]
     wait_for(lambda: list(marks.glob("slow-*")), "one of them is in the slow lane")
+    wait_for(lambda: len(list(marks.glob("quick-*"))) == 6, "all of them have had their second in a quick lane")
     pids = {Asking(lanes).ask_twice("equal")["pid"] for _ in range(20)}
     assert [one.ended_as for one in hanging] == [""] * 6, "all the good ones were done while these were not"
     assert len(list(marks.glob("slow-*"))) == 1, "they wait for each other"
