@@ -52,7 +52,7 @@ class Hanging:
 
     def __init__(self, lanes: Lanes) -> None:
         self.ended_as = ""
-        self.thread = threading.Thread(target=self._ask, args=(lanes,))
+        self.thread = threading.Thread(target=self._ask, args=(lanes,), daemon=True)
         self.thread.start()
 
     def _ask(self, lanes: Lanes) -> None:
