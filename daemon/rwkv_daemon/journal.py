@@ -37,7 +37,7 @@ LACKS: Final = frozenset({errno.EAGAIN, errno.EDQUOT, errno.EMFILE, errno.ENFILE
 
 
 class TextFormatter(logging.Formatter):
-    """For people."""
+    """Lines for people: time in UTC, level, message, and what the record is about."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S")

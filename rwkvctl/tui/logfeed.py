@@ -67,7 +67,7 @@ class LogFeed(Following):
             await (self.link.pause(AGAIN_S) if self._lost_at else asyncio.sleep(pause_s))
 
     def take(self, chunk: LogChunk) -> None:
-        """A piece has come."""
+        """Merge a piece that has come; what the daemon says of the log is left out where that is told anyway."""
         if self.alone or chunk.source != "daemon" or chunk.offset:
             self.merge.take(chunk)
 
@@ -103,7 +103,7 @@ class EventFeed(Following):
         self.seq = -1
 
     async def follow(self) -> None:
-        """For ever."""
+        """Hand over events until cancelled; a connection that is lost is made again."""
         while True:
             try:
                 await self._read()

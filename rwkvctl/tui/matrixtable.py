@@ -91,6 +91,10 @@ class MatrixTable(VTable[RowT]):
         self._placed = seen(self.listing.columns, self.fixed, self.first, room)
         self._numbers = frozenset(one.number for one in self._placed)
 
+    def _refit(self) -> bool:
+        """No column of a matrix goes for want of values: one is seen, or can be moved to."""
+        return False
+
     def _line(self, drawn: Drawn, place: int, width: int) -> Strip:
         under = place == self.cursor and self.has_focus
         ink = Ink(look_of(self), stale=self.stale, under=under, marked=drawn.key in self.listing.marks,

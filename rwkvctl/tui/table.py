@@ -82,8 +82,8 @@ class VTable(Moving, Generic[RowT]):
         self._placed: list[Placed] = []
         self._numbers: frozenset[int] = frozenset()
         self._fitted_to = -1
-        self._valueless: frozenset[int] = frozenset()
-        """Columns that have no value, and none that had one since the width was another."""
+        self._valueless: frozenset[int] | None = None
+        """Columns that have no value, and none that had one since the width was another; None before there are rows."""
         self._drawn: dict[int, Drawn] = {}
         self._hot: Hot[tuple[str, int]] = Hot()
 
@@ -287,15 +287,17 @@ class VTable(Moving, Generic[RowT]):
 
     def _arrange_columns(self) -> None:
         room = self.scrollable_size.width - GUTTER
-        self._placed = fitted(self.listing.columns, room, every=self.every, empty=self._valueless)
+        self._placed = fitted(self.listing.columns, room, every=self.every, empty=self._valueless or ())
         self._numbers = frozenset(placed.number for placed in self._placed)
         last = self._placed[-1]
         self.left = min(self.left, max(0, last.x + last.width + GUTTER - self.scrollable_size.width))
 
-    def _without_values(self, numbers: Iterable[int]) -> frozenset[int]:
+    def _without_values(self, numbers: Iterable[int]) -> frozenset[int] | None:
         """Those of these columns that may go and have no value in any of the first rows; of rows that are not held in
         memory none is read for that."""
         known, rows = self.listing.columns, self.listing.rows
+        if not rows:
+            return None
         if not isinstance(rows, list):
             return frozenset()
         drawn = {number: known[number].cell for number in numbers if known[number].rank}
@@ -304,11 +306,17 @@ class VTable(Moving, Generic[RowT]):
         )
 
     def _refit(self) -> bool:
-        """A column that has a value now comes, and stays while the size does; whether one did."""
-        before, self._valueless = self._valueless, self._without_values(self._valueless)
-        if before != self._valueless:
-            self._arrange_columns()
-        return before != self._valueless
+        """The first rows decide which columns without a value go, whether they or the first frame came first. A column
+        that has a value later comes, and stays while the size does. Returns whether any came or went."""
+        if self._fitted_to < 0:
+            return False
+        before = self._valueless
+        found = self._without_values(range(len(self.listing.columns)) if before is None else before)
+        if found is None or found == before:
+            return False
+        self._valueless = found
+        self._arrange_columns()
+        return True
 
     def on_resize(self, event: Resize) -> None:
         """The cursor stays in view."""

@@ -66,6 +66,25 @@ def lines(driving: Any, app: Shown) -> list[str]:
     return str(driving.screen_text(app)).split("\n")
 
 
+@pytest.mark.parametrize("rows_first", [True, False])
+async def test_which_columns_go_does_not_depend_on_whether_rows_or_the_first_frame_came_first(
+    driving: Any, rows_first: bool
+) -> None:
+    columns = [
+        Column[Row]("NAME", lambda row: row.key, 12), Column[Row]("RATE", lambda _: "–", 8, rank=1),
+        Column[Row]("NOTE", lambda row: f"note of {row.key}", 20, rank=2),
+    ]  # fmt: skip
+    app = Shown(3 if rows_first else 0)
+    app.table = VTable(columns, lambda row: row.key, id="t", empty="nothing here")
+    async with app.run_test(size=(40, 12)) as pilot:
+        await pilot.pause()
+        if not rows_first:
+            assert "RATE" in lines(driving, app)[1], "nothing is known of its values yet"
+            app.table.show("Rows", rows(3))
+            await pilot.pause()
+        assert lines(driving, app)[1].split() == ["NAME", "NOTE"]
+
+
 async def test_vim_and_other_keys_move_the_cursor() -> None:
     async with shown() as (app, pilot):
         table = app.table

@@ -205,7 +205,7 @@ class Compare(ConsoleScreen):
     # -- what the operator does ------------------------------------------------------------------------------------
 
     def on_vtable_moved(self, message: VTable.Moved) -> None:
-        """Another benchmark."""
+        """The cursor is on another benchmark: show what is known of it, and ask for its details."""
         message.stop()
         if message.table is self.family:
             self.look()
@@ -239,7 +239,7 @@ class Compare(ConsoleScreen):
             self.console_app.go("compare", as_typed([b, a, *((view.benchmark, view.kind) if view else ())]))
 
     def action_next(self, by: int) -> None:
-        """Go to another benchmark."""
+        """Move to the next (1) or the previous (-1) benchmark."""
         self.family.move_to(self.family.cursor + by)
 
 

@@ -55,17 +55,17 @@ class Queue(JobScreen):
         yield Lines(id="same")
 
     def on_mount(self) -> None:
-        """No group is open."""
+        """Groups are closed until the operator opens one."""
         self.opened: set[str] = set()
 
     def arrive(self, about: str) -> None:
-        """Plan with these filters."""
+        """Ask the planner what these filters (`about`, as they are typed) would run."""
         super().arrive(about)
         self.ask()
 
     @property
     def words(self) -> Words:
-        """The filters in force."""
+        """The filters in force, as words of a command line."""
         return tuple(words_about(self.about))
 
     def path(self) -> list[str]:
