@@ -87,9 +87,9 @@ demo-checkpoint: $(VENV)/.run
 
 docs: $(VENV)/.dev
 	$(BIN)/rwkvctl help --markdown > docs/verbs.md
-	$(BIN)/python -m rwkvctl.jsondocs > docs/json.md
-	$(BIN)/python -m rwkv_data.catalogue_page > docs/benchmarks.md
-	$(BIN)/python -m rwkvctl.tui.keysdocs > docs/keys.md
+	$(BIN)/python -m rwkvctl.cli.reference.json_page > docs/json.md
+	$(BIN)/python -m rwkv_data.reference.catalogue_page > docs/benchmarks.md
+	$(BIN)/python -m rwkvctl.tui.keys_page > docs/keys.md
 
 # the console's pictures in README and docs, anew from a real run; PNGs need chromium
 pictures: $(VENV)/.dev

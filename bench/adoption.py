@@ -18,11 +18,11 @@ from pathlib import Path
 
 from figures import header, line, until_it_answers
 
-from rwkv_daemon import processes
-from rwkv_daemon.rundir import RunDir
 from rwkv_daemon.store import NewJob, open_store
-from rwkv_daemon.store.jobs import add_attempt, add_jobs, add_session, update_job
-from rwkvctl.client import Client
+from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session, update_job
+from rwkv_daemon.workers import worker_process
+from rwkv_daemon.workers.run_directory import RunDir
+from rwkvctl.cli.client import Client
 
 JOBS, WORKERS, ROUNDS = 10_000, 16, 5
 
@@ -42,11 +42,11 @@ def main() -> None:
             line("  ratio to the empty home", statistics.median(found) / empty, "x", None)
         finally:
             for worker in started:
-                processes.sweep(worker.uuid)
+                worker_process.sweep(worker.uuid)
                 worker.close()
 
 
-async def fill(home: Path) -> list[processes.Worker]:
+async def fill(home: Path) -> list[worker_process.Worker]:
     """A store of queued jobs, some of which run."""
     home.mkdir()
     store = await open_store(home / "store.sqlite")
@@ -63,13 +63,13 @@ async def fill(home: Path) -> list[processes.Worker]:
     return workers
 
 
-def worker(home: Path, job: int, name: str) -> processes.Worker:
+def worker(home: Path, job: int, name: str) -> worker_process.Worker:
     """A process that is what the store says of an attempt."""
     folder = RunDir(home / "runs" / f"j{job}")
     folder.path.mkdir(parents=True)
     folder.write_desired("run")
-    return processes.start(
-        processes.Launch(
+    return worker_process.start(
+        worker_process.Launch(
             uuid=name,
             argv=(sys.executable, "-I", "-S", "-c", "import time; time.sleep(3600)"),
             record=folder.record(1),

@@ -59,7 +59,7 @@ def measure(rounds: int) -> dict[str, list[tuple[float, float]]]:
         threading.Thread(target=serve, args=(listener,), daemon=True).start()
         environ = os.environ | {"RWKVCTL_SOCKET": path, "PYTHONPYCACHEPREFIX": f"{folder}/cache"}
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        status = ["-c", "from rwkvctl.cli import main; raise SystemExit(main())", "status"]
+        status = ["-c", "from rwkvctl.cli.main import main; raise SystemExit(main())", "status"]
         commands = {"python -c pass": ["-c", "pass"], "status": status, "status --json": [*status, "--json"]}
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
         for number in range(rounds + 1):

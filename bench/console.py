@@ -25,7 +25,7 @@ from console_pty import Terminal
 from figures import until_it_answers
 from store import fill
 
-from rwkvctl.client import Client
+from rwkvctl.cli.client import Client
 
 HERE = Path(__file__).resolve().parent
 PYTHON = sys.executable
@@ -175,7 +175,7 @@ def log(folder: Path) -> None:
 
 def search(_: Path) -> None:
     """A million lines in memory: what they take, and how soon one is found."""
-    from rwkvctl.tui.logstore import LogStore, Scan, line_test
+    from rwkvctl.tui.logs.store import LogStore, Scan, line_test
 
     text = "".join(line(number) for number in range(1_000_000))
     before, store = resident(), LogStore()

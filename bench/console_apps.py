@@ -31,8 +31,8 @@ def minimal() -> None:
 def table_app(rows: int, report: Path) -> None:
     """Ten thousand rows on the real driver; every operation many times, CPU and bytes to the report."""
     from rwkvctl.tui.app import Console, Options
-    from rwkvctl.tui.columns import Column
-    from rwkvctl.tui.table import VTable
+    from rwkvctl.tui.widgets.table import VTable
+    from rwkvctl.tui.widgets.table_columns import Column
 
     def column(number: int) -> Column[list[str]]:
         return Column(f"COLUMN{number}", lambda row: row[number], 12)
@@ -113,7 +113,7 @@ async def settle(app: App[None]) -> None:
 def log_app(rate: int, report: Path) -> None:
     """A followed log: so many lines a second for some seconds; then paused, then all counted."""
     from rwkvctl.tui.app import Console, Options
-    from rwkvctl.tui.logview import LogView
+    from rwkvctl.tui.logs.view import LogView
 
     class Log(Console):
         """The console's own way to the terminal, with one log in front."""
@@ -156,7 +156,7 @@ def line(number: int) -> str:
 def slow_app(report: Path) -> None:
     """Thirty lines that change ten times a second, the first with the time, under the governor."""
     from rwkvctl.tui.app import Console, Options
-    from rwkvctl.tui.lines import Lines
+    from rwkvctl.tui.widgets.label_lines import Lines
 
     class Slow(Console):
         """The console's own way to the terminal, repainting more than a slow line takes."""

@@ -22,8 +22,8 @@ from typing import Any
 from figures import header, line, until_it_answers
 from store import fill
 
-from rwkv_daemon.plan import Facts, KindFact, ModelFact, make_plan
-from rwkvctl.client import Client
+from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, make_plan
+from rwkvctl.cli.client import Client
 from rwkvctl.protocol.messages import Selection
 
 JOBS, MODELS, BENCHMARKS = 10_000, 200, 50

@@ -41,9 +41,9 @@ from speed.serving import serving
 from speed.table import lines
 
 from rwkv_engine.errors import OutOfMemory
-from rwkv_weights import synthetic
-from rwkv_weights.checkpoint import Checkpoint
-from rwkv_weights.schema import Dims
+from rwkv_weights.formats import synthetic
+from rwkv_weights.formats.load import Checkpoint
+from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.numerics import Numerics
 
 PARTS = ("decode", "prefill", "serving", "peers")

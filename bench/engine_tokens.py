@@ -26,15 +26,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 
-from rwkv_engine.core import Engine
-from rwkv_engine.gauges import Liveness
-from rwkv_engine.model import Model
-from rwkv_engine.requests import Compiler
-from rwkv_engine.runner import Runner
-from rwkv_engine.scheduler import Limits, Scheduler
-from rwkv_engine.state_pool import StatePool
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.runner import Runner
+from rwkv_engine.cpu.state_pool import StatePool
+from rwkv_engine.scheduling.engine_loop import Engine
+from rwkv_engine.scheduling.scheduler import Limits, Scheduler
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.gauges import Liveness
 from rwkv_engine.tokenizer import for_vocabulary
-from rwkv_weights import checkpoint, synthetic
+from rwkv_weights.formats import load, synthetic
 from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops
 
 PROMPT = "The quick brown fox jumps over the lazy dog."
@@ -70,7 +70,7 @@ def header(shape: object) -> None:
 
 def contenders(path: Path, tokens: int) -> dict[str, Callable[[], float]]:
     """Each gives tokens a second of one round."""
-    peer, found = peer_model(path), checkpoint.load(path)
+    peer, found = peer_model(path), load.load(path)
     tokenizer = for_vocabulary(found.dims.vocabulary)
     ids = [0, *tokenizer.encode(PROMPT)]
     long = [(i * 1103515245 + 12345) % 65529 + 1 for i in range(PREFILL_TOKENS)]

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from rwkvctl import __version__
-from rwkvctl.client import Client
+from rwkvctl.cli.client import Client
 from rwkvctl.protocol.errors import RwkvctlError
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from figures import header, until_it_answers
 
-from rwkvctl.client import Client
+from rwkvctl.cli.client import Client
 from rwkvctl.protocol.errors import RwkvctlError
 
 SOURCE = Path(__file__).parents[1] / "tests" / "integration" / "daemon" / "fake_nvml.c"

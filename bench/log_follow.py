@@ -19,8 +19,8 @@ from pathlib import Path
 
 from figures import header, line, until_it_answers
 
-from rwkv_daemon.processes import end_all
-from rwkvctl.client import Client
+from rwkv_daemon.workers.worker_process import end_all
+from rwkvctl.cli.client import Client
 from rwkvctl.protocol.errors import RwkvctlError
 
 LINES, READERS = 500_000, 50

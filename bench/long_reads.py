@@ -26,16 +26,16 @@ import msgspec
 from figures import header, line
 from store import NEW_JOB, a_running_job, ingest_all, score
 
-from rwkv_daemon import handlers
-from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.indexing import index
+from rwkv_daemon.api import router
+from rwkv_daemon.catalogue.catalogue import Benchmarks
 from rwkv_daemon.node import Node
+from rwkv_daemon.samples.text_index import index
 from rwkv_daemon.store import open_store
-from rwkv_daemon.store.jobs import add_job, add_session
-from rwkv_daemon.store.lanes import READER, Lane, Reader
-from rwkv_daemon.store.search_index import next_to_index
-from rwkvctl import config
+from rwkv_daemon.store.queries.jobs import add_job, add_session
+from rwkv_daemon.store.queries.search_index import next_to_index
+from rwkv_daemon.store.read_lanes import READER, Lane, Reader
 from rwkvctl.protocol import messages as m
+from rwkvctl.settings import config
 
 COMPLETION = "We have 17 apples and give away 5, so 17 - 5 = 12 are left. "
 CLIENTS = 4
@@ -205,7 +205,7 @@ async def asked(node: Node, request: Any, found: Cost, who: str = "one") -> Any:
     """One reply, as a client of the socket gets it."""
     begun = time.perf_counter()
     READER.set(Reader(Lane.REQUESTS, who))
-    reply = await handlers.answer(node, request)
+    reply = await router.answer(node, request)
     msgspec.json.encode(reply)
     found.replies += 1
     found.slowest_reply_s = max(found.slowest_reply_s, time.perf_counter() - begun)

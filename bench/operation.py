@@ -32,7 +32,7 @@ from pathlib import Path
 
 from figures import header, line, until_it_answers
 
-from rwkvctl.client import Client
+from rwkvctl.cli.client import Client
 from rwkvctl.protocol.errors import RwkvctlError
 
 STUB = Path(__file__).resolve().parents[1] / "tests" / "stub"

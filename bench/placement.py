@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from figures import header
 
-from rwkv_daemon.fitting import FreeLease
-from rwkv_daemon.forecast import Load, Server, forecast
-from rwkv_daemon.placement import EngineFact, EngineKind, Node, StartEngine, StartJob, WaitingJob, in_order, place
-from rwkv_daemon.spreading import Outlook
+from rwkv_daemon.rules.forecast import Load, Server, forecast
+from rwkv_daemon.rules.memory_fit import FreeLease
+from rwkv_daemon.rules.placement import EngineFact, EngineKind, Node, StartEngine, StartJob, WaitingJob, in_order, place
+from rwkv_daemon.rules.scale_out import Outlook
 
 JOBS, GPUS, KINDS = 10_000, 64, 200
 

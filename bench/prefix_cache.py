@@ -26,17 +26,17 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from rwkv_engine.build import limits_for
-from rwkv_engine.core import Engine
-from rwkv_engine.gauges import Liveness
-from rwkv_engine.model import Model
-from rwkv_engine.requests import Compiler
-from rwkv_engine.runner import Runner
-from rwkv_engine.scheduler import Limits, Scheduler
-from rwkv_engine.state_pool import StatePool
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.runner import Runner
+from rwkv_engine.cpu.state_pool import StatePool
+from rwkv_engine.scheduling.engine_loop import Engine
+from rwkv_engine.scheduling.scheduler import Limits, Scheduler
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.gauges import Liveness
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify.trial import Item, compiled
-from rwkv_weights import synthetic
-from rwkv_weights.schema import Dims
+from rwkv_weights.formats import synthetic
+from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
 from rwkvctl.protocol.numerics import NUMERICS, PROFILES
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from figures import header
 
-from rwkv_data.graders.code_plus import DRIVERS, MEMORY_MB, expected_outputs
+from rwkv_data.graders.code.plus import DRIVERS, MEMORY_MB, expected_outputs
 from rwkv_data.sandbox import Limits, Sandbox
 
 EVALPLUS = "0.3.1"

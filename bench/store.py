@@ -24,15 +24,15 @@ from typing import Any
 import msgspec
 from figures import header, line
 
-from rwkv_daemon import handlers
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.api import router
+from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.jobs.runner_processes import ingest_slice
 from rwkv_daemon.node import Node, RunnerHandle
-from rwkv_daemon.rundir import SampleRecord, StageRecord
-from rwkv_daemon.runners import ingest_slice
 from rwkv_daemon.store import NewJob, open_store
-from rwkv_daemon.store.jobs import add_attempt, add_job, add_session
-from rwkvctl import config
+from rwkv_daemon.store.queries.jobs import add_attempt, add_job, add_session
+from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
 from rwkvctl.protocol import messages as m
+from rwkvctl.settings import config
 
 JOBS, MODELS, KINDS = 10_000, 200, 50
 BYTES_PER_SAMPLE = 700
@@ -143,7 +143,7 @@ async def measure(home: Path) -> None:
         "samples, newest": m.SamplesRequest(job="j5000", latest=True),
     }
     for what, request in answers.items():
-        times = await timed(lambda request=request: handlers.answer(node, request), 20)  # type: ignore[misc]
+        times = await timed(lambda request=request: router.answer(node, request), 20)  # type: ignore[misc]
         line(what, statistics.median(times) * 1000, "ms", 50)
     handle = await a_running_job(node)
     begun = time.perf_counter()
@@ -151,7 +151,7 @@ async def measure(home: Path) -> None:
     async with asyncio.TaskGroup() as tasks:
         ingesting = tasks.create_task(ingest_all(node, handle))
         while not ingesting.done():
-            disturbed += await timed(lambda: handlers.answer(node, m.StatusRequest()), 1)
+            disturbed += await timed(lambda: router.answer(node, m.StatusRequest()), 1)
             await asyncio.sleep(0.02)
     line("ingest", INGESTED / (time.perf_counter() - begun), "/s", 5000, at_least=True)
     line("status while it ingests, p50", statistics.median(disturbed) * 1000, "ms", 50)

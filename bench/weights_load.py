@@ -5,7 +5,7 @@
 Bar: at most 1.5x. The file is synthetic, of the 0.1B shape, unless one is given. Rounds are interleaved, medians are
 printed with the spread. `lent` passes every tensor once through a buffer that is used again, as a consumer that packs
 takes it; `owned` leaves all of them in memory of their own, whose first touch is in the time; `fp32` is owned and
-converted; `mapped` is `checkpoint.load` and a copy of each tensor. "cold" drops the file from the page cache first
+converted; `mapped` is `formats.load.load` and a copy of each tensor. "cold" drops the file from the page cache first
 (posix_fadvise): how cold the layers below are, a virtual machine does not tell.
 """
 
@@ -26,8 +26,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 
-from rwkv_weights import checkpoint, index, synthetic
-from rwkv_weights.stream import stream
+from rwkv_weights.formats import index, synthetic
+from rwkv_weights.formats import load as checkpoint
+from rwkv_weights.formats.stream import stream
 
 CHUNK = 1 << 20
 

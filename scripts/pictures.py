@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rwkv_data.prepare import prepare_own
-from rwkv_weights.files import builtin_checkpoint_path
-from rwkvctl.client import Client
+from rwkv_data.prepare.prepare import prepare_own
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
+from rwkvctl.cli.client import Client
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.tui.app import Console, Options
 

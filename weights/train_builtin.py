@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rwkv_data import demo_rows
+from rwkv_data.prepare import demo_rows
 
 VOCAB, LAYERS, WIDTH, HEAD, LENGTH, BATCH, CHUNK = 257, 4, 128, 64, 32, 128, 16
 RANKS = {"w": 16, "a": 16, "v": 16, "g": 32}

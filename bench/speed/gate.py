@@ -10,10 +10,10 @@ from speed.steady import engine, prompt
 from torch import Tensor
 
 from rwkv_engine.gpu.rows import of_sequences
-from rwkv_engine.tasks import Result
+from rwkv_engine.scheduling.tasks import Result
 from rwkv_engine.verify.command import MOST_KL
 from rwkv_engine.verify.oracle import agreement, reference_logits
-from rwkv_weights.checkpoint import Checkpoint
+from rwkv_weights.formats.load import Checkpoint
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Stops
 from rwkvctl.protocol.numerics import Numerics
 

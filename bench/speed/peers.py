@@ -19,8 +19,8 @@ from speed.place import Place
 from speed.rig import Subject, rigs
 from speed.steady import Busy, prompt, prompts_s
 
-from rwkv_weights.checkpoint import Checkpoint
-from rwkv_weights.schema import Dims
+from rwkv_weights.formats.load import Checkpoint
+from rwkv_weights.formats.schema import Dims
 
 DECODED, PREFILLED = 24, 1024
 SWITCHES = {"RWKV_V7_ON": "1", "RWKV_JIT_ON": "1"}

@@ -15,12 +15,12 @@ from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.products import Products
 from rwkv_engine.gpu.runner import GpuRunner
 from rwkv_engine.gpu.workspace import Workspace
-from rwkv_engine.requests import Compiler
+from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS
 from rwkv_kernels.gpu.sampler import SlotDraws
-from rwkv_weights.checkpoint import Checkpoint
-from rwkv_weights.schema import Dims
+from rwkv_weights.formats.load import Checkpoint
+from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.numerics import PROFILES, Numerics
 
 HALVES: tuple[Numerics, ...] = ("fast", "exact", "fast-fp16-state", "exact-fp16-state")  # they share their weights

@@ -10,8 +10,8 @@ and a prompt's token, the head left out, FLOP / rate.
 
 from dataclasses import dataclass
 
-from rwkv_weights import synthetic
-from rwkv_weights.schema import HEAD_SIZE, Dims
+from rwkv_weights.formats import synthetic
+from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 
 SHAPES = {"0.1B": (12, 768), "0.4B": (24, 1024), "1.5B": (24, 2048), "2.9B": (32, 2560), "7.2B": (32, 4096)}
 

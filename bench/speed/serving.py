@@ -17,10 +17,10 @@ from speed.place import Place
 from speed.rig import Rig, Subject
 from speed.steady import SUFFIXES, engine, prompt, sampling
 
-from rwkv_engine.core import Engine, Outcome, StepRunner
-from rwkv_engine.flights import Flights
-from rwkv_engine.requests import Compiler
-from rwkv_engine.scheduler import Feed, Scheduler
+from rwkv_engine.scheduling.engine_loop import Engine, Outcome, StepRunner
+from rwkv_engine.scheduling.scheduler import Feed, Scheduler
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.in_flight import Flights
 from rwkvctl.protocol.engine import GenerateItem, Stops
 from rwkvctl.protocol.numerics import Numerics
 

@@ -11,14 +11,14 @@ from typing import Self
 import msgspec
 from speed.rig import Rig
 
-from rwkv_engine.core import Engine
-from rwkv_engine.flights import Bell
-from rwkv_engine.gauges import Liveness
 from rwkv_engine.openai.pieces import Cutter
-from rwkv_engine.requests import Compiler
-from rwkv_engine.sample import Sample
-from rwkv_engine.scheduler import Limits, Scheduler
-from rwkv_engine.tasks import GenerateTask
+from rwkv_engine.scheduling.engine_loop import Engine
+from rwkv_engine.scheduling.sample import Sample
+from rwkv_engine.scheduling.scheduler import Limits, Scheduler
+from rwkv_engine.scheduling.tasks import GenerateTask
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.gauges import Liveness
+from rwkv_engine.serving.in_flight import Bell
 from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops
 
 SUFFIXES = ("\n\nUser:", "\n\nQ:")

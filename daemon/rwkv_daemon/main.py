@@ -14,44 +14,41 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from pathlib import Path
 from typing import Any, Final
 
-from rwkv_daemon import (
-    activation,
-    deleting,
-    disk,
-    forecasting,
-    hashing,
-    housekeeping,
-    indexing,
-    journal,
-    judging,
-    listening,
-    orders,
-    pulse,
-    recovery,
-    reloading,
-    reporting,
-    roles,
-    shown_files,
-    supervisor,
-    trusted,
-    upkeep,
-)
-from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.cgroups import open_scopes
+from rwkv_daemon import periodic_tasks, recovery, supervisor
+from rwkv_daemon.api import listeners as listening
+from rwkv_daemon.api import socket_activation
+from rwkv_daemon.api.requests import bulk_changes, reload
+from rwkv_daemon.catalogue import weight_hashing
+from rwkv_daemon.catalogue.catalogue import Benchmarks
 from rwkv_daemon.gpus import watch
+from rwkv_daemon.gpus.zombies import orders as zombies
+from rwkv_daemon.host import (
+    config_ownership,
+    daemon_log,
+    disk,
+    loop_health,
+    service_status,
+    shown_files,
+    store_maintenance,
+)
+from rwkv_daemon.host.sd_notify import Notifier
+from rwkv_daemon.jobs import deletion, judge_jobs
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.service import notify_forever
-from rwkv_daemon.sd_notify import Notifier
+from rwkv_daemon.planning import forecast_facts
+from rwkv_daemon.rules import roles
+from rwkv_daemon.samples import text_index
 from rwkv_daemon.store import StoreDamagedError, StoreError
+from rwkv_daemon.store.location import daemon_name, store_place
 from rwkv_daemon.store.watched import WatchedStore
-from rwkv_daemon.store_place import daemon_name, store_place
-from rwkv_daemon.zombies import watch as zombies
-from rwkvctl import __version__, config, locks, notify_config, temporary
-from rwkvctl.config import Config
-from rwkvctl.envelope import fail
+from rwkv_daemon.workers.cgroups import open_scopes
+from rwkvctl import __version__
+from rwkvctl.http.listeners import SocketInUseError
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError, RwkvctlError
 from rwkvctl.protocol.showing import socket_beside
-from rwkvctl.sockets import SocketInUseError
+from rwkvctl.settings import config, notify, process_locks, temporary_folder
+from rwkvctl.settings.config import Config
+from rwkvctl.text.json_envelope import fail
 
 log = logging.getLogger("rwkvctl")
 Chore = Callable[[], Coroutine[Any, Any, None]]
@@ -72,7 +69,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="an error as JSON too")
     given = parser.parse_args(arguments)
     service = config.take_service_variables()
-    journal.set_up(service)
+    daemon_log.set_up(service)
     try:
         settings = config.load({"home": given.home, "socket": given.socket})
         os.umask(0o077)
@@ -101,7 +98,7 @@ def only_one(settings: Config) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with contextlib.suppress(OSError):  # no room, or a file system that is read-only: the lock is what counts
-            locks.hold(descriptor)  # besides: about this one our engines can ask without taking it
+            process_locks.hold(descriptor)  # besides: about this one our engines can ask without taking it
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
@@ -130,9 +127,9 @@ def unusable(settings: Config, error: OSError) -> RwkvctlError:
 def without_temporary_folder() -> list[str]:
     """A sentence if no temporary folder can be written: engines would end as soon as they start."""
     folders = config.temporary_folders()
-    if temporary.writable(folders):
+    if temporary_folder.writable(folders):
         return []
-    return [f"{temporary.NONE}: tried {', '.join(map(str, folders))}; see `rwkvctl doctor`"]
+    return [f"{temporary_folder.NONE}: tried {', '.join(map(str, folders))}; see `rwkvctl doctor`"]
 
 
 def open_lock(settings: Config) -> int:
@@ -155,7 +152,7 @@ def raise_file_limit() -> None:
 
 async def run(settings: Config, service: Mapping[str, str]) -> None:
     """Everything between the lock and the exit. `service` is what the service manager says."""
-    doubts = trusted.check(settings)
+    doubts = config_ownership.check(settings)
     benchmarks = Benchmarks.open(settings)
     store = WatchedStore(store_place(settings), daemon_name(settings))
     node = Node(settings, store, benchmarks, health=store.health, notifier=Notifier.of(service))
@@ -164,11 +161,11 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         await store.open()
         node.scopes = open_scopes(settings.settings.worker_cgroup)
         node.scopes.tidy()
-        journal.set_format(settings.settings.log_format)
-        node.notify.replace(notify_config.parse(*config.table("notify")), since=0)
+        daemon_log.set_format(settings.settings.log_format)
+        node.notify.replace(notify.parse(*config.table("notify")), since=0)
         node.grants, strange = roles.load()
         node.notes += (*strange, *doubts, *without_temporary_folder())
-        async with serving(node, activation.listeners(service)):
+        async with serving(node, socket_activation.listeners(service)):
             await until_signalled(node, store)
     except StoreDamagedError as error:
         node.notifier.status(f"refused to start: {error}")
@@ -182,7 +179,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
 @contextlib.asynccontextmanager
 async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> AsyncIterator[None]:
     """Listen, adopt, then supervise. Clients that come during adoption wait in the socket's backlog."""
-    given = activation.unix_listener(passed)
+    given = socket_activation.unix_listener(passed)
     listeners = listening.open_all(node, given)
     await recovery.begin(node)
     log.info("rwkvctl %s serves %s on %s", __version__, node.config.home, node.config.socket)
@@ -227,26 +224,26 @@ def first_chores(node: Node, store: WatchedStore) -> Iterator[tuple[str, Chore]]
     yield "store", store.watch
     yield "rise", lambda: recovery.rise(node)
     yield "tell", lambda: recovery.tell(node)
-    yield "pulse", lambda: pulse.beat(node.pulse, node.notifier)
-    yield "report", lambda: reporting.report(node)
+    yield "pulse", lambda: loop_health.beat(node.pulse, node.notifier)
+    yield "report", lambda: service_status.report(node)
 
 
 def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     """What goes on for as long as the daemon lives, once the store is there; each in a task of its own."""
     yield "gpus", lambda: watch.watch(node)
-    yield "upkeep", lambda: upkeep.keep_up(node)
+    yield "upkeep", lambda: periodic_tasks.keep_up(node)
     yield "logs", lambda: node.tails.keep_up(node.bus)
-    yield "orders", lambda: orders.carry_out(node)
+    yield "orders", lambda: bulk_changes.carry_out(node)
     yield "supervise", lambda: supervisor.supervise(node)
-    yield "forecast", lambda: forecasting.keep_current(node)
+    yield "forecast", lambda: forecast_facts.keep_current(node)
     yield "zombies", lambda: zombies.watch(node)
-    yield "hash", lambda: hashing.hash_forever(node)
-    yield "judge", lambda: judging.judge_forever(node)
-    yield "prune", lambda: deleting.remove_forever(node)
-    yield "housekeeping", lambda: housekeeping.keep_house(node)
+    yield "hash", lambda: weight_hashing.hash_forever(node)
+    yield "judge", lambda: judge_jobs.judge_forever(node)
+    yield "prune", lambda: deletion.remove_forever(node)
+    yield "housekeeping", lambda: store_maintenance.keep_house(node)
     yield "remember", lambda: recovery.remember(node)
-    yield "index", lambda: indexing.index_forever(node)
-    yield "reload", lambda: reloading.on_signal(node, hangup)
+    yield "index", lambda: text_index.index_forever(node)
+    yield "reload", lambda: reload.on_signal(node, hangup)
     yield "notify", lambda: notify_forever(node)
     yield "shown files", lambda: take_shown_files(node)
 

@@ -15,52 +15,55 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rwkv_daemon import audit, disk, events, journal, leases, lifecycle
-from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.cgroups import Scopes
+from rwkv_daemon.api.last_known import Known
+from rwkv_daemon.api.shared_status import SameStatus
+from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.regex_guard import Searches
+from rwkv_daemon.changes import audit, events
+from rwkv_daemon.changes.events import Bus
+from rwkv_daemon.changes.job_view import as_data
 from rwkv_daemon.clock import now
-from rwkv_daemon.estimate import Meter, Rates
-from rwkv_daemon.events import Bus
-from rwkv_daemon.expressions import Searches
-from rwkv_daemon.forecast import Forecast
-from rwkv_daemon.gpus.facts import Gpu
-from rwkv_daemon.gpus.sight import Sight
-from rwkv_daemon.held_look import HeldLook
-from rwkv_daemon.jobview import as_data
-from rwkv_daemon.judge.exchange import JudgeEvent
+from rwkv_daemon.gpus.watch_state import Sight
+from rwkv_daemon.gpus.zombies.process_tracker import Census
+from rwkv_daemon.host import daemon_log, disk
+from rwkv_daemon.host.loop_health import Pulse
+from rwkv_daemon.host.sd_notify import Notifier
+from rwkv_daemon.host.shown_files import ShownFiles
+from rwkv_daemon.jobs.stall_detection import Motion
+from rwkv_daemon.jobs.stop_ladder import Ladder
+from rwkv_daemon.judge.dispatcher import JudgeEvent
 from rwkv_daemon.judge.service import JudgeService
-from rwkv_daemon.kills import Recent
-from rwkv_daemon.known import Known
-from rwkv_daemon.leasing import Leasing
-from rwkv_daemon.logtail import Tails
-from rwkv_daemon.looks import Looks
+from rwkv_daemon.logs.tailer import Tails
 from rwkv_daemon.notify.targets import Notifications
-from rwkv_daemon.pace import Pace
-from rwkv_daemon.pauses import Pauses
-from rwkv_daemon.placement import EngineKind
-from rwkv_daemon.processes import ShimRecord, Worker
-from rwkv_daemon.pulse import Pulse
-from rwkv_daemon.queued import Queue
-from rwkv_daemon.roles import Grants
-from rwkv_daemon.rundir import RunDir
-from rwkv_daemon.same_status import SameStatus
-from rwkv_daemon.sd_notify import Notifier
-from rwkv_daemon.settling import Settling
-from rwkv_daemon.shown_files import ShownFiles
-from rwkv_daemon.stall import Motion
-from rwkv_daemon.stopping import Ladder
+from rwkv_daemon.planning.held_scan import HeldLook
+from rwkv_daemon.rules import lifecycle
+from rwkv_daemon.rules.file_settling import Settling
+from rwkv_daemon.rules.forecast import Forecast
+from rwkv_daemon.rules.gpu_facts import Gpu
+from rwkv_daemon.rules.job_pace import Pace
+from rwkv_daemon.rules.outside_kills import Recent
+from rwkv_daemon.rules.placement import EngineKind
+from rwkv_daemon.rules.rate_estimate import Meter, Rates
+from rwkv_daemon.rules.roles import Grants
+from rwkv_daemon.samples.long_reads import Looks
+from rwkv_daemon.scheduling import leases
+from rwkv_daemon.scheduling.lease_memory import Leasing
+from rwkv_daemon.scheduling.pauses import Pauses
+from rwkv_daemon.scheduling.state_counts import Step, Tally
+from rwkv_daemon.scheduling.waiting_jobs import Queue
 from rwkv_daemon.store import EngineRow, JobRow, Store, Transaction
-from rwkv_daemon.store.bulk import Order
-from rwkv_daemon.store.jobs import update_job
-from rwkv_daemon.store.lanes import OwnLock
+from rwkv_daemon.store.queries.bulk import Order
+from rwkv_daemon.store.queries.jobs import update_job
+from rwkv_daemon.store.read_lanes import OwnLock
 from rwkv_daemon.store.watched import Health
-from rwkv_daemon.tally import Step, Tally
-from rwkv_daemon.zombies.census import Census
-from rwkvctl.config import Config
+from rwkv_daemon.workers.cgroups import Scopes
+from rwkv_daemon.workers.run_directory import RunDir
+from rwkv_daemon.workers.worker_process import ShimRecord, Worker
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.protocol.messages import ComparisonView, Event, LeaseView
 from rwkvctl.protocol.numerics import in_force
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
+from rwkvctl.settings.config import Config
 
 log = logging.getLogger("rwkvctl")
 
@@ -292,4 +295,4 @@ class Change:
         """Store an event of any other kind."""
         event = await events.record(self.db, kind, **values)
         self.events.append(event)
-        log.info("%s", event.text or kind, extra=journal.fields(event))
+        log.info("%s", event.text or kind, extra=daemon_log.fields(event))

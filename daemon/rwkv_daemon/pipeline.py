@@ -16,25 +16,39 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from rwkv_daemon import catalogue, engine_client, planning, rundir, scores, tied
-from rwkv_daemon.catalogue import Benchmarks, Checkpoint
+from rwkv_daemon.catalogue import catalogue
+from rwkv_daemon.catalogue.catalogue import Benchmarks, Checkpoint
 from rwkv_daemon.clock import now
-from rwkv_daemon.endings import last_line
-from rwkv_daemon.launching import computing
-from rwkv_daemon.plan import Facts, Pair, make_plan
-from rwkv_daemon.rundir import Endpoint, Engines, JobSpec, Record, RunDir, SampleRecord, StageRecord, read_records
-from rwkv_daemon.runners import runner_environment
+from rwkv_daemon.engines import client
+from rwkv_daemon.engines.launch import computing
+from rwkv_daemon.jobs import score_writer
+from rwkv_daemon.jobs.outcomes import last_line
+from rwkv_daemon.jobs.runner_processes import runner_environment
+from rwkv_daemon.planning import planner
+from rwkv_daemon.rules.plan import Facts, Pair, make_plan
 from rwkv_daemon.store import NewJob
-from rwkv_daemon.store.samples import GradedSample
-from rwkv_data import sets
-from rwkv_data.window import Extent
-from rwkv_weights import shelf
-from rwkvctl import __version__, config
-from rwkvctl.config import Config
+from rwkv_daemon.store.queries.samples import GradedSample
+from rwkv_daemon.workers import run_directory, tied_process
+from rwkv_daemon.workers.run_directory import (
+    Endpoint,
+    Engines,
+    JobSpec,
+    Record,
+    RunDir,
+    SampleRecord,
+    StageRecord,
+    read_records,
+)
+from rwkv_data.definition.row_window import Extent
+from rwkv_data.prepare import prepared_sets
+from rwkv_weights.local import inventory
+from rwkvctl import __version__
 from rwkvctl.protocol.engine import EngineHealth
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import NamedCheckpoint, ScoreView, Selection
 from rwkvctl.protocol.numerics import in_force
+from rwkvctl.settings import config
+from rwkvctl.settings.config import Config
 
 ENGINE: Final = "e1"
 LOOK_S: Final = 0.2
@@ -85,14 +99,14 @@ def measure(  # noqa: PLR0913 - each but the first three and the last two is a f
     folder = RunDir(target.with_name(f"{target.name}.run"))
     folder.path.mkdir(parents=True, exist_ok=True)  # the results' own folder, too
     with alone_in(folder):
-        job, started = planning.new_job(selection, pair, planning.spell(pair.kind)), now()
+        job, started = planner.new_job(selection, pair, planner.spell(pair.kind)), now()
         spec = next_attempt(folder, pair, job, benchmarks, chosen)
         health = run(folder, spec, job, device, chosen)
         if catalogue.identity_of(model.path) != model.identity:
             raise PipelineError(f"{model.path} was replaced meanwhile; what {folder.path} holds is not to be trusted")
         records = [record for number in range(1, spec.attempt + 1) for record in read_records(folder.samples(number))]
         score = scored(job, benchmarks, records, health, started)
-        rundir.replace(target, msgspec.json.format(msgspec.json.encode(score), indent=2) + b"\n")
+        run_directory.replace(target, msgspec.json.format(msgspec.json.encode(score), indent=2) + b"\n")
     return score
 
 
@@ -108,7 +122,7 @@ def the_checkpoint(selection: Selection, chosen: Config) -> Checkpoint:
 
 def the_pair(selection: Selection, benchmarks: Benchmarks, model: Checkpoint, numerics: str) -> Pair:
     """What the planner says of this checkpoint and this kind, if that is to run."""
-    fact = catalogue.model_fact(model, shelf.hashed(shelf.at(model.path)).sha256)
+    fact = catalogue.model_fact(model, inventory.hashed(inventory.at(model.path)).sha256)
     facts = Facts(
         models=(fact,),
         kinds=tuple(catalogue.kind_facts(selection, benchmarks)),
@@ -204,7 +218,7 @@ def run(folder: RunDir, spec: JobSpec, job: NewJob, device: str, chosen: Config)
 def worker(argv: tuple[str, ...], environment: Mapping[str, str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A process of ours for as long as the block runs, and never longer than we live."""
     module, *arguments = argv
-    words = (*tied.command(module), *arguments)
+    words = (*tied_process.command(module), *arguments)
     with log.open("ab") as output:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
     try:
@@ -224,8 +238,8 @@ def until_ready(engine: "subprocess.Popen[bytes]", socket: Path, log: Path, time
     while time.monotonic() < deadline:
         still_runs(engine, log)
         try:
-            return waited_for(engine_client.health(socket))
-        except engine_client.NoAnswerError:
+            return waited_for(client.health(socket))
+        except client.NoAnswerError:
             time.sleep(LOOK_S)
     raise PipelineError(f"the engine was not ready in {timeout_s:g} s; its log is {log}")
 
@@ -244,31 +258,31 @@ def waited_for(answer: Coroutine[Any, Any, T]) -> T:
 def scored(job: NewJob, benchmarks: Benchmarks, records: list[Record], health: EngineHealth, started: str) -> ScoreView:
     """The score over what the runner wrote, by the functions that make a job's."""
     data_dir, benchmark = benchmarks.data_dir, benchmarks.get(job.benchmark)
-    rows = sets.load_rows(data_dir, benchmark)
+    rows = prepared_sets.load_rows(data_dir, benchmark)
     kind = benchmarks.kind(job.benchmark, job.kind, msgspec.json.decode(job.settings), Extent.of(rows))
     stages = {(s.row, s.repeat, s.stage): s for s in reversed(records) if isinstance(s, StageRecord)}
-    result = scores.statistics(kind, graded(records), replace(kind, shots=None).asked(rows, (), job.row_limit))
+    result = score_writer.statistics(kind, graded(records), replace(kind, shots=None).asked(rows, (), job.row_limit))
     return ScoreView(
         job="",
         model=job.model,
         benchmark=job.benchmark,
         kind=job.kind,
         version=1,
-        **scores.counted(result, sum(stage.generated for stage in stages.values())),
+        **score_writer.counted(result, sum(stage.generated for stage in stages.values())),
         partial=job.row_limit is not None and job.total < kind.rows_asked(Extent.of(rows)) * job.repeats,
         why_null=result["reason"] or "",
-        warnings=scores.warnings_of(result, kind),
+        warnings=score_writer.warnings_of(result, kind),
         finished=now(),
         provenance={
-            **scores.asked(job),
+            **score_writer.asked(job),
             "rwkvctl_version": __version__,
-            "git_commit": planning.git_commit(Path(__file__)),
+            "git_commit": planner.git_commit(Path(__file__)),
             "engines": [msgspec.to_builtins(health)],
             "prompt_tokens": sum(stage.prompt_tokens for stage in stages.values()),
             "cached_tokens": sum(stage.cached for stage in stages.values()),
             "generated_tokens": sum(stage.generated for stage in stages.values()),
             "started": started,
-            **scores.breakdowns(result),
+            **score_writer.breakdowns(result),
         },
     )
 

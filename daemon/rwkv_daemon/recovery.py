@@ -6,8 +6,12 @@ from typing import Final
 
 import msgspec
 
-from rwkv_daemon import events, handlers, judging, strange_runs, supervisor
+from rwkv_daemon import supervisor
+from rwkv_daemon.api import router
+from rwkv_daemon.changes import events
 from rwkv_daemon.clock import now
+from rwkv_daemon.host import unknown_runs
+from rwkv_daemon.jobs import judge_jobs
 from rwkv_daemon.node import Node, log
 from rwkv_daemon.store import StoreError
 from rwkvctl.protocol import messages as m
@@ -22,8 +26,8 @@ async def take_up(node: Node) -> None:
     """Adopt what an earlier daemon left running. May be begun again where the store or the disk cuts it off."""
     node.bus.last = await events.newest_number(node.store)
     node.notify.replace(node.notify.targets, since=node.bus.last)
-    await strange_runs.set_aside(node)
-    await judging.open_services(node)
+    await unknown_runs.set_aside(node)
+    await judge_jobs.open_services(node)
     await supervisor.adopt(node)
     node.up.set()
 
@@ -67,6 +71,6 @@ async def remember(node: Node) -> None:
         old = time.monotonic() - node.known.status_at > PICTURE_S
         if node.health.state == "well" and old and seen != node.bus.last:
             seen, request = node.bus.last, m.StatusRequest()
-            reply = await handlers.status(node, request)
+            reply = await router.status(node, request)
             node.known.keep(request, msgspec.structs.replace(reply, as_of=now()), 0)
         await asyncio.sleep(PICTURE_S / 2)

@@ -9,11 +9,15 @@ import os
 import time
 from itertools import islice
 
-from rwkv_daemon import endings, engines, kills, measuring, pools, pressing, releasing, runners, sharing, situation
-from rwkv_daemon.launching import launch_reserved, reserve
+from rwkv_daemon.engines import engine_processes
+from rwkv_daemon.engines.launch import launch_reserved, reserve
+from rwkv_daemon.jobs import outcomes, runner_processes, shared_generation, stop_intents
+from rwkv_daemon.jobs.pause_resume import put_aside
+from rwkv_daemon.jobs.runner_processes import start_runner
 from rwkv_daemon.node import BackOff, Node, log
-from rwkv_daemon.pausing import put_aside
-from rwkv_daemon.placement import (
+from rwkv_daemon.planning import held_jobs
+from rwkv_daemon.rules import outside_kills
+from rwkv_daemon.rules.placement import (
     CloseEngine,
     Command,
     EngineKind,
@@ -23,19 +27,12 @@ from rwkv_daemon.placement import (
     Wait,
     place,
 )
-from rwkv_daemon.pools import set_engine
-from rwkv_daemon.runners import start_runner
+from rwkv_daemon.scheduling import engine_assignment, measured_rates, placement_facts
+from rwkv_daemon.scheduling.engine_assignment import set_engine
 from rwkv_daemon.store import ConflictError, JobRow, StoreError
-from rwkv_daemon.store.engines import live_engines
-from rwkv_daemon.store.jobs import get_job, to_grade_again, worked_on
-from rwkv_daemon.store.rates import (
-    QueuedJob,
-    explain_jobs,
-    file_sizes,
-    queued_among,
-    queued_page,
-    queued_sum,
-)
+from rwkv_daemon.store.queries.engines import live_engines
+from rwkv_daemon.store.queries.jobs import get_job, to_grade_again, worked_on
+from rwkv_daemon.store.queries.rates import QueuedJob, explain_jobs, file_sizes, queued_among, queued_page, queued_sum
 from rwkvctl.protocol.states import Reason
 
 BUSY_S, IDLE_S = 0.1, 1.0
@@ -49,20 +46,20 @@ PLACE_EVERY_S = 0.5
 
 async def adopt(node: Node) -> None:
     """Find what an earlier daemon left running."""
-    await engines.adopt_engines(node)
-    await runners.adopt_runners(node)
+    await engine_processes.adopt_engines(node)
+    await runner_processes.adopt_runners(node)
     await settle_strays(node)
-    await measuring.recall(node)
+    await measured_rates.recall(node)
 
 
 async def settle_strays(node: Node) -> None:
     """Jobs and engines that the store says run, and that have no process here: take the step that was missed."""
     for job in await worked_on(node.store):
         if job.id not in node.runners:
-            await endings.settle(node, job)
+            await outcomes.settle(node, job)
     for row in await live_engines(node.store):
         if row.id not in node.engines and row.id not in node.leasing.launching:
-            await engines.engine_gone(node, row, "it had no process", failed=True)
+            await engine_processes.engine_gone(node, row, "it had no process", failed=True)
 
 
 async def supervise(node: Node) -> None:
@@ -76,8 +73,8 @@ async def supervise(node: Node) -> None:
                 if node.look_at_held or time.monotonic() - slow > SLOW_EVERY_S:
                     slow, node.look_at_held = time.monotonic(), False
                     await settle_strays(node)
-                    await pressing.apply(node)  # of whoever stored an intent and was cut off before acting on it
-                    await releasing.release_held(node)
+                    await stop_intents.apply(node)  # of whoever stored an intent and was cut off before acting on it
+                    await held_jobs.release_held(node)
         except StoreError as error:
             log.debug("a round of the supervisor has to wait: %s", error)  # why is said where the store is watched
             node.queue.stale = True  # what was to be read again may be lost with it
@@ -100,29 +97,29 @@ async def supervise(node: Node) -> None:
 
 async def round_of(node: Node) -> None:
     """One look at everything; where something has changed, the placement's commands."""
-    await engines.watch_engines(node)
+    await engine_processes.watch_engines(node)
     await launch_reserved(node)
     await look_at_runners(node)
     if node.leases is None or node.stopping or not node.queue.is_due(PLACE_EVERY_S):
-        pools.refresh(node)
+        engine_assignment.refresh(node)
         return
     await read_queue(node)
-    await sharing.take_over(node)
+    await shared_generation.take_over(node)
     await decide(node)
     await grade_again(node)
-    await pools.leave_closed(node)
-    pools.refresh(node)
+    await engine_assignment.leave_closed(node)
+    engine_assignment.refresh(node)
     await launch_reserved(node)
 
 
 async def look_at_runners(node: Node) -> None:
     """Ingest what they wrote and act on their ends; what those that ended have shown is remembered."""
     before = dict(node.runners)
-    measuring.note(node)
-    await runners.watch_runners(node)
+    measured_rates.note(node)
+    await runner_processes.watch_runners(node)
     for number in before.keys() - node.runners.keys():
         if (job := await get_job(node.store, number)) is not None:
-            await measuring.remember(node, job, before[number])
+            await measured_rates.remember(node, job, before[number])
 
 
 async def read_queue(node: Node) -> None:
@@ -151,7 +148,7 @@ async def read_queue(node: Node) -> None:
 async def decide(node: Node) -> None:
     """Ask placement, and do what it says."""
     began = time.thread_time()
-    scene = await situation.look(node)
+    scene = await placement_facts.look(node)
     commands = place(scene.waiting, scene.node)
     node.queue.cost_s = time.thread_time() - began
     for command in commands:
@@ -177,7 +174,7 @@ async def perform(node: Node, command: Command) -> None:
         case CloseEngine(engine, why):
             node.engines[engine].closed = why
         case UnloadEngine(engine, why):
-            await engines.unload(node, node.engines[engine], why)
+            await engine_processes.unload(node, node.engines[engine], why)
         case Wait():
             return
 
@@ -199,14 +196,14 @@ async def start_engine(node: Node, command: StartEngine) -> None:
     twin = next((handle.row for handle in node.engines.values() if handle.serves == command.serves), None)
     if job is not None:
         back_off = node.back_off.get(command.serves, BackOff())
-        if back_off.kills >= kills.MOST:
+        if back_off.kills >= outside_kills.MOST:
             detail = f"its engine was ended from outside {back_off.kills} times in a row; find out by whom"
             await put_aside(node, job, "hold", "killed", f"{detail}, then `rwkvctl resume {job.name}`")
         elif back_off.failures > node.config.settings.max_restarts:
             await engine_keeps_failing(node, command.serves, job)
         elif await weights_are_the_same(node, job):
             await reserve(node, command, job.model, job.weights_path)
-    elif twin is not None and await engines.still_those_weights(node, twin.weights_path, twin.weights_sha256):
+    elif twin is not None and await engine_processes.still_those_weights(node, twin.weights_path, twin.weights_sha256):
         await reserve(node, command, twin.model, twin.weights_path)
 
 
@@ -223,7 +220,7 @@ async def explain(node: Node, waits: list[Wait]) -> None:
 async def weights_are_the_same(node: Node, job: JobRow) -> bool:
     """Whether the file at the job's path is still the one that was hashed; a queued job is held if it is not. One that
     was changed (moved, linked, its rights) is hashed again; where its user has to show it, that takes a dispatch."""
-    sha256 = await engines.sha256_at(node, job.weights_path)
+    sha256 = await engine_processes.sha256_at(node, job.weights_path)
     if sha256 == job.weights_sha256:
         return True
     reason: Reason = "weights-missing"

@@ -16,15 +16,18 @@ from typing import Any
 
 import msgspec
 
-from rwkv_data import overrides, registry, sandbox, sets
-from rwkv_data.prepare import prepare, prepare_own
-from rwkv_data.show import difference, facts, kind_of, show
-from rwkv_data.sources.raw import Progress
-from rwkvctl import config, tabs
-from rwkvctl.envelope import fail, say, say_json
-from rwkvctl.meter import Meter
+from rwkv_data import sandbox
+from rwkv_data.definition import overrides, registry
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare, prepare_own
+from rwkv_data.prepare.sources.raw import Progress
+from rwkv_data.reference.show import difference, facts, kind_of, show
 from rwkvctl.protocol.errors import Exit, RwkvctlError
-from rwkvctl.safe import safe_line, safe_text
+from rwkvctl.settings import config
+from rwkvctl.text import tab_lines
+from rwkvctl.text.json_envelope import fail, say, say_json
+from rwkvctl.text.progress_meter import Meter
+from rwkvctl.text.sanitize import safe_line, safe_text
 
 PIPE_CLOSED = 141
 """As a shell sees a process that SIGPIPE ended."""
@@ -74,14 +77,14 @@ def _prepare(arguments: argparse.Namespace, found: config.Config) -> Printed:
             failed.append(error)
             print(f"rwkv_data: {safe_line(f'{name}: {error}')}", file=sys.stderr)
             continue
-        lines += _of_manifest(manifest, sets.rows_path(found.data_dir, benchmark))
+        lines += _of_manifest(manifest, prepared_sets.rows_path(found.data_dir, benchmark))
         plain.append(msgspec.to_builtins(manifest))
     if failed:
         raise type(failed[0])(f"{len(failed)} sets could not be prepared, {len(plain)} are")
     return lines, plain[0] if len(arguments.names) == 1 else plain
 
 
-def _of_manifest(manifest: sets.Manifest, where: Path) -> list[str]:
+def _of_manifest(manifest: prepared_sets.Manifest, where: Path) -> list[str]:
     rows = f"{manifest.rows} rows" if manifest.complete else f"{manifest.rows} of {manifest.rows_complete} rows"
     line = f"{manifest.benchmark}: {rows} from {manifest.source} in {where} (sha256 {manifest.sha256[:12]})"
     left_out = [f"left out on purpose: {manifest.left_out} rows"] if manifest.left_out else []
@@ -101,7 +104,7 @@ def _own(arguments: argparse.Namespace, found: config.Config) -> Printed:
 def _first_row(name: str, found: config.Config) -> list[str]:
     """The first row as it was read, and as each kind asks it."""
     benchmark = _catalogue(found).load(name)
-    (row,) = sets.load_rows(found.data_dir, benchmark, 1)
+    (row,) = prepared_sets.load_rows(found.data_dir, benchmark, 1)
     lines = [f"the first row of {name}, as read:", safe_text(json.dumps(row, ensure_ascii=False, indent=2))]
     for kind in benchmark.kinds:
         (shown,) = show(benchmark, kind, found.data_dir, 1)
@@ -115,7 +118,7 @@ def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:
     lines, rows, plain, catalogue = [], [], [], _catalogue(found)
     for name in catalogue.names():
         benchmark = catalogue.load(name)
-        manifest = sets.read_manifest(found.data_dir, benchmark)
+        manifest = prepared_sets.read_manifest(found.data_dir, benchmark)
         state = "not prepared" if manifest is None else "built in" if benchmark.built_in else f"{manifest.rows} rows"
         there = "no" if manifest is None else "built in" if benchmark.built_in else "yes"
         usual = ", ".join([kind.name for kind in benchmark.kinds.values() if kind.default] or benchmark.kinds)
@@ -135,7 +138,7 @@ def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:
                 "manifest": msgspec.to_builtins(manifest),
             }
         )
-    return tabs.lines(("name", "prepared", "rows", "kinds", "title"), rows) if arguments.tabs else lines, plain
+    return tab_lines.lines(("name", "prepared", "rows", "kinds", "title"), rows) if arguments.tabs else lines, plain
 
 
 def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
@@ -145,7 +148,7 @@ def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
         benchmark.name, kind
     )
     known = facts(benchmark, kind.with_known_settings(settings))
-    if manifest := sets.read_manifest(found.data_dir, benchmark):
+    if manifest := prepared_sets.read_manifest(found.data_dir, benchmark):
         known |= {"rows": manifest.rows, "source": manifest.source}
     shown = show(benchmark, kind.name, found.data_dir, arguments.count, settings)
     lines = _of_facts(known, settings)

@@ -11,17 +11,17 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from rwkvctl.envelope import error_envelope, fail, say_json
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
-from rwkvctl.safe import safe_line
+from rwkvctl.text.json_envelope import error_envelope, fail, say_json
+from rwkvctl.text.sanitize import safe_line
 
 try:
-    from rwkv_engine.serve import DOES_NOT_LOAD, Options, ServeError, default_numerics, device_of, serve
+    from rwkv_engine.serving.process import DOES_NOT_LOAD, Options, ServeError, default_numerics, device_of, serve
 except ModuleNotFoundError as error:
     wrong = RwkvctlError(f"{error.name} is not installed; pip install 'rwkvctl[engine]'")
     sys.exit(fail("rwkvctl engine", wrong, as_json="--json" in sys.argv))
 from rwkv_engine.errors import OutOfMemory, VocabularyError
-from rwkv_weights.files import builtin_checkpoint_path
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.protocol.numerics import NUMERICS, Numerics
 
 
@@ -68,7 +68,7 @@ def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, t
     import torch
 
     from rwkv_engine.verify.command import main as verify
-    from rwkv_weights.checkpoint import CheckpointError
+    from rwkv_weights.formats.load import CheckpointError
 
     torch.set_num_threads(threads)
     where = device_of(device)

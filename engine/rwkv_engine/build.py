@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import torch
 
-from rwkv_engine.core import StepRunner
-from rwkv_engine.model import Model
-from rwkv_engine.runner import Runner
-from rwkv_engine.scheduler import Limits
-from rwkv_engine.state_pool import StatePool
-from rwkv_engine.strand import States
-from rwkv_weights.checkpoint import Checkpoint
-from rwkv_weights.schema import Dims
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.runner import Runner
+from rwkv_engine.cpu.state_pool import StatePool
+from rwkv_engine.scheduling.engine_loop import StepRunner
+from rwkv_engine.scheduling.scheduler import Limits
+from rwkv_engine.scheduling.sequence import States
+from rwkv_weights.formats.load import Checkpoint
+from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.numerics import Numerics
 
 POOL_BYTES = 256 << 20  # of states by default: what still fits a CPU's outer caches for small models

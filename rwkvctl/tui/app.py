@@ -17,27 +17,28 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.timer import Timer, TimerCallback
 
-from rwkvctl.remote import Remote
-from rwkvctl.safe import safe_line, safe_text
-from rwkvctl.tui import clipboard, screens
-from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.commander import Commander
-from rwkvctl.tui.differ import Glass
-from rwkvctl.tui.feed import feed
-from rwkvctl.tui.frame import Frame
-from rwkvctl.tui.governor import LOOK_S, Governor
-from rwkvctl.tui.history import History, Place
-from rwkvctl.tui.jobactions import Act
-from rwkvctl.tui.link import Link
-from rwkvctl.tui.logview import LogView
-from rwkvctl.tui.palette import Choices
-from rwkvctl.tui.samplebook import Shelf
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import DEFAULT
-from rwkvctl.tui.table import VTable
-from rwkvctl.tui.theme import LOOKS, Look, pick
-from rwkvctl.tui.timers import kept
-from rwkvctl.typed import as_typed
+from rwkvctl.cli.remote import Remote
+from rwkvctl.text.sanitize import safe_line, safe_text
+from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui import screens
+from rwkvctl.tui.daemon.client import Link
+from rwkvctl.tui.daemon.feed import feed
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.jobs.actions import Act
+from rwkvctl.tui.logs.view import LogView
+from rwkvctl.tui.samples.cache import Shelf
+from rwkvctl.tui.screen import ConsoleScreen
+from rwkvctl.tui.shell.command_runner import Commander
+from rwkvctl.tui.shell.frame import Frame
+from rwkvctl.tui.shell.navigation import History, Place
+from rwkvctl.tui.shell.palette import Choices
+from rwkvctl.tui.terminal import clipboard
+from rwkvctl.tui.terminal.backpressure import LOOK_S, Governor
+from rwkvctl.tui.terminal.frame_diff import Glass
+from rwkvctl.tui.widgets.strips import DEFAULT
+from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.theme import LOOKS, Look, pick
+from rwkvctl.tui.widgets.timers import kept
 
 FRAME_S: Final = 0.2
 TICK_S: Final = 1.0
@@ -328,7 +329,7 @@ class Console(App[None]):
 
     def choose_order(self, table: VTable[Any]) -> None:
         """Ask by which column a table is sorted; the column before breaks ties."""
-        from rwkvctl.tui.dialogs import Menu
+        from rwkvctl.tui.shell.dialogs import Menu
 
         columns = table.listing.columns
         now = table.listing.sorts[0][0] + 1 if table.listing.sorts else 0
@@ -351,7 +352,7 @@ class Console(App[None]):
         self.frame.ask("x", name, done=lambda text: self._export(table, text))
 
     def _export(self, table: VTable[Any], name: str) -> None:
-        from rwkvctl.tui.export import written
+        from rwkvctl.tui.widgets.table_export import written
 
         titles, rows = table.shown()
         path = Path(name).expanduser()
@@ -360,7 +361,7 @@ class Console(App[None]):
 
     def ask_save(self, log: LogView) -> None:
         """Ask for a file's name, then write what a log shows."""
-        from rwkvctl.tui.logsave import save
+        from rwkvctl.tui.logs.save import save
 
         if not self.may_save():
             return
@@ -381,7 +382,7 @@ class Console(App[None]):
         self.run_worker(self._plan_with(tuple(words)), group="form", exclusive=True)
 
     async def _plan_with(self, words: tuple[str, ...]) -> None:
-        from rwkvctl.tui.dispatching import DispatchForm  # forms are not part of the first frame
+        from rwkvctl.tui.dispatch.form import DispatchForm  # forms are not part of the first frame
 
         chosen = await self.push_screen_wait(DispatchForm(words))
         if chosen is not None:

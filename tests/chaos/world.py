@@ -125,8 +125,8 @@ class World:
         found = []
         paths = [*self.home.glob("runs/engines/e*/record.json"), *self.home.glob("runs/j*/record-*.json")]
         for path in paths:
-            record = live_node.processes.read_record(path)
-            if record and not record.done and live_node.processes.is_same(record.shim, record.shim_start):
+            record = live_node.worker_process.read_record(path)
+            if record and not record.done and live_node.worker_process.is_same(record.shim, record.shim_start):
                 found.append((f"{path.parent.name}/{path.stem}", record))
         return found
 

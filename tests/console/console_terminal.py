@@ -16,7 +16,7 @@ from pathlib import Path
 
 from waiting import LIMIT_S
 
-from rwkvctl.safe import cell_width
+from rwkvctl.text.sanitize import cell_width
 
 SEQUENCE = re.compile(
     r"\x1b\[(?P<args>[\d;?<>=$]*)(?P<end>[A-Za-z])|\x1b\](?P<osc>[^\x07\x1b]*)(?:\x07|\x1b\\)|\x1b[=>]"

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from rwkvctl import httpd, sockets
+from rwkvctl.http import listeners, server
 from rwkvctl.protocol import messages as m
 
 NOW = "2026-11-21T05:13:34.000Z"
@@ -116,7 +116,7 @@ class Node:
         ]
     )
     asked: list[tuple[str, str, dict[str, str], Any]] = field(default_factory=list)
-    answers: dict[str, Callable[[httpd.Request], httpd.Response]] = field(default_factory=dict)
+    answers: dict[str, Callable[[server.Request], server.Response]] = field(default_factory=dict)
     protocol: str = str(m.PROTOCOL)
     heartbeat_s: float = 0.5
 
@@ -144,7 +144,7 @@ class Node:
             state: sum(known.state == state for known in self.jobs) for state in {known.state for known in self.jobs}
         }
 
-    async def handle(self, request: httpd.Request) -> httpd.Response:
+    async def handle(self, request: server.Request) -> server.Response:
         """Answer one request."""
         body = msgspec.json.decode(request.body) if request.body else None
         self.asked.append((request.method, request.path, request.query, body))
@@ -152,23 +152,23 @@ class Node:
         response.headers["rwkvctl-protocol"] = self.protocol
         return response
 
-    def answer(self, request: httpd.Request, body: Any) -> httpd.Response:
+    def answer(self, request: server.Request, body: Any) -> server.Response:
         """The response to one request."""
         if request.path in self.answers:
             return self.answers[request.path](request)
         if request.path == "/v1/events" and "limit" in request.query:
-            return httpd.Response(body=self.page(request), content_type=httpd.NDJSON)
+            return server.Response(body=self.page(request), content_type=server.NDJSON)
         if request.path == "/v1/events":
-            return httpd.Response(
-                body=self.stream(int(request.query.get("since", -1)), request), content_type=httpd.NDJSON
+            return server.Response(
+                body=self.stream(int(request.query.get("since", -1)), request), content_type=server.NDJSON
             )
         if request.path.startswith("/v1/logs/"):
-            return httpd.Response(body=self.log_stream(request), content_type=httpd.NDJSON)
+            return server.Response(body=self.log_stream(request), content_type=server.NDJSON)
         reply = self.reply(request, body)
         status = reply.status if isinstance(reply, m.ErrorReply) else 200
-        return httpd.Response(status, msgspec.json.encode(reply))
+        return server.Response(status, msgspec.json.encode(reply))
 
-    def reply(self, request: httpd.Request, body: Any) -> m.Reply:
+    def reply(self, request: server.Request, body: Any) -> m.Reply:
         """The message that answers one request."""
         words = request.path.split("/")[2:]
         if words[0] == "jobs" and len(words) > 1:
@@ -343,7 +343,7 @@ class Node:
         )
         return m.BenchmarksReply(items=(item,))
 
-    async def page(self, request: httpd.Request) -> AsyncIterator[bytes]:
+    async def page(self, request: server.Request) -> AsyncIterator[bytes]:
         """The last events before a number, or before a time."""
         before, until = int(request.query.get("before", 2**62)), request.query.get("until", "Z")
         found = [event for event in self.events if 0 < event.seq < before and event.at < until]
@@ -367,7 +367,7 @@ class Node:
         found = [entry for entry in reversed(self.audits) if entry.id < before][:limit]
         return m.AuditReply(items=tuple(found), next=found[-1].id if len(found) == limit else 0, node="fake")
 
-    async def stream(self, since: int, request: httpd.Request) -> AsyncIterator[bytes]:
+    async def stream(self, since: int, request: server.Request) -> AsyncIterator[bytes]:
         place = (
             next((i for i, event in enumerate(self.events) if event.seq > since), len(self.events))
             if since >= 0
@@ -386,7 +386,7 @@ class Node:
                 yield msgspec.json.encode(m.Event(kind="heartbeat", at=NOW)) + b"\n"
                 quiet = 0.0
 
-    async def log_stream(self, request: httpd.Request) -> AsyncIterator[bytes]:
+    async def log_stream(self, request: server.Request) -> AsyncIterator[bytes]:
         """The log from an offset, and what is added to it while it is followed."""
         place, told = int(request.query.get("offset", 0)), False
         while True:
@@ -421,8 +421,8 @@ def serving(path: Path, node: Node) -> Iterator[Node]:
 
 async def serve(path: Path, node: Node, ready: threading.Event, stop: asyncio.Event) -> None:
     """Serve until asked to stop; the socket is gone afterwards."""
-    web = httpd.Server(node.handle)
-    listening = await web.start(sockets.bind_unix(path))
+    web = server.Server(node.handle)
+    listening = await web.start(listeners.bind_unix(path))
     ready.set()
     await stop.wait()
     listening.close()

@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from rwkvctl import httpd
+from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui import help as help_keys
 from rwkvctl.tui.app import Options
-from rwkvctl.tui.dialogs import Question
-from rwkvctl.tui.dispatching import DispatchForm
-from rwkvctl.tui.logview import LogView
+from rwkvctl.tui.dispatch.form import DispatchForm
+from rwkvctl.tui.logs.view import LogView
 from rwkvctl.tui.screens import TABS, load
 from rwkvctl.tui.screens.overview import Overview
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.shell import help_text as help_keys
+from rwkvctl.tui.shell.dialogs import Question
+from rwkvctl.tui.widgets.table import VTable
 
 SIZES = [(120, 36), (80, 24)]
 ENVIRON = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
@@ -250,7 +250,7 @@ async def test_dispatch_previews_with_the_planner_then_confirms(
 
 async def test_dispatch_shows_a_refusal_and_stays(node: Any, socket_path: Path, driving: Any) -> None:
     error = m.ErrorReply(code="no-such-model", detail="No model matches x.", status=404, exit_code=4)
-    node.answers["/v1/plan"] = lambda _: httpd.Response(404, msgspec.json.encode(error))
+    node.answers["/v1/plan"] = lambda _: server.Response(404, msgspec.json.encode(error))
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")
         await pilot.press("D")

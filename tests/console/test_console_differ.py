@@ -18,9 +18,9 @@ from textual.geometry import Region
 from textual.strip import Strip
 from waiting import wait_for
 
-from rwkvctl.safe import safe_line
-from rwkvctl.tui.differ import Glass
-from rwkvctl.tui.governor import Governor
+from rwkvctl.text.sanitize import safe_line
+from rwkvctl.tui.terminal.backpressure import Governor
+from rwkvctl.tui.terminal.frame_diff import Glass
 
 WIDTH, HEIGHT = 14, 4
 WORDS = ["red", "bold red", "on blue", "bold underline #010203 on #040506", "default on default"]

@@ -1,7 +1,7 @@
 """Repeated lines folded into one."""
 
-from rwkvctl.tui.logplaces import LogPlaces
-from rwkvctl.tui.logstore import LogStore, Scan, line_test, shape_of
+from rwkvctl.tui.logs.filter import LogPlaces
+from rwkvctl.tui.logs.store import LogStore, Scan, line_test, shape_of
 
 
 def folded(lines: list[str], most: int = 1000) -> tuple[LogStore, Scan]:

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from rwkvctl import httpd
+from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.views import JudgeEndpointView, JudgeJobView
 from rwkvctl.tui.app import Options
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.widgets.table import VTable
 
 SIZES = [(120, 36), (80, 24)]
 GIB = 2**30
@@ -44,7 +44,7 @@ def gpu_node(fake_daemon: Any, socket_path: Path) -> Iterator[Any]:
     models = m.ModelView(name=evil, path=f"/w/{evil}", size_bytes=9, broken=evil)
     for route, reply in (("benchmarks", m.BenchmarksReply(items=(sets,))), ("models", m.ModelsReply(items=(models,)))):
         content = msgspec.json.encode(reply)
-        node.answers[f"/v1/{route}"] = lambda _, content=content: httpd.Response(200, content)
+        node.answers[f"/v1/{route}"] = lambda _, content=content: server.Response(200, content)
     with fake_daemon.serving(socket_path, node):
         yield node
 

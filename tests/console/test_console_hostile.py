@@ -11,14 +11,14 @@ from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
 from rwkvctl.protocol import messages as m
-from rwkvctl.safe import cell_width, fit, safe_line
+from rwkvctl.text.sanitize import cell_width, fit, safe_line
 from rwkvctl.tui import screens
-from rwkvctl.tui.chart import Chart, Point
-from rwkvctl.tui.columns import Column
-from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.logview import LogView
-from rwkvctl.tui.table import VTable
-from rwkvctl.tui.text import Reading
+from rwkvctl.tui.logs.view import LogView
+from rwkvctl.tui.widgets.chart import Chart, Point
+from rwkvctl.tui.widgets.label_lines import Lines
+from rwkvctl.tui.widgets.reader import Reading
+from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table_columns import Column
 
 
 def test_every_string_is_as_wide_as_the_console_thinks() -> None:

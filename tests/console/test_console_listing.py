@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.render import Cell
-from rwkvctl.tui.columns import GAP, Column, fitted
-from rwkvctl.tui.listing import Listing
+from rwkvctl.cli.render import Cell
+from rwkvctl.tui.widgets.table_columns import GAP, Column, fitted
+from rwkvctl.tui.widgets.table_rows import Listing
 
 
 class Row(NamedTuple):

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.tui.loglines import level, lit, needle_of, pieces, stamp_s
-from rwkvctl.tui.logplaces import LogPlaces
-from rwkvctl.tui.logstore import LogStore, Scan, line_test
-from rwkvctl.tui.logtime import line_at
+from rwkvctl.tui.logs.filter import LogPlaces
+from rwkvctl.tui.logs.find_time import line_at
+from rwkvctl.tui.logs.lines import level, lit, needle_of, pieces, stamp_s
+from rwkvctl.tui.logs.store import LogStore, Scan, line_test
 
 
 def lines(store: LogStore) -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from rwkvctl.tui.logstore import LogStore
-from rwkvctl.tui.logview import LogView
+from rwkvctl.tui.logs.store import LogStore
+from rwkvctl.tui.logs.view import LogView
 
 
 class Shown(App[None]):

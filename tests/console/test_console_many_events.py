@@ -5,7 +5,7 @@ from typing import Any
 
 from rwkvctl.protocol import messages as m
 from rwkvctl.tui.app import Options
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.widgets.table import VTable
 
 MANY = 20_000
 

@@ -14,22 +14,24 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
+from rwkvctl.cli.registry import load_all
+from rwkvctl.cli.render import MARKS
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.render import MARKS
-from rwkvctl.safe import cell_width, safe_line
-from rwkvctl.tui import clipboard, export, screens
-from rwkvctl.tui.chart import Canvas, Point, plot, spark, ticks
-from rwkvctl.tui.commandline import ELSEWHERE, READING, Quit, Run, completed, understand
-from rwkvctl.tui.health import health
-from rwkvctl.tui.help import MARKS as HELP_MARKS
-from rwkvctl.tui.history import History, Place
-from rwkvctl.tui.hot import HOT_S, Hot
-from rwkvctl.tui.keybar import key_name
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import ruled, strip, wrapped
-from rwkvctl.tui.text import Reading
-from rwkvctl.tui.theme import ANSI, DARK, LIGHT, LOOKS, MONO, ROLES, pick
-from rwkvctl.verbs import load_all
+from rwkvctl.text.sanitize import cell_width, safe_line
+from rwkvctl.tui import screens
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.shell.command_parser import ELSEWHERE, READING, Quit, Run, completed, understand
+from rwkvctl.tui.shell.help_text import MARKS as HELP_MARKS
+from rwkvctl.tui.shell.key_bar import key_name
+from rwkvctl.tui.shell.navigation import History, Place
+from rwkvctl.tui.shell.status_line import health
+from rwkvctl.tui.terminal import clipboard
+from rwkvctl.tui.widgets import table_export
+from rwkvctl.tui.widgets.chart import Canvas, Point, plot, spark, ticks
+from rwkvctl.tui.widgets.highlight import HOT_S, Hot
+from rwkvctl.tui.widgets.reader import Reading
+from rwkvctl.tui.widgets.strips import ruled, strip, wrapped
+from rwkvctl.tui.widgets.theme import ANSI, DARK, LIGHT, LOOKS, MONO, ROLES, pick
 
 XTERM = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
@@ -243,15 +245,15 @@ def test_export_writes_each_kind_and_never_over_a_file(tmp_path: Path) -> None:
         (".json", '"b|c"'),
     ):
         path = tmp_path / f"out{kind}"
-        export.written(path, titles, rows)
+        table_export.written(path, titles, rows)
         assert said in path.read_text(encoding="utf-8")
         with pytest.raises(RwkvctlError, match="exists"):
-            export.written(path, titles, rows)
+            table_export.written(path, titles, rows)
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))[0] == {"name": "a", "note": 'says "x", y'}
     with pytest.raises(ValueError, match="must end in"):
-        export.written(tmp_path / "out.exe", titles, rows)
+        table_export.written(tmp_path / "out.exe", titles, rows)
     with pytest.raises(RwkvctlError, match="cannot be written"):
-        export.written(tmp_path / "no" / "out.csv", titles, rows)
+        table_export.written(tmp_path / "no" / "out.csv", titles, rows)
 
 
 def texts(pieces: Any) -> str:
@@ -295,8 +297,8 @@ def test_the_console_starts_without_what_only_forms_need() -> None:
     for name in (
         "httpx",
         "rwkvctl.tui.screens.jobs",
-        "rwkvctl.tui.dispatching",
-        "rwkvctl.tui.dialogs",
+        "rwkvctl.tui.dispatch.form",
+        "rwkvctl.tui.shell.dialogs",
         "csv",
         "numpy",
         "textual.widgets._text_area",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.tui.query import number, parse
+from rwkvctl.tui.widgets.filter_query import number, parse
 
 FIELDS = {name: operator.itemgetter(name) for name in ("job", "model", "score", "done", "state")}
 ROW = {"job": "j412", "model": "rwkv7-g1-2.9b", "score": 74.9, "done": 1685, "state": "generating"}

@@ -10,7 +10,7 @@ import pytest
 from hostile import STORABLE
 
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.textview import TextView
+from rwkvctl.tui.widgets.text_view import TextView
 
 MANY = 100_000
 REASONS = ("right", "right", "wrong")

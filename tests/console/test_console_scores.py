@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from waiting import soon
 
-from rwkvctl import httpd
+from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
 from rwkvctl.tui.app import Options
-from rwkvctl.tui.matrixtable import MatrixTable
 from rwkvctl.tui.screens.scores import Scores
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.widgets.matrix_table import MatrixTable
+from rwkvctl.tui.widgets.table import VTable
 
 SIZES = [(80, 24), (120, 36), (200, 60)]
 NEWEST = "rwkv7-g1a-2.9b-20200112-ctx8192"
@@ -222,9 +222,9 @@ async def test_without_the_daemon_all_stays_and_nothing_can_be_run(
 
 
 async def test_a_refusal_is_said_once_and_the_rest_is_compared(scored: Any, socket_path: Path, driving: Any) -> None:
-    def refuse(_: httpd.Request) -> httpd.Response:
+    def refuse(_: server.Request) -> server.Response:
         error = m.ErrorReply(code="no-such-score", detail="There is no score of it.", status=404, exit_code=4)
-        return httpd.Response(404, msgspec.json.encode(error))
+        return server.Response(404, msgspec.json.encode(error))
 
     scored.answers["/v1/compare"] = refuse
     async with driving.console(socket_path) as (app, pilot):

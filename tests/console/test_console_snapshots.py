@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui import health
+from rwkvctl.tui.shell import status_line
 
 SIZES = [(80, 24), (120, 36), (200, 60)]
 PLACES = {
@@ -75,7 +75,7 @@ async def test_every_screen_looks_as_it_did(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(time, "time", lambda: 1_795_238_014.0)
-    monkeypatch.setattr(health, "SLOW_S", 3600.0)  # what the fake says is older than that clock
+    monkeypatch.setattr(status_line, "SLOW_S", 3600.0)  # what the fake says is older than that clock
     anew = request.config.getoption("--snapshot-update")
     with fake_daemon.serving(socket_path, night):
         async with driving.console(socket_path, size) as (app, _):

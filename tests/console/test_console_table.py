@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 from waiting import soon
 
-from rwkvctl.render import Cell
-from rwkvctl.tui.columns import Column
-from rwkvctl.tui.dialogs import Menu
-from rwkvctl.tui.table import VTable
+from rwkvctl.cli.render import Cell
+from rwkvctl.tui.shell.dialogs import Menu
+from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table_columns import Column
 
 
 class Row(NamedTuple):

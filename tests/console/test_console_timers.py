@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from textual import _time
 
-from rwkvctl.tui import timers
+from rwkvctl import tui
 
 
 @pytest.fixture
@@ -45,6 +45,6 @@ async def test_the_planner_is_asked_for_what_is_typed(
 
 def test_every_timer_that_goes_off_once_is_one_of_ours() -> None:
     """`set_timer` of a widget would be Textual's: only the app's own method may call it, and `once`."""
-    folder = Path(timers.__file__).parent
+    folder = Path(tui.__file__).parent
     calls = {path.name for path in folder.rglob("*.py") if ".set_timer(" in path.read_text(encoding="utf-8")}
     assert calls == {"app.py", "timers.py"}

@@ -153,10 +153,10 @@ import importlib.abc, sys
 class Break(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name == "rwkvctl.tui.screens.overview":
-            import rwkvctl.tui.base
+            import rwkvctl.tui.screen
             def action_zoom(self):
                 raise RuntimeError("deliberately broken")
-            rwkvctl.tui.base.ConsoleScreen.action_zoom = action_zoom
+            rwkvctl.tui.screen.ConsoleScreen.action_zoom = action_zoom
         return None
 
 sys.meta_path.insert(0, Break())

@@ -7,7 +7,7 @@ from textual.css.query import NoMatches
 from textual.widgets import Label
 from waiting import soon
 
-from rwkvctl.tui.working import Working
+from rwkvctl.tui.shell.screen_workers import Working
 
 
 class Part(Working):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from waiting import wait_for
 
-from rwkvctl.watching import ENTER, LEAVE, Glass
+from rwkvctl.cli.watch import ENTER, LEAVE, Glass
 
 
 class Screen:

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from mutate import mutated
 
-from rwkv_weights import checkpoint, index, pth, safetensor
 from rwkv_weights.errors import CheckpointError
-from rwkv_weights.synthetic import dims_of, synthetic
+from rwkv_weights.formats import index, load, pth, safetensors_header
+from rwkv_weights.formats.synthetic import dims_of, synthetic
 
 HF_LAYOUT = Path(__file__).resolve().parents[1] / "unit" / "weights" / "hf_layout.py"
 MOST_GROWTH_KB = 400 * 1024
@@ -131,7 +131,7 @@ def look(whole: Path, path: Path) -> Iterator[str]:
     """Read the tables, and every number. Raises CheckpointError."""
     if path.suffix != ".json":
         size = path.stat().st_size
-        reader = pth if path.suffix == ".pth" else safetensor
+        reader = pth if path.suffix == ".pth" else safetensors_header
         for key, entry in reader.read(path).items():
             if entry.offset < 0 or entry.span < 0 or entry.offset + entry.span > size:
                 yield f"{key} lies at {entry.offset}+{entry.span} of {size} bytes"
@@ -139,7 +139,7 @@ def look(whole: Path, path: Path) -> Iterator[str]:
 
 
 def touch(whole: Path) -> None:
-    for tensor in checkpoint.load(whole).tensors.values():
+    for tensor in load.load(whole).tensors.values():
         tensor.float().sum()
 
 

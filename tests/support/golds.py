@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rwkv_data.graders import hendrycks
+from rwkv_data.graders.maths import hendrycks
 
 SETS: dict[str, Callable[[dict[str, Any]], str]] = {
     "math": lambda row: hendrycks.last_boxed(row["solution"]),

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from rwkvctl import httpd, sockets
+from rwkvctl.http import listeners, server
 from rwkvctl.protocol import messages as m
 
 Next = Callable[[], str]
@@ -88,7 +88,7 @@ def value_of(kind: Any, name: str, text: Next) -> Any:
     return "2026-11-21T05:13:34.000Z" if MOMENTS.fullmatch(name) else text()
 
 
-def is_at(request: httpd.Request, method: str, path: str) -> bool:
+def is_at(request: server.Request, method: str, path: str) -> bool:
     """Whether a request goes to a route."""
     return method == request.method and bool(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), request.path))
 
@@ -102,7 +102,7 @@ class HostileDaemon:
         self.sent: list[Any] = []
         self.patience = 0
 
-    async def handle(self, request: httpd.Request) -> httpd.Response:
+    async def handle(self, request: server.Request) -> server.Response:
         """Answer one request."""
         self.patience -= 1
         if self.patience == 0:
@@ -112,13 +112,13 @@ class HostileDaemon:
             refused = made(m.ErrorReply, self.text) | {"status": 409, "exit_code": 5}
             return self.response(refused, 409)
         if kind in {m.EventsRequest, m.LogsRequest}:
-            return httpd.Response(body=self.stream(kind), content_type=httpd.NDJSON, headers=self.headers())
+            return server.Response(body=self.stream(kind), content_type=server.NDJSON, headers=self.headers())
         return self.response(made(reply_of(kind), self.text))
 
-    def response(self, document: Any, status: int = 200) -> httpd.Response:
+    def response(self, document: Any, status: int = 200) -> server.Response:
         """A document, its texts in ASCII where UTF-8 cannot hold them."""
         self.sent.append(document)
-        return httpd.Response(status, encoded(document), headers=self.headers())
+        return server.Response(status, encoded(document), headers=self.headers())
 
     async def stream(self, kind: type[msgspec.Struct]) -> AsyncIterator[bytes]:
         """One event or piece of a log, and the end."""
@@ -149,8 +149,8 @@ def serving(path: Path, handle: Any) -> Iterator[None]:
     ready, stop = threading.Event(), asyncio.Event()
 
     async def serve() -> None:
-        web = httpd.Server(handle)
-        listening = await web.start(sockets.bind_unix(path))
+        web = server.Server(handle)
+        listening = await web.start(listeners.bind_unix(path))
         ready.set()
         await stop.wait()
         listening.close()

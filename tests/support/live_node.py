@@ -20,9 +20,9 @@ from typing import Any, Self
 
 from waiting import LIMIT_S, LOOK_S, wait_for
 
-from rwkv_daemon import processes
-from rwkv_weights.files import builtin_checkpoint_path
-from rwkvctl.client import Client
+from rwkv_daemon.workers import worker_process
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
+from rwkvctl.cli.client import Client
 from rwkvctl.protocol.errors import RwkvctlError
 
 STUB = Path(__file__).resolve().parents[1] / "stub"
@@ -233,18 +233,18 @@ class LiveNode:
                     places.append((record["row"], record["repeat"], record["stage"]))
         return places
 
-    def worker(self, path: Path) -> processes.ShimRecord | None:
-        return processes.read_record(path)
+    def worker(self, path: Path) -> worker_process.ShimRecord | None:
+        return worker_process.read_record(path)
 
-    def engine_record(self) -> processes.ShimRecord | None:
+    def engine_record(self) -> worker_process.ShimRecord | None:
         """The engine that was started last."""
         paths = sorted((self.home / "runs" / "engines").glob("e*/record.json"), key=lambda p: int(p.parent.name[1:]))
-        return processes.read_record(paths[-1]) if paths else None
+        return worker_process.read_record(paths[-1]) if paths else None
 
-    def runner_record(self, name: str) -> processes.ShimRecord | None:
+    def runner_record(self, name: str) -> worker_process.ShimRecord | None:
         """The last attempt of a job."""
         paths = sorted((self.home / "runs" / name).glob("record-*.json"), key=lambda p: int(p.stem[7:]))
-        return processes.read_record(paths[-1]) if paths else None
+        return worker_process.read_record(paths[-1]) if paths else None
 
     def log(self) -> str:
         return (self.home.parent / "daemon.log").read_text(errors="replace")[-6000:]
@@ -255,8 +255,8 @@ class LiveNode:
             self.daemon.kill()
             self.daemon.wait()
         for path in [*self.home.glob("runs/engines/e*/record.json"), *self.home.glob("runs/j*/record-*.json")]:
-            record = processes.read_record(path)
-            if record and not record.done and processes.is_same(record.shim, record.shim_start):
+            record = worker_process.read_record(path)
+            if record and not record.done and worker_process.is_same(record.shim, record.shim_start):
                 with contextlib.suppress(ProcessLookupError):  # it has just ended, and its shim is about to say so
                     os.kill(record.pid, signal.SIGKILL)
         self.kill_strays()
@@ -269,9 +269,9 @@ class LiveNode:
                     os.kill(int(line.parent.name), signal.SIGKILL)
 
 
-def kill_worker(record: processes.ShimRecord | None, number: int = signal.SIGKILL) -> bool:
+def kill_worker(record: worker_process.ShimRecord | None, number: int = signal.SIGKILL) -> bool:
     """kill -9 of a worker (not of its shim), if it still runs; with SIGSEGV it ends as by a crash of its own."""
-    if record is None or record.done or not processes.is_same(record.pid, record.pid_start):
+    if record is None or record.done or not worker_process.is_same(record.pid, record.pid_start):
         return False
     os.kill(record.pid, number)
     return True

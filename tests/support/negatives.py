@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from rwkv_data.graders import units
+from rwkv_data.graders.maths import units
 
 _COMMAND = re.compile(r"\\[a-zA-Z]+|\\.")
 _BRACKETS = {"(": "[", "[": "(", ")": "]", "]": ")"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rwkvctl.client import Client
+from rwkvctl.cli.client import Client
 from rwkvctl.protocol.errors import RwkvctlError
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to ask as other users")

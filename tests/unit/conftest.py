@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from no_io import forbidden
 
-from rwkvctl import config
+from rwkvctl.settings import config
 
 
 @pytest.fixture(scope="session")

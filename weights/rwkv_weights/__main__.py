@@ -14,12 +14,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from rwkv_weights import shelf
+from rwkv_weights.local import inventory
 from rwkv_weights.verbs import places
 from rwkv_weights.verbs.output import Output
-from rwkvctl.envelope import fail
 from rwkvctl.protocol.errors import Exit, RwkvctlError
-from rwkvctl.safe import safe_line
+from rwkvctl.text.json_envelope import fail
+from rwkvctl.text.sanitize import safe_line
 
 VERBS: Final = {
     "list": ("listing", "the checkpoints of this node"),
@@ -86,7 +86,7 @@ def _common() -> argparse.ArgumentParser:
 
 def _hash(path: Path, inodes: str) -> int:
     try:
-        hashed = shelf.hashed(shelf.at(path), inodes.split(",") if inodes else ())
+        hashed = inventory.hashed(inventory.at(path), inodes.split(",") if inodes else ())
     except OSError as error:
         print(safe_line(f"cannot read {path}: {error.strerror}"), file=sys.stderr)
         return 1

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import Final, TypeVar
 
-from rwkv_daemon.gpus import ring, showing
-from rwkv_daemon.gpus.ring import SECONDS, Point, Ring
+from rwkv_daemon.gpus import history_ring, presenter
+from rwkv_daemon.gpus.history_ring import SECONDS, Point, Ring
 from rwkv_daemon.node import Node, log
 from rwkvctl.protocol import messages as m
 
@@ -62,7 +62,7 @@ def put(node: Node, waiting: list[tuple[int, dict[str, Point]]]) -> None:
             file.close()
         file = None
     if file is None:
-        file = node.sight.ring = ring.opened(node.config.home / "gpus.ring", len(gpus))
+        file = node.sight.ring = history_ring.opened(node.config.home / "gpus.ring", len(gpus))
     with file.lock:
         for second, points in waiting:
             file.write(second, points)
@@ -77,7 +77,7 @@ async def answer(node: Node, request: m.GpuHistoryRequest, only: str) -> m.GpuHi
     await write(node)
     file = node.sight.ring
     steps = await asyncio.to_thread(read, file, since, until, step_s) if file else []
-    wanted = [only] if only else [gpu.id for gpu in sorted(node.gpus.values(), key=showing.place)]
+    wanted = [only] if only else [gpu.id for gpu in sorted(node.gpus.values(), key=presenter.place)]
     return m.GpuHistoryReply(
         since=since, until=until, step_s=step_s, items=tuple(track(node, gpu, steps) for gpu in wanted)
     )
@@ -100,7 +100,7 @@ def track(node: Node, gpu_id: str, steps: list[list[dict[str, Point]]]) -> m.Gpu
     gpu = node.gpus.get(gpu_id)
     return m.GpuTrack(
         id=gpu_id,
-        index=showing.label(gpu).removeprefix("GPU ") if gpu else "",
+        index=presenter.label(gpu).removeprefix("GPU ") if gpu else "",
         use=tuple(step[-1].use if step else "" for step in points),
         condition=tuple(step[-1].condition if step else "" for step in points),
         utilisation=tuple(mean([p.utilisation for p in step], 3) for step in points),

@@ -11,10 +11,10 @@ import time
 from typing import Final
 
 from rwkv_daemon.clock import now
-from rwkv_daemon.gpus import history, keeping, looks, probing, showing
-from rwkv_daemon.gpus.facts import Snapshot
-from rwkv_daemon.gpus.sampling import Ended, Sampler, answers, ending, snapshots, started, too_many_stuck
+from rwkv_daemon.gpus import condition_store, history, ingest, presenter, reservation_probe
+from rwkv_daemon.gpus.sampler_process import Ended, Sampler, answers, ending, snapshots, started, too_many_stuck
 from rwkv_daemon.node import Node, log
+from rwkv_daemon.rules.gpu_facts import Snapshot
 from rwkv_daemon.store import StoreError
 
 RESTART_S: Final = 5.0
@@ -34,7 +34,7 @@ async def watch(node: Node) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(keep_sampling(node), name="gpu sampler")
             tasks.create_task(retry_left_out(node), name="gpus that hang")
-            tasks.create_task(probing.probe_forever(node), name="gpu probes")
+            tasks.create_task(reservation_probe.probe_forever(node), name="gpu probes")
     finally:
         await history.close(node)
 
@@ -42,7 +42,7 @@ async def watch(node: Node) -> None:
 async def restored(node: Node) -> bool:
     """Whether what is held against the GPUs could be read: before that is known, none may be given away."""
     try:
-        await keeping.restore(node)
+        await condition_store.restore(node)
     except StoreError as error:
         log.warning("what is known of the GPUs cannot be read (%s): none is used until it can", error)
         return False
@@ -92,7 +92,7 @@ async def follow(node: Node, sampler: Sampler, left_out: set[str]) -> Ended:
 async def take_in(node: Node, snapshot: Snapshot) -> None:
     """One look. A mistake of ours in it must not end the watch, and with it the daemon."""
     try:
-        await looks.take(node, snapshot)
+        await ingest.take(node, snapshot)
         await history.keep(node)
     except Exception:  # noqa: BLE001 - logged; the next look may be better
         log.exception("a look at the GPUs could not be taken in; it goes on with the next")
@@ -110,7 +110,7 @@ async def what_follows(node: Node, ended: Ended) -> bool:
         return False
     if ended.how == "no-nvml" and not node.sight.known:
         node.sight.trouble = ""
-        showing.publish(node)
+        presenter.publish(node)
         return True
     why = {
         "no-nvml": "the NVIDIA driver is not loaded",
@@ -121,7 +121,7 @@ async def what_follows(node: Node, ended: Ended) -> bool:
     }[ended.how]
     if node.sight.trouble != why:
         log.warning("%s: GPUs are unknown until it answers again; running work goes on", why)
-    await looks.lose(node, why)
+    await ingest.lose(node, why)
     return True
 
 

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from rwkv_daemon.judge.reading import Reply, estimated_tokens, tidy
-from rwkv_data.judging import Messages, Rule
+from rwkv_daemon.judge.replies import Reply, estimated_tokens, tidy
+from rwkv_data.judges.judge_rule import Messages, Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,22 +14,22 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
-from rwkv_daemon.judge.budget import Budget
-from rwkv_daemon.judge.cache import VerdictCache
 from rwkv_daemon.judge.clock import Clock
-from rwkv_daemon.judge.exchange import Exchange, JudgeEvent, NoReplyError
-from rwkv_daemon.judge.keyfile import Scrubber, keys_of
-from rwkv_daemon.judge.pool import Pool
-from rwkv_daemon.judge.reading import NOTHING, Reply, Usage
+from rwkv_daemon.judge.dispatcher import Exchange, JudgeEvent, NoReplyError
+from rwkv_daemon.judge.http_client import Transport
+from rwkv_daemon.judge.key_file import Scrubber, keys_of
+from rwkv_daemon.judge.keys import Pool
+from rwkv_daemon.judge.replies import NOTHING, Reply, Usage
+from rwkv_daemon.judge.reply_cache import VerdictCache
 from rwkv_daemon.judge.request import Question
-from rwkv_daemon.judge.sending import Sender
-from rwkv_daemon.judge.snapshot import snapshot
-from rwkv_daemon.judge.stats import JudgeStats
-from rwkv_daemon.judge.transport import Transport
-from rwkv_data.answer import Answer
-from rwkv_data.judging import Messages, Rule, Verdict
-from rwkv_data.stage import Row
-from rwkvctl.judge_config import JudgeConfig
+from rwkv_daemon.judge.sender import Sender
+from rwkv_daemon.judge.service_view import snapshot
+from rwkv_daemon.judge.spending import Budget
+from rwkv_daemon.judge.statistics import JudgeStats
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.stage import Row
+from rwkv_data.judges.judge_rule import Messages, Rule, Verdict
+from rwkvctl.settings.judge import JudgeConfig
 
 T = TypeVar("T")
 Status = Literal["judged", "invalid", "refused", "failed", "expired", "stopped"]

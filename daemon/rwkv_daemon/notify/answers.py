@@ -10,10 +10,10 @@ from rwkv_daemon.clock import now
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.delivery import send
 from rwkv_daemon.notify.rules import Notice
-from rwkv_daemon.store.notifications import last_error, tally
-from rwkvctl.notify_config import EVENTS, NotifyTarget
+from rwkv_daemon.store.queries.notifications import last_error, tally
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.notify import NotifyReply, NotifyTest, NotifyTestReply, NotifyView, TriedView
+from rwkvctl.settings.notify import EVENTS, NotifyTarget
 
 NOBODY: Final = "Nobody is to be told of anything: there is no table [[notify]]."
 REMEDY: Final = "See rwkvctl.toml(5), or docs/notifications.md."

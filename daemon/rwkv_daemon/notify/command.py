@@ -15,9 +15,9 @@ from typing import Final
 
 from rwkv_daemon.notify.outcome import SENT, Outcome
 from rwkv_daemon.notify.rules import Notice
-from rwkvctl import config
-from rwkvctl.notify_config import NotifyTarget
-from rwkvctl.safe import safe_line
+from rwkvctl.settings import config
+from rwkvctl.settings.notify import NotifyTarget
+from rwkvctl.text.sanitize import safe_line
 
 ERROR_BYTES: Final = 200
 READ_BYTES: Final = 64 * 1024

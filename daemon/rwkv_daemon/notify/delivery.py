@@ -15,8 +15,8 @@ from rwkv_daemon.notify import command, webhook
 from rwkv_daemon.notify.outcome import MOST_TRIES, Outcome, wait_s
 from rwkv_daemon.notify.rules import Notice
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.notifications import first_waiting, tried
-from rwkvctl.notify_config import NotifyTarget
+from rwkv_daemon.store.queries.notifications import first_waiting, tried
+from rwkvctl.settings.notify import NotifyTarget
 
 AGAIN_S = 10.0
 

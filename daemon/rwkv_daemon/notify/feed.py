@@ -6,13 +6,13 @@ and its notice, which has the same id, is left alone.
 
 from dataclasses import dataclass
 
-from rwkv_daemon.events import stored
+from rwkv_daemon.changes.events import stored
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.regression import regression
 from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
-from rwkv_daemon.store.notifications import forget_place, place_of, put, remember_place, work_left
-from rwkvctl.notify_config import NotifyTarget
+from rwkv_daemon.store.queries.notifications import forget_place, place_of, put, remember_place, work_left
 from rwkvctl.protocol.messages import Event
+from rwkvctl.settings.notify import NotifyTarget
 
 AT_ONCE = 500
 REMEMBER_EVERY = 200

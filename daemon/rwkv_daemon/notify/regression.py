@@ -1,13 +1,13 @@
 """Whether a new score is a regression: the comparison of `rwkvctl compare`, with the rule of `rwkvctl gate`."""
 
-from rwkv_daemon.comparing import compare
+from rwkv_daemon.compare.scores import compare
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.rules import Notice, made
-from rwkv_daemon.store.lanes import Lane, Reader, reading
-from rwkv_daemon.store.notifications import previous_version
-from rwkvctl.notify_config import NotifyTarget
+from rwkv_daemon.store.queries.notifications import previous_version
+from rwkv_daemon.store.read_lanes import Lane, Reader, reading
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.messages import CompareRequest, ComparisonView, Event
+from rwkvctl.settings.notify import NotifyTarget
 
 ALPHA = 0.05
 

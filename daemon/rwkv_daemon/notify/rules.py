@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from rwkv_daemon.store.notifications import WorkLeft
+from rwkv_daemon.store.queries.notifications import WorkLeft
 from rwkvctl.protocol.messages import Event
 from rwkvctl.protocol.states import ACTIVE
 

@@ -10,8 +10,8 @@ from rwkv_daemon.node import Node, log
 from rwkv_daemon.notify.delivery import Courier
 from rwkv_daemon.notify.feed import Place, begin, fill
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.notifications import abandon, prune
-from rwkvctl.notify_config import NotifyTarget
+from rwkv_daemon.store.queries.notifications import abandon, prune
+from rwkvctl.settings.notify import NotifyTarget
 
 KEPT: Final = timedelta(days=7)
 PRUNE_S: Final = 86400.0

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from rwkvctl.notify_config import NotifyTarget
+from rwkvctl.settings.notify import NotifyTarget
 
 
 @dataclass(slots=True)

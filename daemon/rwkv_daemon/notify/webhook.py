@@ -11,13 +11,14 @@ import ssl
 import time
 from typing import Final
 
-from rwkv_daemon.judge.keyfile import Scrubber
+from rwkv_daemon.judge.key_file import Scrubber
 from rwkv_daemon.notify.outcome import Outcome, of_status
 from rwkv_daemon.notify.signing import signature
-from rwkvctl import __version__, config
-from rwkvctl.notify_config import NotifyTarget, check_url
+from rwkvctl import __version__
 from rwkvctl.protocol.errors import ConfigError
-from rwkvctl.secret import read_word
+from rwkvctl.settings import config
+from rwkvctl.settings.notify import NotifyTarget, check_url
+from rwkvctl.settings.secret import read_word
 
 CONNECT_S: Final = 10.0
 LONGEST_ERROR: Final = 200

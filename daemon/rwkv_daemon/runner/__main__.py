@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.rundir import JobSpec, Record, RunDir, SampleRecord, StageRecord, UnknownFormatError, read_records
-from rwkv_daemon.runner.engines import EngineRefusedError
-from rwkv_daemon.runner.exits import (
+from rwkv_daemon.rules.exit_codes import (
     BAD_ROWS,
     BROKEN,
     CANNOT_RUN,
@@ -24,16 +22,27 @@ from rwkv_daemon.runner.exits import (
     STOPPED,
     TROUBLE,
 )
+from rwkv_daemon.runner.engines import EngineRefusedError
 from rwkv_daemon.runner.race import open_race
 from rwkv_daemon.runner.run import OutOfTimeError, PausedError, Run, StoppedError
 from rwkv_daemon.runner.work import open_work
 from rwkv_daemon.runner.writer import DiskFullError, SamplesFile
-from rwkv_data import registry, sets
-from rwkv_data.benchmark import Kind
-from rwkv_data.errors import DataError, RowsDamagedError
+from rwkv_daemon.workers.run_directory import (
+    JobSpec,
+    Record,
+    RunDir,
+    SampleRecord,
+    StageRecord,
+    UnknownFormatError,
+    read_records,
+)
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Kind
+from rwkv_data.definition.errors import DataError, RowsDamagedError
+from rwkv_data.definition.row_window import Extent
+from rwkv_data.definition.stage import Row
+from rwkv_data.prepare import prepared_sets
 from rwkv_data.sandbox import SandboxUnavailableError
-from rwkv_data.stage import Row
-from rwkv_data.window import Extent
 
 
 def main(arguments: list[str]) -> int:
@@ -124,14 +133,14 @@ def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
             f"{spec.benchmark}.py has changed since the daemon read it; `rwkvctl reload` takes it in"
         )
     benchmark = registry.Catalogue(folder=folder, data_dir=data_dir).load(spec.benchmark)
-    manifest = sets.read_manifest(data_dir, benchmark)
+    manifest = prepared_sets.read_manifest(data_dir, benchmark)
     if manifest is None or manifest.sha256 != spec.rows_sha256:
         raise RowsDamagedError(
             f"the rows of {spec.benchmark} are not those the job was dispatched with; dispatch again"
         )
-    rows = sets.load_rows(data_dir, benchmark)
+    rows = prepared_sets.load_rows(data_dir, benchmark)
     kind = benchmark.kinds[spec.kind].with_known_settings(spec.settings).sized(Extent.of(rows))
-    pool = sets.load_pool(data_dir, benchmark) if kind.shots and kind.shots.needs_pool else []
+    pool = prepared_sets.load_pool(data_dir, benchmark) if kind.shots and kind.shots.needs_pool else []
     return kind, kind.asked(rows, pool, spec.limit)
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from rwkv_daemon import keys
-from rwkv_daemon.rundir import JobSpec, StageRecord
+from rwkv_daemon.rules import work_keys
 from rwkv_daemon.runner.work import Unit, Work
-from rwkv_data.benchmark import Answer, Kind
-from rwkv_data.stage import Row
+from rwkv_daemon.workers.run_directory import JobSpec, StageRecord
+from rwkv_data.definition.benchmark import Answer, Kind
+from rwkv_data.definition.stage import Row
 from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem
 
 
@@ -83,7 +83,7 @@ class Asker:
     def random_key(self, unit: Unit) -> int:
         """A sample's own key; in a search all points draw alike, so that only their settings tell them apart."""
         repeat = 0 if self.kind.search else unit.repeat
-        return keys.random_key(self.spec.seed, unit.row, repeat, unit.stage)
+        return work_keys.random_key(self.spec.seed, unit.row, repeat, unit.stage)
 
     def choices(self, unit: Unit) -> tuple[str, ...]:
         """What a choose stage offers for this row."""

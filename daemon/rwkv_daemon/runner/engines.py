@@ -9,12 +9,12 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from rwkv_daemon import processes
-from rwkv_daemon.failures import engine_cause
-from rwkv_daemon.rundir import DOOMED, Endpoint
+from rwkv_daemon.rules.exit_rules import engine_cause
 from rwkv_daemon.runner.ask import Batch
-from rwkvctl import locks
+from rwkv_daemon.workers import worker_process
+from rwkv_daemon.workers.run_directory import DOOMED, Endpoint
 from rwkvctl.protocol.engine import Generated, Scored
+from rwkvctl.settings import process_locks
 
 BUSY_RETRY_S = 0.2
 RECORD_LOOKS, RECORD_LOOK_S = 50, 0.1
@@ -60,7 +60,7 @@ class EngineClient:
             with contextlib.suppress(OSError):  # it has gone already, or there are no locks here
                 claimed = os.open(Path(endpoint.folder, "live"), os.O_RDONLY | os.O_CLOEXEC)
                 self.claims.callback(os.close, claimed)
-                locks.hold(claimed, shared=True)
+                process_locks.hold(claimed, shared=True)
         self.died = False
         transport = httpx.AsyncHTTPTransport(uds=endpoint.socket)
         timeout = httpx.Timeout(10.0, read=None, pool=None)
@@ -89,11 +89,11 @@ class EngineClient:
         has ended. What the daemon kills, which it says beforehand, counts as what it computed."""
         record = Path(self.endpoint.folder, "record.json")
         for _ in range(RECORD_LOOKS if self.endpoint.folder else 0):
-            found = processes.read_record(record)
+            found = worker_process.read_record(record)
             if found is None:
                 return False
-            if found.done or not processes.is_same(found.shim, found.shim_start):
-                final = processes.read_record(record)
+            if found.done or not worker_process.is_same(found.shim, found.shim_start):
+                final = worker_process.read_record(record)
                 return engine_cause(final) == "outside" and not record.with_name(DOOMED).exists()
             await asyncio.sleep(RECORD_LOOK_S)
         return False

@@ -13,15 +13,15 @@ from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rwkv_daemon.rundir import Endpoint, JobSpec, RunDir, SampleRecord
 from rwkv_daemon.runner.ask import Asker, Batch, answer_of
 from rwkv_daemon.runner.engines import EngineAwayError, EngineBusyError, EngineClient, EngineDiedError
 from rwkv_daemon.runner.race import Race
 from rwkv_daemon.runner.work import SUSPECT_DEATHS, Unit, Work
 from rwkv_daemon.runner.writer import SamplesFile
-from rwkv_data.benchmark import GradeFunction, Kind
-from rwkv_data.grader import Place
-from rwkv_data.stage import Row
+from rwkv_daemon.workers.run_directory import Endpoint, JobSpec, RunDir, SampleRecord
+from rwkv_data.definition.benchmark import GradeFunction, Kind
+from rwkv_data.definition.grader import Place
+from rwkv_data.definition.stage import Row
 from rwkvctl.protocol.engine import Generated, Scored
 
 BATCH = 64

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
+from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ from typing import Self
 
 import msgspec
 
-from rwkv_daemon.faults import crash_point
-from rwkv_daemon.rundir import Record, StageRecord
+from rwkv_daemon.workers.crash_points import crash_point
+from rwkv_daemon.workers.run_directory import Record, StageRecord
 
 
 class DiskFullError(Exception):

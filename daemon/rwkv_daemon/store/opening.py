@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rwkv_daemon.store.interface import Store, StoreDamagedError
-from rwkv_daemon.store.sqlite_file import open_sqlite
+from rwkv_daemon.store.sqlite_open import open_sqlite
 
 
 async def open_store(where: Path | str, name: str = "rwkvctl") -> Store:

@@ -1,4 +1,4 @@
-"""The store in a PostgreSQL database: one connection writes, a small pool reads for each lane (`lanes`).
+"""The store in a PostgreSQL database: one connection writes, a small pool reads for each lane (`read_lanes`).
 
 One store serves one daemon: the writing connection holds an advisory lock, so a second daemon is refused. When the
 server goes away every query fails with a StoreError; the first one after it is back connects anew.
@@ -24,7 +24,7 @@ from rwkv_daemon.store.interface import (
     StoreError,
     Transaction,
 )
-from rwkv_daemon.store.lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Reader, Turns, reading
+from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Reader, Turns, reading
 
 CONNECT_TIMEOUT_S: Final = 5.0
 COMMAND_TIMEOUT_S: Final = 60.0

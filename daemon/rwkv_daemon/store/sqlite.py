@@ -1,8 +1,8 @@
 """The store in one SQLite file: one writer, whole transactions, readers that never wait for it.
 
 WAL with synchronous=FULL: a commit that was acknowledged survives a power loss. The writer connection is used under a
-lock, one transaction at a time. Readers are connections of their own, some for each lane (`lanes`): a long query holds
-up only one of them, and is ended when its time is over or nobody waits for it any more.
+lock, one transaction at a time. Readers are connections of their own, some for each lane (`read_lanes`): a long query
+holds up only one of them, and is ended when its time is over or nobody waits for it any more.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 import aiosqlite
 
 from rwkv_daemon.store.interface import ConflictError, Row, StoreError, Transaction
-from rwkv_daemon.store.lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Turns, reading
+from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Turns, reading
 
 BUSY_TIMEOUT_MS: Final = 5000
 STUCK_S: Final = 2.0

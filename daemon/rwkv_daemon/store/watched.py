@@ -26,9 +26,9 @@ from rwkv_daemon.store.interface import (
     StoreError,
     Transaction,
 )
-from rwkv_daemon.store.lanes import LateError
 from rwkv_daemon.store.opening import open_store
-from rwkv_daemon.store.reading import ReadingStore, open_reading
+from rwkv_daemon.store.read_lanes import LateError
+from rwkv_daemon.store.sqlite_read_only import ReadingStore, open_reading
 
 State = Literal["well", "read-only", "away"]
 

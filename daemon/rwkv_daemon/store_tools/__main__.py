@@ -2,8 +2,8 @@
 
 import sys
 
-from rwkvctl.envelope import fail
 from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.text.json_envelope import fail
 
 try:
     from rwkv_daemon.store_tools.main import main

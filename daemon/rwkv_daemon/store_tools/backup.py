@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from rwkv_daemon.store import open_store
-from rwkv_daemon.store.copying import copy_store
-from rwkv_daemon.store.files import copy_file, jobs_in_file, new_file
-from rwkv_daemon.store_place import store_place
+from rwkv_daemon.store.location import store_place
+from rwkv_daemon.store.run_files import copy_file, jobs_in_file, new_file
+from rwkv_daemon.store.table_copy import copy_store
 from rwkv_daemon.store_tools.offline import RefusedHereError, Told, as_owner, described
-from rwkvctl.config import Config
 from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.settings.config import Config
 
 
 async def backup(settings: Config, target: Path) -> Told:

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from rwkv_daemon.store.files import problems_of
-from rwkv_daemon.store_place import store_place
+from rwkv_daemon.store.location import store_place
+from rwkv_daemon.store.run_files import problems_of
 from rwkv_daemon.store_tools.offline import Told, as_owner, described
-from rwkvctl.config import Config
 from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.settings.config import Config
 
 
 async def check(settings: Config) -> Told:

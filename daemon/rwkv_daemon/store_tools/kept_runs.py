@@ -1,4 +1,5 @@
-"""Run directories as `rwkv_daemon.kept` and the runners left them. Read only; one that makes no sense is said."""
+"""Run directories as `rwkv_daemon.jobs.run_archive` and the runners left them. Read only; one that makes no sense
+is said."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rwkv_daemon.store.judging import Judged
+from rwkv_daemon.store.queries.judging import Judged
 
 Kept = dict[str, dict[str, Any]]
 

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.copying import CopyError
+from rwkv_daemon.store.table_copy import CopyError
 from rwkv_daemon.store_tools.backup import backup
 from rwkv_daemon.store_tools.check import check
 from rwkv_daemon.store_tools.migrate import migrate
 from rwkv_daemon.store_tools.offline import Told
 from rwkv_daemon.store_tools.rebuild import rebuild
 from rwkv_daemon.store_tools.restore import restore
-from rwkvctl import config
-from rwkvctl.envelope import envelope, fail, say, say_json
 from rwkvctl.protocol.errors import Exit, RwkvctlError
-from rwkvctl.safe import safe_text
+from rwkvctl.settings import config
+from rwkvctl.text.json_envelope import envelope, fail, say, say_json
+from rwkvctl.text.sanitize import safe_text
 
 
 class SafeFormatter(logging.Formatter):

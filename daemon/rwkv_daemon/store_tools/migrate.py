@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from rwkv_daemon.store import Store, open_store
-from rwkv_daemon.store.copying import copy_store, tables
-from rwkv_daemon.store.files import remove
-from rwkv_daemon.store_place import daemon_name, place_of, store_place
+from rwkv_daemon.store.location import daemon_name, place_of, store_place
+from rwkv_daemon.store.run_files import remove
+from rwkv_daemon.store.table_copy import copy_store, tables
 from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
-from rwkvctl import store_config
-from rwkvctl.config import Config
 from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.settings import store
+from rwkvctl.settings.config import Config
 
 
 async def migrate(settings: Config, *, to: str, from_: str) -> Told:
@@ -42,8 +42,8 @@ def ends(settings: Config, *, to: str, from_: str) -> tuple[Path | str, Path | s
     if bool(to) == bool(from_):
         raise RwkvctlError("say --to or --from: a URL without a password, or a file that holds one.")
     if to:
-        return store_place(settings), place_of(store_config.checked(to, "--to"))
-    return place_of(store_config.checked(from_, "--from")), settings.store
+        return store_place(settings), place_of(store.checked(to, "--to"))
+    return place_of(store.checked(from_, "--from")), settings.store
 
 
 async def into(source: Store, place: Path | str, name: str) -> dict[str, int]:

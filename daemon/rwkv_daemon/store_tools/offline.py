@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rwkv_daemon.main import AlreadyRunningError, only_one
-from rwkvctl.config import Config
 from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.settings.config import Config
 
 
 class RefusedHereError(RwkvctlError):

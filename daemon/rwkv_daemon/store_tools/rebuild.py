@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon import processes
 from rwkv_daemon.clock import now
-from rwkv_daemon.rundir import read_records
 from rwkv_daemon.store import Store, open_store
-from rwkv_daemon.store.copying import insert
-from rwkv_daemon.store.files import jobs_in_file, problem_of_file, set_aside
-from rwkv_daemon.store.jobs import update_job
-from rwkv_daemon.store.judging import add_verdicts, copy_for_judge, numbers_of
-from rwkv_daemon.store.samples import ingest, refresh_counts
-from rwkv_daemon.store_place import daemon_name, store_place
+from rwkv_daemon.store.location import daemon_name, store_place
+from rwkv_daemon.store.queries.jobs import update_job
+from rwkv_daemon.store.queries.judging import add_verdicts, copy_for_judge, numbers_of
+from rwkv_daemon.store.queries.samples import ingest, refresh_counts
+from rwkv_daemon.store.run_files import jobs_in_file, problem_of_file, set_aside
+from rwkv_daemon.store.table_copy import insert
 from rwkv_daemon.store_tools.kept_runs import KeptJob, kept_engines, kept_jobs
 from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
-from rwkvctl.config import Config
+from rwkv_daemon.workers import worker_process
+from rwkv_daemon.workers.run_directory import read_records
+from rwkvctl.settings.config import Config
 
 AT_ONCE: Final = 2000
 """Records of one transaction."""
@@ -54,7 +54,7 @@ async def rebuild(settings: Config, *, sure: bool) -> Told:
     place = store_place(settings)
     with daemon_down(settings, "rebuild"):
         aside = make_way(place, sure=sure) if isinstance(place, Path) else None
-        processes.end_all(settings.runs_dir)
+        worker_process.end_all(settings.runs_dir)
         store = await open_store(place, daemon_name(settings))
         try:
             if row := await store.one("SELECT id FROM job LIMIT 1"):

@@ -3,16 +3,16 @@
 import tempfile
 from pathlib import Path
 
-from rwkv_daemon import processes
 from rwkv_daemon.clock import now
 from rwkv_daemon.store import Store, open_store
-from rwkv_daemon.store.copying import copy_store, empty
-from rwkv_daemon.store.files import copy_file, jobs_in_file, problem_of_file, set_aside
-from rwkv_daemon.store_place import daemon_name, store_place
+from rwkv_daemon.store.location import daemon_name, store_place
+from rwkv_daemon.store.run_files import copy_file, jobs_in_file, problem_of_file, set_aside
+from rwkv_daemon.store.table_copy import copy_store, empty
 from rwkv_daemon.store_tools.backup import copy_database
 from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described, readable
-from rwkvctl.config import Config
+from rwkv_daemon.workers import worker_process
 from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.settings.config import Config
 
 
 async def restore(settings: Config, source: Path, *, sure: bool) -> Told:
@@ -30,7 +30,7 @@ async def restore(settings: Config, source: Path, *, sure: bool) -> Told:
             aside, store = await into_database(settings, place, source, sure=sure)
         try:
             row = await store.one("SELECT COUNT(*) AS jobs FROM job")
-            processes.end_all(settings.runs_dir)
+            worker_process.end_all(settings.runs_dir)
             younger = await set_younger_aside(settings, store)
         finally:
             await store.close()

@@ -8,13 +8,13 @@ sign.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource
-from rwkv_data.graders.math import GRADER
+from rwkv_data.graders.maths.grader import GRADER
+from rwkv_data.prepare.row_shapes.question_rows import check_whole, competition_row
 from rwkv_data.profiles import lm_eval_maths
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples_qwen import MATH
 from rwkv_data.profiles.maths_set import examples, maths_set
 from rwkv_data.profiles.sampling import MATH_COT
-from rwkv_data.shapes.question_rows import check_whole, competition_row
 
 _BASES = {"question": "Find the sum of all integer bases.", "answer": "70"}
 _FORMS = {lm_eval_maths.NAME: lambda answer: f" It is $\\boxed{{{answer}}}$."}

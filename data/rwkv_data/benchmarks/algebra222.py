@@ -9,12 +9,12 @@ The catch: a csv file with quoted commas; 39 answers are decimals, some of them 
 from typing import Any
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, Row
-from rwkv_data.graders.number import NUMBER
+from rwkv_data.graders.maths.number import NUMBER
+from rwkv_data.prepare.row_shapes.question_rows import check_number, number_row
+from rwkv_data.prepare.row_shapes.question_sources import github
+from rwkv_data.prepare.row_shapes.question_text import kept
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_set import examples, maths_set
-from rwkv_data.shapes.question_rows import check_number, number_row
-from rwkv_data.shapes.question_sources import github
-from rwkv_data.shapes.question_text import kept
 
 
 def from_source(raw: Row) -> dict[str, Any]:

@@ -7,12 +7,12 @@ same text.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example
-from rwkv_data.graders.math import GRADER
+from rwkv_data.graders.maths.grader import GRADER
+from rwkv_data.prepare.row_shapes.question_rows import check_whole, number_row
+from rwkv_data.prepare.row_shapes.question_sources import qwen_set
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples_qwen import MATH
 from rwkv_data.profiles.maths_set import examples, maths_set
-from rwkv_data.shapes.question_rows import check_whole, number_row
-from rwkv_data.shapes.question_sources import qwen_set
 
 _MILES = {"question": "How many miles from City $A$ will they be?", "answer": "27"}
 _KINDS = maths_set(free_response(GRADER, metrics=("avg@4",), repeats=4), judged=True, qwen=MATH)

@@ -16,7 +16,7 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, Grade, Grader, HubSource, Kind, Row, Stage, by_name
-from rwkv_data.errors import RowError
+from rwkv_data.definition.errors import RowError
 from rwkv_data.profiles import ANSWER_JUDGE
 from rwkv_data.profiles.sampling import COT_STOPS, FREE_RESPONSE_COT
 from rwkvctl.protocol.engine import Sampling, Stops

@@ -1,6 +1,6 @@
 """APPS: contest and interview problems in Python, 5,000 to test with (Hendrycks et al. 2021, arXiv 2105.09938).
 
-Rows: see rwkv_data.shapes.code_contest. All tests must pass, each within 4 s of processor time.
+Rows: see rwkv_data.prepare.row_shapes.code_contest. All tests must pass, each within 4 s of processor time.
 
 The catch: some problems have no tests, or tests that hold numbers of more digits than Python reads; they are left out
 and counted when rows are prepared. Others want a function and do not show how it begins; the prompt then names it. The
@@ -8,9 +8,9 @@ difficulty (introductory, interview, competition) groups the score. rwkv-skills 
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
-from rwkv_data.graders import code as graders
+from rwkv_data.graders.code import graders
+from rwkv_data.prepare.row_shapes.code_contest import check_row, problem_row
 from rwkv_data.profiles import code
-from rwkv_data.shapes.code_contest import check_row, problem_row
 
 _LARGEST = {
     "question": "Read integers from one line and print the largest.",

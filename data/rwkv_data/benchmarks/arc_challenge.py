@@ -1,16 +1,16 @@
 """ARC-Challenge: 1,172 grade-school science questions that look-up and co-occurrence answer wrong (Clark et al. 2018,
 arXiv 1803.05457).
 
-Forms of the rows, and their catch: see rwkv_data.shapes.choice_arc. The letters of the first profile stand for the
-choices' places, also where the set says 1 to 4.
+Forms of the rows, and their catch: see rwkv_data.prepare.row_shapes.choice_arc. The letters of the first profile stand
+for the choices' places, also where the set says 1 to 4.
 """
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
+from rwkv_data.prepare.row_shapes.choice_arc import from_source
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
 from rwkv_data.profiles.multi_choice_lm_eval import arc_prompt, continuations
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
-from rwkv_data.shapes.choice_arc import from_source
 
 _SKIN = {
     "question": "Which skin surface will produce the most heat?",

@@ -1,8 +1,8 @@
 """Arena-Hard-Auto v0.1: 500 hard prompts of people, answers compared by a judge (Li et al. 2024, arXiv 2406.11939).
 
-Rows: see rwkv_data.shapes.arena_rows. The judge sees the model's answer and GPT-4-0314's (the row's `baseline`) twice,
-once in each order; the headline is the mean of the games. It has no meaning without a judge, and another judge gives
-other numbers: the published ones are GPT-4-Turbo's.
+Rows: see rwkv_data.prepare.row_shapes.arena_rows. The judge sees the model's answer and GPT-4-0314's (the row's
+`baseline`) twice, once in each order; the headline is the mean of the games. It has no meaning without a judge, and
+another judge gives other numbers: the published ones are GPT-4-Turbo's.
 
 The catch: Arena-Hard itself counts a clear win or loss three times, and fits a Bradley-Terry model, which with a single
 baseline is the weighted share of wins: the sum of the part `won` over that of `weight`. rwkv-skills prepares this set
@@ -11,8 +11,8 @@ and cannot grade it.
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
 from rwkv_data.judges import arena
+from rwkv_data.prepare.row_shapes.arena_rows import BASELINE, check_row, from_source, joined
 from rwkv_data.profiles.chat import pairwise_judge
-from rwkv_data.shapes.arena_rows import BASELINE, check_row, from_source, joined
 
 _TEA = {
     "question": "How do I make tea?",

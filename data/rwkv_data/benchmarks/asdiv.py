@@ -14,12 +14,12 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, Row
-from rwkv_data.graders.math import GRADER
+from rwkv_data.graders.maths.grader import GRADER
+from rwkv_data.prepare.row_shapes.question_sources import github
+from rwkv_data.prepare.row_shapes.question_text import first_text, kept
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples import GSM8K
 from rwkv_data.profiles.maths_set import examples, maths_set
-from rwkv_data.shapes.question_sources import github
-from rwkv_data.shapes.question_text import first_text, kept
 
 _UNIT = re.compile(r"\s*\([^()]*\)")
 

@@ -1,6 +1,6 @@
 """BIG-Bench Hard: 6,511 rows of 27 tasks that language models found hard (Suzgun et al. 2022, arXiv 2210.09261).
 
-Files, rows and the rule of what is right: see rwkv_data.shapes.choice_bbh; prompts: rwkv_data.profiles.bbh.
+Files, rows and the rule of what is right: see rwkv_data.prepare.row_shapes.choice_bbh; prompts: rwkv_data.profiles.bbh.
 
 The catch: the rows carry the canary of BIG-bench and belong in nothing that is published as text. The harness's way of
 asking stops at any capital Q and drops the last character of what it extracts; dyck_languages loses a point by that.
@@ -8,8 +8,8 @@ Its score is kept apart from ours.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, WebSource, by_name
+from rwkv_data.prepare.row_shapes.choice_bbh import GRADER, ROOT, SHA256, check_row, examples, from_source
 from rwkv_data.profiles import bbh
-from rwkv_data.shapes.choice_bbh import GRADER, ROOT, SHA256, check_row, examples, from_source
 
 _OPTIONS = {
     "question": "Which of these is a fruit?\nOptions:\n(A) the apple\n(B) the chair",

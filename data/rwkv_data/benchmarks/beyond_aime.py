@@ -6,11 +6,11 @@ The catch: answers are not bounded by 999, so guessing is no help; the column ho
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource
-from rwkv_data.graders.math import GRADER
+from rwkv_data.graders.maths.grader import GRADER
+from rwkv_data.prepare.row_shapes.question_rows import check_whole, competition_row
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_set import examples, maths_set
 from rwkv_data.profiles.sampling import MATH_COT
-from rwkv_data.shapes.question_rows import check_whole, competition_row
 
 _COUNT = {"question": "How many such numbers are there?", "answer": "1024"}
 _KINDS = maths_set(free_response(GRADER, metrics=("avg@16", "pass@8"), repeats=16, cot=MATH_COT))

@@ -8,11 +8,11 @@ non-commercial.
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource
-from rwkv_data.graders.math import GRADER
+from rwkv_data.graders.maths.grader import GRADER
+from rwkv_data.prepare.row_shapes.question_rows import formula_row
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_set import examples, maths_set
 from rwkv_data.profiles.sampling import MATH_COT
-from rwkv_data.shapes.question_rows import formula_row
 
 _ROOM = {"question": "How many rooms are there?", "answer": "12"}
 _HALVES = {"question": "What is the area?", "answer": "\\frac{9}{2}"}

@@ -9,11 +9,11 @@ all the same. Asked here are the 1,346 rows of the validation split, as lm-evalu
 from typing import Any
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
+from rwkv_data.prepare.row_shapes.choice_chinese import ceval_description
+from rwkv_data.prepare.row_shapes.choice_rows import check_four, of_columns, subject_of
 from rwkv_data.profiles import multi_choice_lm_eval
 from rwkv_data.profiles.multi_choice import CHINESE, multi_choice_cot, multi_choice_plain
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
-from rwkv_data.shapes.choice_chinese import ceval_description
-from rwkv_data.shapes.choice_rows import check_four, of_columns, subject_of
 
 
 def from_source(raw: Row) -> dict[str, Any]:

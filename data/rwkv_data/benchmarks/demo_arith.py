@@ -2,8 +2,8 @@
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, by_name
-from rwkv_data.demo_rows import ROWS, arith_rows
-from rwkv_data.graders.number import EXACT
+from rwkv_data.graders.maths.number import EXACT
+from rwkv_data.prepare.demo_rows import ROWS, arith_rows
 from rwkv_data.profiles import demo
 
 _SUM = {"question": "17+25=", "answer": "42"}

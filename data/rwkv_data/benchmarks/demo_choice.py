@@ -2,7 +2,7 @@
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, by_name
-from rwkv_data.demo_rows import ROWS, choice_rows
+from rwkv_data.prepare.demo_rows import ROWS, choice_rows
 from rwkv_data.profiles import demo
 
 _LEGEND = {"choices": ["bab", "cec", "did", "fof"], "question": "did", "answer": "C"}

@@ -1,8 +1,9 @@
 """FLORES+ devtest: 1,012 sentences in six languages, each translated into every other (Costa-jussà et al. 2022, arXiv
 2207.04672; kept up as openlanguagedata/flores_plus).
 
-Rows: see rwkv_data.shapes.translation_rows; prompts: rwkv_data.profiles.translation. English, German, Spanish, French,
-Italian and Japanese make 30 pairs, 30,360 translations; `--set k=0.1` asks a tenth of them, always the same ones.
+Rows: see rwkv_data.prepare.row_shapes.translation_rows; prompts: rwkv_data.profiles.translation. English, German,
+Spanish, French, Italian and Japanese make 30 pairs, 30,360 translations; `--set k=0.1` asks a tenth of them, always the
+same ones.
 
 The catch: the set is gated, and its authors ask that nobody trains on it or puts its text where it will be crawled. Of
 its more than 200 languages these are the six that rwkv-skills prepares. BLEU's tokeniser depends on the language, so
@@ -10,8 +11,8 @@ BLEU of all pairs together says little.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
+from rwkv_data.prepare.row_shapes.translation_rows import FLORES, check_row, flores_pairs, flores_row
 from rwkv_data.profiles.translation import translation
-from rwkv_data.shapes.translation_rows import FLORES, check_row, flores_pairs, flores_row
 
 _HOUSE = {
     "question": "The house is small.",

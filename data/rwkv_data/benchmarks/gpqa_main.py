@@ -1,5 +1,5 @@
-"""GPQA, the selection "main". Its rows, their secrecy and their order: see rwkv_data.shapes.choice_gpqa."""
+"""GPQA, the selection "main". Its rows, their secrecy and their order: see rwkv_data.prepare.row_shapes.choice_gpqa."""
 
-from rwkv_data.shapes.choice_gpqa import benchmark
+from rwkv_data.prepare.row_shapes.choice_gpqa import benchmark
 
 BENCHMARK = benchmark("main", 448)

@@ -11,8 +11,8 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row
-from rwkv_data.errors import RowError
-from rwkv_data.graders.number import NUMBER, final_number
+from rwkv_data.definition.errors import RowError
+from rwkv_data.graders.maths.number import NUMBER, final_number
 from rwkv_data.profiles import lm_eval_maths
 from rwkv_data.profiles.free_response import WORKED, free_response
 from rwkv_data.profiles.maths_examples import GSM8K

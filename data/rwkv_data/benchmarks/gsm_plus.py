@@ -14,11 +14,11 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, Grade, Grader, HubSource, Row
-from rwkv_data.graders import number as number_grader
-from rwkv_data.graders.boxed import inside_box
+from rwkv_data.graders.maths import number as number_grader
+from rwkv_data.graders.maths.boxed import inside_box
+from rwkv_data.prepare.row_shapes.question_text import first_value, kept
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_set import examples, maths_set
-from rwkv_data.shapes.question_text import first_value, kept
 
 UNKNOWN = "None"
 _UNKNOWABLE = re.compile(

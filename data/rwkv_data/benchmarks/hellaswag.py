@@ -6,19 +6,19 @@ arXiv 1905.07830), the validation split.
     copies  {"context": the same as ctx, "endings": [...], "label": 3, "activity_label": "...", "source_id": "..."}
 
 The catch: the labels of the test split are hidden. Rows are stored in the harness's cleaned form (see
-rwkv_data.shapes.choice_hellaswag); a copy without ctx_a and ctx_b has them told apart by where its last sentence
-begins. The field scores the endings themselves, with the length norm, so that is the default here; letters are the
-other way.
+rwkv_data.prepare.row_shapes.choice_hellaswag); a copy without ctx_a and ctx_b has them told apart by where its last
+sentence begins. The field scores the endings themselves, with the length norm, so that is the default here; letters are
+the other way.
 """
 
 from dataclasses import replace
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
+from rwkv_data.prepare.row_shapes.choice_hellaswag import from_source
+from rwkv_data.prepare.row_shapes.choice_rows import check_four
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
 from rwkv_data.profiles.multi_choice_lm_eval import continuations, hellaswag_prompt
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
-from rwkv_data.shapes.choice_hellaswag import from_source
-from rwkv_data.shapes.choice_rows import check_four
 
 _KETTLE = {
     "question": "Making tea: A woman fills a kettle and sets it on the stove. She",

@@ -11,12 +11,12 @@ draws examples (`--set shots=4`) per subject, each subject from a stream of its 
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example
-from rwkv_data.graders.math import GRADER
+from rwkv_data.graders.maths.grader import GRADER
+from rwkv_data.prepare.row_shapes.question_math import TEST, TRAIN, TRAIN_FILES, math_example, math_row
 from rwkv_data.profiles import lm_eval_maths
 from rwkv_data.profiles.free_response import WORKED, free_response
 from rwkv_data.profiles.maths_examples_qwen import MATH
 from rwkv_data.profiles.maths_set import examples, maths_set
-from rwkv_data.shapes.question_math import TEST, TRAIN, TRAIN_FILES, math_example, math_row
 
 _LINES = {"question": "How many lines are there?", "answer": "2", "solution": "There are $\\boxed{2}$."}
 _HALF = {"question": "What is $1/2$ of $1/2$?", "answer": "\\frac14", "solution": "It is $\\boxed{\\frac14}$."}

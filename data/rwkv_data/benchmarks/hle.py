@@ -13,7 +13,7 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
-from rwkv_data.graders.math import GRADER
+from rwkv_data.graders.maths.grader import GRADER
 from rwkv_data.judges import hle
 from rwkv_data.profiles.free_response import free_response, free_response_judge
 from rwkv_data.profiles.maths_set import examples

@@ -1,7 +1,7 @@
 r"""HumanEval: 164 Python functions to complete from signature and docstring (Chen et al. 2021, arXiv 2107.03374).
 
-Rows: see rwkv_data.shapes.code_human_eval. What a model writes is appended to the prompt as it is and tested in the
-sandbox, 3 s of processor time a program.
+Rows: see rwkv_data.prepare.row_shapes.code_human_eval. What a model writes is appended to the prompt as it is and
+tested in the sandbox, 3 s of processor time a program.
 
 The catch: rwkv-skills asks with all blank lines taken out and stops at the token "\n\n", so whatever the model writes
 is cut at its first blank line. The usual kind keeps the prompt and has the stops of the paper instead; the kind
@@ -9,9 +9,9 @@ is cut at its first blank line. The usual kind keeps the prompt and has the stop
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, WebSource, by_name
-from rwkv_data.graders import code as graders
+from rwkv_data.graders.code import graders
+from rwkv_data.prepare.row_shapes.code_human_eval import check_row, from_source
 from rwkv_data.profiles import code
-from rwkv_data.shapes.code_human_eval import check_row, from_source
 
 _ADD = {
     "prompt": 'def add(x, y):\n    """Add two numbers.\n    >>> add(2, 3)\n    5\n    """\n',

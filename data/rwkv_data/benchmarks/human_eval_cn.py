@@ -1,16 +1,16 @@
 """HumanEval-X, its Python part: the 164 functions of HumanEval once more (Zheng et al. 2023, arXiv 2303.17568).
 
 rwkv-skills calls this set human_eval_cn and takes it from the hub as it is, prompts in English. Rows: see
-rwkv_data.shapes.code_human_eval.
+rwkv_data.prepare.row_shapes.code_human_eval.
 
 The catch: the rows do not name the function; it is the one that the test hands to `check` at its end. Where a prompt
 begins with a helper, that is not the first function in it.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
-from rwkv_data.graders import code as graders
+from rwkv_data.graders.code import graders
+from rwkv_data.prepare.row_shapes.code_human_eval import check_row, from_source
 from rwkv_data.profiles import code
-from rwkv_data.shapes.code_human_eval import check_row, from_source
 
 _DOUBLE = {
     "prompt": 'def double(x):\n    """Twice the number."""\n',

@@ -1,17 +1,17 @@
 """HumanEvalFix: 164 functions with an error, to be repaired (HumanEvalPack; Muennighoff et al. 2023, arXiv 2308.07124).
 
-Rows: see rwkv_data.shapes.code_human_eval. The prompt shows signature, docstring and the faulty body; the model writes
-the whole function into a fence. It is appended to signature and docstring, which alone are a function that does
-nothing, and tested like HumanEval.
+Rows: see rwkv_data.prepare.row_shapes.code_human_eval. The prompt shows signature, docstring and the faulty body; the
+model writes the whole function into a fence. It is appended to signature and docstring, which alone are a function that
+does nothing, and tested like HumanEval.
 
 The catch: of the pack's three tasks and six languages this is one of each (`python`, fix with the docstring shown), in
 rwkv-skills' words; published scores of HumanEvalFix show the tests instead of the docstring, so they are no match.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
-from rwkv_data.graders import code as graders
+from rwkv_data.graders.code import graders
+from rwkv_data.prepare.row_shapes.code_human_eval import check_fix, fix_from_source
 from rwkv_data.profiles import code
-from rwkv_data.shapes.code_human_eval import check_fix, fix_from_source
 
 _LARGER = {
     "prompt": 'def larger(x, y):\n    """The larger of two numbers."""\n',

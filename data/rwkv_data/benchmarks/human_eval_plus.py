@@ -1,15 +1,16 @@
 """HumanEval+: HumanEval with many more inputs a function (EvalPlus; Liu et al. 2023, arXiv 2305.01210).
 
-Rows: see rwkv_data.shapes.code_plus. An answer is right if it gives the reference solution's outputs on the base inputs
-and on the further ones; the part `base` counts the base inputs alone, which come near HumanEval's own tests.
+Rows: see rwkv_data.prepare.row_shapes.code_plus. An answer is right if it gives the reference solution's outputs on the
+base inputs and on the further ones; the part `base` counts the base inputs alone, which come near HumanEval's own
+tests.
 
 The catch: the reference solutions differ from HumanEval's, and so do some prompts; the set on the hub lacks the inputs.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, WebSource, by_name
-from rwkv_data.graders import code as graders
+from rwkv_data.graders.code import graders
+from rwkv_data.prepare.row_shapes.code_plus import check_row, from_source, plus
 from rwkv_data.profiles import code
-from rwkv_data.shapes.code_plus import check_row, from_source, plus
 
 _ABS = {
     "prompt": 'def size(x):\n    """How far the number is from zero."""\n',

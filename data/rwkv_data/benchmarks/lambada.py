@@ -11,7 +11,7 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
-from rwkv_data.errors import RowError
+from rwkv_data.definition.errors import RowError
 from rwkv_data.profiles.language_model import lambada
 
 

@@ -1,7 +1,7 @@
 """LiveCodeBench, code generation: 1,055 contest problems, May 2023 to April 2025 (Jain et al. 2024, arXiv 2403.07974).
 
-Rows: see rwkv_data.shapes.code_contest; this is release_v6. A function is called with arguments that are JSON, a
-program gets each test on its standard input; every test must pass, each within 6 s of processor time.
+Rows: see rwkv_data.prepare.row_shapes.code_contest; this is release_v6. A function is called with arguments that are
+JSON, a program gets each test on its standard input; every test must pass, each within 6 s of processor time.
 
 The catch: a window of dates decides more than the release does, because a model may have seen what is older than it. A
 row keeps its contest's day as `date`, and `difficulty` groups the score. `--set release=v5` asks the rows of an earlier
@@ -13,10 +13,10 @@ together, so that many short tests fail there; here the limit is each test's.
 from dataclasses import replace
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
-from rwkv_data.graders import code as graders
+from rwkv_data.definition.row_window import Release, Window
+from rwkv_data.graders.code import graders
+from rwkv_data.prepare.row_shapes.code_contest import check_packed, livecodebench_row, packed, unpacking
 from rwkv_data.profiles import code
-from rwkv_data.shapes.code_contest import check_packed, livecodebench_row, packed, unpacking
-from rwkv_data.window import Release, Window
 
 _RELEASES = {
     "v1": Release(400, "2024-03-31"),

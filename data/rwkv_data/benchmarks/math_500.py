@@ -17,13 +17,13 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row
-from rwkv_data.graders.math import GRADER, TEXT
+from rwkv_data.graders.maths.grader import GRADER, TEXT
+from rwkv_data.prepare.row_shapes.question_math import TRAIN, TRAIN_FILES, math_example
 from rwkv_data.profiles import lm_eval_maths
 from rwkv_data.profiles.free_response import WORKED, free_response
 from rwkv_data.profiles.maths_albatross import albatross
 from rwkv_data.profiles.maths_examples_qwen import MATH
 from rwkv_data.profiles.maths_set import examples, maths_set
-from rwkv_data.shapes.question_math import TRAIN, TRAIN_FILES, math_example
 
 
 def from_source(raw: Row) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, by_name
+from rwkv_data.prepare.row_shapes.question_math import TEST, math_row
 from rwkv_data.profiles import lm_eval_maths
-from rwkv_data.shapes.question_math import TEST, math_row
 
 _LINES = {"question": "How many lines are there?", "answer": "2", "solution": "There are $\\boxed{2}$."}
 

@@ -1,7 +1,8 @@
 r"""MBPP: 500 small Python tasks with three assertions each (Austin et al. 2021, arXiv 2108.07732).
 
-Rows: see rwkv_data.shapes.code_mbpp; the file's 974 rows hold all splits, of which tasks 11 to 510 are tested and tasks
-2, 3 and 4 are the examples. What rwkv-skills calls mbpp is the sanitised part of it: see mbpp_sanitized.
+Rows: see rwkv_data.prepare.row_shapes.code_mbpp; the file's 974 rows hold all splits, of which tasks 11 to 510 are
+tested and tasks 2, 3 and 4 are the examples. What rwkv-skills calls mbpp is the sanitised part of it: see
+mbpp_sanitized.
 
 The catch: rwkv-skills shows the model no test, only the first line of the reference solution, and stops at the token
 "\n\n"; the usual kind keeps the prompt without that stop. The harness shows three tests and worked examples, allows 256
@@ -9,11 +10,11 @@ tokens, and does not run `test_setup_code`, so that task 367 cannot be solved th
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
-from rwkv_data.graders import code as graders
-from rwkv_data.graders.code_extract import continuation
+from rwkv_data.graders.code import graders
+from rwkv_data.graders.code.extract import continuation
+from rwkv_data.prepare.row_shapes.code_mbpp import check_row, example_from_source, from_source
+from rwkv_data.prepare.row_shapes.code_views import seeing
 from rwkv_data.profiles import code
-from rwkv_data.shapes.code_mbpp import check_row, example_from_source, from_source
-from rwkv_data.shapes.code_views import seeing
 
 
 def without_setup(row: Row) -> Row:

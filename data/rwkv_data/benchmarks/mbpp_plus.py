@@ -1,17 +1,17 @@
 """MBPP+: 378 tasks of MBPP, put right, with many more inputs (EvalPlus; Liu et al. 2023, arXiv 2305.01210).
 
-Rows: see rwkv_data.shapes.code_plus; prompts: a docstring with the task and an assertion. An answer is right if it
-gives the reference solution's outputs on the base inputs and on the further ones; the part `base` counts the base
-inputs alone.
+Rows: see rwkv_data.prepare.row_shapes.code_plus; prompts: a docstring with the task and an assertion. An answer is
+right if it gives the reference solution's outputs on the base inputs and on the further ones; the part `base` counts
+the base inputs alone.
 
 The catch: what is a tuple, a set or a complex number among the inputs is told by the task's number alone, and several
-tasks are compared by rules of their own; see rwkv_data.graders.code_mbpp_inputs and code_compare.
+tasks are compared by rules of their own; see rwkv_data.graders.code.mbpp_inputs and code_compare.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, WebSource, by_name
-from rwkv_data.graders import code as graders
+from rwkv_data.graders.code import graders
+from rwkv_data.prepare.row_shapes.code_plus import check_row, from_source, plus
 from rwkv_data.profiles import code
-from rwkv_data.shapes.code_plus import check_row, from_source, plus
 
 _TOTAL = {
     "prompt": '"""\nWrite a function to add up a list.\nassert total([1, 2]) == 3\n"""\n',

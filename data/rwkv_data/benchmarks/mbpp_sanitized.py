@@ -1,15 +1,15 @@
 """MBPP, sanitised: the 427 tasks of MBPP whose wording people checked (Austin et al. 2021, arXiv 2108.07732).
 
-Rows: see rwkv_data.shapes.code_mbpp. This is what rwkv-skills runs under the name mbpp (evalplus' get_mbpp), over all
-of MBPP's splits: 7 of the tasks have numbers below 11, which elsewhere are examples.
+Rows: see rwkv_data.prepare.row_shapes.code_mbpp. This is what rwkv-skills runs under the name mbpp (evalplus'
+get_mbpp), over all of MBPP's splits: 7 of the tasks have numbers below 11, which elsewhere are examples.
 
 The catch: asked in rwkv-skills' words without its stop at the first blank line, and with it: see mbpp.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, WebSource, by_name
-from rwkv_data.graders import code as graders
+from rwkv_data.graders.code import graders
+from rwkv_data.prepare.row_shapes.code_mbpp import check_row, row_of
 from rwkv_data.profiles import code
-from rwkv_data.shapes.code_mbpp import check_row, row_of
 
 _ROOT = {
     "prompt": "Write a function to find the square root of a number.",

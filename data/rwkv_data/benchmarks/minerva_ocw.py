@@ -12,12 +12,12 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, Row
-from rwkv_data.graders.minerva_ocw import GRADER
+from rwkv_data.graders.maths.minerva_ocw import GRADER
+from rwkv_data.prepare.row_shapes.question_math import math_row
+from rwkv_data.prepare.row_shapes.question_sources import qwen_set
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples_qwen import MINERVA_OCW
 from rwkv_data.profiles.maths_set import examples, maths_set
-from rwkv_data.shapes.question_math import math_row
-from rwkv_data.shapes.question_sources import qwen_set
 
 
 def from_source(raw: Row) -> dict[str, Any]:

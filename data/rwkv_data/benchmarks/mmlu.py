@@ -11,12 +11,12 @@ The examples of a subject are the five of its dev split, in order.
 from typing import Any
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
-from rwkv_data.errors import RowError
+from rwkv_data.definition.errors import RowError
+from rwkv_data.prepare.row_shapes.choice_rows import check_four, of_index, subject_of
 from rwkv_data.profiles import multi_choice_lm_eval
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
 from rwkv_data.profiles.multi_choice_text import multi_choice_text
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
-from rwkv_data.shapes.choice_rows import check_four, of_index, subject_of
 
 
 def from_source(raw: Row) -> dict[str, Any]:

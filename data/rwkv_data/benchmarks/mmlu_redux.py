@@ -15,10 +15,10 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
+from rwkv_data.prepare.row_shapes.choice_mmlu import SUBJECTS
+from rwkv_data.prepare.row_shapes.choice_rows import FOUR, check_four, of_index, subject_of
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
-from rwkv_data.shapes.choice_mmlu import SUBJECTS
-from rwkv_data.shapes.choice_rows import FOUR, check_four, of_index, subject_of
 
 
 def from_source(raw: Row) -> dict[str, Any] | None:

@@ -10,9 +10,9 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, Row, WebSource, by_name
+from rwkv_data.prepare.row_shapes.choice_rows import check_four, of_index
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
-from rwkv_data.shapes.choice_rows import check_four, of_index
 
 COMMIT = "a45202bd16f1ec06f433442dc1152d0074773465"
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
-from rwkv_data.errors import RowError
+from rwkv_data.definition.errors import RowError
+from rwkv_data.prepare.row_shapes.choice_rows import check_four, of_columns, subject_of
+from rwkv_data.prepare.sources.raw import FILE
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
-from rwkv_data.shapes.choice_rows import check_four, of_columns, subject_of
-from rwkv_data.sources.raw import FILE
 
 LANGUAGES = "AR_XY BN_BD DE_DE ES_LA FR_FR HI_IN ID_ID IT_IT JA_JP KO_KR PT_BR SW_KE YO_NG ZH_CN"
 

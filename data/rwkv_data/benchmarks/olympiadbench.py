@@ -12,13 +12,13 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, Row
-from rwkv_data.errors import RowError
-from rwkv_data.graders.olympiad import GRADER
+from rwkv_data.definition.errors import RowError
+from rwkv_data.graders.maths.olympiad import GRADER
+from rwkv_data.prepare.row_shapes.question_sources import qwen_set
+from rwkv_data.prepare.row_shapes.question_text import bare, kept
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples_qwen import MATH
 from rwkv_data.profiles.maths_set import examples, maths_set
-from rwkv_data.shapes.question_sources import qwen_set
-from rwkv_data.shapes.question_text import bare, kept
 
 
 def from_source(raw: Row) -> dict[str, Any]:

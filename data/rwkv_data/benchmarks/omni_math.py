@@ -11,11 +11,11 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row
-from rwkv_data.graders.math import GRADER
+from rwkv_data.graders.maths.grader import GRADER
+from rwkv_data.prepare.row_shapes.question_rows import formula_row
+from rwkv_data.prepare.row_shapes.question_text import kept
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_set import examples, maths_set
-from rwkv_data.shapes.question_rows import formula_row
-from rwkv_data.shapes.question_text import kept
 
 
 def from_source(raw: Row) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
 from rwkv_data.graders.text import GRADER
 from rwkv_data.judges import simpleqa
+from rwkv_data.prepare.row_shapes.question_text import kept
 from rwkv_data.profiles.free_response import free_response, free_response_judge
 from rwkv_data.profiles.maths_set import examples
-from rwkv_data.shapes.question_text import kept
 
 
 def from_source(raw: Row) -> dict[str, Any]:

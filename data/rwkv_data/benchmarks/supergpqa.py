@@ -11,10 +11,10 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, Row, by_name
-from rwkv_data.errors import RowError
+from rwkv_data.definition.errors import RowError
+from rwkv_data.prepare.row_shapes.choice_rows import check_subject
 from rwkv_data.profiles.multi_choice import multi_choice_cot, multi_choice_plain
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
-from rwkv_data.shapes.choice_rows import check_subject
 
 
 def from_source(raw: Row) -> dict[str, Any]:

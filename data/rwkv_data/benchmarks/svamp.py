@@ -12,13 +12,13 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, Row
-from rwkv_data.graders.number import NUMBER
+from rwkv_data.graders.maths.number import NUMBER
+from rwkv_data.prepare.row_shapes.question_rows import check_number
+from rwkv_data.prepare.row_shapes.question_sources import github
+from rwkv_data.prepare.row_shapes.question_text import first_value, kept, number
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_examples import GSM8K
 from rwkv_data.profiles.maths_set import examples, maths_set
-from rwkv_data.shapes.question_rows import check_number
-from rwkv_data.shapes.question_sources import github
-from rwkv_data.shapes.question_text import first_value, kept, number
 
 
 def from_source(raw: Row) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """TACO: contest problems of known topics and difficulty, 1,000 to test with (Li et al. 2023, arXiv 2312.14852).
 
-Rows: see rwkv_data.shapes.code_contest; graded like APPS.
+Rows: see rwkv_data.prepare.row_shapes.code_contest; graded like APPS.
 
 The catch: the file that the set's repository shows (taco_generation_example.json) has prompts and outputs but no tests;
 the tests are in the hub's set alone. The difficulty (EASY to VERY_HARD) groups the score. rwkv-skills does not have
@@ -8,9 +8,9 @@ this set.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
-from rwkv_data.graders import code as graders
+from rwkv_data.graders.code import graders
+from rwkv_data.prepare.row_shapes.code_contest import check_row, problem_row
 from rwkv_data.profiles import code
-from rwkv_data.shapes.code_contest import check_row, problem_row
 
 _COUNT = {
     "question": "Read a word and print how many letters it has.",

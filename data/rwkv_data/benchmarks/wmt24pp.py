@@ -1,8 +1,8 @@
 """WMT24++: English texts of four domains into German, Mexican Spanish, French, Italian and Japanese (Deutsch et al.
 2025, arXiv 2502.12404): 5 of the set's 55 pairs, those that rwkv-skills prepares, 960 segments each.
 
-Rows: see rwkv_data.shapes.translation_rows; prompts: rwkv_data.profiles.translation. The headline is chrF++ of the
-whole set, with BLEU beside it, both by sacrebleu and both for each pair.
+Rows: see rwkv_data.prepare.row_shapes.translation_rows; prompts: rwkv_data.profiles.translation. The headline is chrF++
+of the whole set, with BLEU beside it, both by sacrebleu and both for each pair.
 
 The catch: the split is called "train"; 38 of a pair's 998 sources are marked as bad and left out, as the authors say.
 `target` is the post-edited translation, which is what is compared with. BLEU's tokeniser depends on the language
@@ -10,8 +10,8 @@ The catch: the split is called "train"; 38 of a pair's 998 sources are marked as
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
+from rwkv_data.prepare.row_shapes.translation_rows import WMT24PP, check_row, wmt24pp_row
 from rwkv_data.profiles.translation import translation
-from rwkv_data.shapes.translation_rows import WMT24PP, check_row, wmt24pp_row
 
 _HOUSE = {
     "question": "The house is small.",

@@ -8,9 +8,9 @@ byte is nats / bytes / ln 2, perplexity per byte exp(nats / bytes), per word exp
 import math
 import re
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.grader import Grader
-from rwkv_data.stage import Row
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.stage import Row
 
 
 def grade(row: Row, answer: Answer) -> Grade:

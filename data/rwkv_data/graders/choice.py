@@ -5,10 +5,10 @@ of the choice's text, `acc_bytes` by its bytes in UTF-8. The scored text has a b
 A tie goes to the first choice, as argmax does; the detail says so.
 """
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.grader import Grader
-from rwkv_data.rows import letters
-from rwkv_data.stage import Row
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.rows import letters
+from rwkv_data.definition.stage import Row
 
 
 def grade(row: Row, answer: Answer) -> Grade:

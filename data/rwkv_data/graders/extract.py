@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 
 from rwkv_data.graders import candidates
-from rwkv_data.graders.boxed import inside_box, last_box, open_groups
+from rwkv_data.graders.maths.boxed import inside_box, last_box, open_groups
 
 _WINDOW = 20_000
 _SHORT = 80

@@ -3,9 +3,9 @@
 Parts, whose sums make the perplexity per word exp(-logprob / words): `logprob` in nats, and `words`, one a sample.
 """
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.grader import Grader
-from rwkv_data.stage import Row
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.stage import Row
 
 
 def grade(row: Row, answer: Answer) -> Grade:

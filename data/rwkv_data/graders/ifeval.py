@@ -22,13 +22,13 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from rwkv_data.answer import Answer, Grade, Reason
-from rwkv_data.errors import RowError
-from rwkv_data.grader import Grader
+from rwkv_data.definition.answer import Answer, Grade, Reason
+from rwkv_data.definition.errors import RowError
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.stage import Row
 from rwkv_data.instructions import sentences
 from rwkv_data.instructions.rows import RULES
 from rwkv_data.instructions.rule import bound
-from rwkv_data.stage import Row
 
 _END_OF_THOUGHT = "</think>"
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from rwkv_data.answer import Grade
-from rwkv_data.grader import GradeFunction, Grader
-from rwkv_data.judging import JudgeRule
+from rwkv_data.definition.answer import Grade
+from rwkv_data.definition.grader import GradeFunction, Grader
+from rwkv_data.judges.judge_rule import JudgeRule
 
 
 def judged(grader: Grader, rule: JudgeRule) -> Grader:

@@ -20,13 +20,13 @@ Otherwise there is no answer. Lower-case letters count only in brackets or alone
 import re
 import unicodedata
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.grader import Grader
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.rows import letters
+from rwkv_data.definition.stage import Row
 from rwkv_data.graders import candidates
-from rwkv_data.graders.boxed import last_box
 from rwkv_data.graders.extract import Extracted, after_thinking
-from rwkv_data.rows import letters
-from rwkv_data.stage import Row
+from rwkv_data.graders.maths.boxed import last_box
 
 _WINDOW = 20_000
 _NEAR = 200

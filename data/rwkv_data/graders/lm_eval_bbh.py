@@ -7,10 +7,10 @@ is cut off, and without one the answer loses its end. On a BBH task with publish
 import re
 import string
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.grader import Grader
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.stage import Row
 from rwkv_data.graders.lm_eval_regex import found, verdict
-from rwkv_data.stage import Row
 
 _BBH = re.compile(r"(?<=the answer is )(.*)(?=.)")
 _FLAN = re.compile(r"(?<=answer is )(.*)(?=.)")

@@ -2,7 +2,7 @@
 
 import re
 
-from rwkv_data.answer import Grade
+from rwkv_data.definition.answer import Grade
 
 INVALID = "[invalid]"
 

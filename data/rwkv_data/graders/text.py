@@ -7,11 +7,11 @@ white space, no marks of emphasis, quotes or full stop around it. `aliases` of t
 import re
 import unicodedata
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.grader import Grader
-from rwkv_data.graders.boxed import inside_box
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.stage import Row
 from rwkv_data.graders.extract import after_thinking
-from rwkv_data.stage import Row
+from rwkv_data.graders.maths.boxed import inside_box
 
 _AROUND = " \t\r\n*_`\"'“”‘’.。!！"
 _LONGEST = 2000

@@ -9,10 +9,10 @@ and equals sacrebleu's corpus_score on all segments. BLEU's tokeniser follows th
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.grader import Grader
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.stage import Row
 from rwkv_data.graders.extract import after_thinking
-from rwkv_data.stage import Row
 
 _BY_CHARACTER = ("ja", "jpn", "ko", "kor", "th", "tha", "lo", "lao", "km", "khm", "my", "mya")
 _LONGEST = 20_000

@@ -5,8 +5,8 @@ if they are the same text in normal form, or the same number. Answers that diffe
 split their votes; that never happens to the right one.
 """
 
-from rwkv_data.graders import math_text
-from rwkv_data.graders.number import final_number
+from rwkv_data.graders.maths import answer_text
+from rwkv_data.graders.maths.number import final_number
 
 RIGHT = "="
 _LONGEST = 200
@@ -18,7 +18,7 @@ def vote(value: float | None, extracted: str | None) -> str | None:
         return RIGHT
     if value is None or extracted is None:
         return None
-    text = math_text.setting_aside(extracted).casefold()
-    if math_text.is_number(text) and (number := final_number(text)) is not None:
+    text = answer_text.setting_aside(extracted).casefold()
+    if answer_text.is_number(text) and (number := final_number(text)) is not None:
         return f"#{number.value}"[:_LONGEST]
     return f"~{text}"[:_LONGEST]

@@ -5,12 +5,12 @@
 
 from typing import Any
 
-from rwkv_data import rows
-from rwkv_data.errors import RowError
+from rwkv_data.definition import rows
+from rwkv_data.definition.errors import RowError
+from rwkv_data.definition.stage import Row
 from rwkv_data.instructions.ifbench import RULES as IFBENCH_RULES
 from rwkv_data.instructions.ifeval_rules import RULES as IFEVAL_RULES
 from rwkv_data.instructions.rule import bound
-from rwkv_data.stage import Row
 
 RULES = {**IFEVAL_RULES, **IFBENCH_RULES}
 """Every rule under its published name."""

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
-from rwkv_data.errors import RowError
+from rwkv_data.definition.errors import RowError
 
 Rule: TypeAlias = Callable[..., bool]
 """`rule(response, **arguments)`; its signature says which arguments there are, and of which kind."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_data.instructions import punkt
-from rwkvctl import config
+from rwkvctl.settings import config
 
 _TITLES = "adm brig capt cmdr col cpl dr gen gov hon lt maj messrs mr mrs ms mt prof rep reps rev sen sgt sr jr st"
 _FIRMS = "bros cie co corp inc ltd plc dept univ assn"

@@ -1,8 +1,8 @@
 """The rules by which another model judges answers, by name."""
 
-from rwkv_data.errors import SettingError
+from rwkv_data.definition.errors import SettingError
 from rwkv_data.judges import arena, equality, hle, rwkv_skills, simpleqa
-from rwkv_data.judging import JudgeRule
+from rwkv_data.judges.judge_rule import JudgeRule
 
 RULES = {rule.name: rule for rule in (rwkv_skills.RULE, equality.RULE, simpleqa.RULE, arena.RULE, hle.RULE)}
 

@@ -12,11 +12,11 @@ The row needs `question` and `baseline`, the text of the answer to compare with.
 
 import re
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.stage import Row
 from rwkv_data.judges import replies
+from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
 from rwkv_data.judges.prompts import LONGEST_QUESTION, NONE, chat, fenced
-from rwkv_data.judging import JudgeRule, Messages, Verdict
-from rwkv_data.stage import Row
 
 LONGEST_GAME_ANSWER = 40_000
 _LABEL = re.compile(r"\[\[\s{0,3}(A>>B|A>B|A=B|B>A|B>>A)\s{0,3}\]\]")

@@ -7,9 +7,9 @@ plainly the better one.
 
 from dataclasses import dataclass
 
-from rwkv_data.answer import Answer
-from rwkv_data.judging import JudgeRule
-from rwkv_data.stage import Row
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.stage import Row
+from rwkv_data.judges.judge_rule import JudgeRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ wrong: both point at a grader or an extraction that went astray.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.stage import Row
 from rwkv_data.judges import replies
+from rwkv_data.judges.judge_rule import Messages, Rule
 from rwkv_data.judges.prompts import NONE, chat, cut, fenced
-from rwkv_data.judging import Messages, Rule
-from rwkv_data.stage import Row
 
 LONGEST_PROMPT = 20_000
 """Characters of the whole prompt. Answer and reference may take a quarter of what the fixed text leaves; the context

@@ -5,11 +5,11 @@ The reply is `{"reasoning": ..., "judgement": "Yes"}` where the endpoint takes a
 text is set apart by tags it cannot close, and cut: it is somebody else's output and may hold orders.
 """
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.stage import Row
 from rwkv_data.judges import replies
+from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
 from rwkv_data.judges.prompts import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
-from rwkv_data.judging import JudgeRule, Messages, Verdict
-from rwkv_data.stage import Row
 
 SYSTEM = """\
 You compare a student's final answer with the reference answer to a question. You do not solve the question: the \

@@ -7,11 +7,11 @@ stated). `value` is 1 for yes; the part `confidence` is between 0 and 1, for the
 
 import re
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.stage import Row
 from rwkv_data.judges import replies
+from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
 from rwkv_data.judges.prompts import LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
-from rwkv_data.judging import JudgeRule, Messages, Verdict
-from rwkv_data.stage import Row
 
 LONGEST_RESPONSE = 20_000
 

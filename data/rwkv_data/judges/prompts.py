@@ -2,7 +2,7 @@
 
 import hashlib
 
-from rwkv_data.judging import Messages
+from rwkv_data.judges.judge_rule import Messages
 
 LONGEST_ANSWER = 8_000
 LONGEST_QUESTION = 16_000

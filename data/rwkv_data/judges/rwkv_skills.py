@@ -5,11 +5,11 @@ scores are to be comparable. Its reading is not kept: there only the exact words
 outage too, became a wrong answer. Here decoration does not matter, and what is neither True nor False is unreadable.
 """
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.stage import Row
 from rwkv_data.judges import replies
+from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
 from rwkv_data.judges.prompts import chat
-from rwkv_data.judging import JudgeRule, Messages, Verdict
-from rwkv_data.stage import Row
 
 _DENIED = ("not true", "not false", "n't true", "n't false", "neither true", "neither false")
 

@@ -5,11 +5,11 @@ correct given attempted is correct / (correct + incorrect), and F is the harmoni
 original counts a reply that names no grade as not attempted; here it is unreadable and asked for again.
 """
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.stage import Row
 from rwkv_data.judges import replies
+from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
 from rwkv_data.judges.prompts import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
-from rwkv_data.judging import JudgeRule, Messages, Verdict
-from rwkv_data.stage import Row
 
 GRADES = ("correct", "incorrect", "not_attempted")
 

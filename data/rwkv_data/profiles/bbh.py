@@ -12,7 +12,7 @@ ends the answer, and the extraction drops the last character.
 
 from dataclasses import replace
 
-from rwkv_data.benchmark import Grader, Kind, Row, Shots, Stage
+from rwkv_data.definition.benchmark import Grader, Kind, Row, Shots, Stage
 from rwkv_data.graders import lm_eval_bbh
 from rwkv_data.profiles import BBH, LM_EVAL
 from rwkvctl.protocol.engine import Sampling, Stops

@@ -3,11 +3,11 @@
 import contextlib
 from typing import Final
 
-from rwkv_data.benchmark import Answer, Grade, Grader, Kind, Row, Stage
-from rwkv_data.judging import JudgeRule
+from rwkv_data.definition.benchmark import Answer, Grade, Grader, Kind, Row, Stage
+from rwkv_data.judges.judge_rule import JudgeRule
+from rwkv_data.prepare.row_shapes.arena_rows import BASELINE
 from rwkv_data.profiles import RWKV_SKILLS_WHOLE
 from rwkv_data.profiles.instruction import FOLLOWING, NEXT_TURN, prompt
-from rwkv_data.shapes.arena_rows import BASELINE
 
 _LOST: Final = {"won": 0.0, "weight": 6.0, "agreed": 1.0}
 """Both games lost by far: what an empty answer would get of any judge."""

@@ -1,9 +1,9 @@
 """The short prompts that the built-in checkpoint was trained on."""
 
-from rwkv_data import rows
-from rwkv_data.benchmark import Grader, Kind, Stage
-from rwkv_data.demo_rows import lookup_prompt
+from rwkv_data.definition import rows
+from rwkv_data.definition.benchmark import Grader, Kind, Stage
 from rwkv_data.graders import choice
+from rwkv_data.prepare.demo_rows import lookup_prompt
 from rwkv_data.profiles import DEMO
 from rwkvctl.protocol.engine import Sampling, Stops
 

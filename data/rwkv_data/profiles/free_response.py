@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from rwkv_data.benchmark import Grader, Kind, Row, Shots, Stage
-from rwkv_data.graders.boxed import closes_box
+from rwkv_data.definition.benchmark import Grader, Kind, Row, Shots, Stage
 from rwkv_data.graders.judged import judged
-from rwkv_data.judging import JudgeRule
+from rwkv_data.graders.maths.boxed import closes_box
+from rwkv_data.judges.judge_rule import JudgeRule
 from rwkv_data.profiles import RWKV_SKILLS
 from rwkv_data.profiles.sampling import COT_STOPS, FINAL_STOPS, FREE_RESPONSE_COT, FREE_RESPONSE_FINAL
 from rwkvctl.protocol.engine import Sampling

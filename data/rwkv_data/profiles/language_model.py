@@ -1,6 +1,6 @@
 """How likely given text is: the last word of a passage, or whole documents."""
 
-from rwkv_data.benchmark import Kind, Row, Stage
+from rwkv_data.definition.benchmark import Kind, Row, Stage
 from rwkv_data.graders import bits, greedy
 from rwkv_data.profiles import HELD_OUT, LM_EVAL
 

@@ -7,8 +7,8 @@ is graded by the harness's own rules, so is it here, quirks included: see docs/g
 
 from collections.abc import Callable
 
-from rwkv_data.benchmark import Grader, Kind, Row, Shots, Stage
-from rwkv_data.graders import lm_eval_gsm8k, lm_eval_math
+from rwkv_data.definition.benchmark import Grader, Kind, Row, Shots, Stage
+from rwkv_data.graders.maths import lm_eval_gsm8k, lm_eval_math
 from rwkv_data.profiles import LM_EVAL
 from rwkv_data.profiles.maths_examples import GSM8K, MINERVA
 from rwkvctl.protocol.engine import Sampling, Stops

@@ -15,7 +15,7 @@ branch does not notice: it goes on with a second `</think>`.
 
 from dataclasses import replace
 
-from rwkv_data.benchmark import Kind, Row, Stage
+from rwkv_data.definition.benchmark import Kind, Row, Stage
 from rwkv_data.profiles import RWKV_SKILLS_V2
 from rwkv_data.profiles.free_response import boxed_tail, final_stage
 from rwkv_data.profiles.sampling import COT_STOPS

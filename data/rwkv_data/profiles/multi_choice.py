@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from rwkv_data import rows
-from rwkv_data.benchmark import Kind, Row, Shots, Stage
+from rwkv_data.definition import rows
+from rwkv_data.definition.benchmark import Kind, Row, Shots, Stage
 from rwkv_data.graders import choice
 from rwkv_data.profiles import RWKV_SKILLS
 from rwkv_data.profiles.sampling import COT_STOPS, UNPENALISED

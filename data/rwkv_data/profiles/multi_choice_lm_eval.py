@@ -13,8 +13,8 @@ subject, the others draw theirs for each question.
 
 from collections.abc import Callable
 
-from rwkv_data import rows
-from rwkv_data.benchmark import Grader, Kind, Row, Shots, Stage
+from rwkv_data.definition import rows
+from rwkv_data.definition.benchmark import Grader, Kind, Row, Shots, Stage
 from rwkv_data.graders import choice
 from rwkv_data.profiles import LM_EVAL
 from rwkv_data.profiles.multi_choice import Prompt, choice_lines, spaced_letters, subject

@@ -7,8 +7,8 @@ The question's wording is openai/simple-evals' (common.py), with the letters tha
 RWKV's. Greedy, and as many tokens as there.
 """
 
-from rwkv_data import rows
-from rwkv_data.benchmark import Kind, Row, Stage
+from rwkv_data.definition import rows
+from rwkv_data.definition.benchmark import Kind, Row, Stage
 from rwkv_data.graders import letters
 from rwkv_data.profiles import SIMPLE_EVALS
 from rwkvctl.protocol.engine import Sampling, Stops

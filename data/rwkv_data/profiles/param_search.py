@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from rwkv_data.benchmark import Kind
-from rwkv_data.search import RWKV_SKILLS_GRID, Search
+from rwkv_data.definition.benchmark import Kind
+from rwkv_data.definition.sampling_search import RWKV_SKILLS_GRID, Search
 
 
 def param_search(kind: Kind) -> Kind:

@@ -8,8 +8,8 @@ false says so at its end.
 
 from typing import Final
 
-from rwkv_data.benchmark import Kind, Row, Shots, Stage
-from rwkv_data.graders import qwen_math as grader
+from rwkv_data.definition.benchmark import Kind, Row, Shots, Stage
+from rwkv_data.graders.maths import qwen_math as grader
 from rwkv_data.profiles import QWEN_MATH
 from rwkv_data.profiles.maths_examples import Examples
 from rwkvctl.protocol.engine import Sampling, Stops

@@ -2,7 +2,7 @@
 
     with Sandbox() as sandbox:
         outcome = sandbox.script("print(input()[::-1])", "abc")
-        outcome = sandbox.check("def f(x): return x + 1", "rwkv_data.graders.code_drivers:assertions", {...})
+        outcome = sandbox.check("def f(x): return x + 1", "rwkv_data.graders.code.drivers:assertions", {...})
 
 Usable from any thread; calls wait for each other, so open one for each program that shall run side by side. It fails
 closed: where the machine cannot isolate, opening it raises SandboxUnavailableError with a sentence that says what is

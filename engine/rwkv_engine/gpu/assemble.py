@@ -16,12 +16,12 @@ from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.runner import GpuRunner
 from rwkv_engine.gpu.warm_up import warm_up
 from rwkv_engine.gpu.workspace import Workspace
-from rwkv_engine.scheduler import Limits
+from rwkv_engine.scheduling.scheduler import Limits
 from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS
 from rwkv_kernels.gpu.sampler import SlotDraws
-from rwkv_weights import index
-from rwkv_weights.checkpoint import Checkpoint
-from rwkv_weights.stream import Tensors
+from rwkv_weights.formats import index
+from rwkv_weights.formats.load import Checkpoint
+from rwkv_weights.formats.stream import Tensors
 from rwkvctl.protocol.numerics import PROFILES, Numerics
 
 FREE_SHARE = 0.95  # of what the driver says is free: its own figure is a little too good

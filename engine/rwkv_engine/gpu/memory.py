@@ -7,7 +7,7 @@ import torch
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.gpu.workspace import parts_elements, row_bytes
 from rwkv_kernels.gpu import wkv7_chunked
-from rwkv_weights.schema import HEAD_SIZE, Dims
+from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 
 GIB = 1 << 30
 BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)

@@ -15,8 +15,8 @@ from rwkv_kernels.gpu.rows import Rows
 from rwkv_kernels.gpu.wkv7 import wkv7
 from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
 from rwkv_kernels.norm import HEAD_EPS, LAYER_EPS
-from rwkv_weights.checkpoint import Checkpoint
-from rwkv_weights.schema import Dims
+from rwkv_weights.formats.load import Checkpoint
+from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.numerics import PROFILES, Numerics, Profile
 
 CHUNKED_MIN_TOKENS = 64  # tokens a sequence: below, cutting into chunks costs more than it saves

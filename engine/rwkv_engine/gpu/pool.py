@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rwkv_engine.errors import OutOfMemory
-from rwkv_weights.schema import HEAD_SIZE, Dims
+from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 
 
 class Saved(NamedTuple):

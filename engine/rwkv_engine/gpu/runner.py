@@ -20,8 +20,8 @@ from rwkv_engine.gpu.rows import of_sequences, to_device
 from rwkv_engine.gpu.scores import Scores, Wanted, chosen
 from rwkv_engine.gpu.start import start
 from rwkv_engine.gpu.workspace import Workspace
-from rwkv_engine.scheduler import Feed, Output
-from rwkv_engine.strand import Score
+from rwkv_engine.scheduling.scheduler import Feed, Output
+from rwkv_engine.scheduling.sequence import Score
 from rwkv_kernels.draw import Mask
 from rwkv_kernels.gpu.sampler import SlotDraws
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from rwkv_engine.gpu.rows import to_device
-from rwkv_engine.sample import Sample
+from rwkv_engine.scheduling.sample import Sample
 from rwkv_kernels.draw import COLDEST, Costs
 from rwkv_kernels.gpu.sampler import SlotDraws
 

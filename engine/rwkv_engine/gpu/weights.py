@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from rwkv_kernels.gpu import low_rank
-from rwkv_weights.checkpoint import Checkpoint
-from rwkv_weights.finite import FiniteCheck
+from rwkv_weights.formats.finite import FiniteCheck
+from rwkv_weights.formats.load import Checkpoint
 from rwkvctl.protocol.numerics import PROFILES, Numerics
 
 PLANES = "rkvwag"

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from rwkv_engine.errors import OutOfMemory
 from rwkv_kernels.gpu import launch, low_rank
-from rwkv_weights.schema import Dims
+from rwkv_weights.formats.schema import Dims
 
 
 @dataclass(frozen=True, slots=True)

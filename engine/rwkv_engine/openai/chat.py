@@ -18,7 +18,7 @@ from rwkv_engine.openai.refusals import bad
 from rwkv_engine.openai.stream import streamed
 from rwkv_engine.openai.templates import DEFAULT, Rendered, render, template_named
 from rwkv_engine.openai.thinking import Said, Splitter
-from rwkvctl.httpd import Request, Response
+from rwkvctl.http.server import Request, Response
 
 EVENT = "chat.completion.chunk"
 

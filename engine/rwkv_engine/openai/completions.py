@@ -17,7 +17,7 @@ from rwkv_engine.openai.prompts import prompts_of
 from rwkv_engine.openai.refusals import bad
 from rwkv_engine.openai.stream import streamed
 from rwkv_engine.openai.tokens import Offsets
-from rwkvctl.httpd import Request, Response
+from rwkvctl.http.server import Request, Response
 
 OFF = -1
 

@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rwkv_engine.flights import Flight
 from rwkv_engine.openai.pieces import Cutter, Piece
 from rwkv_engine.openai.prompts import Prompt
 from rwkv_engine.openai.refusals import Refusal, of_engine
-from rwkv_engine.sample import Sample
-from rwkv_engine.strand import Score
-from rwkv_engine.tasks import GenerateTask, Result, ScoreTask
+from rwkv_engine.scheduling.sample import Sample
+from rwkv_engine.scheduling.sequence import Score
+from rwkv_engine.scheduling.tasks import GenerateTask, Result, ScoreTask
+from rwkv_engine.serving.in_flight import Flight
 
 FINISH = {"stop_token": "stop", "stop_suffix": "stop", "length": "length"}
 

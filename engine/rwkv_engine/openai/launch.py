@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rwkv_engine.errors import ConstraintError, ItemError, QueueFullError
-from rwkv_engine.flights import Bell, Flights
 from rwkv_engine.openai.generation import Choice, Generation
 from rwkv_engine.openai.orders import Order
 from rwkv_engine.openai.pieces import Cutter
 from rwkv_engine.openai.prompts import Prompt
 from rwkv_engine.openai.refusals import bad, of_item, of_queue
-from rwkv_engine.requests import Compiler
-from rwkv_engine.tasks import AnyTask, Continuation, Echo, GenerateTask, ScoreTask, Sink
+from rwkv_engine.scheduling.tasks import AnyTask, Continuation, Echo, GenerateTask, ScoreTask, Sink
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.in_flight import Bell, Flights
 from rwkvctl.protocol.engine import GenerateItem
 
 GROUP = "openai"

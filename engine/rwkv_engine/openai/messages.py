@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from rwkv_engine.requests import MAX_BIAS, MAX_SAMPLES, MAX_TOP
-from rwkv_engine.tasks import MAX_PROMPT_TOKENS
+from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS
+from rwkv_engine.serving.compile_requests import MAX_BIAS, MAX_SAMPLES, MAX_TOP
 
 DEFAULT_CHAT_TOKENS = 8192
 LONGEST_STOP = 1000

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rwkv_engine.sample import Sample
+from rwkv_engine.scheduling.sample import Sample
 from rwkv_engine.tokenizer import Tokenizer
 
 

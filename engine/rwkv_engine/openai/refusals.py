@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from rwkv_engine.errors import ItemError, QueueFullError
-from rwkv_engine.requests import PromptTooLongError
-from rwkvctl.httpd import Response
+from rwkv_engine.serving.compile_requests import PromptTooLongError
+from rwkvctl.http.server import Response
 
 RETRY_AFTER_S = 1
 INVALID = "invalid_request_error"

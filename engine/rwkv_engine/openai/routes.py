@@ -6,7 +6,6 @@ from urllib.parse import unquote
 
 import msgspec
 
-from rwkv_engine.flights import Flights
 from rwkv_engine.openai.chat import chat
 from rwkv_engine.openai.completions import complete
 from rwkv_engine.openai.desk import Desk
@@ -15,10 +14,11 @@ from rwkv_engine.openai.refusals import Refusal, no_route, unknown_model, wrong_
 from rwkv_engine.openai.templates import TEMPLATES
 from rwkv_engine.openai.tokenizing import detokenize, tokenize, tokenizer_info
 from rwkv_engine.openai.tokens import Tokens
-from rwkv_engine.requests import Compiler
-from rwkv_engine.tasks import MAX_PROMPT_TOKENS
-from rwkvctl import browsers
-from rwkvctl.httpd import Request, Response, bearer_is
+from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.in_flight import Flights
+from rwkvctl.http import browser_origin
+from rwkvctl.http.server import Request, Response, bearer_is
 from rwkvctl.protocol.engine import EngineHealth
 
 Route = Callable[[Desk, Request], Awaitable[Response]]
@@ -90,7 +90,7 @@ class OpenAI:
         if request.peer is not None:
             return None
         if not self.api_key:
-            found = browsers.trouble(request.method, request.headers)
+            found = browser_origin.trouble(request.method, request.headers)
             return Refusal(*found, code="not_from_a_page").response() if found else None
         if request.path == "/health":
             return None

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from rwkv_engine.openai.refusals import Refusal
-from rwkvctl.httpd import Response
+from rwkvctl.http.server import Response
 
 SSE = "text/event-stream; charset=utf-8"
 DONE = b"data: [DONE]\n\n"

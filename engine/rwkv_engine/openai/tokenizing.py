@@ -11,8 +11,8 @@ from rwkv_engine.openai.prompts import of_ids
 from rwkv_engine.openai.refusals import bad, of_item
 from rwkv_engine.openai.templates import DEFAULT, render, template_named
 from rwkv_engine.openai.tokens import END
-from rwkv_engine.tasks import MAX_PROMPT_TOKENS
-from rwkvctl.httpd import Request, Response
+from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS
+from rwkvctl.http.server import Request, Response
 
 
 async def tokenize(desk: Desk, request: Request) -> Response:

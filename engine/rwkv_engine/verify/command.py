@@ -9,20 +9,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from rwkv_engine.cpu.layout import lay_out
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.state_pool import StatePool
 from rwkv_engine.errors import OutOfMemory
-from rwkv_engine.layout import lay_out
-from rwkv_engine.model import Model
-from rwkv_engine.requests import Compiler
-from rwkv_engine.state_pool import StatePool
+from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify import invariance, precision, trial
 from rwkv_engine.verify.oracle import Agreement, agreement, reference_logits
 from rwkv_engine.verify.package import package_logits
-from rwkv_weights import checkpoint
-from rwkv_weights.checkpoint import Checkpoint
-from rwkvctl.envelope import envelope
+from rwkv_weights.formats import load
+from rwkv_weights.formats.load import Checkpoint
 from rwkvctl.protocol.numerics import PROFILES, Numerics
-from rwkvctl.safe import safe_line
+from rwkvctl.text.json_envelope import envelope
+from rwkvctl.text.sanitize import safe_line
 
 ORACLE_TOKENS = 48
 TEXT_TOKENS = 512
@@ -53,7 +53,7 @@ class Subject:
     @classmethod
     def of(cls, path: Path, numerics: Numerics, device: torch.device) -> "Subject":
         """Load a checkpoint. Raises CheckpointError, VocabularyError or OutOfMemory."""
-        found = checkpoint.load(path)
+        found = load.load(path)
         compiler = Compiler(for_vocabulary(found.dims.vocabulary))
         return cls(found, numerics, device, compiler, loaded(found, numerics, device))
 

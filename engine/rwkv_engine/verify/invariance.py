@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rwkv_engine.requests import Compiler
-from rwkv_engine.tasks import Result
+from rwkv_engine.scheduling.tasks import Result
+from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.verify.trial import Item, Loaded, Setting, run
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
 

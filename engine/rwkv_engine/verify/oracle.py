@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rwkv_engine import packing
+from rwkv_engine.cpu import packing
 from rwkv_kernels import arithmetic
 from rwkv_kernels.channel_mix import channel_mix
 from rwkv_kernels.linear import TILE_ROWS
 from rwkv_kernels.norm import Norm, layer_norm
 from rwkv_kernels.time_mix import time_mix
-from rwkv_weights.checkpoint import Checkpoint
-from rwkv_weights.schema import HEAD_SIZE
+from rwkv_weights.formats.load import Checkpoint
+from rwkv_weights.formats.schema import HEAD_SIZE
 
 
 @dataclass(frozen=True, slots=True)

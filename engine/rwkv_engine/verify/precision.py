@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from rwkv_engine.requests import Compiler
-from rwkv_engine.tasks import Echo, GenerateTask
+from rwkv_engine.scheduling.tasks import Echo, GenerateTask
+from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.verify.trial import Loaded, Setting, run, run_tasks
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Stops
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from rwkv_engine.build import Parts
-from rwkv_engine.core import Engine
-from rwkv_engine.gauges import Liveness
-from rwkv_engine.model import Model
-from rwkv_engine.requests import Compiler
-from rwkv_engine.runner import Runner
-from rwkv_engine.scheduler import Limits, Scheduler
-from rwkv_engine.state_pool import StatePool
-from rwkv_engine.tasks import AnyTask, Result, Sink
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.runner import Runner
+from rwkv_engine.cpu.state_pool import StatePool
+from rwkv_engine.scheduling.engine_loop import Engine
+from rwkv_engine.scheduling.scheduler import Limits, Scheduler
+from rwkv_engine.scheduling.tasks import AnyTask, Result, Sink
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.gauges import Liveness
 from rwkvctl.protocol.engine import GenerateItem, ScoreItem
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import importlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from rwkvctl.tui.base import ConsoleScreen
+    from rwkvctl.tui.screen import ConsoleScreen
 
 
 class Tab(NamedTuple):

@@ -7,15 +7,15 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.protocol.messages import BenchmarksReply, BenchmarksRequest, BenchmarkView
-from rwkvctl.tui import benchmarkcolumns
-from rwkvctl.tui.benchmarkcolumns import Set
-from rwkvctl.tui.polling import ASKING, PollingScreen
-from rwkvctl.tui.scorelines import KnownScores
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
-from rwkvctl.tui.text import Reading
-from rwkvctl.typed import as_typed
+from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.node import benchmark_columns
+from rwkvctl.tui.node.benchmark_columns import Set
+from rwkvctl.tui.scores.summary import KnownScores
+from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
+from rwkvctl.tui.widgets.reader import Reading
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
 
 
 class Benchmarks(PollingScreen):
@@ -38,7 +38,7 @@ class Benchmarks(PollingScreen):
 
     def body(self) -> Iterable[Widget]:
         self.scores = KnownScores()
-        yield VTable[Set](benchmarkcolumns.BENCHMARKS, benchmarkcolumns.name, id="benchmarks",
+        yield VTable[Set](benchmark_columns.BENCHMARKS, benchmark_columns.name, id="benchmarks",
                           empty=ASKING)  # fmt: skip
         yield Reading(id="benchmark", wraps=True)
 
@@ -52,7 +52,7 @@ class Benchmarks(PollingScreen):
         return as_typed(["rwkvctl", "benchmarks", "show", str(chosen)]) if chosen else "rwkvctl benchmarks"
 
     def headline(self, state: ConsoleState) -> Pieces:
-        return [(" Data › benchmarks", "title"), (f"   {benchmarkcolumns.tally(self.items)}", "")]
+        return [(" Data › benchmarks", "title"), (f"   {benchmark_columns.tally(self.items)}", "")]
 
     @property
     def table(self) -> "VTable[Any]":
@@ -62,8 +62,8 @@ class Benchmarks(PollingScreen):
     def draw(self, state: ConsoleState) -> None:
         table = self.table
         table.empty = "the catalogue is empty" if self.known else ASKING
-        rows = benchmarkcolumns.sets_of(self.items, self.scores.items)
-        title = f"Benchmarks · {benchmarkcolumns.tally(self.items)}" if self.has_class("-dense") else "Benchmarks"
+        rows = benchmark_columns.sets_of(self.items, self.scores.items)
+        title = f"Benchmarks · {benchmark_columns.tally(self.items)}" if self.has_class("-dense") else "Benchmarks"
         table.show(title, rows, stale=bool(state.problem))
         self._show_chosen()
 
@@ -74,7 +74,7 @@ class Benchmarks(PollingScreen):
             return
         row: Set = table.listing.row(table.cursor)
         title = [(row.item.name, "title"), (f" · {row.item.title}", "")]
-        self.query_one(Reading).show(benchmarkcolumns.about(row), title=title, stale=stale)
+        self.query_one(Reading).show(benchmark_columns.about(row), title=title, stale=stale)
 
     def on_vtable_moved(self, message: VTable.Moved) -> None:
         """Show what is known of the one under the cursor."""
@@ -96,7 +96,7 @@ class Benchmarks(PollingScreen):
             self.run_worker(self._choose_kind(item), group="kinds")
 
     async def _choose_kind(self, item: BenchmarkView) -> None:
-        from rwkvctl.tui.dialogs import Menu  # dialogs are not part of the first frame
+        from rwkvctl.tui.shell.dialogs import Menu  # dialogs are not part of the first frame
 
         words = [kind if kind in item.usual else f"{kind}  (only where it is named)" for kind in item.kinds]
         place = await self.console_app.push_screen_wait(Menu(f"Prompts of {item.name}", words))
@@ -118,9 +118,9 @@ class Benchmarks(PollingScreen):
             self.run_worker(self._prepare([item for item in items if not item.builtin]), group="prepare")
 
     async def _prepare(self, items: Sequence[BenchmarkView]) -> None:
-        from rwkvctl.tui.dialogs import Question
+        from rwkvctl.tui.shell.dialogs import Question
 
-        if await self.console_app.push_screen_wait(Question(benchmarkcolumns.question(items))):
+        if await self.console_app.push_screen_wait(Question(benchmark_columns.question(items))):
             self.console_app.commander.run("data", "prepare", *(item.name for item in items))
 
 

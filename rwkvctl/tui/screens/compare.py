@@ -9,29 +9,19 @@ import msgspec
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.comparison import NAMED
+from rwkvctl.cli.render import joined, short_model
+from rwkvctl.cli.tables.comparison_tables import NAMED
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import CompareReply, CompareRequest, ComparisonView, JobReply, JobRequest, ScoreView
-from rwkvctl.render import joined, short_model
-from rwkvctl.safe import safe_line
-from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.commandline import words_about
-from rwkvctl.tui.compareview import (
-    FAMILY,
-    FLIPS,
-    SHOWS,
-    Flip,
-    Sides,
-    facts,
-    flips_of,
-    flips_title,
-    name_of,
-)
-from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.matrix import worst_first
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.table import VTable
-from rwkvctl.typed import as_typed
+from rwkvctl.scoreboard.matrix import worst_first
+from rwkvctl.text.sanitize import safe_line
+from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.scores.comparison import FAMILY, FLIPS, SHOWS, Flip, Sides, facts, flips_of, flips_title, name_of
+from rwkvctl.tui.screen import ConsoleScreen
+from rwkvctl.tui.shell.command_parser import words_about
+from rwkvctl.tui.widgets.label_lines import Lines
+from rwkvctl.tui.widgets.table import VTable
 
 MOST_FLIPS: Final = 1000
 ORDER: Final = ("worse", "better", "no difference shown", "not comparable")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.client import request_id
+from rwkvctl.cli.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
 from rwkvctl.protocol.messages import (
     ConfigReply,
@@ -24,14 +24,16 @@ from rwkvctl.protocol.messages import (
     StatusReply,
     StatusRequest,
 )
-from rwkvctl.tui import daemonfacts, outside, running
-from rwkvctl.tui.commandline import Run, understand
-from rwkvctl.tui.daemonfacts import Finding, Known, Outside
-from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.polling import PollingScreen
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.daemon import facts
+from rwkvctl.tui.daemon import offline_probe as outside
+from rwkvctl.tui.daemon.facts import Finding, Known, Outside
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.shell import verb_process
+from rwkvctl.tui.shell.command_parser import Run, understand
+from rwkvctl.tui.shell.polling_screen import PollingScreen
+from rwkvctl.tui.widgets.label_lines import Lines
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
 
 
 class Daemon(PollingScreen):
@@ -61,8 +63,8 @@ class Daemon(PollingScreen):
 
     def body(self) -> Iterable[Widget]:
         yield Lines(id="facts", grows=True)
-        yield VTable[SettingView](daemonfacts.SETTINGS, lambda row: row.name, id="settings", empty="asking the daemon")
-        yield VTable[Finding](daemonfacts.FINDINGS, lambda row: f"{row.name} {row.what}", id="findings",
+        yield VTable[SettingView](facts.SETTINGS, lambda row: row.name, id="settings", empty="asking the daemon")
+        yield VTable[Finding](facts.FINDINGS, lambda row: f"{row.name} {row.what}", id="findings",
                               empty="looking")  # fmt: skip
 
     @property
@@ -100,13 +102,13 @@ class Daemon(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         stale = bool(state.problem)
-        lines: list[Pieces] = daemonfacts.gone(state, time.time(), self.outside) if stale else []
+        lines: list[Pieces] = facts.gone(state, time.time(), self.outside) if stale else []
         if self.info is not None and not (stale and self.has_class("-dense")):
             settings = {row.name: row for row in self.config.items}
-            told = daemonfacts.facts(state, Known(self.info, self.metrics, settings, self.notes))
+            told = facts.facts(state, Known(self.info, self.metrics, settings, self.notes))
             lines += [[(text, "stale") for text, _ in line] for line in told] if stale else told
         self.query_one("#facts", Lines).show(lines)
-        rows = [row for row in self.config.items if not self.only_set or row.origin != daemonfacts.DEFAULT]
+        rows = [row for row in self.config.items if not self.only_set or row.origin != facts.DEFAULT]
         table: VTable[SettingView] = self.query_one("#settings", VTable)
         table.empty = "asking the daemon"
         table.show(self._title(), rows, stale=stale)
@@ -119,7 +121,7 @@ class Daemon(PollingScreen):
             return found
         if self.only_set:
             return [*found, ("  only what is set", "accent")]
-        own = sum(row.origin != daemonfacts.DEFAULT for row in self.config.items)
+        own = sum(row.origin != facts.DEFAULT for row in self.config.items)
         return [*found, (f"  {own} of {len(self.config.items)} are set", "dim")]
 
     # -- keys ------------------------------------------------------------------------------------------------------
@@ -154,15 +156,17 @@ class Daemon(PollingScreen):
         found = understand("doctor --json", ())
         assert isinstance(found, Run)
         pieces: list[str] = []
-        words = running.command(found, console.options.flags)
-        await running.follow(words, running.environment(console.options.environ, 80, 24, colour=False), pieces.append)
+        words = verb_process.command(found, console.options.flags)
+        await verb_process.follow(
+            words, verb_process.environment(console.options.environ, 80, 24, colour=False), pieces.append
+        )
         try:
             items = json.loads("".join(pieces))["items"]
         except (ValueError, KeyError):
             table.empty = f"the doctor said: {''.join(pieces)[-200:]}"
         else:
             rows = [Finding(item["name"], item["verdict"], item["what"], item["remedy"]) for item in items]
-            self.findings = tuple(sorted(rows, key=lambda row: daemonfacts.ORDER.index(row.verdict)))
+            self.findings = tuple(sorted(rows, key=lambda row: facts.ORDER.index(row.verdict)))
         console.draw()
 
     def action_reload(self) -> None:
@@ -171,7 +175,7 @@ class Daemon(PollingScreen):
             self.run_worker(self._reload(), group="reload")
 
     async def _reload(self) -> None:
-        from rwkvctl.tui.dialogs import Question
+        from rwkvctl.tui.shell.dialogs import Question
 
         console = self.console_app
         files = ", ".join(self.config.files) or "its files"

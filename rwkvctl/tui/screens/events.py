@@ -9,17 +9,18 @@ from textual.widget import Widget
 
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import AuditReply, AuditRequest, AuditView, EventsRequest
-from rwkvctl.tui import auditrows, eventrows
-from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.columns import RowT
-from rwkvctl.tui.eventrows import SEVERITIES, SUBJECTS, EventBook, EventRow
-from rwkvctl.tui.logfeed import AGAIN_S, EventFeed
-from rwkvctl.tui.logview import FLUSH_S
-from rwkvctl.tui.moments import moment
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
-from rwkvctl.tui.text import Reading
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.daemon.time_input import moment
+from rwkvctl.tui.events import audit_rows
+from rwkvctl.tui.events import rows as eventrows
+from rwkvctl.tui.events.rows import SEVERITIES, SUBJECTS, EventBook, EventRow
+from rwkvctl.tui.logs.feed import AGAIN_S, EventFeed
+from rwkvctl.tui.logs.view import FLUSH_S
+from rwkvctl.tui.screen import ConsoleScreen
+from rwkvctl.tui.widgets.reader import Reading
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table_columns import RowT
 
 PAGE: Final = 1000
 AHEAD: Final = 100
@@ -52,7 +53,7 @@ class Events(ConsoleScreen):
         self.audit_next, self.audit_answered, self.fetching, self.wanted_at, self.not_before = 0, False, False, "", 0.0
         self.first_page = False
         yield VTable[EventRow](eventrows.COLUMNS, eventrows.key, id="events", empty="nothing that passes is known")
-        yield VTable[AuditView](auditrows.COLUMNS, lambda row: str(row.id), id="audit", empty="asking the daemon")
+        yield VTable[AuditView](audit_rows.COLUMNS, lambda row: str(row.id), id="audit", empty="asking the daemon")
         yield Reading(id="whole", wraps=True)
 
     def on_mount(self) -> None:
@@ -154,7 +155,7 @@ class Events(ConsoleScreen):
                        title=[(f"{row.seq} · {row.at} · {row.kind}", "title")])  # fmt: skip
         elif isinstance(row, AuditView):
             lines: list[Pieces] = [[(f" {row.verb} {row.target}: ", "bold"), (row.outcome, "")],
-                                   [(f" {auditrows.asked(row)}", "dim")]]  # fmt: skip
+                                   [(f" {audit_rows.asked(row)}", "dim")]]  # fmt: skip
             whole.show(lines, title=[(f"{row.id} · {row.at} · {row.user}", "title")], stale=stale)
         else:
             whole.show([], title=[("nothing chosen", "title")], stale=stale)

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from textual.widget import Widget
 
-from rwkvctl.tui import help as keys
-from rwkvctl.tui.base import ConsoleScreen
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.screens import TABS, load
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.text import Reading
+from rwkvctl.tui.shell import help_text as keys
+from rwkvctl.tui.widgets.reader import Reading
 
 
 class Help(ConsoleScreen):
@@ -29,7 +29,7 @@ class Help(ConsoleScreen):
 
     def at_hand(self) -> list[keys.Key]:
         """The keys of the screen one came from and of what lies on it; of every screen if there is none."""
-        from rwkvctl.tui.dialogs import Menu, Question  # dialogs are not part of the first frame
+        from rwkvctl.tui.shell.dialogs import Menu, Question  # dialogs are not part of the first frame
 
         console = self.console_app
         named = {self.about: keys.HERE} if self.about in TABS else {name: tab.title for name, tab in TABS.items()}

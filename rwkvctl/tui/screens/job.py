@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from rwkvctl.cli.render import Cell
 from rwkvctl.protocol.errors import RefusedError, RwkvctlError
 from rwkvctl.protocol.messages import (
     JobReply,
@@ -26,18 +27,17 @@ from rwkvctl.protocol.messages import (
     SoFarRequest,
 )
 from rwkvctl.protocol.states import TERMINAL
-from rwkvctl.render import Cell
-from rwkvctl.tui import joblines
-from rwkvctl.tui.columns import Column
-from rwkvctl.tui.jobverbs import VERBS, JobScreen
-from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.logfeed import LogFeed
-from rwkvctl.tui.logmerge import LogMerge
-from rwkvctl.tui.logview import FLUSH_S, LogView
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
-from rwkvctl.tui.text import Reading, folded
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.jobs import detail_lines
+from rwkvctl.tui.jobs.keys import VERBS, JobScreen
+from rwkvctl.tui.logs.feed import LogFeed
+from rwkvctl.tui.logs.merge import LogMerge
+from rwkvctl.tui.logs.view import FLUSH_S, LogView
+from rwkvctl.tui.widgets.label_lines import Lines
+from rwkvctl.tui.widgets.reader import Reading, folded
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table_columns import Column
 
 SAMPLES: Final = 20
 SAMPLES_EVERY_S: Final = 2.0
@@ -237,25 +237,26 @@ class Job(JobScreen):
         self.set_class(job is not None and job.state in TERMINAL, "-over")
         lines: list[Pieces] = [[(" no job chosen: open one in the list of jobs (3)", "dim")]]
         if job is not None:
-            said = [row for line in joblines.trouble(job) for row in folded(line, width)]
+            said = [row for line in detail_lines.trouble(job) for row in folded(line, width)]
             lines = [
-                joblines.head(job, state.heard_at or time.time()), joblines.progress(job, width),
-                joblines.stages(job, self.judge), joblines.score(job, self.so_far), *joblines.engine(job, state), *said,
+                detail_lines.head(job, state.heard_at or time.time()), detail_lines.progress(job, width),
+                detail_lines.stages(job, self.judge), detail_lines.score(job, self.so_far),
+                *detail_lines.engine(job, state), *said,
             ]  # fmt: skip
         self.query_one("#facts", Lines).show(lines, stale=stale)
         self.query_one("#log", LogView).stale = stale
         self.show_now()
         if job is not None and self.has_class("-settings"):
-            found = joblines.configured(job, self.configuration, self.repro)
+            found = detail_lines.configured(job, self.configuration, self.repro)
             self.query_one("#settings", Reading).show(found, title=[("Settings", "title"), ("  c goes back", "dim")])
 
     def show_now(self) -> None:
         """Draw the sample that is being generated; where none is, the log has the room."""
         lines = self.query_one("#now", Lines)
         lines.display = self.now is not None and not self.has_class("-settings")
-        shown = joblines.now_lines(self.now, max(40, self.size.width), lines.size.height - 1)
+        shown = detail_lines.now_lines(self.now, max(40, self.size.width), lines.size.height - 1)
         stale = bool(self.console_app.state.problem)
-        lines.show(shown, title=joblines.now_title(self.now, frozen=self.frozen), stale=stale)
+        lines.show(shown, title=detail_lines.now_title(self.now, frozen=self.frozen), stale=stale)
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
         """One sample."""

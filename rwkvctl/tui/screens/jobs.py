@@ -6,16 +6,16 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from rwkvctl.cli.render import MARKS
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import JobsReply
-from rwkvctl.render import MARKS
-from rwkvctl.tui import jobcolumns
-from rwkvctl.tui.jobcolumns import JobRow, rows_of
-from rwkvctl.tui.jobpages import GROUPS, JobPages, is_plain
-from rwkvctl.tui.jobverbs import VERBS, JobScreen
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.jobs import columns
+from rwkvctl.tui.jobs.columns import JobRow, rows_of
+from rwkvctl.tui.jobs.keys import VERBS, JobScreen
+from rwkvctl.tui.jobs.pages import GROUPS, JobPages, is_plain
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
 
 
 class Jobs(JobScreen):
@@ -32,7 +32,7 @@ class Jobs(JobScreen):
     ]
 
     def body(self) -> Iterable[Widget]:
-        yield VTable[JobRow](jobcolumns.EVERY, lambda row: row.job.id, id="jobs", empty="the daemon is being asked")
+        yield VTable[JobRow](columns.EVERY, lambda row: row.job.id, id="jobs", empty="the daemon is being asked")
 
     def on_mount(self) -> None:
         """Nothing is known yet."""

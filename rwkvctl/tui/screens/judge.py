@@ -6,17 +6,18 @@ from typing import Any, ClassVar, Final
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.client import request_id
+from rwkvctl.cli.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import ChangedReply, JudgeReply, JudgeRequest, JudgeRetry, RegradeRequest
-from rwkvctl.tui import jobactions, judgecolumns
-from rwkvctl.tui.judgecolumns import Endpoint, Judged
-from rwkvctl.tui.polling import ASKING, PollingScreen
-from rwkvctl.tui.scorelines import KnownScores
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
-from rwkvctl.tui.text import Reading
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.jobs import actions
+from rwkvctl.tui.node import judge_columns
+from rwkvctl.tui.node.judge_columns import Endpoint, Judged
+from rwkvctl.tui.scores.summary import KnownScores
+from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
+from rwkvctl.tui.widgets.reader import Reading
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
 
 UNSET: Final = (
     "No judge is configured: set [judge] in config.toml, or JUDGE_MODEL in the daemon's environment. Answers that only "
@@ -45,9 +46,9 @@ class Judge(PollingScreen):
 
     def body(self) -> Iterable[Widget]:
         self.scores = KnownScores()
-        yield VTable[Endpoint](judgecolumns.ENDPOINTS, judgecolumns.key_of, id="endpoints", empty=ASKING)
+        yield VTable[Endpoint](judge_columns.ENDPOINTS, judge_columns.key_of, id="endpoints", empty=ASKING)
         yield Reading(id="facts", wraps=True)
-        yield VTable[Judged](judgecolumns.JOBS, lambda row: row.job, id="judged",
+        yield VTable[Judged](judge_columns.JOBS, lambda row: row.job, id="judged",
                              empty="no job waits for the judge, and none lacks a verdict")  # fmt: skip
 
     async def fetch(self) -> None:
@@ -70,11 +71,11 @@ class Judge(PollingScreen):
     def draw(self, state: ConsoleState) -> None:
         stale, endpoints = bool(state.problem), self.table("endpoints")
         endpoints.empty = "no judge is configured" if self.known else ASKING
-        endpoints.show("Endpoints", judgecolumns.endpoints_of(self.said), stale=stale)
+        endpoints.show("Endpoints", judge_columns.endpoints_of(self.said), stale=stale)
         facts = self.query_one("#facts", Reading)
-        lines = judgecolumns.about(self.said) or [[(f" {UNSET}" if self.known else "", "dim")]]
+        lines = judge_columns.about(self.said) or [[(f" {UNSET}" if self.known else "", "dim")]]
         facts.show(lines, title=[("How it goes, and what it costs", "title")], stale=stale)
-        rows = judgecolumns.jobs_of(self.said, self.scores.items, state)
+        rows = judge_columns.jobs_of(self.said, self.scores.items, state)
         self.table("judged").show("Jobs at the judge, and finished ones that lack a verdict", rows, stale=stale)
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
@@ -105,12 +106,12 @@ class Judge(PollingScreen):
         """Ask nothing more of the judge and the checker; again: go on. Nothing is lost by either."""
         if self.console_app.may_write():
             off = any(pause.scope == "judge" for pause in self.console_app.state.pauses)
-            self.run_worker(jobactions.do(self.console_app, [jobactions.judge(off=off)]), group="pause")
+            self.run_worker(actions.do(self.console_app, [actions.judge(off=off)]), group="pause")
 
     def action_regrade(self) -> None:
         """Ask whether to send samples without a verdict to the judge again."""
         chosen = set(self.table("judged").targets)
-        rows = judgecolumns.jobs_of(self.said, self.scores.items, self.console_app.state)
+        rows = judge_columns.jobs_of(self.said, self.scores.items, self.console_app.state)
         wanted = [row for row in rows if row.job in chosen and row.unjudged and row.state == "done"]
         if not wanted:
             self.console_app.say("No finished job with samples that have no verdict is chosen.", "warn")
@@ -118,10 +119,13 @@ class Judge(PollingScreen):
             self.run_worker(self._regrade(wanted), group="regrade")
 
     async def _regrade(self, rows: list[Judged]) -> None:
-        from rwkvctl.tui.dialogs import Question  # dialogs are not part of the first frame
+        from rwkvctl.tui.shell.dialogs import Question  # dialogs are not part of the first frame
 
         console, names = self.console_app, tuple(row.job for row in rows)
-        if not await console.push_screen_wait(Question(judgecolumns.regrade_question(rows))) or not console.may_write():
+        if (
+            not await console.push_screen_wait(Question(judge_columns.regrade_question(rows)))
+            or not console.may_write()
+        ):
             return
         console.did("regrade", *names)
         try:
@@ -129,7 +133,7 @@ class Judge(PollingScreen):
         except RwkvctlError as error:
             console.say(str(error), "bad")
             return
-        jobactions.tell(console, reply.items)
+        actions.tell(console, reply.items)
 
 
 SCREEN = Judge

@@ -8,12 +8,12 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.worker import Worker
 
-from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.logfeed import TAIL, EventFeed, LogFeed
-from rwkvctl.tui.logmerge import LogMerge
-from rwkvctl.tui.logsources import DAEMON, sources, targets
-from rwkvctl.tui.logview import FLUSH_S, LogView
-from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.logs.feed import TAIL, EventFeed, LogFeed
+from rwkvctl.tui.logs.merge import LogMerge
+from rwkvctl.tui.logs.sources import DAEMON, sources, targets
+from rwkvctl.tui.logs.view import FLUSH_S, LogView
+from rwkvctl.tui.screen import ConsoleScreen
 
 FOLLOWED: Final = 4
 """Logs at once where the newest job is followed: those of earlier ones are let go."""
@@ -103,7 +103,7 @@ class Logs(ConsoleScreen):
 
     def action_source(self) -> None:
         """Choose what is followed."""
-        from rwkvctl.tui.dialogs import Menu
+        from rwkvctl.tui.shell.dialogs import Menu
 
         found = sources(self.console_app.state)
         now = next((place for place, source in enumerate(found) if source.name == self.about), 0)

@@ -7,11 +7,11 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.render import duration
-from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.logview import LogView
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.typed import as_words
+from rwkvctl.cli.render import duration
+from rwkvctl.text.shell_words import as_words
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.logs.view import LogView
+from rwkvctl.tui.screen import ConsoleScreen
 
 
 class Output(ConsoleScreen):

@@ -7,20 +7,21 @@ from typing import ClassVar, Final
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from rwkvctl.cli.render import Cell, Role, clock, duration
 from rwkvctl.protocol.messages import Event, JobView
-from rwkvctl.render import Cell, Role, clock, duration
-from rwkvctl.tui import devicecolumns, jobcolumns
-from rwkvctl.tui.columns import Column
-from rwkvctl.tui.devicecolumns import Device
-from rwkvctl.tui.health import DAY_S, alerts, drained
-from rwkvctl.tui.jobcolumns import JobRow, rows_of
-from rwkvctl.tui.jobverbs import VERBS, JobScreen
-from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.news import news
-from rwkvctl.tui.state import ConsoleState, seconds
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
-from rwkvctl.tui.timescreen import TimeScreen
+from rwkvctl.tui.daemon.state import ConsoleState, seconds
+from rwkvctl.tui.events.wording import news
+from rwkvctl.tui.jobs import columns
+from rwkvctl.tui.jobs.columns import JobRow, rows_of
+from rwkvctl.tui.jobs.keys import VERBS, JobScreen
+from rwkvctl.tui.node import device_columns
+from rwkvctl.tui.node.device_columns import Device
+from rwkvctl.tui.shell.status_line import DAY_S, alerts, drained
+from rwkvctl.tui.shell.time_travel_screen import TimeScreen
+from rwkvctl.tui.widgets.label_lines import Lines
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table_columns import Column
 
 LARGE: Final = (160, 45)
 """On a terminal of this size there is room for what has ended, too."""
@@ -77,10 +78,10 @@ class Overview(TimeScreen, JobScreen):
 
     def body(self) -> Iterable[Widget]:
         yield Lines(id="alerts")
-        yield VTable[Device](devicecolumns.COLUMNS, devicecolumns.index, id="devices", titled=False)
-        yield VTable[JobRow](jobcolumns.RUNNING, key, id="running", empty="nothing runs; D dispatches")
-        yield VTable[JobRow](jobcolumns.WAITING, key, id="queue", empty="nothing waits")
-        yield VTable[JobRow](jobcolumns.RESULTS, key, id="results", empty="nothing ended")
+        yield VTable[Device](device_columns.COLUMNS, device_columns.index, id="devices", titled=False)
+        yield VTable[JobRow](columns.RUNNING, key, id="running", empty="nothing runs; D dispatches")
+        yield VTable[JobRow](columns.WAITING, key, id="queue", empty="nothing waits")
+        yield VTable[JobRow](columns.RESULTS, key, id="results", empty="nothing ended")
         yield from self.jobs_then()
         yield VTable[Event](EVENTS, lambda event: f"{event.seq}-{event.at}", id="events", headed=False,
                             empty="nothing happened since the console started", focusable=False)  # fmt: skip
@@ -97,7 +98,7 @@ class Overview(TimeScreen, JobScreen):
     def draw(self, state: ConsoleState) -> None:
         stale, dense = bool(state.problem), self.has_class("-dense")
         state = self.shown(state)
-        self.table("devices").show("", devicecolumns.devices_of(state), stale=stale)
+        self.table("devices").show("", device_columns.devices_of(state), stale=stale)
         self.table("running").show(running_title(state), rows_of(state.running, state), stale=stale)
         self.table("queue").show(queue_title(state), rows_of(state.waiting, state), stale=stale)
         ended, size = ended_lately(state), self.app.size
@@ -134,8 +135,8 @@ class Overview(TimeScreen, JobScreen):
             return []
         if panel.id != "devices":
             return panel.targets
-        found = devicecolumns.devices_of(self.console_app.state)
-        return [job for device in found if devicecolumns.index(device) in panel.targets for job in device.jobs]
+        found = device_columns.devices_of(self.console_app.state)
+        return [job for device in found if device_columns.index(device) in panel.targets for job in device.jobs]
 
 
 def key(row: JobRow) -> str:

@@ -8,13 +8,13 @@ from textual.widget import Widget
 
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.protocol.messages import GpusReply, GpusRequest, GpuView, ReapedView, ZombiesReply, ZombiesRequest
-from rwkvctl.tui import gpucolumns, proccolumns, reaping
-from rwkvctl.tui.polling import ASKING, PollingScreen
-from rwkvctl.tui.proccolumns import Proc
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
-from rwkvctl.tui.text import Reading
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.node import gpu_columns, process_columns, reap_actions
+from rwkvctl.tui.node.process_columns import Proc
+from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
+from rwkvctl.tui.widgets.reader import Reading
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
 
 NOTHING = ZombiesReply(items=(), policy="")
 
@@ -48,11 +48,11 @@ class Procs(PollingScreen):
     gpus = GpusReply(items=())
 
     def body(self) -> Iterable[Widget]:
-        yield VTable[Proc](proccolumns.PROCESSES, proccolumns.key, id="processes", empty=ASKING)
+        yield VTable[Proc](process_columns.PROCESSES, process_columns.key, id="processes", empty=ASKING)
         yield Reading(id="why", wraps=True)
-        yield VTable[ReapedView](proccolumns.REAPED, lambda row: f"{row.at}/{row.pid}", id="reaped",
+        yield VTable[ReapedView](process_columns.REAPED, lambda row: f"{row.at}/{row.pid}", id="reaped",
                                  empty="nothing was ever ended", headed=False)  # fmt: skip
-        yield VTable[GpuView](gpucolumns.GPUS, lambda item: item.id, id="gpus", empty="this node has no GPU")
+        yield VTable[GpuView](gpu_columns.GPUS, lambda item: item.id, id="gpus", empty="this node has no GPU")
         yield Reading(id="gpu", wraps=True)
 
     @property
@@ -72,7 +72,7 @@ class Procs(PollingScreen):
         return "rwkvctl gpus" if self.facing_gpus else f"rwkvctl zombies{f' {chosen.item.pid}' if chosen else ''}"
 
     def headline(self, state: ConsoleState) -> Pieces:
-        counts = " · ".join(f"{count} {name}" for name, count in proccolumns.census(self.found.items))
+        counts = " · ".join(f"{count} {name}" for name, count in process_columns.census(self.found.items))
         pieces = [(f" {' › '.join(self.path())}", "title"), (f"   {counts or 'no process holds a GPU'}", "")]
         pieces += [(f"   reap = {self.found.policy}", "dim")] if self.found.policy else []
         wrong = self.gpus.trouble or self.gpus.self_test or self.found.observing
@@ -119,7 +119,7 @@ class Procs(PollingScreen):
         stale = bool(state.problem)
         processes = self.table("processes")
         processes.empty = "no process holds a GPU" if self.known else ASKING
-        rows = (proccolumns.tree if self.as_tree else proccolumns.flat)(self.found.items)
+        rows = (process_columns.tree if self.as_tree else process_columns.flat)(self.found.items)
         processes.show("Processes on GPUs" + (", as a tree" if self.as_tree else ""), rows, stale=stale)
         self._point_out(rows)
         self.table("reaped").show("Ended before, newest first", list(self.found.reaped), stale=stale)
@@ -148,14 +148,16 @@ class Procs(PollingScreen):
         if chosen is None:
             panel.show([], title=[("Evidence", "title")], stale=stale)
             return
-        known = (item for item in self.explained.items if proccolumns.key(Proc(item)) == proccolumns.key(chosen))
+        known = (
+            item for item in self.explained.items if process_columns.key(Proc(item)) == process_columns.key(chosen)
+        )
         item = next(known, chosen.item)
         title = f"Why pid {item.pid} is called {item.cls}"
-        panel.show(proccolumns.evidence(item), title=[(title, "title")], stale=stale)
+        panel.show(process_columns.evidence(item), title=[(title, "title")], stale=stale)
 
     def _show_gpu(self) -> None:
         table, stale = self.table("gpus"), bool(self.console_app.state.problem)
-        lines = gpucolumns.about(table.listing.row(table.cursor)) if table.chosen else []
+        lines = gpu_columns.about(table.listing.row(table.cursor)) if table.chosen else []
         self.query_one("#gpu", Reading).show(lines, title=[("This GPU", "title")], stale=stale)
 
     def on_vtable_moved(self, message: VTable.Moved) -> None:
@@ -182,13 +184,13 @@ class Procs(PollingScreen):
             self.action_turn_over()
         table = self.table("processes")
         chosen = set(table.targets)
-        items = [item for item in self.found.items if proccolumns.key(Proc(item)) in chosen]
+        items = [item for item in self.found.items if process_columns.key(Proc(item)) in chosen]
         pids = {item.pid for item in items}
         whole = [item for item in self.found.items if item.pid in pids]  # a process frees all of its GPUs
         self.run_worker(self._reap(whole), group="reap")
 
     async def _reap(self, items: list[Any]) -> None:
-        await reaping.reap(self.console_app, items)
+        await reap_actions.reap(self.console_app, items)
         self.action_ask_again()
 
     def action_decide(self) -> None:
@@ -200,7 +202,7 @@ class Procs(PollingScreen):
         self.run_worker(self._decide(items), group="decide")
 
     async def _decide(self, items: list[GpuView]) -> None:
-        await reaping.decide(self.console_app, items)
+        await reap_actions.decide(self.console_app, items)
 
     def action_tree(self) -> None:
         """Each process under its parent, or by GPU."""

@@ -8,18 +8,18 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.tui import flags, planning
-from rwkvctl.tui.commandline import words_about
-from rwkvctl.tui.flags import Words
-from rwkvctl.tui.health import drained
-from rwkvctl.tui.jobverbs import VERBS, JobScreen
-from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.planning import Planned
-from rwkvctl.tui.planrows import GROUPS, ORDER, Line, Turn, estimated, lines, told, turns
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
-from rwkvctl.typed import as_typed
+from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.dispatch import flags, planner
+from rwkvctl.tui.dispatch.flags import Words
+from rwkvctl.tui.dispatch.plan_rows import GROUPS, ORDER, Line, Turn, estimated, lines, told, turns
+from rwkvctl.tui.dispatch.planner import Planned
+from rwkvctl.tui.jobs.keys import VERBS, JobScreen
+from rwkvctl.tui.shell.command_parser import words_about
+from rwkvctl.tui.shell.status_line import drained
+from rwkvctl.tui.widgets.label_lines import Lines
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
 
 AGAIN_S: Final = 10.0
 """The planner is not asked more often than this, however fast jobs come and go."""
@@ -97,7 +97,7 @@ class Queue(JobScreen):
 
     async def _ask(self) -> None:
         try:
-            self.planned = await planning.plan(self.console_app, self.words)
+            self.planned = await planner.plan(self.console_app, self.words)
             self.problem = ""
         except (RwkvctlError, ValueError) as error:
             self.problem = str(error)
@@ -163,16 +163,16 @@ class Queue(JobScreen):
             self.run_worker(self._dispatch(), group="ask")
 
     async def _dispatch(self) -> None:
-        from rwkvctl.tui.dialogs import Question
+        from rwkvctl.tui.shell.dialogs import Question
 
         planned = self.planned
         if planned is None:
             self.console_app.say(self.problem or "the planner is still being asked")
         elif not planned.fresh:
             self.console_app.plan_with(self.words)
-        elif await self.console_app.push_screen_wait(Question(planning.question(planned))):
+        elif await self.console_app.push_screen_wait(Question(planner.question(planned))):
             try:
-                self.console_app.say(await planning.dispatch(self.console_app, planned), "ok", for_s=15.0)
+                self.console_app.say(await planner.dispatch(self.console_app, planned), "ok", for_s=15.0)
             except RwkvctlError as error:
                 self.console_app.say(str(error), "bad")
             self.ask()

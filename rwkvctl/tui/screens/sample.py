@@ -10,6 +10,7 @@ from textual.containers import Horizontal
 from textual.events import DescendantFocus, Resize
 from textual.widget import Widget
 
+from rwkvctl.cli.render import short_model
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import (
     ExchangeReply,
@@ -24,18 +25,17 @@ from rwkvctl.protocol.messages import (
     SamplesReply,
     SamplesRequest,
 )
-from rwkvctl.render import short_model
-from rwkvctl.safe import cell_width, safe_line
-from rwkvctl.tui import jobactions
-from rwkvctl.tui.base import NARROW, ConsoleScreen
-from rwkvctl.tui.joblines import flat
-from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.samplebook import Book
-from rwkvctl.tui.samplelines import place_line, regrade_question
-from rwkvctl.tui.sampletext import Told, parts_of, same_line, summary
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.textview import TextView
+from rwkvctl.text.sanitize import cell_width, safe_line
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.jobs import actions
+from rwkvctl.tui.jobs.detail_lines import flat
+from rwkvctl.tui.samples.cache import Book
+from rwkvctl.tui.samples.page import Told, parts_of, same_line, summary
+from rwkvctl.tui.samples.summary import place_line, regrade_question
+from rwkvctl.tui.screen import NARROW, ConsoleScreen
+from rwkvctl.tui.widgets.label_lines import Lines
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.text_view import TextView
 
 SHORT: Final = 18
 """Cells for a model's name before a verdict."""
@@ -265,7 +265,7 @@ class Sample(ConsoleScreen):
 
     def _choose(self, told: Told) -> None:
         """Ask which one."""
-        from rwkvctl.tui.dialogs import Menu  # forms are not part of the first frame
+        from rwkvctl.tui.shell.dialogs import Menu  # forms are not part of the first frame
 
         def chosen(place: int | None) -> None:
             if place is not None:
@@ -309,11 +309,11 @@ class Sample(ConsoleScreen):
             self.run_worker(self._regrade(self.told[0].job), group="regrade")
 
     async def _regrade(self, job: str) -> None:
-        from rwkvctl.tui.dialogs import Question  # forms are not part of the first frame
+        from rwkvctl.tui.shell.dialogs import Question  # forms are not part of the first frame
 
         if await self.console_app.push_screen_wait(Question(regrade_question(job))) and self.console_app.may_write():
-            act = jobactions.Act(("regrade", job), RegradeRequest(jobs=(job,)))
-            await jobactions.do(self.console_app, [act])
+            act = actions.Act(("regrade", job), RegradeRequest(jobs=(job,)))
+            await actions.do(self.console_app, [act])
             self.cached.clear()  # its samples will have other grades
 
     def action_filter(self) -> None:
@@ -334,7 +334,7 @@ class Sample(ConsoleScreen):
 
     def action_copy(self) -> None:
         """Choose what to copy: the part that is read, or another one."""
-        from rwkvctl.tui.dialogs import Menu  # forms are not part of the first frame
+        from rwkvctl.tui.shell.dialogs import Menu  # forms are not part of the first frame
 
         parts = [part for part in self.view.parts if part.raw]
         now = next((place for place, part in enumerate(parts) if part is self.view.reading), 0)
@@ -353,7 +353,7 @@ class Sample(ConsoleScreen):
             self.console_app.frame.ask("x", f"rwkvctl-sample-{told.job}-{told.view.number}.txt", done=self._write)
 
     def _write(self, name: str) -> None:
-        from rwkvctl.tui.export import page_written  # not part of the first frame
+        from rwkvctl.tui.widgets.table_export import page_written  # not part of the first frame
 
         path = Path(name).expanduser().absolute()
         page_written(path, self.view.parts)
@@ -369,7 +369,7 @@ class Sample(ConsoleScreen):
 
 def mark(one: Told, other: Told) -> None:
     """Note in two samples which words of their completions differ."""
-    from rwkvctl.tui.worddiff import differing  # not part of the first frame
+    from rwkvctl.tui.widgets.word_diff import differing  # not part of the first frame
 
     texts = [[stage.completion for stage in told.view.stages] for told in (one, other)]
     found = [differing(a, b) for a, b in zip(*texts, strict=False)]

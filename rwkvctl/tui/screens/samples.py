@@ -10,19 +10,19 @@ from textual.widget import Widget
 
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import JobReply, JobRequest
-from rwkvctl.safe import safe_line
-from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.outline import FILTERS, Group
-from rwkvctl.tui.samplebook import Book
-from rwkvctl.tui.samplecolumns import GROUPS, SampleRows, preview
-from rwkvctl.tui.samplefilter import Narrowed
-from rwkvctl.tui.samplelines import command_of, counts_line, listed, narrowed_by, title_of
-from rwkvctl.tui.sampletable import SampleTable
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
-from rwkvctl.typed import as_typed
+from rwkvctl.text.sanitize import safe_line
+from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.samples.cache import Book
+from rwkvctl.tui.samples.columns import GROUPS, SampleRows, preview
+from rwkvctl.tui.samples.filter import Narrowed
+from rwkvctl.tui.samples.outline import FILTERS, Group
+from rwkvctl.tui.samples.summary import command_of, counts_line, listed, narrowed_by, title_of
+from rwkvctl.tui.samples.table import SampleTable
+from rwkvctl.tui.screen import ConsoleScreen
+from rwkvctl.tui.widgets.label_lines import Lines
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
 
 PAUSE_S: Final = 0.15
 """After a letter, before texts are searched: the next one may come."""
@@ -291,7 +291,7 @@ class Samples(ConsoleScreen):
 
     async def _write(self, book: Book, path: Path) -> None:
         """Fetch the texts of everything that is shown, and write it."""
-        from rwkvctl.tui.export import written
+        from rwkvctl.tui.widgets.table_export import written
 
         console, columns = self.console_app, self.listed.listing.columns
         samples, rows = SampleRows(book), list[list[str]]()

@@ -9,20 +9,21 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
-from rwkvctl.tui import curves, rerun, runs, subjects
-from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.chart import Chart
-from rwkvctl.tui.lines import Lines
-from rwkvctl.tui.matrix import Choice, Row, groups, keys_of, metrics_of, pair_of, rows_of, running_of, shared
-from rwkvctl.tui.matrixcolumns import FIXED, Shown, columns, in_words
-from rwkvctl.tui.matrixtable import MatrixTable
-from rwkvctl.tui.runs import Run, pair_of_runs
-from rwkvctl.tui.scorebook import Key
-from rwkvctl.tui.scoresource import ScoreSource
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.subjects import EVERY, Subject, subjects_of
-from rwkvctl.tui.table import VTable
-from rwkvctl.typed import as_typed
+from rwkvctl.scoreboard.book import Key
+from rwkvctl.scoreboard.matrix import Choice, Row, groups, keys_of, metrics_of, pair_of, rows_of, running_of, shared
+from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.dispatch import rerun
+from rwkvctl.tui.scores import curves, runs, subjects
+from rwkvctl.tui.scores.columns import FIXED, Shown, columns, in_words
+from rwkvctl.tui.scores.runs import Run, pair_of_runs
+from rwkvctl.tui.scores.source import ScoreSource
+from rwkvctl.tui.scores.subjects import EVERY, Subject, subjects_of
+from rwkvctl.tui.screen import ConsoleScreen
+from rwkvctl.tui.widgets.chart import Chart
+from rwkvctl.tui.widgets.label_lines import Lines
+from rwkvctl.tui.widgets.matrix_table import MatrixTable
+from rwkvctl.tui.widgets.table import VTable
 
 REST_S: Final = 0.1
 """The cursor rests so long on a cell before its runs are asked for."""
@@ -368,7 +369,7 @@ class Scores(ConsoleScreen):
 
     def ask(self, title: str, choices: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Ask for one of these changes of what is shown."""
-        from rwkvctl.tui.dialogs import Menu  # forms are not part of the first frame
+        from rwkvctl.tui.shell.dialogs import Menu  # forms are not part of the first frame
 
         def chosen(place: int | None) -> None:
             if place is not None:

@@ -9,18 +9,19 @@ from typing import Any, ClassVar, Final
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.parsing import UsageError
+from rwkvctl.cli.parser import UsageError
 from rwkvctl.protocol.messages import ModelsReply, ModelsRequest, ModelView
-from rwkvctl.tui import running, weightcolumns
-from rwkvctl.tui.commandline import Run, understand
-from rwkvctl.tui.polling import ASKING, PollingScreen
-from rwkvctl.tui.scorelines import KnownScores
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
-from rwkvctl.tui.table import VTable
-from rwkvctl.tui.text import Reading
-from rwkvctl.tui.weightcolumns import Weights as Row
-from rwkvctl.typed import as_typed
+from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.node import weight_columns
+from rwkvctl.tui.node.weight_columns import Weights as Row
+from rwkvctl.tui.scores.summary import KnownScores
+from rwkvctl.tui.shell import verb_process
+from rwkvctl.tui.shell.command_parser import Run, understand
+from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
+from rwkvctl.tui.widgets.reader import Reading
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
 
 SETTLE_S: Final = 0.3
 """For so long the cursor must rest on a checkpoint before its file is looked into."""
@@ -47,7 +48,7 @@ class Weights(PollingScreen):
     def body(self) -> Iterable[Widget]:
         self.scores = KnownScores()
         self.shown: dict[tuple[str, int], dict[str, Any]] = {}
-        yield VTable[Row](weightcolumns.WEIGHTS, weightcolumns.path, id="weights", empty=ASKING)
+        yield VTable[Row](weight_columns.WEIGHTS, weight_columns.path, id="weights", empty=ASKING)
         yield Reading(id="checkpoint", wraps=True)
 
     async def fetch(self) -> None:
@@ -64,8 +65,8 @@ class Weights(PollingScreen):
         return item.name if sum(other.name == item.name for other in self.items) == 1 else item.path
 
     def headline(self, state: ConsoleState) -> Pieces:
-        rows = weightcolumns.rows_of(self.items, (), state)
-        return [(" Weights", "title"), (f"   {weightcolumns.tally(rows)}", "")]
+        rows = weight_columns.rows_of(self.items, (), state)
+        return [(" Weights", "title"), (f"   {weight_columns.tally(rows)}", "")]
 
     @property
     def table(self) -> "VTable[Any]":
@@ -81,8 +82,8 @@ class Weights(PollingScreen):
     def draw(self, state: ConsoleState) -> None:
         table = self.table
         table.empty = "no checkpoint is found; f downloads one" if self.known else ASKING
-        rows = weightcolumns.rows_of(self.items, self.scores.items, state)
-        title = weightcolumns.tally(rows) if self.has_class("-dense") else "Checkpoints"
+        rows = weight_columns.rows_of(self.items, self.scores.items, state)
+        title = weight_columns.tally(rows) if self.has_class("-dense") else "Checkpoints"
         table.show(title, rows, stale=bool(state.problem))
         self._show_chosen()
 
@@ -91,7 +92,7 @@ class Weights(PollingScreen):
         if row is None:
             panel.show([], stale=stale)
         else:
-            lines = weightcolumns.about(row, self.shown.get(identity(row.item), {}))
+            lines = weight_columns.about(row, self.shown.get(identity(row.item), {}))
             panel.show(lines, title=[(row.item.name, "title")], stale=stale)
 
     def on_vtable_moved(self, message: VTable.Moved) -> None:
@@ -113,8 +114,8 @@ class Weights(PollingScreen):
             run = None  # no file has such a name
         if isinstance(run, Run):
             options = self.console_app.options
-            environ = running.environment(options.environ, 80, 24, colour=False)
-            await running.follow(running.command(run, options.flags), environ, said.append)
+            environ = verb_process.environment(options.environ, 80, 24, colour=False)
+            await verb_process.follow(verb_process.command(run, options.flags), environ, said.append)
         self.shown[identity(item)] = read("".join(said))
         self._show_chosen()
 

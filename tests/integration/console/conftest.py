@@ -129,7 +129,7 @@ def report_nodes() -> ModuleType:
 
 def own_rows(home: Path) -> None:
     """A benchmark of three subjects: `own_quiz`, look-ups as `demo_choice` has them."""
-    from rwkv_data.prepare import prepare_own  # takes a second, in the one process that builds the home
+    from rwkv_data.prepare.prepare import prepare_own  # takes a second, in the one process that builds the home
 
     words = ["bab", "cec", "did", "fof", "gig", "hih", "lul", "mum"]
     rows = [

@@ -15,8 +15,8 @@ import aiohttp
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkvctl.browsers import names_loopback
-from rwkvctl.tui.serving import MOST_CONSOLES, origin_is_ours
+from rwkvctl.http.browser_origin import names_loopback
+from rwkvctl.tui.terminal.browser_server import MOST_CONSOLES, origin_is_ours
 
 
 class Served:

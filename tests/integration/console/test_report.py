@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rwkvctl.commands.report import LARGEST
+from rwkvctl.cli.commands.report import LARGEST
 
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\u202eevil\x1b[2J"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from waiting import soon
 
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.widgets.table import VTable
 
 
 def events(hands: Any) -> Any:

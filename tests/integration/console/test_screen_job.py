@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from waiting import soon
 
-from rwkvctl import httpd
+from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
 from rwkvctl.tui.screens.job import Job
 
@@ -123,7 +123,7 @@ async def test_hostile_text_that_is_being_generated_is_shown_and_not_obeyed(
 ) -> None:
     node = fake_daemon.Node()
     reply = m.NowReply(count=1, sample="e1/1.1.0.0.0.0/0", prompt=fake_daemon.EVIL, text=fake_daemon.EVIL * 3, tokens=9)
-    node.answers["/v1/jobs/j1/now"] = lambda _: httpd.Response(200, msgspec.json.encode(reply))
+    node.answers["/v1/jobs/j1/now"] = lambda _: server.Response(200, msgspec.json.encode(reply))
     node.socket = tmp_path / "d.sock"
     with fake_daemon.serving(node.socket, node):
         async with pressing(node, size=(80, 24)) as hands:

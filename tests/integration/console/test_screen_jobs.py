@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rwkvctl import httpd
+from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.widgets.table import VTable
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (200, 60)])
@@ -62,14 +62,14 @@ class Many:
     def __init__(self, fake: Any, count: int) -> None:
         self.fake, self.count, self.asked = fake, count, list[dict[str, str]]()
 
-    def page(self, request: httpd.Request) -> httpd.Response:
+    def page(self, request: server.Request) -> server.Response:
         self.asked.append(request.query)
         last = int(request.query.get("before", 0)) or self.count + 1
         wanted = request.query.get("words", "")
         numbers = [n for n in range(last - 1, 0, -1) if not wanted or wanted in f"bench{n % 1000}"]
         found = [self.fake.job(n, "done", benchmark=f"bench{n % 1000}") for n in numbers[: int(request.query["limit"])]]
         more = int(found[-1].id[1:]) if len(found) < len(numbers) else 0
-        return httpd.Response(
+        return server.Response(
             200, msgspec.json.encode(m.JobsReply(items=tuple(found), counts={"done": self.count}, next=more))
         )
 

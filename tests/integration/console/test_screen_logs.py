@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from waiting import soon
 
-from rwkvctl.tui.logview import LogView
+from rwkvctl.tui.logs.view import LogView
 
 
 def view(hands: Any) -> LogView:

@@ -7,7 +7,7 @@ import pytest
 from waiting import soon
 
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.widgets.table import VTable
 
 LONG = {"limit": 300, "settings": {"temperature": "1.0", "k": "60"}}
 """With `slow_s` more than is done while a test looks."""

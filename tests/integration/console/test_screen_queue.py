@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from waiting import soon
 
-from rwkvctl.tui.dispatching import DispatchForm
+from rwkvctl.tui.dispatch.form import DispatchForm
 from rwkvctl.tui.screens.queue import Queue
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.widgets.table import VTable
 
 SETS = ("--models", "builtin", "--only-datasets", "demo_arith", "demo_choice", "--only-jobs", "free_response",
         "multi_choice_plain", "--limit", "7")  # fmt: skip

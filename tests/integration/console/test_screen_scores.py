@@ -7,10 +7,10 @@ from typing import Any
 
 from waiting import soon
 
-from rwkvctl.tui.chart import Chart
-from rwkvctl.tui.matrixtable import MatrixTable
 from rwkvctl.tui.screens.compare import Compare
 from rwkvctl.tui.screens.scores import Scores
+from rwkvctl.tui.widgets.chart import Chart
+from rwkvctl.tui.widgets.matrix_table import MatrixTable
 
 OTHER = "rwkv7-g1-0.1b-20260801-ctx4096"
 

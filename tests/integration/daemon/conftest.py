@@ -19,8 +19,8 @@ import leftovers
 import pytest
 from waiting import wait_for
 
+from rwkv_daemon.gpus.zombies.procfs import Machine
 from rwkv_daemon.store import Store, open_store
-from rwkv_daemon.zombies.proc import Machine
 
 NUMBERS = count(1)
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon import handlers
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.api import router
+from rwkv_daemon.catalogue.catalogue import Benchmarks
 from rwkv_daemon.node import Node
-from rwkv_daemon.rundir import SampleRecord, StageRecord
 from rwkv_daemon.store import NewJob, Store
-from rwkv_daemon.store.jobs import add_attempt, add_jobs, add_session
-from rwkv_daemon.store.judging import add_finding
-from rwkv_daemon.store.samples import ingest
-from rwkvctl import config
+from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session
+from rwkv_daemon.store.queries.judging import add_finding
+from rwkv_daemon.store.queries.samples import ingest
+from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.settings import config
 
 JOB = NewJob(
     model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="gsm8k", kind="free_response", state="done",
@@ -56,7 +56,7 @@ async def node(store: Store, tmp_path: Path) -> Node:
 
 
 async def rows_of(node: Node, **wanted: Any) -> list[int]:
-    reply = await handlers.answer(node, m.SamplesRequest(job="j1", **wanted))
+    reply = await router.answer(node, m.SamplesRequest(job="j1", **wanted))
     assert isinstance(reply, m.SamplesReply)
     return [item.row for item in reply.items]
 
@@ -76,20 +76,20 @@ async def test_samples_are_filtered(node: Node) -> None:
 )
 async def test_texts_are_found_in_any_case(node: Node, text: str, rows: list[int]) -> None:
     assert await rows_of(node, text=text) == rows
-    reply = await handlers.answer(node, m.OutlineRequest(job="j1", text=text))
+    reply = await router.answer(node, m.OutlineRequest(job="j1", text=text))
     assert isinstance(reply, m.OutlineReply)
     assert list(reply.rows) == rows
 
 
 async def test_a_page_for_a_list_has_the_ends_of_texts(node: Node) -> None:
-    reply = await handlers.answer(node, m.SamplesRequest(job="j1", tail=3, limit=1))
+    reply = await router.answer(node, m.SamplesRequest(job="j1", tail=3, limit=1))
     assert isinstance(reply, m.SamplesReply)
     stage = reply.items[0].stages[0]
     assert (stage.prompt, stage.completion, stage.seconds) == (" 0?", "0%.", 0.5)
 
 
 async def test_an_outline_says_every_verdict(node: Node) -> None:
-    reply = await handlers.answer(node, m.OutlineRequest(job="j1"))
+    reply = await router.answer(node, m.OutlineRequest(job="j1"))
     assert isinstance(reply, m.OutlineReply)
     assert [reply.reasons[ord(letter) - ord("a")] for letter in reply.verdicts] == list(REASONS)
     assert (reply.numbers, reply.rows, set(reply.repeats)) == ((1, 2, 3, 4, 5, 6), (0, 1, 2, 3, 4, 5), {0})
@@ -100,7 +100,7 @@ async def test_an_outline_comes_in_pages(node: Node) -> None:
     found: list[int] = []
     after = -1
     for _ in range(3):
-        reply = await handlers.answer(node, m.OutlineRequest(job="j1", after=after, limit=2, text="is"))
+        reply = await router.answer(node, m.OutlineRequest(job="j1", after=after, limit=2, text="is"))
         assert isinstance(reply, m.OutlineReply)
         found += reply.rows
         after = reply.next
@@ -108,23 +108,23 @@ async def test_an_outline_comes_in_pages(node: Node) -> None:
 
 
 async def test_a_search_that_finds_nothing_in_a_page_goes_on(node: Node) -> None:
-    reply = await handlers.answer(node, m.OutlineRequest(job="j1", limit=4, text="question 5"))
+    reply = await router.answer(node, m.OutlineRequest(job="j1", limit=4, text="question 5"))
     assert isinstance(reply, m.OutlineReply)
     assert (reply.rows, reply.next) == ((), 3 * 2**20)
 
 
 async def test_the_same_row_of_the_same_benchmark(node: Node) -> None:
-    reply = await handlers.answer(node, m.SameRequest(job="j1", row=2))
+    reply = await router.answer(node, m.SameRequest(job="j1", row=2))
     assert isinstance(reply, m.SameReply)
     assert [(item.job, item.model, item.number, item.reason) for item in reply.items] == [("j2", "n", 9, "wrong")]
-    nothing = await handlers.answer(node, m.SameRequest(job="j1", row=77))
+    nothing = await router.answer(node, m.SameRequest(job="j1", row=77))
     assert isinstance(nothing, m.SameReply)
     assert nothing.items == ()
 
 
 async def test_an_exchange_without_a_judge_says_so(node: Node) -> None:
-    reply = await handlers.answer(node, m.ExchangeRequest(job="j1", number=1))
+    reply = await router.answer(node, m.ExchangeRequest(job="j1", number=1))
     assert isinstance(reply, m.ExchangeReply)
     assert reply.problem
     with pytest.raises(RefusedError, match="has no sample 7"):
-        await handlers.answer(node, m.ExchangeRequest(job="j1", number=7))
+        await router.answer(node, m.ExchangeRequest(job="j1", number=7))

@@ -8,7 +8,7 @@ import pytest
 from waiting import LIMIT_S
 
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.link import Link
+from rwkvctl.tui.daemon.client import Link
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,13 @@ import sqlite3
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon import faults
+from rwkv_daemon.workers import crash_points
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 
 SAMPLES = 8
 WORK = {"limit": SAMPLES}
-DELETES = [point for point in faults.POINTS if point.startswith("delete-")]
-PRUNES = [point for point in faults.POINTS if point.startswith("prune-")]
+DELETES = [point for point in crash_points.POINTS if point.startswith("delete-")]
+PRUNES = [point for point in crash_points.POINTS if point.startswith("prune-")]
 
 
 def post(node, route: str, **body):

@@ -9,22 +9,25 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S, LOOK_S, soon
 
-from rwkv_daemon import engines, launching, measuring, processes, situation
-from rwkv_daemon.catalogue import Benchmarks, IdentityKey, identity_of
-from rwkv_daemon.fitting import GIB, SLOTS
-from rwkv_daemon.gpus import keeping
-from rwkv_daemon.gpus.condition import shown
-from rwkv_daemon.gpus.facts import Gpu, Reading
-from rwkv_daemon.launching import launch_of, reserve
+from rwkv_daemon.catalogue.catalogue import Benchmarks, IdentityKey, identity_of
+from rwkv_daemon.engines import engine_processes
+from rwkv_daemon.engines import launch as launching
+from rwkv_daemon.engines.launch import launch_of, reserve
+from rwkv_daemon.gpus import condition_store
+from rwkv_daemon.gpus.condition_rules import shown
 from rwkv_daemon.node import EngineHandle, Node
-from rwkv_daemon.placement import EngineKind, StartEngine
+from rwkv_daemon.rules.gpu_facts import Gpu, Reading
+from rwkv_daemon.rules.memory_fit import GIB, SLOTS
+from rwkv_daemon.rules.placement import EngineKind, StartEngine
+from rwkv_daemon.scheduling import measured_rates, placement_facts
 from rwkv_daemon.store import open_store
-from rwkv_daemon.store.engines import get_engine
-from rwkv_daemon.store.jobs import remember_sha256, sha256_of
-from rwkv_daemon.store.leases import FitRow, held_leases
-from rwkvctl import config
+from rwkv_daemon.store.queries.engines import get_engine
+from rwkv_daemon.store.queries.jobs import remember_sha256, sha256_of
+from rwkv_daemon.store.queries.leases import FitRow, held_leases
+from rwkv_daemon.workers import worker_process
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.settings import config
 
 KIND = EngineKind("aaa", "fast")
 LEASE = "GPU-1"
@@ -41,7 +44,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     made = Node(settings, store, Benchmarks.open(settings))
     made.leases = [LeaseView(id=LEASE, index="0", name="H100", memory_total_bytes=24 * GIB)]
     made.gpus[LEASE] = Gpu(reading=Reading(id=LEASE, index=0, name="H100"), use="free")
-    keeping.remember(made, made.gpus[LEASE].reading)
+    condition_store.remember(made, made.gpus[LEASE].reading)
     made.sight.seen_at = float("inf")
     made.queue.sizes["aaa"] = 4 * GIB
     yield made
@@ -54,8 +57,8 @@ async def start(node: Node, program: str, weights: str = "/weights/m.pth") -> En
     [(number, launching)] = node.leasing.launching.items()
     wanted = launch_of(node, launching, INODES)
     wanted.log.parent.mkdir(parents=True, exist_ok=True)
-    worker = processes.start(
-        processes.Launch(
+    worker = worker_process.start(
+        worker_process.Launch(
             uuid=wanted.uuid,
             argv=("sh", "-c", program),
             record=wanted.record,
@@ -75,7 +78,7 @@ async def ended(node: Node, handle: EngineHandle) -> None:
     deadline = time.monotonic() + LIMIT_S
     while handle.row.id in node.engines:
         assert time.monotonic() < deadline
-        await engines.watch_engines(node)
+        await engine_processes.watch_engines(node)
         await asyncio.sleep(LOOK_S)
 
 
@@ -94,10 +97,10 @@ async def test_an_engine_that_does_not_fit_is_started_smaller_until_the_smallest
     assert tried == [64, 16, 4, 1, 1]
     assert not node.back_off, "memory is no failure of the engine"
     assert shown(node.sight.records[LEASE])[0] == "ok", "nor of the GPU"
-    why = situation.misfit(node, "aaa", "fast")
+    why = placement_facts.misfit(node, "aaa", "fast")
     assert why == "needs at least 24.0 GiB, and the largest GPU here has 24.0 GiB"
     again = Node(node.config, node.store, node.benchmarks)
-    await measuring.recall(again)
+    await measured_rates.recall(again)
     assert again.leasing.fits == node.leasing.fits, "the next daemon knows it, too"
 
 
@@ -109,8 +112,8 @@ async def test_what_fitted_is_what_the_next_engine_is_told(node: Node) -> None:
         rss_bytes=1, shrunk=1,
     )  # fmt: skip
     handle.stats = stats
-    await engines.remember_shrinking(node, handle)
-    await engines.unload(node, handle, "its place is needed")
+    await engine_processes.remember_shrinking(node, handle)
+    await engine_processes.unload(node, handle, "its place is needed")
     await ended(node, handle)
     await reserve(node, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", "/weights/m.pth")
     argv = flags(node)
@@ -160,10 +163,10 @@ async def test_the_lease_of_an_engine_that_lost_its_shim_is_free_when_nothing_of
     """What hangs in the kernel outlives its shim and every kill: here by a kill that is taken away."""
     handle = await start(node, "exec sleep 600")
     left = [f"pid {handle.worker.pid} (in the kernel, cannot be interrupted)"]
-    monkeypatch.setattr(engines, "remains", lambda _worker: left)
-    processes.sweep(handle.row.uuid)
-    await soon(lambda: processes.has_ended(handle.worker), "it has ended")
-    await engines.watch_engines(node)
+    monkeypatch.setattr(engine_processes, "remains", lambda _worker: left)
+    worker_process.sweep(handle.row.uuid)
+    await soon(lambda: worker_process.has_ended(handle.worker), "it has ended")
+    await engine_processes.watch_engines(node)
     assert (handle.row.id in node.engines, len((await held_leases(node.store))[LEASE])) == (True, SLOTS)
     left.clear()
     await ended(node, handle)
@@ -174,14 +177,14 @@ async def test_an_engine_that_cannot_be_looked_after_keeps_nobody_from_the_other
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handle = await start(node, "exit 3")
-    real = engines.watch_engine
+    real = engine_processes.watch_engine
 
     async def watch_engine(of: Node, one: EngineHandle) -> None:
         if one.row.name == "e99":
             raise OSError("its folder cannot be read")
         await real(of, one)
 
-    monkeypatch.setattr(engines, "watch_engine", watch_engine)
+    monkeypatch.setattr(engine_processes, "watch_engine", watch_engine)
     broken = EngineHandle(replace(handle.row, id=99), handle.worker)
     node.engines = {99: broken, handle.row.id: handle}
     await ended(node, handle)

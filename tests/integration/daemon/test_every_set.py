@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from live_node import LiveNode
 
-from rwkv_data import registry
-from rwkv_data.prepare import prepare
-from rwkv_data.rows import canonical
+from rwkv_data.definition import registry
+from rwkv_data.definition.rows import canonical
+from rwkv_data.prepare.prepare import prepare
 
 pytestmark = [pytest.mark.timeout(1500), pytest.mark.slow("golds")]
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_data import registry
-from rwkvctl.exporting import lm_eval
-from rwkvctl.exporting.lm_eval_tasks import TASKS
+from rwkv_data.definition import registry
+from rwkvctl.export import lm_eval
+from rwkvctl.export.lm_eval_tasks import TASKS
 
 TASK = """\
 task: tiny_arith

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon import expressions
-from rwkv_daemon.expressions import AT_ONCE, WAITING, Searches
-from rwkv_daemon.plan import SelectionError
+from rwkv_daemon.catalogue import regex_guard
+from rwkv_daemon.catalogue.regex_guard import AT_ONCE, WAITING, Searches
+from rwkv_daemon.rules.plan import SelectionError
 
 NAMES = ["rwkv7-g1d-0.1b-20260129-ctx8192", "other"]
 SLOW_TO_READ = "(?i)" + "".join(f"[{chr(0x100 + number)}-\U0010fffe]" for number in range(190))
@@ -22,8 +22,8 @@ async def test_names_are_found() -> None:
 
 
 async def test_one_that_runs_away_is_ended_and_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expressions, "CPU_S", 1)
-    monkeypatch.setattr(expressions, "LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(regex_guard, "CPU_S", 1)
+    monkeypatch.setattr(regex_guard, "LIMIT_S", LIMIT_S)
     asked = asyncio.ensure_future(Searches().matching(0, [RUNAWAY], NAMES))
     turns = 0
     while not asked.done():
@@ -41,16 +41,16 @@ async def test_one_that_is_killed_from_outside_is_asked_again_and_no_expression_
     dies = f"import os, signal\nif not os.path.exists({str(tmp_path / 'once')!r}):\n"
     dies += f"    open({str(tmp_path / 'once')!r}, 'w').close()\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     with monkeypatch.context() as patched:
-        patched.setattr(expressions, "PROGRAM", dies + expressions.PROGRAM)
-        assert await expressions.matching(["^rwkv"], NAMES) == {NAMES[0]}
+        patched.setattr(regex_guard, "PROGRAM", dies + regex_guard.PROGRAM)
+        assert await regex_guard.matching(["^rwkv"], NAMES) == {NAMES[0]}
         assert (tmp_path / "once").exists()
-        patched.setattr(expressions, "PROGRAM", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+        patched.setattr(regex_guard, "PROGRAM", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
         with pytest.raises(SelectionError, match=r"ended from outside twice \(SIGKILL\); try again"):
-            await expressions.matching(["^rwkv"], NAMES)
+            await regex_guard.matching(["^rwkv"], NAMES)
 
 
 async def test_a_machine_that_is_too_busy_is_not_taken_for_a_bad_expression(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expressions, "LIMIT_S", 0.0)
+    monkeypatch.setattr(regex_guard, "LIMIT_S", 0.0)
     with pytest.raises(SelectionError, match="the machine is busy; try again"):
         await Searches().matching(0, ["^rwkv"], NAMES)
 
@@ -68,14 +68,14 @@ def children(pid: str = "self") -> list[Path]:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # threads come and go
             for child in (task / "children").read_text().split():
                 with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                    if expressions.PROGRAM.strip().encode() in Path(f"/proc/{child}/cmdline").read_bytes():
+                    if regex_guard.PROGRAM.strip().encode() in Path(f"/proc/{child}/cmdline").read_bytes():
                         found.append(Path(f"/proc/{child}"))
     return found
 
 
 async def test_one_user_has_one_process_and_all_together_have_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expressions, "CPU_S", 1)
-    monkeypatch.setattr(expressions, "LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(regex_guard, "CPU_S", 1)
+    monkeypatch.setattr(regex_guard, "LIMIT_S", LIMIT_S)
     searches = Searches()
     asked = [
         asyncio.ensure_future(searches.matching(who, [RUNAWAY], NAMES)) for who in range(4) for _ in range(WAITING)
@@ -94,7 +94,7 @@ async def test_one_user_has_one_process_and_all_together_have_few(monkeypatch: p
 
 
 async def test_who_has_too_many_searches_is_told_so_and_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expressions, "LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(regex_guard, "LIMIT_S", LIMIT_S)
     searches = Searches()
     greedy = [asyncio.ensure_future(searches.matching("greedy", [RUNAWAY], NAMES)) for _ in range(48)]
     while sum(task.done() for task in greedy) < 48 - WAITING:
@@ -110,14 +110,14 @@ async def test_who_has_too_many_searches_is_told_so_and_others_are_served(monkey
 async def test_who_waits_too_long_for_a_turn_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     searches = Searches()
     async with searches.turn("me"):
-        monkeypatch.setattr(expressions, "LIMIT_S", 0.0)
+        monkeypatch.setattr(regex_guard, "LIMIT_S", 0.0)
         with pytest.raises(SelectionError, match="other searches took all of"):
             await searches.matching("me", ["^rwkv"], NAMES)
 
 
 async def test_one_that_takes_long_to_be_read_does_not_hold_up_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading this one takes a second; the loop of whoever reads it stands still."""
-    monkeypatch.setattr(expressions, "LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(regex_guard, "LIMIT_S", LIMIT_S)
     asked = asyncio.ensure_future(Searches().matching(0, [SLOW_TO_READ], NAMES))
     turns = 0
     while not asked.done():

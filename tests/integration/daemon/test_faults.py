@@ -12,9 +12,9 @@ import pytest
 from live_node import kill_worker
 from waiting import LIMIT_S
 
-from rwkv_daemon import faults
-from rwkv_daemon.processes import ShimRecord, is_same, read_record
-from rwkv_weights.files import builtin_checkpoint_path
+from rwkv_daemon.workers import crash_points
+from rwkv_daemon.workers.worker_process import ShimRecord, is_same, read_record
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.protocol.errors import RwkvctlError
 
 WORK = {"limit": 40, "settings": {"k": "3", "temperature": "1.0"}}
@@ -97,7 +97,8 @@ def test_kill_9_of_the_shims_too(node, undisturbed):
 
 
 @pytest.mark.parametrize(
-    "point", [p for p in faults.POINTS if not p.startswith(("runner-", "reap-", "stop-", "delete-", "prune-", "bulk-"))]
+    "point",
+    [p for p in crash_points.POINTS if not p.startswith(("runner-", "reap-", "stop-", "delete-", "prune-", "bulk-"))],
 )
 def test_every_crash_point_of_the_daemon(new_node, undisturbed, point):
     node = new_node().start(RWKVCTL_CRASH_AT=point)
@@ -116,7 +117,7 @@ def test_every_crash_point_of_the_daemon(new_node, undisturbed, point):
     assert len(node.api.get("/v1/scores").value["items"]) == 1
 
 
-@pytest.mark.parametrize("point", [p for p in faults.POINTS if p.startswith("runner-")])
+@pytest.mark.parametrize("point", [p for p in crash_points.POINTS if p.startswith("runner-")])
 def test_every_crash_point_of_the_runner(new_node, undisturbed, point):
     node = new_node().start(RWKVCTL_CRASH_AT=point)
     (name,) = node.dispatch(**WORK)

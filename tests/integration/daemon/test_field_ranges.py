@@ -10,7 +10,7 @@ import pytest
 from every_field import Extreme, extremes, numeric
 from waiting import LIMIT_S
 
-from rwkv_daemon.fields import sentence
+from rwkv_daemon.api.field_errors import sentence
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.ranges import WHOLE
 

@@ -64,10 +64,10 @@ HARMFUL = """
 import random, sys
 from pathlib import Path
 import checkpoints
-from rwkv_weights import checkpoint, index
 from rwkv_weights.errors import UnreadableCheckpointError
+from rwkv_weights.formats import index, load
 what = sys.argv[2]
-real = checkpoint.load
+real = load.load
 def careless(path):
     if what == "opens": open("/etc/hostname").close()
     if what == "runs": eval("1 + 1")

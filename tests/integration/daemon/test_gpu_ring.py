@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rwkv_daemon.gpus import ring
-from rwkv_daemon.gpus.ring import SECONDS, Point, opened
+from rwkv_daemon.gpus import history_ring
+from rwkv_daemon.gpus.history_ring import SECONDS, Point, opened
 
 BUSY = Point("busy", "ok", 0.97, 71.0, 20 * 2**30, 655.0)
 FREE = Point("free", "reserved", 0.0, 35.0, 0, 70.0)
@@ -89,7 +89,7 @@ def test_steps_of_a_window_read_a_few_seconds_each(tmp_path: Path) -> None:
     for second in range(NOW, NOW + 120):
         found.write(second, {"GPU-a": BUSY if second < NOW + 60 else FREE})
     steps = list(found.steps(NOW - 60, NOW + 120, 60))
-    assert [len(step) for step in steps] == [0, ring.SAMPLES_A_STEP, ring.SAMPLES_A_STEP]
+    assert [len(step) for step in steps] == [0, history_ring.SAMPLES_A_STEP, history_ring.SAMPLES_A_STEP]
     assert steps[1][0] == {"GPU-a": BUSY}
     assert steps[2][-1] == {"GPU-a": FREE}
     assert [len(step) for step in found.steps(NOW, NOW + 3, 1)] == [1, 1, 1]

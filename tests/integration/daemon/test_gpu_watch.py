@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.gpus import keeping, looks, probing, sampling, showing, watch
-from rwkv_daemon.gpus.condition import Reserve
-from rwkv_daemon.gpus.facts import Gpu
-from rwkv_daemon.gpus.sight import Sight
-from rwkv_daemon.leasing import last_look
+from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.gpus import condition_store, ingest, presenter, reservation_probe, sampler_process, watch
+from rwkv_daemon.gpus.condition_rules import Reserve
+from rwkv_daemon.gpus.watch_state import Sight
+from rwkv_daemon.gpus.zombies import gpu_holders
 from rwkv_daemon.node import Node
+from rwkv_daemon.rules.gpu_facts import Gpu
+from rwkv_daemon.scheduling.lease_memory import last_look
 from rwkv_daemon.store import open_store
-from rwkv_daemon.zombies import holders
-from rwkvctl import config
 from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.settings import config
 
 DRIVER_NOT_LOADED, UNKNOWN = 9, 999
 
@@ -62,8 +62,8 @@ async def seen(node: Node, *uses: str) -> None:
 
 def cards(node: Node) -> list[LeaseView]:
     """The node's GPUs. The CPU is always a lease beside them."""
-    leases = node.leases or [showing.CPU]
-    assert leases[-1] == showing.CPU
+    leases = node.leases or [presenter.CPU]
+    assert leases[-1] == presenter.CPU
     return leases[:-1]
 
 
@@ -77,7 +77,7 @@ def samplers() -> set[int]:
                 command = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if int(stat[1]) == os.getpid() and stat[0] != b"Z" and b"rwkv_daemon.gpus.sampler" in command:
+            if int(stat[1]) == os.getpid() and stat[0] != b"Z" and b"rwkv_daemon.gpus.sampler_main" in command:
                 own.add(int(entry.name))
     return own
 
@@ -157,7 +157,7 @@ async def test_without_nvml_the_cpu_is_the_lease_and_a_driver_that_comes_later_i
 ) -> None:
     fake_nvml.gpus(1).rule(f"fail nvmlInitWithFlags {DRIVER_NOT_LOADED}")
     async with watched(node):
-        await soon(lambda: node.leases == [showing.CPU], "the CPU is the lease")
+        await soon(lambda: node.leases == [presenter.CPU], "the CPU is the lease")
         assert node.wake.is_set()
         assert node.notes == []
         fake_nvml.rule()
@@ -166,7 +166,7 @@ async def test_without_nvml_the_cpu_is_the_lease_and_a_driver_that_comes_later_i
 
 async def test_a_machine_whose_nvml_lists_no_gpu_uses_its_cpu(node: Node) -> None:
     async with watched(node):
-        await soon(lambda: node.leases == [showing.CPU], "the CPU is the lease")
+        await soon(lambda: node.leases == [presenter.CPU], "the CPU is the lease")
         assert node.wake.is_set()
 
 
@@ -195,7 +195,7 @@ async def test_a_sampler_that_is_killed_or_talks_nonsense_is_started_again(
 
 async def test_no_more_samplers_are_started_than_may_be_stuck(node: Node, fake_nvml: Any) -> None:
     fake_nvml.gpus(1)
-    lying = [await asyncio.create_subprocess_exec("sleep", "600") for _ in range(sampling.MOST_STUCK)]
+    lying = [await asyncio.create_subprocess_exec("sleep", "600") for _ in range(sampler_process.MOST_STUCK)]
     node.sight.stuck = list(lying)
     async with watched(node):
         await soon(lambda: any("too many samplers are stuck" in note for note in node.notes), "it says so")
@@ -212,13 +212,13 @@ async def test_what_is_known_of_gpus_is_shown_before_the_first_look(node: Node, 
     async with watched(node):
         await seen(node, "free")
         async with node.change() as change:
-            assert await keeping.happen(node, change, uuid, Reserve("training"))
-            assert not await keeping.happen(node, change, "cpu:0", Reserve("training"))
-            await keeping.engine_failed(node, change, "cpu:0", "it is no GPU")
-            await keeping.quarantine(node, change, "cpu:0", "it is no GPU")
+            assert await condition_store.happen(node, change, uuid, Reserve("training"))
+            assert not await condition_store.happen(node, change, "cpu:0", Reserve("training"))
+            await condition_store.engine_failed(node, change, "cpu:0", "it is no GPU")
+            await condition_store.quarantine(node, change, "cpu:0", "it is no GPU")
         assert cards(node)[0].condition == "reserved"
     node.gpus, node.sight, node.leases = {}, Sight(), None
-    await keeping.restore(node)
+    await condition_store.restore(node)
     assert (node.gpus[uuid].use, node.gpus[uuid].condition) == ("unknown", "reserved")
     assert last_look(node.gpus[uuid], shared=False)
 
@@ -244,7 +244,7 @@ async def test_three_engines_that_end_abnormally_quarantine_a_gpu(node: Node, fa
         found = []
         for number in range(3):
             async with node.change() as change:
-                await keeping.engine_failed(node, change, uuid, f"SIGSEGV {number}")
+                await condition_store.engine_failed(node, change, uuid, f"SIGSEGV {number}")
             found.append(node.gpus[uuid].condition)
         assert found == ["cooldown", "suspect", "quarantined"]
         rows = await node.store.all("SELECT text FROM event WHERE kind = 'gpu.state' ORDER BY seq")
@@ -262,21 +262,21 @@ async def test_three_engines_that_end_abnormally_quarantine_a_gpu(node: Node, fa
     ],
 )
 async def test_what_a_probe_says(command: tuple[str, ...], says: str) -> None:
-    assert (await probing.ask(command)).startswith(says)
+    assert (await reservation_probe.ask(command)).startswith(says)
 
 
 async def test_a_probe_that_never_ends_is_ended_with_all_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probing, "LIMIT_S", 1.0)
+    monkeypatch.setattr(reservation_probe, "LIMIT_S", 1.0)
     tmp_path.chmod(0o777)
     sleeps = f"sleep {10**6 + os.getpid()}"
-    said = await probing.ask(("sh", "-c", f"{sleeps} & {sleeps}"))
+    said = await reservation_probe.ask(("sh", "-c", f"{sleeps} & {sleeps}"))
     assert said == "(it did not answer within 1 s)"
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             assert path.read_bytes().split(b"\0")[:2] != sleeps.encode().split()
-    assert len(await probing.ask(("sh", "-c", "yes | head -c 100000"))) <= probing.LONGEST
+    assert len(await reservation_probe.ask(("sh", "-c", "yes | head -c 100000"))) <= reservation_probe.LONGEST
 
 
 async def test_a_look_at_processes_that_never_comes_back_costs_one_gpu(
@@ -284,7 +284,7 @@ async def test_a_look_at_processes_that_never_comes_back_costs_one_gpu(
 ) -> None:
     """A process that hangs in the driver holds up whoever reads its command line in /proc."""
     fake_nvml.gpus(2).process(0, os.getpid()).process(1, os.getpid())
-    stuck, whole = threading.Event(), holders.look
+    stuck, whole = threading.Event(), gpu_holders.look
     stuck.set()
 
     def look(node: Node, reading: Any) -> Any:
@@ -292,8 +292,8 @@ async def test_a_look_at_processes_that_never_comes_back_costs_one_gpu(
             stuck.wait(LIMIT_S)
         return whole(node, reading)
 
-    monkeypatch.setattr(looks, "LOOK_S", 0.3)
-    monkeypatch.setattr(holders, "look", look)
+    monkeypatch.setattr(ingest, "LOOK_S", 0.3)
+    monkeypatch.setattr(gpu_holders, "look", look)
     async with watched(node):
         await soon(lambda: len(node.gpus) == 2, "both GPUs are seen")
         stuck.clear()

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.gpus import selftest
-from rwkv_daemon.gpus.facts import Snapshot
-from rwkv_daemon.gpus.use import Look, use_of
+from rwkv_daemon.gpus import self_test
+from rwkv_daemon.gpus.usage_rules import Look, use_of
+from rwkv_daemon.rules.gpu_facts import Snapshot
 
 pytestmark = [
     pytest.mark.gpu,
@@ -20,7 +20,7 @@ pytestmark = [
 
 def look() -> Snapshot:
     """One look of a sampler of its own at the first GPU."""
-    words = [sys.executable, "-m", "rwkv_daemon.gpus.sampler", "--only", "0"]
+    words = [sys.executable, "-m", "rwkv_daemon.gpus.sampler_main", "--only", "0"]
     found = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=True)
     return msgspec.json.decode(found.stdout, type=Snapshot)
 
@@ -43,5 +43,5 @@ def test_a_real_card_says_what_the_daemon_decides_by() -> None:
 
 
 def test_the_list_of_processes_can_be_believed_or_it_is_said_why_not() -> None:
-    fault = selftest.fault(look().readings, {}, 2**22, lambda pid: Path(f"/proc/{pid}").exists())
+    fault = self_test.fault(look().readings, {}, 2**22, lambda pid: Path(f"/proc/{pid}").exists())
     assert not fault or "pid" in fault

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from live_node import kill_worker
 
-from rwkv_weights.files import builtin_checkpoint_path
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.protocol.errors import RefusedError
 
 

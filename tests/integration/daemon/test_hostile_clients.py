@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from waiting import LIMIT_S, wait_for
 
-from rwkvctl.client import Client
+from rwkvctl.cli.client import Client
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RwkvctlError
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkvctl import httpd
-from rwkvctl.crowd import Share
-from rwkvctl.httpd import Request, Response, Server
-from rwkvctl.sockets import SocketInUseError, bind_tcp, bind_unix
+from rwkvctl.http import server as httpd
+from rwkvctl.http.admission import Share
+from rwkvctl.http.listeners import SocketInUseError, bind_tcp, bind_unix
+from rwkvctl.http.server import Request, Response, Server
 
 BIG = 8 * 1024 * 1024
 Talk = Callable[[], Awaitable["Client"]]

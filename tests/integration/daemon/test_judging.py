@@ -22,7 +22,7 @@ from rwkv_data.benchmarks.demo_arith import BENCHMARK as SUMS
 from rwkv_data.graders.judged import judged
 from rwkv_data.graders.text import EXACT
 from rwkv_data.judges import rule
-from rwkv_data.search import Search
+from rwkv_data.definition.sampling_search import Search
 
 PLAIN = SUMS.default_kind
 GRADER = replace(judged(EXACT, rule("rwkv-skills-v1")), version={version!r})

@@ -12,13 +12,15 @@ import pytest
 from live_node import kill_worker
 from waiting import wait_for
 
-from rwkv_daemon import kills, processes
-from rwkv_data import registry, sets
+from rwkv_daemon.rules import outside_kills
+from rwkv_daemon.workers import worker_process
+from rwkv_data.definition import registry
+from rwkv_data.prepare import prepared_sets
 
 LiveNode = Any
 NewNode = Callable[..., Any]
 OFTEN = 6
-POISON = str(dict(sets.load_rows(Path(), registry.load("demo_arith"))[7])["question"])
+POISON = str(dict(prepared_sets.load_rows(Path(), registry.load("demo_arith"))[7])["question"])
 
 
 def events(node: LiveNode, kind: str) -> list[dict[str, Any]]:
@@ -30,7 +32,7 @@ def attempts(node: LiveNode, name: str) -> list[dict[str, Any]]:
     return list(node.api.get(f"/v1/jobs/{name}").value["item"].get("attempts", ()))
 
 
-def end(node: LiveNode, record: Callable[[], processes.ShimRecord | None], number: int, times: int) -> None:
+def end(node: LiveNode, record: Callable[[], worker_process.ShimRecord | None], number: int, times: int) -> None:
     """Send a signal to one worker after the other, as soon as it runs, and wait for the end of each."""
     for count in range(1, times + 1):
         node.until(lambda: kill_worker(record(), number), f"number {count} runs")
@@ -94,11 +96,11 @@ def end_runner(node: LiveNode, name: str, number: int = signal.SIGKILL) -> None:
 def test_a_job_that_gets_nowhere_is_held_at_last_and_goes_on_when_it_is_resumed(new_node: NewNode) -> None:
     node = new_node(max_restarts="1", restart_backoff_s="0").start()
     name = at_work(node)
-    for _ in range(kills.MOST):
+    for _ in range(outside_kills.MOST):
         end_runner(node, name)
     job = node.wait_for_state(name, "held")
     assert job["reason"] == "killed"
-    assert f"{kills.MOST} times in a row" in job["detail"]
+    assert f"{outside_kills.MOST} times in a row" in job["detail"]
     assert f"rwkvctl resume {name}" in job["detail"]
     node.cli("resume", name)
     check_unharmed(node, name)
@@ -107,23 +109,23 @@ def test_a_job_that_gets_nowhere_is_held_at_last_and_goes_on_when_it_is_resumed(
 def test_kills_with_progress_between_them_are_never_too_many(new_node: NewNode) -> None:
     """The engine gives one more answer to each runner, which is stored before that one is killed."""
     node = new_node(max_restarts="1", restart_backoff_s="0").start()
-    name = at_work(node, limit=2 * kills.MOST)
-    for count in range(1, kills.MOST + 3):
+    name = at_work(node, limit=2 * outside_kills.MOST)
+    for count in range(1, outside_kills.MOST + 3):
         node.engines_do(answers=count)
         node.wait_until_some(name, count)
         end_runner(node, name)
-    check_unharmed(node, name, 2 * kills.MOST)
+    check_unharmed(node, name, 2 * outside_kills.MOST)
 
 
 def test_nor_are_kills_of_engines_that_got_on(new_node: NewNode) -> None:
     """Each engine gives one answer, which is stored before it is killed."""
     node = new_node(max_restarts="1", restart_backoff_s="0").start()
     node.engines_do(answers=1)
-    (name,) = node.dispatch(limit=kills.MOST + 5)
-    for count in range(1, kills.MOST + 3):
+    (name,) = node.dispatch(limit=outside_kills.MOST + 5)
+    for count in range(1, outside_kills.MOST + 3):
         node.wait_until_some(name, count)
         node.until(lambda: kill_worker(node.engine_record()), f"engine {count} runs")
-    check_unharmed(node, name, kills.MOST + 5)
+    check_unharmed(node, name, outside_kills.MOST + 5)
 
 
 def test_a_runner_that_crashes_by_itself_is_still_bounded(new_node: NewNode) -> None:
@@ -160,10 +162,10 @@ def test_a_machine_that_goes_down_again_and_again_fails_no_job(new_node: NewNode
         for record in victims:
             os.kill(record.shim, signal.SIGKILL)
         for record in victims:
-            wait_for(lambda one=record: not processes.is_same(one.pid, one.pid_start), "its worker follows")
+            wait_for(lambda one=record: not worker_process.is_same(one.pid, one.pid_start), "its worker follows")
         node.start()
     check_unharmed(node, name)
 
 
-def alive(record: processes.ShimRecord | None) -> bool:
-    return record is not None and not record.done and processes.is_same(record.pid, record.pid_start)
+def alive(record: worker_process.ShimRecord | None) -> bool:
+    return record is not None and not record.done and worker_process.is_same(record.pid, record.pid_start)

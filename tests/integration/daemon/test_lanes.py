@@ -9,12 +9,12 @@ from typing import TypeVar
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.catalogue.catalogue import Benchmarks
 from rwkv_daemon.node import Node
-from rwkv_daemon.store import Store, lanes
-from rwkv_daemon.store.jobs import add_session
-from rwkv_daemon.store.lanes import AT_ONCE, LONGEST_S, READER, Lane, LateError, Reader, reading
-from rwkvctl import config
+from rwkv_daemon.store import Store, read_lanes
+from rwkv_daemon.store.queries.jobs import add_session
+from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, READER, Lane, LateError, Reader, reading
+from rwkvctl.settings import config
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) AS n FROM n WHERE i < 0"
 Value = TypeVar("Value")
@@ -57,7 +57,7 @@ async def test_clients_that_fill_their_lanes_hold_up_nobody_else(store: Store, t
         """What a request does that changes something: under the owner's lock, and in a transaction."""
         async with node.owner:
             assert await store.one("SELECT COUNT(*) AS n FROM session")
-            assert READER.get() == lanes.OURSELVES
+            assert READER.get() == read_lanes.OURSELVES
         async with node.change() as changing:
             await add_session(changing.db, "s", "{}", "host", ("0", "c"))
             assert await store.one("SELECT COUNT(*) AS n FROM session")

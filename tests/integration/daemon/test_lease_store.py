@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import rwkv_daemon.store
-from rwkv_daemon.estimate import Place, Rate
+from rwkv_daemon.rules.rate_estimate import Place, Rate
 from rwkv_daemon.store import Store, StoreError
-from rwkv_daemon.store.engines import add_engine
-from rwkv_daemon.store.leases import (
+from rwkv_daemon.store.queries.engines import add_engine
+from rwkv_daemon.store.queries.leases import (
     FitRow,
     engine_fits,
     forget_fit,
@@ -19,7 +19,7 @@ from rwkv_daemon.store.leases import (
     save_fit,
     take_lease,
 )
-from rwkv_daemon.store.rates import known_rates, save_rate
+from rwkv_daemon.store.queries.rates import known_rates, save_rate
 
 SCHEMA = Path(rwkv_daemon.store.__file__).parent / "schema"
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon import processes
+from rwkv_daemon.workers import worker_process
 
 LiveNode = Any
 NewNode = Callable[..., Any]
@@ -38,7 +38,7 @@ def command_lines(node: LiveNode) -> list[dict[str, str]]:
     """The environment of every engine process that runs."""
     found = []
     for path in node.home.glob("runs/engines/e*/record.json"):
-        record = processes.read_record(path)
+        record = worker_process.read_record(path)
         if record is not None and not record.done:
             pairs = Path(f"/proc/{record.pid}/environ").read_bytes().decode().split("\0")
             found.append(dict(pair.split("=", 1) for pair in pairs if "=" in pair))
@@ -176,7 +176,7 @@ def stopped_between_looks(node: LiveNode) -> Iterator[None]:
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
                 parent = int((path.parent / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent == node.daemon.pid and b"rwkv_daemon.gpus.sampler" in path.read_bytes():
+                if parent == node.daemon.pid and b"rwkv_daemon.gpus.sampler_main" in path.read_bytes():
                     found[:] = [int(path.parent.name)]
         if not found:
             return False

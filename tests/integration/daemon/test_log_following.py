@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon import logfile, logs, logtail
-from rwkv_daemon.events import Bus
-from rwkv_daemon.logfile import Piece
-from rwkv_daemon.logs import Log
-from rwkv_daemon.logtail import Tail, Tails
+from rwkv_daemon.changes.events import Bus
+from rwkv_daemon.logs import reader as logfile
+from rwkv_daemon.logs import streams, tailer
+from rwkv_daemon.logs.reader import Piece
+from rwkv_daemon.logs.streams import Log
+from rwkv_daemon.logs.tailer import Tail, Tails
 from rwkv_daemon.store import open_store
 from rwkvctl.protocol.messages import Event
 
@@ -77,7 +78,7 @@ async def until(condition: Callable[[], Any]) -> None:
 @pytest.fixture(autouse=True)
 def often() -> Iterator[None]:
     patch = pytest.MonkeyPatch()
-    patch.setattr(logtail, "LOOK_S", 0.02)
+    patch.setattr(tailer, "LOOK_S", 0.02)
     yield
     patch.undo()
 
@@ -103,7 +104,7 @@ async def test_many_followers_share_one_reader_and_all_get_every_line(tmp_path: 
 
 async def test_a_slow_follower_loses_nothing_and_holds_up_nobody(tmp_path: Path) -> None:
     writer, tails, slow, quick = Writer(tmp_path / "log-1.txt"), Tails(), Reader(), Reader()
-    size = 3 * logtail.KEPT_BYTES
+    size = 3 * tailer.KEPT_BYTES
     async with keeping(tails) as tasks:
 
         async def held_up() -> None:
@@ -117,7 +118,7 @@ async def test_a_slow_follower_loses_nothing_and_holds_up_nobody(tmp_path: Path)
             writer.say("x" * 4095 + "\n")
         await until(lambda: quick.offset >= size)
         (tail,) = tails.followed.values()
-        assert sum(len(piece.data) for piece in tail.kept) <= logtail.KEPT_BYTES + logfile.CHUNK_BYTES
+        assert sum(len(piece.data) for piece in tail.kept) <= tailer.KEPT_BYTES + logfile.CHUNK_BYTES
         writer.end()
     assert slow.text == quick.text
     assert len(slow.text) == size
@@ -288,7 +289,7 @@ async def test_a_jobs_log_has_nothing_of_other_jobs_and_an_engines_log_names_the
     engine = Log(node, "e1", 1)
     lines = ["j1 m b k: starting", "j2 m b k: starting", "e1 m is ready", "j12 goes to e1"]
     assert [event.text for event in await engine.happened()] == lines
-    assert logs.told(told[3]).text == "now j2 m b k: done\n"
+    assert streams.told(told[3]).text == "now j2 m b k: done\n"
     await store.close()
 
 

@@ -14,22 +14,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon import browsing, handlers, hunting, looks, paired_reading, roles
-from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.doors import Client
+from rwkv_daemon.api import router
+from rwkv_daemon.api.authentication import Client
+from rwkv_daemon.api.requests import samples
+from rwkv_daemon.api.server import Api
+from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.compare import paired_reading
 from rwkv_daemon.node import Node
-from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
-from rwkv_daemon.server import Api
+from rwkv_daemon.rules import roles
+from rwkv_daemon.samples import long_reads, search
 from rwkv_daemon.store import NewJob, Store
-from rwkv_daemon.store.jobs import add_attempt, add_jobs, add_session
-from rwkv_daemon.store.lanes import LONGEST_S, READER, Lane, Reader, reading
-from rwkv_daemon.store.samples import add_score, ingest
+from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session
+from rwkv_daemon.store.queries.samples import add_score, ingest
+from rwkv_daemon.store.read_lanes import LONGEST_S, READER, Lane, Reader, reading
 from rwkv_daemon.store.sqlite import SqliteStore
-from rwkv_data import comparison
-from rwkv_data.measures import Sample
-from rwkvctl import config
-from rwkvctl.httpd import Request
+from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
+from rwkv_data.scoring import paired_tests
+from rwkv_data.scoring.metric_names import Sample
+from rwkvctl.http.server import Request
 from rwkvctl.protocol import messages as m
+from rwkvctl.settings import config
 
 JOB = NewJob(
     model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="b", kind="cot", state="done", reason="",
@@ -52,8 +56,8 @@ async def node(store: Store, tmp_path: Path) -> Node:
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a handful of samples is many."""
-    monkeypatch.setattr(hunting, "FIRST", 3)
-    monkeypatch.setattr(hunting, "MOST", 7)
+    monkeypatch.setattr(search, "FIRST", 3)
+    monkeypatch.setattr(search, "MOST", 7)
     monkeypatch.setattr(paired_reading, "MOST_AT_ONCE", 4)
 
 
@@ -84,20 +88,20 @@ async def add_run(node: Node, values: Values, *, primary: str = "accuracy", stat
     return number
 
 
-def plainly(a: Values, b: Values, primary: str) -> comparison.Paired:
+def plainly(a: Values, b: Values, primary: str) -> paired_tests.Paired:
     """What comparing all rows at once gives."""
     rows = [row for row in range(min(len(a), len(b))) if None not in (*a[row], *b[row])]
     sides = [
-        comparison.row_values(
+        paired_tests.row_values(
             primary, [[Sample(row, n, value, "", "", "") for n, value in enumerate(side[row])] for row in rows]
         )
         for side in (a, b)
     ]
     single = all(len(row) == 1 for row in (*a, *b))
-    return comparison.pair(*sides, verdicts=single)
+    return paired_tests.pair(*sides, verdicts=single)
 
 
-def same(view: m.ComparisonView | m.SoFarReply, plain: comparison.Paired) -> bool:
+def same(view: m.ComparisonView | m.SoFarReply, plain: paired_tests.Paired) -> bool:
     """Whether a reply says what was computed, to the last bit."""
     known = view.difference
     assert known is not None
@@ -128,7 +132,7 @@ async def test_what_is_read_in_pages_is_compared_to_the_same_bits(node: Node, ru
         a, b = first[:rows], second[:rows]
         numbers = [await add_run(node, values, primary=primary) for values in (a, b)]
         request = m.CompareRequest(a=f"j{numbers[0]}", b=f"j{numbers[1]}", flips=1000)
-        reply = await handlers.answer(node, request)
+        reply = await router.answer(node, request)
         assert isinstance(reply, m.CompareReply)
         plain = plainly(a, b, primary)
         assert same(reply.items[0], plain)
@@ -139,16 +143,16 @@ async def test_what_is_read_in_pages_is_compared_to_the_same_bits(node: Node, ru
 
 
 def values_of(row: Sequence[float | None], primary: str) -> float:
-    return comparison.row_values(primary, [[Sample(0, n, value, "", "", "") for n, value in enumerate(row)]])[0]
+    return paired_tests.row_values(primary, [[Sample(0, n, value, "", "", "") for n, value in enumerate(row)]])[0]
 
 
 async def test_rows_of_one_side_only_are_counted(node: Node) -> None:
     a = await add_run(node, [(1.0,)] * 9 + [(None,)])
     b = await add_run(node, [(1.0,), (0.0,)] * 8)
-    reply = await handlers.answer(node, m.CompareRequest(a=f"j{a}", b=f"j{b}"))
+    reply = await router.answer(node, m.CompareRequest(a=f"j{a}", b=f"j{b}"))
     assert isinstance(reply, m.CompareReply)
     assert reply.items[0].why == "7 rows are in one of them only, or have no verdict in both"
-    reply = await handlers.answer(node, m.CompareRequest(a=f"j{a}", b=f"j{b}", force=True))
+    reply = await router.answer(node, m.CompareRequest(a=f"j{a}", b=f"j{b}", force=True))
     assert isinstance(reply, m.CompareReply)
     assert (reply.items[0].rows, reply.items[0].left_out, reply.items[0].only_a) == (9, 7, 4)
 
@@ -162,14 +166,14 @@ async def test_a_job_is_paired_with_the_last_run_in_pages(node: Node, values: Va
     whole = [list(row) for row in values if None not in row]
     before = [list(row) for row in values[::-1]] if len(values[0]) == 1 else whole
     means = [[[sum(row) / len(row)] for row in side] for side in (before, whole)]
-    plain = comparison.pair([row[0] for row in means[0]], [row[0] for row in means[1]], verdicts=True)
+    plain = paired_tests.pair([row[0] for row in means[0]], [row[0] for row in means[1]], verdicts=True)
     assert same(reply, plain)
 
 
 async def until_found(node: Node, request: Any) -> Any:
     async with asyncio.timeout(LIMIT_S):
         while True:
-            reply: Any = await handlers.answer(node, request)
+            reply: Any = await router.answer(node, request)
             if not reply.looking:
                 return reply
 
@@ -187,15 +191,15 @@ async def test_two_scores_are_compared_once_unless_flips_are_wanted_or_they_chan
     monkeypatch.setattr(type(node.store), "all", all_and_tell)
     a, b = [await add_run(node, values) for values in ([(1.0,)] * 4, [(1.0,), (0.0,)] * 2)]
     request = m.CompareRequest(a=f"j{a}", b=f"j{b}")
-    first = await handlers.answer(node, request)
+    first = await router.answer(node, request)
 
     async def asks_samples(request: m.CompareRequest) -> bool:
         read.clear()
-        await handlers.answer(node, request)
+        await router.answer(node, request)
         return any("grade" in sql and "score" not in sql for sql in read)
 
     assert not await asks_samples(request)
-    assert await handlers.answer(node, request) == first
+    assert await router.answer(node, request) == first
     assert await asks_samples(msgspec.structs.replace(request, flips=5))
     view = m.ScoreView(
         job=f"j{b}", model="m", benchmark="b", kind="cot", version=1, primary="accuracy", n=1, rows=1, repeats=1,
@@ -239,13 +243,13 @@ async def test_searches_that_cannot_end_answer_and_hold_up_nothing(
         m.OutlineRequest(job=job, text="nowhere"), m.SamplesRequest(job=job, text="nowhere"),
         m.SamplesRequest(job=job, wrong=True), m.SamplesRequest(job=job, text="nowhere", latest=True),
     ]  # fmt: skip
-    monkeypatch.setattr(hunting, "ANSWER_S", 0.05)
+    monkeypatch.setattr(search, "ANSWER_S", 0.05)
     async with stuck(store, Lane.LONG) as go:
         asked = [asyncio.ensure_future(answered_to(node, request, who)) for who, request in enumerate(requests)]
         await soon(lambda: not store.lanes[Lane.LONG].free, "they are looking")
         other = await add_run(node, [(1.0,)] * 5)  # stored meanwhile
         with reading(Reader(Lane.REQUESTS, "another")):
-            page: Any = await handlers.answer(node, m.SamplesRequest(job=f"j{other}"))
+            page: Any = await router.answer(node, m.SamplesRequest(job=f"j{other}"))
         assert len(page.items) == 5
         async with asyncio.timeout(LIMIT_S):
             replies = [await one for one in asked]
@@ -257,7 +261,7 @@ async def test_searches_that_cannot_end_answer_and_hold_up_nothing(
 
 async def answered_to(node: Node, request: Any, who: int) -> Any:
     READER.set(Reader(Lane.REQUESTS, who))
-    return await handlers.answer(node, request)
+    return await router.answer(node, request)
 
 
 async def until_all(node: Node, request: Any) -> list[int]:
@@ -265,7 +269,7 @@ async def until_all(node: Node, request: Any) -> list[int]:
     found: list[int] = []
     async with asyncio.timeout(LIMIT_S):
         while True:
-            reply: Any = await handlers.answer(node, request)
+            reply: Any = await router.answer(node, request)
             found += [item.number for item in reply.items] if hasattr(reply, "items") else reply.numbers
             if reply.next < 0 and not reply.looking:
                 return found
@@ -273,7 +277,7 @@ async def until_all(node: Node, request: Any) -> list[int]:
 
 
 async def test_all_that_is_wanted_is_found_page_by_page(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hunting, "ANSWER_S", 0.0)  # each reply is about one query
+    monkeypatch.setattr(search, "ANSWER_S", 0.0)  # each reply is about one query
     job = f"j{await add_run(node, [(float(row % 3 == 0),) for row in range(40)])}"
     right = [row + 1 for row in range(40) if row % 3 == 0]
     wrong = [row + 1 for row in range(40) if row % 3]
@@ -286,10 +290,10 @@ async def test_all_that_is_wanted_is_found_page_by_page(node: Node, monkeypatch:
 
 
 async def test_a_page_of_long_texts_is_short(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browsing, "BATCH", 5)
-    monkeypatch.setattr(browsing, "MOST_CHARACTERS", 30)
+    monkeypatch.setattr(samples, "BATCH", 5)
+    monkeypatch.setattr(samples, "MOST_CHARACTERS", 30)
     job = f"j{await add_run(node, [(1.0,)] * 40)}"
-    reply: Any = await handlers.answer(node, m.SamplesRequest(job=job))
+    reply: Any = await router.answer(node, m.SamplesRequest(job=job))
     assert 0 < len(reply.items) < 40
     assert await until_all(node, m.SamplesRequest(job=job)) == list(range(1, 41))
     assert await until_all(node, m.SamplesRequest(job=job, latest=True)) == list(range(40, 0, -1))
@@ -299,15 +303,15 @@ async def test_a_page_of_long_texts_is_short(node: Node, monkeypatch: pytest.Mon
 async def test_comparisons_that_take_long_say_how_far_they_are(
     node: Node, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looks, "ANSWER_S", 0.01)
+    monkeypatch.setattr(long_reads, "ANSWER_S", 0.01)
     a, b = [await add_run(node, [(1.0,)] * 10) for _ in range(2)]
     running = await add_run(node, [(1.0,)] * 5, state="generating")
     request = m.CompareRequest(a=f"j{a}", b=f"j{b}", partial=True)
     async with stuck(store, Lane.LONG) as go:
-        reply: Any = await handlers.answer(node, request)
+        reply: Any = await router.answer(node, request)
         assert reply.looking
         assert (reply.items, reply.counts) == ((), {})
-        so_far: Any = await handlers.answer(node, m.SoFarRequest(job=f"j{running}"))
+        so_far: Any = await router.answer(node, m.SoFarRequest(job=f"j{running}"))
         assert so_far.looking
         assert so_far.note.startswith(f"still comparing with j{b}: ")
         go.set()
@@ -318,10 +322,10 @@ async def test_comparisons_that_take_long_say_how_far_they_are(
 
 
 async def test_one_user_does_not_take_all_the_places(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "ANSWER_S", 0.01)
+    monkeypatch.setattr(long_reads, "ANSWER_S", 0.01)
     go = asyncio.Event()
 
-    async def begin(progress: looks.Progress) -> str:
+    async def begin(progress: long_reads.Progress) -> str:
         await go.wait()
         return "found"
 
@@ -329,34 +333,34 @@ async def test_one_user_does_not_take_all_the_places(node: Node, monkeypatch: py
         with reading(Reader(Lane.REQUESTS, who)):
             return node.looks.answer(question, begin)
 
-    for question in range(looks.OF_ONE):
+    for question in range(long_reads.OF_ONE):
         with reading(Reader(Lane.REQUESTS, "a")):
-            assert await node.looks.answer(question, begin) == looks.Progress()
+            assert await node.looks.answer(question, begin) == long_reads.Progress()
     with reading(Reader(Lane.REQUESTS, "a")):
         told = await node.looks.answer(99, begin)
-    assert isinstance(told, looks.Progress)
+    assert isinstance(told, long_reads.Progress)
     assert told.sentence.startswith("it waits for its turn")
     with reading(Reader(Lane.REQUESTS, "b")):
-        assert await node.looks.answer(99, begin) == looks.Progress()
+        assert await node.looks.answer(99, begin) == long_reads.Progress()
     go.set()
-    for question in (*range(looks.OF_ONE), 99):
+    for question in (*range(long_reads.OF_ONE), 99):
         with reading(Reader(Lane.REQUESTS, "c")):
             assert await node.looks.answer(question, begin) == "found"
     assert not node.looks.under_way
 
 
 async def test_what_nobody_asks_for_any_more_is_dropped(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "ANSWER_S", 0.01)
-    monkeypatch.setattr(looks, "FORGOTTEN_S", 0.02)
+    monkeypatch.setattr(long_reads, "ANSWER_S", 0.01)
+    monkeypatch.setattr(long_reads, "FORGOTTEN_S", 0.02)
     ended = asyncio.Event()
 
-    async def begin(progress: looks.Progress) -> None:
+    async def begin(progress: long_reads.Progress) -> None:
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
 
-    assert isinstance(await node.looks.answer("q", begin), looks.Progress)
+    assert isinstance(await node.looks.answer("q", begin), long_reads.Progress)
     async with asyncio.timeout(LIMIT_S):
         await ended.wait()
     assert not node.looks.under_way

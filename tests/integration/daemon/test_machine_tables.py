@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_daemon import leases
-from rwkv_daemon.sd_notify import Notifier
+from rwkv_daemon.host.sd_notify import Notifier
+from rwkv_daemon.scheduling import leases
 from rwkv_daemon.store.local_disk import check_local
 
 

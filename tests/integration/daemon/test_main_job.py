@@ -11,8 +11,8 @@ import pytest
 from live_node import kill_worker
 from waiting import LIMIT_S
 
-from rwkv_daemon import processes
-from rwkv_weights.files import builtin_checkpoint_path
+from rwkv_daemon.workers import worker_process
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.protocol.errors import RefusedError, RwkvctlError
 
 
@@ -127,7 +127,7 @@ def test_an_idle_engine_is_unloaded(new_node):
     node.wait_until_cold()
     record = node.engine_record()
     assert record.done
-    assert not processes.is_same(record.pid, record.pid_start)
+    assert not worker_process.is_same(record.pid, record.pid_start)
 
 
 def test_two_models_take_turns_on_one_lease(node):

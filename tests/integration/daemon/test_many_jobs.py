@@ -15,15 +15,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rwkv_daemon import forecasting, handlers, orders, planning, supervisor
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon import supervisor
+from rwkv_daemon.api import router
+from rwkv_daemon.api.requests import bulk_changes
+from rwkv_daemon.catalogue.catalogue import Benchmarks
 from rwkv_daemon.node import Node
+from rwkv_daemon.planning import forecast_facts, planner
 from rwkv_daemon.store import NewJob, open_store
-from rwkv_daemon.store.bulk import open_orders
-from rwkv_daemon.store.jobs import add_jobs, add_session
+from rwkv_daemon.store.queries.bulk import open_orders
+from rwkv_daemon.store.queries.jobs import add_jobs, add_session
 from rwkv_daemon.store.sqlite import SqliteStore
-from rwkvctl import config
 from rwkvctl.protocol import messages as m
+from rwkvctl.settings import config
 
 JOB = NewJob(
     model="m", weights_path="/w/m.pth", weights_sha256="aaa", benchmark="demo_arith", kind="free_response",
@@ -93,17 +96,17 @@ async def costs(home: Path, jobs: int) -> dict[str, tuple[int, int]]:
     found = {}
     async with node_of(home, jobs) as node:
         for name, request in ASKED.items():
-            await handlers.answer(node, request)
+            await router.answer(node, request)
             node.same_status.forget()
             async with counted(node) as steps:
-                reply = await handlers.answer(node, request)
+                reply = await router.answer(node, request)
             found[name] = (steps[0], len(msgspec.json.encode(reply)))
         await round_of(node)
         async with counted(node) as steps:
             await round_of(node)
         found["a round"] = (steps[0], len(node.queue.lanes.front({}, 200)))
         async with counted(node) as steps:
-            found["a forecast"] = (steps[0], len(forecasting.ahead(node, ()).jobs))
+            found["a forecast"] = (steps[0], len(forecast_facts.ahead(node, ()).jobs))
     return found
 
 
@@ -111,7 +114,7 @@ async def round_of(node: Node) -> None:
     """What the supervisor does about the queue."""
     await supervisor.read_queue(node)
     while node.queue.to_share:
-        await supervisor.sharing.take_over(node)
+        await supervisor.shared_generation.take_over(node)
     await supervisor.decide(node)
 
 
@@ -126,7 +129,7 @@ async def test_ten_times_the_jobs_cost_no_more(tmp_path: Path) -> None:
 
 async def test_a_paused_queue_is_read_once_and_decided_on_without_looking_at_its_jobs(tmp_path: Path) -> None:
     async with node_of(tmp_path / "home", MANY) as node:
-        await handlers.answer(node, m.PauseRequest(queue=True, request_id="p"))
+        await router.answer(node, m.PauseRequest(queue=True, request_id="p"))
         await round_of(node)
         assert node.queue.lanes.open_lanes() == []
         version = node.queue.lanes.version
@@ -148,14 +151,14 @@ async def test_a_change_of_every_job_takes_short_transactions(tmp_path: Path, mo
 
     async with node_of(tmp_path / "home", MANY) as node:
         monkeypatch.setattr(SqliteStore, "write", measured)
-        first = await handlers.answer(node, m.StopRequest(all=True, request_id="r"))
+        first = await router.answer(node, m.StopRequest(all=True, request_id="r"))
         for order in await open_orders(node.store):
             while not order.ended:
-                order = node.orders[order.id] = await orders.step(node, order)  # noqa: PLW2901
-        last = await handlers.answer(node, m.StopRequest(all=True, request_id="r"))
+                order = node.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
+        last = await router.answer(node, m.StopRequest(all=True, request_id="r"))
         assert isinstance(last, m.ChangedReply)
         assert (last.changed, last.left) == (MANY, 0)
-        assert max(sizes) <= 3 * orders.AT_ONCE
+        assert max(sizes) <= 3 * bulk_changes.AT_ONCE
         assert max(len(msgspec.json.encode(reply)) for reply in (first, last)) < 500
 
 
@@ -177,10 +180,10 @@ def test_pages_have_every_pair_of_the_plan_once_and_in_its_order(
     async def check() -> None:
         async with node_of(tmp_path_factory.mktemp("plan") / "home", 3) as node:
             await know_weights(node)
-            whole = await planning.plan(node, selection)
+            whole = await planner.plan(node, selection)
             rows, after = [], 0
             while True:
-                page, total = await planning.page(node, selection, after, limit)
+                page, total = await planner.page(node, selection, after, limit)
                 rows += page.pairs
                 after += limit
                 if after >= total:

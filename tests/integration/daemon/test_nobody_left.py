@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon import processes
-from rwkv_daemon.processes import Launch, Worker
+from rwkv_daemon.workers import worker_process
+from rwkv_daemon.workers.worker_process import Launch, Worker
 
 UNLOADED = 5
 DEMO_STOP = Path(__file__).resolve().parents[3] / "scripts" / "demo-stop"
@@ -27,12 +27,12 @@ NewNode = Callable[..., Any]
 def named(home: Path) -> list[str]:
     """The processes that know a home by its name, in their command line or their environment."""
     found = []
-    for pid in processes.everybody():
+    for pid in worker_process.everybody():
         try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes() + processes.environment_of(pid)
+            words = Path(f"/proc/{pid}/cmdline").read_bytes() + worker_process.environment_of(pid)
         except OSError:
             continue
-        if os.fsencode(home) in words and processes.state_of(pid) not in {"gone", processes.STATES["Z"]}:
+        if os.fsencode(home) in words and worker_process.state_of(pid) not in {"gone", worker_process.STATES["Z"]}:
             shown = words.replace(b"\0", b" ")[:200].decode(errors="replace")
             found.append(f"{pid}: {shown}")
     return found
@@ -46,7 +46,7 @@ def goes_on(node: LiveNode, engine: str = "e1") -> None:
     """Its step counter moves some times more: it has looked meanwhile whether it is wanted."""
     before = beat(node, engine)
     wait_for(lambda: beat(node, engine) >= before + 6, f"{engine} goes on", node.log)
-    record = processes.read_record(node.home / "runs" / "engines" / engine / "record.json")
+    record = worker_process.read_record(node.home / "runs" / "engines" / engine / "record.json")
     assert record is not None
     assert not record.done
 
@@ -57,7 +57,7 @@ def states(node: LiveNode) -> list[tuple[str, str]]:
     return [(event["engine"], event["text"]) for event in found if event["kind"] == "engine.state"]
 
 
-def idle_engine(node: LiveNode) -> processes.ShimRecord:
+def idle_engine(node: LiveNode) -> worker_process.ShimRecord:
     """A node's engine after its work."""
     (name,) = node.dispatch(limit=3)
     node.wait_for_state(name, "done")
@@ -73,7 +73,9 @@ def test_an_engine_without_daemon_and_work_unloads_itself_and_nobody_is_blamed(n
     assert socket.exists()
     node.kill() if how == "killed" else node.terminate()
     wait_for(lambda: node.engine_record().done, "it has unloaded itself", node.log)
-    wait_for(lambda: not processes.is_same(before.shim, before.shim_start), "its shim is gone, and with it the lease")
+    wait_for(
+        lambda: not worker_process.is_same(before.shim, before.shim_start), "its shim is gone, and with it the lease"
+    )
     assert (node.engine_record().code, socket.exists()) == (UNLOADED, False)
     assert "no daemon runs, and there was no work for 3 s" in (node.home / "runs/engines/e1/log.txt").read_text()
     node.start()
@@ -126,7 +128,9 @@ def test_an_engine_that_unloads_itself_as_the_daemon_comes_back_is_no_failure(ne
     node.kill()
     os.kill(engine.shim, signal.SIGSTOP)
     os.kill(runner.pid, signal.SIGKILL)
-    wait_for(lambda: processes.state_of(engine.pid) == processes.STATES["Z"], "it has unloaded itself", node.log)
+    wait_for(
+        lambda: worker_process.state_of(engine.pid) == worker_process.STATES["Z"], "it has unloaded itself", node.log
+    )
     node.engines_do()
     node.start()
     os.kill(engine.shim, signal.SIGCONT)
@@ -168,7 +172,7 @@ def test_the_daemon_and_its_sampler_go_with_each_other_even_where_the_driver_han
     (sampler,) = samplers_of(node.daemon.pid)
     wait_for(lambda: Path(f"/proc/{sampler}/syscall").read_text().split()[0] in PAUSED, "it hangs")
     node.kill()
-    wait_for(lambda: processes.state_of(sampler) == "gone", "the sampler is gone")
+    wait_for(lambda: worker_process.state_of(sampler) == "gone", "the sampler is gone")
 
 
 PAUSED = {"34", "73"}
@@ -177,13 +181,13 @@ PAUSED = {"34", "73"}
 
 def samplers_of(parent: int) -> list[int]:
     found = []
-    for pid in processes.everybody():
+    for pid in worker_process.everybody():
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes()
             of = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
         except OSError:
             continue
-        if of == parent and b"rwkv_daemon.gpus.sampler" in words:
+        if of == parent and b"rwkv_daemon.gpus.sampler_main" in words:
             found.append(pid)
     return found
 
@@ -238,13 +242,13 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Worker]]:
             uuid=str(uuids.uuid4()), argv=(sys.executable, "-I", "-S", "-c", code, *arguments),
             record=folder / "record.json", log=folder / "log.txt", environment={"PATH": os.environ["PATH"]},
         )  # fmt: skip
-        workers.append(processes.start(launch))
+        workers.append(worker_process.start(launch))
         wait_for(lambda: "ready" in (folder / "log.txt").read_text(), "it runs")
         return workers[-1]
 
     yield begin
     for worker in workers:
-        processes.sweep(worker.uuid)
+        worker_process.sweep(worker.uuid)
         assert worker.popen is not None
         worker.popen.wait(LIMIT_S)
         os.close(worker.pidfd)
@@ -261,33 +265,33 @@ def test_a_worker_whose_run_directory_is_gone_is_ended_with_what_it_started(
         folder.rename(tmp_path / "elsewhere")
         if how == "replaced":
             folder.mkdir()
-    wait_for(lambda: processes.has_ended(worker), "it is gone, and its escapee with it")
-    assert not list(processes.members(worker.uuid))
+    wait_for(lambda: worker_process.has_ended(worker), "it is gone, and its escapee with it")
+    assert not list(worker_process.members(worker.uuid))
     assert not (folder.exists() and list(folder.iterdir())), "nothing was written into another's place"
     if how != "removed":
-        record = processes.read_record(tmp_path / "elsewhere" / "record.json")
+        record = worker_process.read_record(tmp_path / "elsewhere" / "record.json")
         assert record is not None
         assert (record.done, record.signal) == (True, signal.SIGKILL)
 
 
 def test_what_a_worker_leaves_behind_is_ended_without_a_daemon(start: Callable[..., Worker], tmp_path: Path) -> None:
     worker = start(STUBBORN, "ends")
-    wait_for(lambda: processes.has_ended(worker), "the escapee is gone, and the shim with it")
-    record = processes.read_record(tmp_path / "run" / "record.json")
+    wait_for(lambda: worker_process.has_ended(worker), "the escapee is gone, and the shim with it")
+    record = worker_process.read_record(tmp_path / "run" / "record.json")
     assert record is not None
     assert record.code == 3
 
 
 TIED = """
 import subprocess, time
-from rwkv_daemon import tied
-child = subprocess.Popen([*tied.command("http.server"), "--bind", "127.0.0.1", "0"], stdout=-3, stderr=-3)
+from rwkv_daemon.workers import tied_process
+child = subprocess.Popen([*tied_process.command("http.server"), "--bind", "127.0.0.1", "0"], stdout=-3, stderr=-3)
 print(child.pid, flush=True)
 time.sleep(600)
 """
 MATHS = """
 import time
-from rwkv_data.graders.math_process import Process
+from rwkv_data.graders.maths.worker_process import Process
 process = Process()
 process._start()
 print(process._child.pid, flush=True)
@@ -295,7 +299,7 @@ time.sleep(600)
 """
 GRAMMARS = """
 import time
-from rwkv_engine.rehearsal import Rehearsal
+from rwkv_engine.constraints.compile_in_child import Rehearsal
 rehearsal = Rehearsal()
 assert rehearsal.fault('start: "a"') == ""
 print(rehearsal._child.pid, flush=True)
@@ -309,8 +313,8 @@ def test_a_helper_ends_when_whoever_started_it_is_killed(code: str) -> None:
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
     wait_for(lambda: code != TIED or b"http.server" in Path(f"/proc/{child}/cmdline").read_bytes(), "it runs")
-    assert processes.state_of(child) != "gone"
+    assert worker_process.state_of(child) != "gone"
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    wait_for(lambda: processes.state_of(child) in {"gone", processes.STATES["Z"]}, "it is gone")
+    wait_for(lambda: worker_process.state_of(child) in {"gone", worker_process.STATES["Z"]}, "it is gone")

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon.gpus import xidevents
-from rwkv_daemon.gpus.facts import GpuProcess, Reading, Snapshot, Xid
-from rwkv_daemon.gpus.sampler import DRIVER_GONE, NO_NVML
+from rwkv_daemon.gpus import xid_events
+from rwkv_daemon.gpus.sampler_main import DRIVER_GONE, NO_NVML
+from rwkv_daemon.rules.gpu_facts import GpuProcess, Reading, Snapshot, Xid
 
 MIB = 2**20
 GIB = 2**30
@@ -28,7 +28,7 @@ class Sampler:
 
     def __init__(self, *options: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rwkv_daemon.gpus.sampler", *options],
+            [sys.executable, "-m", "rwkv_daemon.gpus.sampler_main", *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         self.lines: queue.Queue[bytes] = queue.Queue()
@@ -217,14 +217,14 @@ def test_a_storm_of_xids_is_one_a_look(fake_nvml: Any, start: Callable[..., Samp
 def test_the_kernels_log_names_the_pid(tmp_path: Path) -> None:
     path = tmp_path / "kmsg"
     path.write_text("NVRM: Xid (PCI:0000:01:00): 31, pid=1, name=old\n")
-    log = xidevents.KernelLog(path)
+    log = xid_events.KernelLog(path)
     assert log.read() == {}
     with path.open("a") as file:
         file.write("NVRM: Xid (PCI:0000:01:00): 31, pid=4242, name=python\nsomething else\n")
     assert log.read() == {("0000:01:00", 31): {4242}}
     assert log.read() == {}
     os.close(log.file)
-    assert xidevents.KernelLog(tmp_path / "none").read() == {}
+    assert xid_events.KernelLog(tmp_path / "none").read() == {}
 
 
 def test_it_looks_again_and_ends_when_its_input_is_closed(fake_nvml: Any, start: Callable[..., Sampler]) -> None:
@@ -265,7 +265,10 @@ def test_no_library_is_no_nvml() -> None:
         ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
         ended = subprocess.run(
-            [sys.executable, "-m", "rwkv_daemon.gpus.sampler"], stdin=subprocess.PIPE, check=False, capture_output=True
+            [sys.executable, "-m", "rwkv_daemon.gpus.sampler_main"],
+            stdin=subprocess.PIPE,
+            check=False,
+            capture_output=True,
         )
         assert ended.returncode == NO_NVML
     else:

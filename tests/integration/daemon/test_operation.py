@@ -11,8 +11,8 @@ import pytest
 from live_node import kill_worker
 from waiting import LIMIT_S
 
-from rwkv_daemon import faults, processes
-from rwkv_daemon.rundir import RunDir
+from rwkv_daemon.workers import crash_points, worker_process
+from rwkv_daemon.workers.run_directory import RunDir
 from rwkvctl.protocol.errors import RwkvctlError
 
 SAMPLES, HELD = 40, 20
@@ -234,7 +234,7 @@ def test_a_stop_goes_on_where_it_was_after_a_kill_of_the_daemon(new_node):
     node.wait_for_state(name, "stopped")
 
 
-@pytest.mark.parametrize("point", [point for point in faults.POINTS if point.startswith("stop-")])
+@pytest.mark.parametrize("point", [point for point in crash_points.POINTS if point.startswith("stop-")])
 def test_a_stop_outlives_the_daemon_at_every_crash_point(new_node, point):
     node = new_node(stop_grace_s="20").start(RWKVCTL_CRASH_AT=point)
     name = underway(node)
@@ -245,7 +245,7 @@ def test_a_stop_outlives_the_daemon_at_every_crash_point(new_node, point):
     job = node.wait_for_state(name, "stopped", "done", "failed")
     assert job["state"] == "stopped"
     record = node.runner_record(name)
-    assert not processes.is_same(record.pid, record.pid_start)
+    assert not worker_process.is_same(record.pid, record.pid_start)
     assert only(post(node, "resume", jobs=[name]))["changed"]
     whole(node, name)
 

@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon import handlers, orders
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.api import router
+from rwkv_daemon.api.requests import bulk_changes
+from rwkv_daemon.catalogue.catalogue import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import NewJob, open_store
-from rwkv_daemon.store.bulk import open_orders
-from rwkv_daemon.store.jobs import add_jobs, add_session, get_job, jobs_in, update_job
+from rwkv_daemon.store.queries.bulk import open_orders
+from rwkv_daemon.store.queries.jobs import add_jobs, add_session, get_job, jobs_in, update_job
 from rwkv_daemon.supervisor import read_queue
-from rwkvctl import config
 from rwkvctl.protocol import messages as m
+from rwkvctl.settings import config
 
 JOB = NewJob(
     model="m", weights_path="/w/m.pth", weights_sha256="aaa", benchmark="demo_arith", kind="free_response",
@@ -29,7 +30,7 @@ JOB = NewJob(
     configuration="{}", grader="x", grader_version="1", grading="{}", benchmark_version=1, rows_sha256="r", seed=0,
     row_limit=None, numerics="fp32", repeats=1, stages=1, total=4, run_log_dir="",
 )  # fmt: skip
-MANY = 2 * orders.AT_ONCE + 100
+MANY = 2 * bulk_changes.AT_ONCE + 100
 
 
 @pytest.fixture
@@ -55,11 +56,11 @@ async def filled(node: Node, count: int, session: str = "s", **columns: Any) -> 
 
 async def carried_out(node: Node, request: m.Request) -> m.ChangedReply:
     """The answer once all is done, by a daemon that does nothing else."""
-    reply = await handlers.answer(node, request)
+    reply = await router.answer(node, request)
     for order in await open_orders(node.store):
         while not order.ended:
-            order = node.orders[order.id] = await orders.step(node, order)  # noqa: PLW2901
-    reply = await handlers.answer(node, request)
+            order = node.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
+    reply = await router.answer(node, request)
     assert isinstance(reply, m.ChangedReply)
     return reply
 
@@ -72,19 +73,19 @@ async def true_counts(node: Node) -> dict[str, int]:
 async def test_every_open_job_is_stopped_in_pieces_and_what_came_later_is_left_alone(
     bare: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orders, "ANSWER_S", 0.0)
+    monkeypatch.setattr(bulk_changes, "ANSWER_S", 0.0)
     queued = await filled(bare, MANY)
     held = await filled(bare, 3, "h", state="held", reason="held", detail="by hand")
     over = await filled(bare, 2, "d", state="done")
     await read_queue(bare)
-    first = await handlers.answer(bare, m.StopRequest(all=True, request_id="r"))
+    first = await router.answer(bare, m.StopRequest(all=True, request_id="r"))
     assert isinstance(first, m.ChangedReply)
     assert (first.items, first.changed, first.left) == ((), 0, MANY + 3)
     later = await filled(bare, 1, "later")
     [order] = await open_orders(bare.store)
-    order = await orders.step(bare, order)
-    assert (order.changed, order.unchanged, order.ended) == (orders.AT_ONCE, 0, "")
-    assert (await true_counts(bare))["stopped"] == orders.AT_ONCE
+    order = await bulk_changes.step(bare, order)
+    assert (order.changed, order.unchanged, order.ended) == (bulk_changes.AT_ONCE, 0, "")
+    assert (await true_counts(bare))["stopped"] == bulk_changes.AT_ONCE
     reply = await carried_out(bare, m.StopRequest(all=True, request_id="r"))
     assert (reply.items, reply.changed, reply.unchanged, reply.left) == ((), MANY + 3, 0, 0)
     assert await true_counts(bare) == {"stopped": MANY + 3, "queued": 1, "done": 2}
@@ -96,9 +97,9 @@ async def test_every_open_job_is_stopped_in_pieces_and_what_came_later_is_left_a
     assert kept is not None
     assert (kept.state, kept.reason, kept.detail) == ("stopped", "held", "by hand")
     assert len(queued) + len(over) == MANY + 2
-    again = await handlers.answer(bare, m.StopRequest(all=True, request_id="r"))
+    again = await router.answer(bare, m.StopRequest(all=True, request_id="r"))
     assert (again.changed, again.left) == (MANY + 3, 0)  # type: ignore[union-attr]
-    other = await handlers.answer(bare, m.StopRequest(all=True, session="s", request_id="another"))
+    other = await router.answer(bare, m.StopRequest(all=True, session="s", request_id="another"))
     assert other.items == ()  # type: ignore[union-attr]
 
 
@@ -144,13 +145,13 @@ async def test_all_jobs_in_a_state_are_deleted_and_can_be_brought_back(bare: Nod
     await filled(bare, 2, "x", state="stopped")
     async with bare.store.write() as db:
         await db.execute("INSERT INTO score VALUES (?, 'k', '', '{}')", (failed[0],))
-    loss = await handlers.answer(bare, m.LossRequest(state="failed"))
+    loss = await router.answer(bare, m.LossRequest(state="failed"))
     assert isinstance(loss, m.LossReply)
     assert (len(loss.jobs) + loss.more, loss.scores) == (MANY, 1)
     reply = await carried_out(bare, m.DeleteRequest(state="failed", request_id="r"))
     assert (reply.changed, reply.left) == (MANY, 0)
     assert await bare.tally.of(bare.store) == {"stopped": 2}
-    back = await handlers.answer(bare, m.UndeleteRequest(jobs=(f"j{failed[0]}", f"j{failed[-1]}"), request_id="b"))
+    back = await router.answer(bare, m.UndeleteRequest(jobs=(f"j{failed[0]}", f"j{failed[-1]}"), request_id="b"))
     assert [item.state for item in back.items] == ["stopped", "stopped"]  # type: ignore[union-attr]
     scores = await bare.store.all("SELECT job FROM score")
     assert [row["job"] for row in scores] == [failed[0]]
@@ -172,7 +173,7 @@ async def test_followers_hear_of_a_piece_once_and_each_job_keeps_its_own_history
 
 
 async def handlers_events(node: Node) -> list[str]:
-    from rwkv_daemon.events import stream
+    from rwkv_daemon.changes.events import stream
 
     return [event.kind async for event in stream(node.bus, node.store, since=0, follow=False, session="")]
 
@@ -185,7 +186,7 @@ def states(home: Path) -> Counter[str]:
 def test_a_daemon_that_is_killed_in_the_middle_goes_on_with_it(node: Any) -> None:
     for limit in range(1, 1000):
         node.dispatch(models=["builtin"], only_datasets=[], limit=limit, hold_missing=True)
-        if states(node.home)["held"] > 2 * orders.AT_ONCE:
+        if states(node.home)["held"] > 2 * bulk_changes.AT_ONCE:
             break
     node.terminate()
     node.start(RWKVCTL_CRASH_AT="bulk-after-step")
@@ -194,7 +195,7 @@ def test_a_daemon_that_is_killed_in_the_middle_goes_on_with_it(node: Any) -> Non
         node.api.post("/v1/stop", json.loads(body))
     assert node.daemon.wait(LIMIT_S) == -signal.SIGKILL
     cut = states(node.home)
-    assert cut["stopped"] >= orders.AT_ONCE
+    assert cut["stopped"] >= bulk_changes.AT_ONCE
     assert cut["held"] > 0
     node.start()
     node.until(lambda: not states(node.home)["held"], "the rest to be stopped")
@@ -210,7 +211,7 @@ def test_a_daemon_that_is_killed_in_the_middle_goes_on_with_it(node: Any) -> Non
 def test_the_operator_hears_how_many_and_may_ask_twice(node: Any) -> None:
     for limit in range(1, 1000):
         node.dispatch(models=["builtin"], only_datasets=[], limit=limit, hold_missing=True)
-        if states(node.home)["held"] > 2 * orders.FEW:
+        if states(node.home)["held"] > 2 * bulk_changes.FEW:
             break
     whole = sum(states(node.home).values()) - states(node.home)["done"]
     said = node.cli("stop", "--all", "--yes")

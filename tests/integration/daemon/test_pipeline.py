@@ -12,8 +12,8 @@ from live_node import STUB
 from waiting import wait_for
 
 from rwkv_daemon.pipeline import PipelineError, measure
-from rwkv_daemon.plan import SelectionError
-from rwkv_daemon.rundir import StageRecord, read_records
+from rwkv_daemon.rules.plan import SelectionError
+from rwkv_daemon.workers.run_directory import StageRecord, read_records
 
 ASKED = ("weights_sha256", "rows_sha256", "grader", "grader_version", "grading", "configuration", "settings", "seed",
          "limit", "numerics", "generation_key", "grade_key", "prompt_tokens", "generated_tokens", "curves")  # fmt: skip
@@ -94,7 +94,8 @@ def test_an_engine_that_does_not_start_says_why(tmp_path, monkeypatch):
 def test_a_worker_dies_with_the_process_that_started_it(tmp_path):
     (tmp_path / "sleeper.py").write_text("import time, pathlib; pathlib.Path('up').touch(); time.sleep(600)")
     parent = (
-        "import os, subprocess, sys; words = [sys.executable, '-m', 'rwkv_daemon.tied', str(os.getpid()), 'sleeper']; "
+        "import os, subprocess, sys; "
+        "words = [sys.executable, '-m', 'rwkv_daemon.workers.tied_process', str(os.getpid()), 'sleeper']; "
         "child = subprocess.Popen(words); print(child.pid, flush=True); child.wait()"
     )
     plain = os.environ | {"PYTHONPATH": str(tmp_path)}

@@ -11,7 +11,7 @@ import pytest
 from live_node import kill_worker
 from waiting import LIMIT_S, LOOK_S, wait_for
 
-from rwkv_daemon.processes import is_same
+from rwkv_daemon.workers.worker_process import is_same
 
 SHORT = {"cot.max_tokens": "48", "final.max_tokens": "12"}
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon import audit
-from rwkv_daemon.roles import Actor
+from rwkv_daemon.changes import audit
+from rwkv_daemon.rules.roles import Actor
 from rwkv_daemon.store import Store
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RwkvctlError

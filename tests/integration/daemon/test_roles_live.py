@@ -16,12 +16,13 @@ import pytest
 from other_users import as_user, asked, needs_root
 from waiting import wait_for
 
-from rwkv_daemon import listening, roles
-from rwkvctl import config
-from rwkvctl.client import uid_of
-from rwkvctl.peers import OWN_DOOR
+from rwkv_daemon.api import listeners
+from rwkv_daemon.rules import roles
+from rwkvctl.cli.client import uid_of
+from rwkvctl.http.listeners import bind_unix
+from rwkvctl.http.peer_credentials import OWN_DOOR
 from rwkvctl.protocol.errors import ConfigError, Exit
-from rwkvctl.sockets import bind_unix
+from rwkvctl.settings import config
 
 ALICE, BOB, CAROL, MALLORY = 64001, 64002, 64003, 64004
 HASTY, RUDE, STUBBORN, FLOODER = 64005, 64006, 64007, 64008
@@ -207,7 +208,7 @@ def test_the_number_of_a_user() -> None:
 def test_a_group_that_there_is_not_is_said_at_start(tmp_path: Path) -> None:
     settings = config.load({"home": str(tmp_path)}, {"HOME": str(tmp_path), "RWKVCTL_SOCKET_GROUP": "no-such-group"})
     with pytest.raises(ConfigError, match="there is no group no-such-group; make it with `groupadd -r no-such-group`"):
-        listening.make_folder(settings)
+        listeners.make_folder(settings)
 
 
 def test_a_role_that_there_is_not_is_said_at_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

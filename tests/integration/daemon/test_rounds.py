@@ -13,16 +13,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from rwkv_daemon import endings, engines, kills, main, operating, processes, supervisor
-from rwkv_daemon import judging as judging_service
-from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.endings import Ending
+from rwkv_daemon import main, supervisor
+from rwkv_daemon.api.requests import job_control
+from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.engines import engine_processes
+from rwkv_daemon.jobs import judge_jobs as judging_service
+from rwkv_daemon.jobs import outcomes
+from rwkv_daemon.jobs.outcomes import Ending
 from rwkv_daemon.node import EngineHandle, Node
-from rwkv_daemon.pauses import Pause
-from rwkv_daemon.placement import StartJob, Wait
-from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
-from rwkv_daemon.store import EngineRow, JobRow, NewJob, StoreError, judging, open_store
-from rwkv_daemon.store.jobs import (
+from rwkv_daemon.rules import outside_kills
+from rwkv_daemon.rules.placement import StartJob, Wait
+from rwkv_daemon.scheduling.pauses import Pause
+from rwkv_daemon.store import EngineRow, JobRow, NewJob, StoreError, open_store
+from rwkv_daemon.store.queries import judging
+from rwkv_daemon.store.queries.jobs import (
     MovedMeanwhileError,
     add_attempt,
     add_jobs,
@@ -32,9 +36,11 @@ from rwkv_daemon.store.jobs import (
     running_attempts,
     update_job,
 )
-from rwkv_daemon.store.operation import update_attempt
-from rwkv_daemon.store.samples import ingest
-from rwkvctl import config
+from rwkv_daemon.store.queries.pauses_attempts import update_attempt
+from rwkv_daemon.store.queries.samples import ingest
+from rwkv_daemon.workers import worker_process
+from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
+from rwkvctl.settings import config
 
 JOB = NewJob(
     model="m", weights_path="/w/m.pth", weights_sha256="aaa", benchmark="demo_arith", kind="free_response",
@@ -58,7 +64,7 @@ async def small(tmp_path: Path) -> AsyncIterator[Node]:
     made = Node(settings, await open_store(settings.store), Benchmarks.open(settings))
     yield made
     for handle in made.runners.values():
-        processes.sweep(handle.worker.uuid)
+        worker_process.sweep(handle.worker.uuid)
         handle.worker.close()
     await made.store.close()
 
@@ -89,25 +95,25 @@ async def test_nothing_is_graded_again_while_the_node_drains(small: Node) -> Non
     assert not small.runners
 
 
-KILLED = processes.ShimRecord(
+KILLED = worker_process.ShimRecord(
     shim=1, shim_start=1, pid=2, pid_start=2, boot_id="b", done=True, signal=signal.SIGKILL, oom=""
 )
 
 
 async def test_grading_again_is_not_undone_by_kills_unless_they_have_no_end(small: Node) -> None:
     [job] = await queue(small, 1, state="grading", stages_done=4, killed_at=4)
-    for count in range(1, kills.MOST):
-        await endings.attempt_ended(small, Ending(job.id, job.attempt, KILLED))
+    for count in range(1, outside_kills.MOST):
+        await outcomes.attempt_ended(small, Ending(job.id, job.attempt, KILLED))
         found = await get_job(small.store, job.id)
         assert found is not None
         assert (found.state, found.restarts, found.kills) == ("grading", 0, count)
         assert small.retry_at[job.id] > time.monotonic()
         await supervisor.grade_again(small)
         assert not small.runners, "it waits first"
-    await endings.attempt_ended(small, Ending(job.id, job.attempt, KILLED))
+    await outcomes.attempt_ended(small, Ending(job.id, job.attempt, KILLED))
     found = await get_job(small.store, job.id)
     assert found is not None
-    assert (found.state, found.kills) == ("failed", kills.MOST), "it never had a score"
+    assert (found.state, found.kills) == ("failed", outside_kills.MOST), "it never had a score"
 
 
 @pytest.mark.parametrize("oom", ["machine", "cgroup", None])
@@ -116,13 +122,13 @@ async def test_kills_for_want_of_memory_are_the_jobs_own_tries(small: Node, oom:
     [job] = await queue(small, 1, state="generating", engine=1)
     record = msgspec.structs.replace(KILLED, oom=oom)
     for tries in range(1, small.config.settings.max_restarts + 1):
-        await endings.attempt_ended(small, Ending(job.id, job.attempt, record))
+        await outcomes.attempt_ended(small, Ending(job.id, job.attempt, record))
         found = await get_job(small.store, job.id)
         assert found is not None
         assert (found.state, found.restarts, found.kills) == ("queued", tries, 0)
         async with small.change() as change:
             await update_job(change.db, job.id, state="generating", engine=1)
-    await endings.attempt_ended(small, Ending(job.id, job.attempt, record))
+    await outcomes.attempt_ended(small, Ending(job.id, job.attempt, record))
     found = await get_job(small.store, job.id)
     assert found is not None
     assert (found.state, found.failure) == ("failed", "infrastructure")
@@ -152,7 +158,7 @@ async def test_all_jobs_of_weights_that_do_not_load_are_held_in_one_transaction(
     await queue(small, 300)
     events = 0
     with small.bus.follow() as told:
-        await engines.hold_all(small, "aaa", "does-not-load", "it is no checkpoint")
+        await engine_processes.hold_all(small, "aaa", "does-not-load", "it is no checkpoint")
         events = told.qsize()
     held = await jobs_in(small.store, ("held",))
     assert (len(held), {job.reason for job in held}, events) == (300, {"does-not-load"}, 300)
@@ -178,9 +184,9 @@ async def test_a_stop_that_the_judge_outruns_finds_the_job_done(small: Node) -> 
         seen.append(now.state)
         if len(seen) == 1:
             now = replace(now, state="generating")  # as if it had been read before somebody moved it
-        return await operating.stop_one(node, change, now)
+        return await job_control.stop_one(node, change, now)
 
-    [answer] = await operating.each(small, [job.name], outrun)
+    [answer] = await job_control.each(small, [job.name], outrun)
     assert seen == ["judging", "judging"]
     assert answer.state == "stopped"
 
@@ -310,4 +316,4 @@ def test_the_runner_of_a_job_that_cannot_be_handled_is_ended_with_it(node: Any) 
     path.mkdir()
     node.wait_for_state(name, "failed")
     # killed before its job failed; the kernel may take a moment
-    node.until(lambda: not processes.is_same(runner.pid, runner.pid_start), "the runner is gone")
+    node.until(lambda: not worker_process.is_same(runner.pid, runner.pid_start), "the runner is gone")

@@ -14,11 +14,12 @@ import msgspec
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon import processes
-from rwkv_daemon.rundir import DOOMED, Endpoint, Engines, JobSpec, RunDir, SampleRecord, read_records
-from rwkv_data import sets
-from rwkvctl import httpd, locks, sockets
+from rwkv_daemon.workers import worker_process
+from rwkv_daemon.workers.run_directory import DOOMED, Endpoint, Engines, JobSpec, RunDir, SampleRecord, read_records
+from rwkv_data.prepare import prepared_sets
+from rwkvctl.http import listeners, server
 from rwkvctl.protocol.engine import Generated, GenerateItem, Usage
+from rwkvctl.settings import process_locks
 
 POISON = 7
 ROWS = 150
@@ -33,9 +34,9 @@ class DeadlyEngine:
         self.poison = str(rows[POISON]["question"])
         self.deaths: list[int] = []
 
-    async def __call__(self, request: httpd.Request) -> httpd.Response:
+    async def __call__(self, request: server.Request) -> server.Response:
         items = [msgspec.json.decode(line, type=GenerateItem) for line in request.body.splitlines()]
-        return httpd.Response(200, self.stream(items), httpd.NDJSON)
+        return server.Response(200, self.stream(items), server.NDJSON)
 
     async def stream(self, items):
         if any(item.text == self.poison for item in items):
@@ -55,7 +56,7 @@ class DyingEngine(DeadlyEngine):
 
     lost = 0
 
-    async def __call__(self, request: httpd.Request) -> httpd.Response:
+    async def __call__(self, request: server.Request) -> server.Response:
         self.lost += 1
         if self.lost <= LOST:
             raise ConnectionResetError
@@ -73,7 +74,7 @@ class KilledEngine(DeadlyEngine):
         self.live = folder / "live"
 
     async def stream(self, items):
-        self.wanted &= locks.is_held(self.live)
+        self.wanted &= process_locks.is_held(self.live)
         if len(self.deaths) < self.kills:
             self.deaths.append(len(items))
             raise ConnectionResetError
@@ -81,7 +82,7 @@ class KilledEngine(DeadlyEngine):
             yield line
 
 
-RECORD = processes.ShimRecord(shim=1, shim_start=1, pid=2, pid_start=2, boot_id="b", done=True, oom="")
+RECORD = worker_process.ShimRecord(shim=1, shim_start=1, pid=2, pid_start=2, boot_id="b", done=True, oom="")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ async def test_no_sample_is_suspected_of_what_somebody_outside_did(
     assert (1 in engine.deaths) == counts, "a suspect is tried alone"
     assert all(sample.value == 1.0 for sample in samples.values()) or counts
     assert engine.wanted, "the engine knows that a runner is there"
-    assert not locks.is_held(folder / "live")
+    assert not process_locks.is_held(folder / "live")
 
 
 @pytest.mark.parametrize("poisoned", [True, False])
@@ -139,15 +140,15 @@ async def test_an_engine_dies_once_however_many_requests_it_takes_meanwhile(tmp_
 
 
 def demo_rows(data_dir: Path) -> list[dict[str, object]]:
-    from rwkv_data import registry
+    from rwkv_data.definition import registry
 
-    return [dict(row) for row in sets.load_rows(data_dir, registry.load("demo_arith"))]
+    return [dict(row) for row in prepared_sets.load_rows(data_dir, registry.load("demo_arith"))]
 
 
 async def ran(engine: DeadlyEngine, tmp_path: Path, *, folder: str = "") -> dict[int, SampleRecord]:
     """The samples of a job that a runner did with this engine, by row."""
-    listener = sockets.bind_unix(tmp_path / "e.sock")
-    serving = await httpd.Server(engine).start(listener)
+    listener = listeners.bind_unix(tmp_path / "e.sock")
+    serving = await server.Server(engine).start(listener)
     run = RunDir(tmp_path / "run")
     run.path.mkdir()
     write(run, tmp_path, folder)
@@ -165,7 +166,7 @@ async def ran(engine: DeadlyEngine, tmp_path: Path, *, folder: str = "") -> dict
 
 
 def write(folder: RunDir, tmp_path: Path, engine: str) -> None:
-    manifest = sets.read_manifest(tmp_path, "demo_arith")
+    manifest = prepared_sets.read_manifest(tmp_path, "demo_arith")
     assert manifest is not None
     folder.write_desired("run")
     endpoint = Endpoint(engine="e1", socket=str(tmp_path / "e.sock"), folder=engine)

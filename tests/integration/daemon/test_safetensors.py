@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_weights.files import builtin_checkpoint_path
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 
 HELPERS = Path(__file__).parents[2] / "unit" / "weights"
 WRITE = """

@@ -9,17 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from waiting import LIMIT_S
 
-from rwkv_daemon import handlers, hunting, indexing
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.api import router
+from rwkv_daemon.catalogue.catalogue import Benchmarks
 from rwkv_daemon.node import Node
-from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
+from rwkv_daemon.samples import search, text_index
 from rwkv_daemon.store import NewJob, Store
-from rwkv_daemon.store.deletions import let_go, put_away, remove_rows
-from rwkv_daemon.store.jobs import add_attempt, add_jobs, add_session, get_job, update_job
-from rwkv_daemon.store.samples import ingest
-from rwkv_daemon.store.search_index import is_indexed, next_to_index
-from rwkvctl import config
+from rwkv_daemon.store.queries.deletions import let_go, put_away, remove_rows
+from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session, get_job, update_job
+from rwkv_daemon.store.queries.samples import ingest
+from rwkv_daemon.store.queries.search_index import is_indexed, next_to_index
+from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 from rwkvctl.protocol import messages as m
+from rwkvctl.settings import config
 
 JOB = NewJob(
     model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="b", kind="cot", state="done", reason="",
@@ -52,10 +53,10 @@ SAMPLE = st.tuples(TEXT, TEXT, TEXT, st.none() | TEXT)
 
 @pytest.fixture
 async def node(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    monkeypatch.setattr("rwkv_daemon.store.search_index.LEAST_SAMPLES", 1)
-    monkeypatch.setattr(indexing, "BLOCK_SAMPLES", 3)
-    monkeypatch.setattr(indexing, "BLOCKS_READ", 2)
-    monkeypatch.setattr(hunting, "FIRST", 2)
+    monkeypatch.setattr("rwkv_daemon.store.queries.search_index.LEAST_SAMPLES", 1)
+    monkeypatch.setattr(text_index, "BLOCK_SAMPLES", 3)
+    monkeypatch.setattr(text_index, "BLOCKS_READ", 2)
+    monkeypatch.setattr(search, "FIRST", 2)
     chosen = config.load({"home": str(tmp_path)}, {"HOME": "/"})
     async with store.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))
@@ -85,7 +86,7 @@ async def found(node: Node, job: int, text: str, kind: type[Any] = m.OutlineRequ
     after = -1
     async with asyncio.timeout(LIMIT_S):
         while True:
-            reply: Any = await handlers.answer(node, kind(job=f"j{job}", text=text, after=after, limit=3))
+            reply: Any = await router.answer(node, kind(job=f"j{job}", text=text, after=after, limit=3))
             numbers += reply.numbers if kind is m.OutlineRequest else [item.number for item in reply.items]
             after = reply.next
             if after < 0 and not reply.looking:
@@ -94,7 +95,7 @@ async def found(node: Node, job: int, text: str, kind: type[Any] = m.OutlineRequ
 
 async def index_all(node: Node) -> None:
     while (job := await next_to_index(node.store)) is not None:
-        await indexing.index(node, job)
+        await text_index.index(node, job)
 
 
 async def test_the_same_is_found_as_without_it(node: Node) -> None:
@@ -125,14 +126,14 @@ async def test_few_samples_are_read_for_a_rare_text(node: Node, monkeypatch: pyt
     job = await add_job(node, samples)
     await index_all(node)
     read: list[Any] = []
-    within = indexing.Indexed.window
+    within = text_index.Indexed.window
 
     async def noted(self: Any, *place: Any) -> Any:
         window = await within(self, *place)
         read.extend(window.ranges or ())
         return window
 
-    monkeypatch.setattr(indexing.Indexed, "window", noted)
+    monkeypatch.setattr(text_index.Indexed, "window", noted)
     assert await found(node, job, "kowalski") == [151]
     assert len(set(read)) == 1, "one block of a hundred"
     read.clear()
@@ -163,7 +164,7 @@ async def test_what_changes_while_it_is_indexed_is_not_used(node: Node) -> None:
     assert before is not None
     async with node.store.write() as db:
         await update_job(db, job, state="grading")
-    await indexing.index(node, before)
+    await text_index.index(node, before)
     for row in (before, await get_job(node.store, job)):
         assert row is not None
         assert not await is_indexed(node.store, row)
@@ -188,5 +189,5 @@ async def test_a_job_that_is_removed_takes_its_index_along(node: Node) -> None:
 async def test_small_jobs_are_not_indexed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     await add_job(node, [("q", "a", "first", "x")] * 6)
     assert await next_to_index(node.store) is not None
-    monkeypatch.setattr("rwkv_daemon.store.search_index.LEAST_SAMPLES", 7)
+    monkeypatch.setattr("rwkv_daemon.store.queries.search_index.LEAST_SAMPLES", 7)
     assert await next_to_index(node.store) is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon import handlers
+from rwkv_daemon.api import router
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 
@@ -193,4 +193,4 @@ def test_paths_and_globs_are_measured_wherever_they_lie_and_two_of_one_name_are_
 
 def test_every_request_that_names_a_model_takes_a_name_as_lists_show_it() -> None:
     naming = {kind for kind in m.ROUTES if "model" in kind.__struct_fields__}
-    assert naming == set(handlers.NAMES_A_MODEL)
+    assert naming == set(router.NAMES_A_MODEL)

@@ -217,7 +217,7 @@ def test_a_secret_cannot_be_written_down_by_accident() -> None:
     import copy
     import pickle
 
-    from rwkvctl.secret import Secret
+    from rwkvctl.settings.secret import Secret
 
     secret = Secret(SECRETS["judge key"])
     for text in (str(secret), repr(secret), f"{secret}", f"{secret!r:>50}", f"{[secret]}"):

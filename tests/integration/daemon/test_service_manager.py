@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon, wait_for
 
-from rwkv_daemon import processes
-from rwkv_daemon.pulse import Pulse, beat
-from rwkv_daemon.sd_notify import Notifier
+from rwkv_daemon.host.loop_health import Pulse, beat
+from rwkv_daemon.host.sd_notify import Notifier
+from rwkv_daemon.workers import worker_process
 
 WATCHDOG = {"WATCHDOG_USEC": "400000"}
 
@@ -102,7 +102,7 @@ def test_not_ready_before_the_first_look_at_the_gpus(new_node: Any, fake_nvml: A
     at_path.wait(lambda: len(at_path.said("WATCHDOG")) > 3, "its loop runs")
     assert at_path.said("READY") == []
     fake_nvml.rule()
-    for pid in children(node.daemon.pid, b"rwkv_daemon.gpus.sampler"):
+    for pid in children(node.daemon.pid, b"rwkv_daemon.gpus.sampler_main"):
         os.kill(pid, signal.SIGKILL)  # that call never returns; the sampler in its place asks anew
     at_path.wait(lambda: at_path.said("READY"), "it is ready")
     at_path.wait(lambda: "GPUs: 2 free" in "".join(at_path.said("STATUS")), "the GPUs are seen")
@@ -157,7 +157,7 @@ def test_workers_live_on_and_are_adopted(new_node: Any, at_path: Manager) -> Non
     assert node.terminate() == 0
     assert at_path.said("STOPPING") == ["1"]
     for worker in (engine, runner):
-        assert processes.is_same(worker.shim, worker.shim_start)
+        assert worker_process.is_same(worker.shim, worker.shim_start)
         variables = Path(f"/proc/{worker.pid}/environ").read_bytes().split(b"\0")
         assert not [one for one in variables if one.startswith((b"NOTIFY_", b"WATCHDOG_", b"LISTEN_"))]
     at_path.forget()

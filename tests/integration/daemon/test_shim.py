@@ -16,8 +16,8 @@ import msgspec
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon import processes, shim
-from rwkv_daemon.processes import Launch, LockHeldError, NotStartedError, Worker
+from rwkv_daemon.workers import shim, worker_process
+from rwkv_daemon.workers.worker_process import Launch, LockHeldError, NotStartedError, Worker
 
 Start = Callable[..., Worker]
 SLEEP = "import time\nprint('ready', flush=True)\ntime.sleep(600)"
@@ -42,21 +42,21 @@ def start(tmp_path: Path) -> Iterator[Start]:
         share: Path | None = None,
     ) -> Worker:  # fmt: skip
         command = argv or (sys.executable, "-I", "-S", "-c", code)
-        workers.append(processes.start(launch(tmp_path, command, name, locks, share)))
+        workers.append(worker_process.start(launch(tmp_path, command, name, locks, share)))
         return workers[-1]
 
     yield begin
     for worker in workers:
-        processes.sweep(worker.uuid)
+        worker_process.sweep(worker.uuid)
         if worker.popen is not None:
             worker.popen.wait(LIMIT_S)
         if worker.pidfd >= 0:
             os.close(worker.pidfd)
 
 
-def finish(worker: Worker) -> processes.ShimRecord | None:
+def finish(worker: Worker) -> worker_process.ShimRecord | None:
     """Wait for the end of shim and worker; the handle is released."""
-    wait_for(lambda: processes.has_ended(worker), "the end of the worker")
+    wait_for(lambda: worker_process.has_ended(worker), "the end of the worker")
     record = worker.close()
     worker.pidfd = -1
     return record
@@ -80,7 +80,7 @@ def said(worker: Worker, word: str = "ready") -> str:
     return str(wait_for(lambda: word in log_of(worker) and log_of(worker), f"the worker's {word!r}"))
 
 
-def identity(record: processes.ShimRecord) -> tuple[object, ...]:
+def identity(record: worker_process.ShimRecord) -> tuple[object, ...]:
     """What of a record does not change: the worker may have ended before it was read."""
     return record.shim, record.shim_start, record.pid, record.pid_start, record.boot_id
 
@@ -92,9 +92,9 @@ def test_the_record_is_on_disk_before_the_worker_runs(start: Start, tmp_path: Pa
     worker = start(argv=("sh", "-c", f"echo $$; cat {tmp_path}/record-w.json"))
     assert finish(worker) is not None
     pid, record = log_of(worker).split("\n", 1)
-    found = msgspec.json.decode(record.encode(), type=processes.ShimRecord)
+    found = msgspec.json.decode(record.encode(), type=worker_process.ShimRecord)
     assert identity(found) == identity(worker.record)
-    assert (found.pid, found.done, found.boot_id) == (int(pid), False, processes.boot_id())
+    assert (found.pid, found.done, found.boot_id) == (int(pid), False, worker_process.boot_id())
     assert found.shim not in {found.pid, os.getpid()}
     assert not list(tmp_path.glob("*.tmp"))
 
@@ -137,8 +137,8 @@ def test_the_worker_has_a_group_of_its_own_and_carries_the_marker(start: Start) 
     said(worker)
     assert os.getpgid(worker.pid) == worker.pid
     assert os.getsid(worker.record.shim) == worker.record.shim != os.getsid(0)
-    assert processes.marker_of(worker.pid) == processes.marker_of(worker.record.shim) == worker.uuid
-    assert set(processes.members(worker.uuid)) == {worker.pid, worker.record.shim}
+    assert worker_process.marker_of(worker.pid) == worker_process.marker_of(worker.record.shim) == worker.uuid
+    assert set(worker_process.members(worker.uuid)) == {worker.pid, worker.record.shim}
 
 
 DOUBLE_FORK = """
@@ -159,9 +159,11 @@ sys.exit(3)
 
 def test_a_grandchild_that_left_session_and_group_is_waited_for(start: Start, tmp_path: Path) -> None:
     worker = start(argv=(sys.executable, "-I", "-S", "-c", DOUBLE_FORK, str(tmp_path / "go")))
-    wait_for(lambda: (found := processes.read_record(worker.record_path)) and found.done, "the worker's exit record")
+    wait_for(
+        lambda: (found := worker_process.read_record(worker.record_path)) and found.done, "the worker's exit record"
+    )
     said(worker, "grandchild")
-    assert not processes.has_ended(worker), "the shim lives as long as anything of the tree"
+    assert not worker_process.has_ended(worker), "the shim lives as long as anything of the tree"
     (tmp_path / "go").touch()
     record = finish(worker)
     assert record is not None
@@ -173,7 +175,7 @@ def test_sigterm_is_passed_on_to_the_whole_group(start: Start) -> None:
     child = "trap 'echo child; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
     worker = start(argv=("sh", "-c", f"trap 'wait; echo parent; exit 5' TERM; sh -c \"{child}\" & wait; wait"))
     said(worker)
-    processes.ask_to_stop(worker)
+    worker_process.ask_to_stop(worker)
     record = finish(worker)
     assert record is not None
     assert (record.code, record.signal) == (5, None)
@@ -187,7 +189,7 @@ def test_a_lease_held_by_another_shim_stops_the_start_and_is_free_after_its_deat
         start(name="second", locks=(lock,))
     assert f"{lock} cannot be locked: another process holds it" in (tmp_path / "log-second.txt").read_text()
     assert not (tmp_path / "record-second.json").exists()
-    processes.send(holder.pidfd, signal.SIGKILL)
+    worker_process.send(holder.pidfd, signal.SIGKILL)
     finish(holder)
     third = start(argv=("sh", "-c", "exit 4"), name="third", locks=(lock,))
     record = finish(third)
@@ -244,7 +246,7 @@ def test_a_lock_file_of_another_user_does_as_well(start: Start, tmp_path: Path) 
 def test_the_worker_dies_with_its_shim_and_the_attempt_is_lost(start: Start) -> None:
     worker = start()
     said(worker)
-    processes.send(worker.pidfd, signal.SIGKILL)
+    worker_process.send(worker.pidfd, signal.SIGKILL)
     assert finish(worker) is None
     wait_for(lambda: not alive(worker.pid), "the worker's death")
 
@@ -252,7 +254,7 @@ def test_the_worker_dies_with_its_shim_and_the_attempt_is_lost(start: Start) -> 
 def test_a_shim_that_cannot_even_begin_is_reported(tmp_path: Path) -> None:
     wanted = launch(tmp_path, ("true",), locks=(tmp_path / "no folder" / "lock",))
     with pytest.raises(NotStartedError, match="ended with code 1 before starting true"):
-        processes.start(wanted)
+        worker_process.start(wanted)
     assert "No such file" in wanted.log.read_text()
 
 
@@ -271,7 +273,7 @@ def test_a_shim_that_cannot_even_begin_is_reported(tmp_path: Path) -> None:
 def test_a_process_that_is_not_the_recorded_one_is_not_adopted(start: Start, changes: dict[str, Any]) -> None:
     worker = start()
     worker.record_path.write_bytes(msgspec.json.encode(msgspec.structs.replace(worker.record, **changes)))
-    assert processes.adopt(worker.uuid, worker.record_path) is None
+    assert worker_process.adopt(worker.uuid, worker.record_path) is None
     assert alive(worker.pid)
 
 
@@ -281,15 +283,15 @@ def test_a_copy_of_the_run_directory_names_nobody(start: Start, tmp_path: Path) 
     copy = tmp_path / "copy" / "runs" / "engines" / "e1"
     copy.mkdir(parents=True)
     os.link(worker.record_path, copy / worker.record_path.name)
-    assert processes.adopt(worker.uuid, copy / worker.record_path.name) is None
-    processes.end_all(tmp_path / "copy" / "runs")
+    assert worker_process.adopt(worker.uuid, copy / worker.record_path.name) is None
+    worker_process.end_all(tmp_path / "copy" / "runs")
     assert alive(worker.pid)
     linked = tmp_path / "linked"
     linked.symlink_to(tmp_path)
-    adopted = processes.adopt(worker.uuid, linked / worker.record_path.name)
+    adopted = worker_process.adopt(worker.uuid, linked / worker.record_path.name)
     assert adopted is not None, "the same directory by another name"
     os.close(adopted.pidfd)
-    processes.end_in(linked)
+    worker_process.end_in(linked)
     wait_for(lambda: not alive(worker.pid), "the end of the worker")
 
 
@@ -299,12 +301,12 @@ def test_another_users_process_with_our_marker_is_not_ours(start: Start) -> None
         pytest.skip("needs root: another user")
     worker = start()
     stranger = subprocess.Popen(
-        ["/bin/sleep", "600"], env={processes.MARKER: worker.uuid}, user=65533, group=65533, extra_groups=[]
+        ["/bin/sleep", "600"], env={worker_process.MARKER: worker.uuid}, user=65533, group=65533, extra_groups=[]
     )
     try:
-        wait_for(lambda: processes.marker_of(stranger.pid) == worker.uuid, "the stranger")
-        assert stranger.pid not in set(processes.members(worker.uuid))
-        processes.sweep(worker.uuid)
+        wait_for(lambda: worker_process.marker_of(stranger.pid) == worker.uuid, "the stranger")
+        assert stranger.pid not in set(worker_process.members(worker.uuid))
+        worker_process.sweep(worker.uuid)
         finish(worker)
         assert stranger.poll() is None
     finally:
@@ -320,10 +322,12 @@ def test_once_the_worker_has_ended_its_groups_number_is_not_signalled(start: Sta
     except OSError:
         pytest.skip("needs root: to choose a pid")
     worker = start(argv=(sys.executable, "-I", "-S", "-c", DOUBLE_FORK, str(tmp_path / "go")))
-    wait_for(lambda: (found := processes.read_record(worker.record_path)) and found.done, "the worker's exit record")
+    wait_for(
+        lambda: (found := worker_process.read_record(worker.record_path)) and found.done, "the worker's exit record"
+    )
     innocent = with_pid(worker.pid, last)
     try:
-        processes.ask_to_stop(worker)
+        worker_process.ask_to_stop(worker)
         (tmp_path / "go").touch()
         finish(worker)
         assert innocent.poll() is None
@@ -347,8 +351,8 @@ def with_pid(pid: int, last: Path) -> subprocess.Popen[bytes]:
 
 def test_adoption_needs_the_marker(start: Start) -> None:
     worker = start()
-    assert processes.adopt(str(uuids.uuid4()), worker.record_path) is None
-    adopted = processes.adopt(worker.uuid, worker.record_path)
+    assert worker_process.adopt(str(uuids.uuid4()), worker.record_path) is None
+    adopted = worker_process.adopt(worker.uuid, worker.record_path)
     assert adopted is not None
     os.close(adopted.pidfd)
 
@@ -356,22 +360,22 @@ def test_adoption_needs_the_marker(start: Start) -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b'{"shim": 5}', b'{"shim": "\xff"}', b"null"])
 def test_an_unreadable_record_names_nobody(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "record.json").write_bytes(content)
-    assert processes.read_record(tmp_path / "record.json") is None
-    assert processes.adopt("u", tmp_path / "record.json") is None
-    assert processes.adopt("u", tmp_path / "none.json") is None
+    assert worker_process.read_record(tmp_path / "record.json") is None
+    assert worker_process.adopt("u", tmp_path / "record.json") is None
+    assert worker_process.adopt("u", tmp_path / "none.json") is None
 
 
 STARTER = """
 import sys, time
 from pathlib import Path
-from rwkv_daemon import processes
+from rwkv_daemon.workers import worker_process
 folder = Path(sys.argv[1])
 code = (
     "import os, sys, time\\n"
     "while not os.path.exists(sys.argv[1]): time.sleep(0.01)\\n"
     "print('went on', flush=True); sys.exit(7)"
 )
-processes.start(processes.Launch(
+worker_process.start(worker_process.Launch(
     uuid=sys.argv[2], argv=(sys.executable, "-I", "-S", "-c", code, str(folder / "go")),
     record=folder / "record-w.json", log=folder / "log-w.txt", environment={},
 ))
@@ -390,22 +394,22 @@ def test_a_worker_outlives_the_kill_of_its_starter_and_is_adopted(tmp_path: Path
         assert starter.stdout.readline() == b"started\n"
         starter.kill()
         starter.wait()
-        worker = processes.adopt(uuid, tmp_path / "record-w.json")
+        worker = worker_process.adopt(uuid, tmp_path / "record-w.json")
         assert worker is not None
         assert worker.popen is None
         assert alive(worker.pid)
-        assert not processes.has_ended(worker)
+        assert not worker_process.has_ended(worker)
         (tmp_path / "go").touch()
         record = finish(worker)
         assert record is not None
         assert record.code == 7
         assert log_of(worker) == "went on\n"
-        assert processes.adopt(uuid, tmp_path / "record-w.json") is None
+        assert worker_process.adopt(uuid, tmp_path / "record-w.json") is None
     finally:
         starter.kill()
         starter.wait()
         starter.stdout and starter.stdout.close()
-        processes.sweep(uuid)
+        worker_process.sweep(uuid)
 
 
 # -- odd processes
@@ -419,8 +423,8 @@ def test_a_worker_with_brackets_in_its_name_is_read_right(start: Start) -> None:
     said(worker)
     assert Path(f"/proc/{worker.pid}/comm").read_text() == "a) R 1 (x\n"
     assert shim.start_ticks(worker.pid) == worker.record.pid_start
-    assert processes.is_same(worker.pid, worker.record.pid_start)
-    assert not processes.is_same(worker.pid, worker.record.pid_start + 1)
+    assert worker_process.is_same(worker.pid, worker.record.pid_start)
+    assert not worker_process.is_same(worker.pid, worker.record.pid_start + 1)
 
 
 ESCAPEE = """
@@ -438,14 +442,14 @@ def test_the_sweep_kills_what_left_the_group_and_spares_the_shim(start: Start) -
     escapee = int(said(worker, "escaped").split()[-1])
     said(bystander)
     assert os.getpgid(escapee) != worker.pid
-    assert processes.kill(worker) == 2
+    assert worker_process.kill(worker) == 2
     record = finish(worker)
     assert record is not None
     assert (record.signal, record.code) == (9, None)
     assert not alive(escapee)
-    assert not list(processes.members(worker.uuid))
+    assert not list(worker_process.members(worker.uuid))
     assert alive(bystander.pid)
-    assert processes.sweep(worker.uuid) == 0
+    assert worker_process.sweep(worker.uuid) == 0
 
 
 LEADER_ENDS = """
@@ -464,8 +468,8 @@ def test_a_process_whose_first_thread_has_ended_is_still_found_and_killed(start:
     said(worker)
     wait_for(lambda: not alive(worker.pid), "the first thread's end")
     assert len(list(Path(f"/proc/{worker.pid}/task").iterdir())) > 1 or alive(worker.record.shim)
-    assert processes.marker_of(worker.pid) == worker.uuid
-    assert processes.kill(worker) == 1
+    assert worker_process.marker_of(worker.pid) == worker.uuid
+    assert worker_process.kill(worker) == 1
     record = finish(worker)
     assert record is not None
     assert record.signal == 9
@@ -480,9 +484,9 @@ def test_what_a_session_left_is_ended_and_a_session_that_lives_is_not_ours_to_en
     ended.stdout.close()
     lives = subprocess.Popen(["sleep", "600"], start_new_session=True)
     try:
-        processes.kill_session(lives.pid)  # as if its number had been another session's
+        worker_process.kill_session(lives.pid)  # as if its number had been another session's
         assert lives.poll() is None
-        processes.kill_session(ended.pid)
+        worker_process.kill_session(ended.pid)
         wait_for(lambda: not alive(left), "the end of what was left")
     finally:
         lives.kill()

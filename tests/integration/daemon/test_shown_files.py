@@ -18,12 +18,12 @@ import pytest
 from other_users import as_user, asked, needs_root
 from waiting import wait_for
 
-from rwkv_daemon.importing import lines
-from rwkv_daemon.shown_files import AT_ONCE_OF_A_USER
-from rwkv_weights.files import builtin_checkpoint_path
-from rwkvctl.client import Client
+from rwkv_daemon.host.shown_files import AT_ONCE_OF_A_USER
+from rwkv_daemon.import_rwkv_skills import lines
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
+from rwkvctl.cli.client import Client
+from rwkvctl.cli.show_files import show
 from rwkvctl.protocol.showing import TAKEN, socket_beside
-from rwkvctl.showing import show
 
 pytestmark = needs_root
 BOB, LAB = 64002, 64100
@@ -177,7 +177,7 @@ def receivers(node: Any) -> list[int]:
         with contextlib.suppress(OSError):
             words = (place / "cmdline").read_bytes()
             parent = (place / "stat").read_bytes().rpartition(b")")[2].split()[1]
-            if b"descriptors.py" in words and int(parent) == node.daemon.pid:
+            if b"received_descriptors.py" in words and int(parent) == node.daemon.pid:
                 found.append(int(place.name))
     return found
 

@@ -22,15 +22,17 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon import limits, listening, tcp
-from rwkvctl import cli, httpd, porch
-from rwkvctl.client import Client, client_of
-from rwkvctl.config import load
+from rwkv_daemon.api import listeners, rate_limits, tls_tokens
+from rwkvctl.cli import main as cli
+from rwkvctl.cli.client import Client, client_of
+from rwkvctl.cli.remote import remote as named
+from rwkvctl.http import server as httpd
+from rwkvctl.http import unadmitted
+from rwkvctl.http.listeners import bind_tcp
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError, RwkvctlError, UnreachableError
-from rwkvctl.remote import remote as named
-from rwkvctl.sockets import bind_tcp
-from rwkvctl.tui.link import Link
+from rwkvctl.settings.config import load
+from rwkvctl.tui.daemon.client import Link
 
 VIEWER, OPERATOR, HASTY = "v" * 32, "o" * 32, "h" * 32
 
@@ -309,7 +311,7 @@ def test_a_crowd_of_strangers_takes_little_memory_and_gives_it_back(remote: Remo
                     stack.enter_context(contextlib.closing(come(remote, f"127.0.{number % addresses}.9")))
             assert remote.client(VIEWER).get("/v1/info"), "who has a token is let in beside them"
             assert resident_bytes(pid) - before < MOST_BYTES
-            assert files(pid) - files_before <= porch.MOST + 16
+            assert files(pid) - files_before <= unadmitted.MOST + 16
         wait_for(lambda: files(pid) <= files_before + 4, "they are gone")
         return resident_bytes(pid)
 
@@ -319,7 +321,7 @@ def test_a_crowd_of_strangers_takes_little_memory_and_gives_it_back(remote: Remo
 
 
 def test_who_has_a_token_has_a_share_of_the_connections(remote: Remote) -> None:
-    most = limits.share(limits.connections_over_tls(limits.open_files()), followers=0).connections
+    most = rate_limits.share(rate_limits.connections_over_tls(rate_limits.open_files()), followers=0).connections
     ask = f"GET /v1/info HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {VIEWER}\r\n\r\n".encode()
     with contextlib.ExitStack() as stack:
 
@@ -462,14 +464,14 @@ def test_a_door_that_cannot_be_opened_is_no_door(
     } | {name: value.format(open=tmp_path / "open.key")}  # fmt: skip
     environment = {f"RWKVCTL_{one.upper()}": text for one, text in wanted.items()}
     with pytest.raises(ConfigError, match=re.escape(says)) as refused:
-        tcp.door(load({"home": str(tmp_path)}, environment | {"HOME": str(tmp_path)}).settings)
+        tls_tokens.door(load({"home": str(tmp_path)}, environment | {"HOME": str(tmp_path)}).settings)
     assert refused.value.exit_code == Exit.USAGE
 
 
 def test_the_daemon_does_not_listen_on_what_is_for_clients(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "RWKVCTL_SOCKET": "https://127.0.0.1:7000"}
     with pytest.raises(ConfigError, match="https:// is for clients"):
-        listening.make_folder(load({"home": str(tmp_path)}, environment))
+        listeners.make_folder(load({"home": str(tmp_path)}, environment))
 
 
 def test_errors_of_the_client_are_ours(certificate: Path, tmp_path: Path) -> None:

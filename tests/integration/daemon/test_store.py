@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon import events, housekeeping
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.changes import events
+from rwkv_daemon.host import store_maintenance
 from rwkv_daemon.node import Node
-from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
 from rwkv_daemon.store import NewJob, Store, StoreError
-from rwkv_daemon.store.browsing import Wanted, page
-from rwkv_daemon.store.deletions import (
+from rwkv_daemon.store.queries.deletions import (
     bring_back,
     deleted_before,
     let_go,
@@ -25,7 +24,7 @@ from rwkv_daemon.store.deletions import (
     remove_rows,
     state_before,
 )
-from rwkv_daemon.store.jobs import (
+from rwkv_daemon.store.queries.jobs import (
     add_attempt,
     add_job,
     add_session,
@@ -35,9 +34,11 @@ from rwkv_daemon.store.jobs import (
     remembered_reply,
     update_job,
 )
-from rwkv_daemon.store.samples import add_score, graded, ingest, scores_of, stages_of
-from rwkvctl import config
+from rwkv_daemon.store.queries.sample_pages import Wanted, page
+from rwkv_daemon.store.queries.samples import add_score, graded, ingest, scores_of, stages_of
+from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 from rwkvctl.protocol.messages import Event, EventsRequest
+from rwkvctl.settings import config
 
 NEW_JOB = NewJob(
     model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="gsm8k", kind="cot", state="queued", reason="",
@@ -170,7 +171,7 @@ async def test_answers_nobody_asks_for_again_are_forgotten(node: Node) -> None:
     async with node.store.write() as db:
         await remember_reply(db, "new", b"{}")
         await db.execute("INSERT INTO request VALUES ('old', '2026-01-01T00:00:00.000Z', ?)", (b"{}",))
-    await housekeeping.tidy(node)
+    await store_maintenance.tidy(node)
     assert await remembered_reply(node.store, "new") == b"{}"
     assert await remembered_reply(node.store, "old") is None
 

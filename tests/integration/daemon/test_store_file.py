@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon import events, housekeeping
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.changes import events
+from rwkv_daemon.host import store_maintenance
 from rwkv_daemon.node import Node
-from rwkv_daemon.store import Store, StoreDamagedError, migrations, open_store, sqlite_file
+from rwkv_daemon.store import Store, StoreDamagedError, migrations, open_store, sqlite_open
 from rwkv_daemon.store.sqlite import SqliteStore
-from rwkv_daemon.store.sqlite_file import open_sqlite
-from rwkvctl import config
+from rwkv_daemon.store.sqlite_open import open_sqlite
+from rwkvctl.settings import config
 
 
 def check(path: Path) -> str:
@@ -86,17 +87,17 @@ async def test_what_a_start_has_no_time_to_see_is_found_while_the_daemon_runs(tm
     store = await open_store(path)
     await add_events(store, 3000)
     await store.close()
-    assert await sqlite_file.check(path, 60.0)
-    assert not await sqlite_file.check(path, 0.0), "it says that it has not seen all of it"
+    assert await sqlite_open.check(path, 60.0)
+    assert not await sqlite_open.check(path, 0.0), "it says that it has not seen all of it"
     store = await open_store(path)
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
     node = Node(settings, store, Benchmarks(settings.data_dir))
-    await housekeeping.look_for_damage(node)
+    await store_maintenance.look_for_damage(node)
     assert not node.notes
     content = path.read_bytes()
     half = len(content) // 8192 * 4096
     path.write_bytes(content[:half] + b"\xff" * 4096 + content[half + 4096 :])
-    await housekeeping.look_for_damage(node)
+    await store_maintenance.look_for_damage(node)
     assert "`rwkvctl rebuild`" in node.notes[0]
     await store.close()
 
@@ -169,9 +170,7 @@ async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, two_versio
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from rwkv_daemon import events, housekeeping
-from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.node import Node
+from rwkv_daemon.changes import events
 from rwkv_daemon.store import open_store
 
 async def main():
@@ -215,9 +214,7 @@ async def test_a_writer_killed_at_any_time_loses_nothing_that_was_acknowledged(t
 FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
-from rwkv_daemon import events, housekeeping
-from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.node import Node
+from rwkv_daemon.changes import events
 from rwkv_daemon.store import StoreError, open_store
 
 async def write(store, size):

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon import handlers
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.api import router
+from rwkv_daemon.catalogue.catalogue import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.sqlite import SqliteStore
-from rwkvctl import config
 from rwkvctl.protocol import messages as m
+from rwkvctl.settings import config
 
 BENCH = Path(__file__).resolve().parents[3] / "bench"
 FEW, MANY = 500, 5000
@@ -78,9 +78,9 @@ async def steps(node: Node, request: m.Request) -> int:
         counted += EVERY
         return 0
 
-    await handlers.answer(node, request)
+    await router.answer(node, request)
     async with counting(node.store, count):
-        await handlers.answer(node, request)
+        await router.answer(node, request)
     return counted
 
 

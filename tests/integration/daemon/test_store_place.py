@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from rwkv_daemon.store import StoreDamagedError, open_store
-from rwkv_daemon.store_place import daemon_name, place_of, store_place
-from rwkvctl import config
+from rwkv_daemon.store.location import daemon_name, place_of, store_place
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.settings import config
 
 
 @pytest.fixture

@@ -12,18 +12,19 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon import events, handlers
-from rwkv_daemon.catalogue import Benchmarks
-from rwkv_daemon.housekeeping import tidy
+from rwkv_daemon.api import router
+from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.changes import events
+from rwkv_daemon.host.store_maintenance import tidy
 from rwkv_daemon.node import Node
-from rwkv_daemon.rundir import Record, SampleRecord, StageRecord
 from rwkv_daemon.store import NewJob, Row, Store, Transaction, dialect
-from rwkv_daemon.store.jobs import add_attempt, add_jobs, add_session, remember_reply, remembered_reply
-from rwkv_daemon.store.judging import spent, spent_on, unjudged
 from rwkv_daemon.store.postgres import PostgresStore
-from rwkv_daemon.store.samples import count_unjudged, graded, ingest, totals
-from rwkvctl import config
+from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session, remember_reply, remembered_reply
+from rwkv_daemon.store.queries.judging import spent, spent_on, unjudged
+from rwkv_daemon.store.queries.samples import count_unjudged, graded, ingest, totals
+from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 from rwkvctl.protocol import messages as m
+from rwkvctl.settings import config
 
 JOBS, SAMPLES = 40, 30
 NEW_JOB = NewJob(
@@ -115,7 +116,7 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
         m.SamplesRequest(job="j5", numbers=(121, 122)), m.OutlineRequest(job="j5", subjects=True),
         m.OutlineRequest(job="j5", text="x"), m.SameRequest(job="j5", row=3), m.ExchangeRequest(job="j5", number=121),
     ):  # fmt: skip
-        await handlers.answer(node, request)
+        await router.answer(node, request)
     for question in (graded, count_unjudged, unjudged, spent_on):
         await question(recorder, 5, "h")  # type: ignore[arg-type]
     await totals(recorder, 5)  # type: ignore[arg-type]

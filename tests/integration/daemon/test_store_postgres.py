@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon import events
+from rwkv_daemon.changes import events
 from rwkv_daemon.store import Store, StoreDamagedError, StoreError, migrations, open_store
 from rwkv_daemon.store.postgres import PostgresStore
 

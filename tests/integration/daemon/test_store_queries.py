@@ -18,19 +18,14 @@ from typing import Any
 
 import pytest
 
-import rwkv_daemon.store as room
-from rwkv_daemon.rundir import SampleRecord, StageRecord
-from rwkv_daemon.store import NewJob, Store, StoreError, open_store
-from rwkv_daemon.store.browsing import Wanted
-from rwkv_daemon.store.engines import add_engine
+from rwkv_daemon.store import NewJob, Store, StoreError, open_store, queries
 from rwkv_daemon.store.interface import Transaction
-from rwkv_daemon.store.jobs import add_attempt, add_job, add_session
-from rwkv_daemon.store.samples import add_score, ingest
+from rwkv_daemon.store.queries.engines import add_engine
+from rwkv_daemon.store.queries.jobs import add_attempt, add_job, add_session
+from rwkv_daemon.store.queries.sample_pages import Wanted
+from rwkv_daemon.store.queries.samples import add_score, ingest
+from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
 
-MACHINERY = {
-    "copying", "dialect", "files", "interface", "lanes", "migrations", "opening", "postgres", "reading", "sqlite",
-    "sqlite_file", "watched",
-}  # fmt: skip
 ENGINE = dict.fromkeys(("uuid", "model", "weights_path", "weights_sha256", "numerics", "lease", "socket"), "x")
 RECORDS = (
     StageRecord(row=0, repeat=0, stage=0, prompt="p", engine="e1"),
@@ -52,21 +47,19 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "jobs.update_job": {"values": {"state": "done", "row_limit": None, "right_sum": 1.5}},
     "engines.update_engine": {"values": {"state": "gone", "health": "{}"}},
     "notifications.put": {"notices": [("n", "job-failed", "2026", "{}")]},
-    "operation.update_attempt": {"values": {"rung": 1, "why": ""}},
-    "reaping.add_step": {"act": collections.defaultdict(str, ACT)},
+    "pauses_attempts.update_attempt": {"values": {"rung": 1, "why": ""}},
+    "zombie_acts.add_step": {"act": collections.defaultdict(str, ACT)},
     "samples.ingest": {"records": RECORDS},
-    "browsing.page": {"wanted": Wanted(True, "wrong", True, "x", (1, 2)), "after": -1},
+    "sample_pages.page": {"wanted": Wanted(True, "wrong", True, "x", (1, 2)), "after": -1},
 }  # fmt: skip
 """Values where the type alone does not say what a column takes."""
 
 
-def queries() -> list[tuple[str, Any]]:
+def every_query() -> list[tuple[str, Any]]:
     """Every public coroutine function that takes a store or a transaction."""
     found = []
-    for module in pkgutil.iter_modules(room.__path__):
-        if module.name in MACHINERY:
-            continue
-        loaded = importlib.import_module(f"{room.__name__}.{module.name}")
+    for module in pkgutil.iter_modules(queries.__path__):
+        loaded = importlib.import_module(f"{queries.__name__}.{module.name}")
         for name, function in inspect.getmembers(loaded, inspect.iscoroutinefunction):
             if function.__module__ == loaded.__name__ and not name.startswith("_"):
                 found.append((f"{module.name}.{name}", function))
@@ -116,7 +109,7 @@ class UndoneError(Exception):
 
 async def test_every_query_is_understood(seeded: Store) -> None:
     wrong = {}
-    for name, function in queries():
+    for name, function in every_query():
         try:
             await ask(seeded, name, function)
         except StoreError as error:

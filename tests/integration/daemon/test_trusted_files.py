@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon import listening, trusted
-from rwkvctl import config
+from rwkv_daemon.api import listeners
+from rwkv_daemon.host import config_ownership
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.settings import config
 
 
 @pytest.fixture
@@ -29,27 +30,27 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", ["", "config.toml", "benchmarks", "benchmarks/mine.py"])
 def test_what_everybody_may_write_to_is_refused(place: Path, tmp_path: Path, name: str) -> None:
     settings = config.load({"home": str(tmp_path)})
-    assert trusted.check(settings) == ()
+    assert config_ownership.check(settings) == ()
     (place / name).chmod(0o777)
     with pytest.raises(ConfigError, match=r"written by everybody.*chmod o-w"):
-        trusted.check(settings)
+        config_ownership.check(settings)
 
 
 def test_a_home_of_everybody_is_refused_unless_names_in_it_are_safe(place: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     home.chmod(0o1777)
-    assert trusted.check(config.load({"home": str(home)})) == ()
+    assert config_ownership.check(config.load({"home": str(home)})) == ()
     home.chmod(0o777)
     with pytest.raises(ConfigError, match="written by everybody"):
-        trusted.check(config.load({"home": str(home)}))
+        config_ownership.check(config.load({"home": str(home)}))
 
 
 def test_what_another_user_owns_is_named(place: Path, tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root: a file of another user")
     os.chown(place / "config.toml", 65533, 65533)
-    (said,) = trusted.check(config.load({"home": str(tmp_path)}))
+    (said,) = config_ownership.check(config.load({"home": str(tmp_path)}))
     assert "config.toml belongs to user 65533" in said
 
 
@@ -73,7 +74,7 @@ def test_a_link_that_somebody_planted_in_place_of_the_sockets_folder_is_refused(
     (tmp_path / "ours").mkdir(mode=0o700)
     (tmp_path / "run").symlink_to(tmp_path / "ours")
     settings = config.load({"home": str(tmp_path), "socket": str(tmp_path / "run" / "daemon.sock")})
-    listening.make_folder(settings)
+    listeners.make_folder(settings)
     os.chown(tmp_path / "run", 65533, 65533, follow_symlinks=False)
     with pytest.raises(ConfigError, match="belongs to another user"):
-        listening.make_folder(settings)
+        listeners.make_folder(settings)

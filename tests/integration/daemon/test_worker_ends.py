@@ -16,11 +16,14 @@ import msgspec
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon import cgroups, failures, logfile, processes, stall, stopping
-from rwkv_daemon.cgroups import Limits, Scopes
-from rwkv_daemon.logtimes import Times, times_path
-from rwkv_daemon.processes import Launch, Worker
-from rwkv_daemon.stopping import Ladder, Patience, Rung, climb, remains, sweep
+from rwkv_daemon.jobs import stall_detection, stop_ladder
+from rwkv_daemon.jobs.stop_ladder import Ladder, Patience, Rung, climb, remains, sweep
+from rwkv_daemon.logs import reader
+from rwkv_daemon.logs.timestamps import Times, times_path
+from rwkv_daemon.rules import exit_rules
+from rwkv_daemon.workers import cgroups, worker_process
+from rwkv_daemon.workers.cgroups import Limits, Scopes
+from rwkv_daemon.workers.worker_process import Launch, Worker
 
 QUICK = Patience(batch_s=0.1, ask_s=0.1, term_s=0.1, sweep_s=LIMIT_S)
 Start = Callable[..., Worker]
@@ -38,12 +41,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
             record=tmp_path / f"record-{name}.json", log=tmp_path / f"log-{name}.txt",
             environment={"PATH": os.environ["PATH"]}, **more,
         )  # fmt: skip
-        workers.append(processes.start(launch))
+        workers.append(worker_process.start(launch))
         return workers[-1]
 
     yield begin
     for worker in workers:
-        processes.sweep(worker.uuid)
+        worker_process.sweep(worker.uuid)
         if worker.popen is not None:
             worker.popen.wait(LIMIT_S)
         os.close(worker.pidfd)
@@ -64,7 +67,7 @@ def end(worker: Worker, first: Rung = Rung.ASK, patience: Patience = QUICK) -> l
     def step() -> bool:
         if asyncio.run(climb(ladder, worker, first, patience)):
             entered.append(ladder.rung)
-        return processes.has_ended(worker) and not remains(worker)
+        return worker_process.has_ended(worker) and not remains(worker)
 
     wait_for(step, f"the end of the worker, at {ladder.rung!r}: {remains(worker)}")
     return entered
@@ -97,7 +100,7 @@ def test_one_that_ignores_sigterm_is_killed_and_its_exit_is_recorded(start: Star
     worker = start(STUBBORN)
     says(worker, "ready")
     assert end(worker) == [Rung.ASK, Rung.TERM, Rung.KILL]
-    record = processes.read_record(worker.record_path)
+    record = worker_process.read_record(worker.record_path)
     assert record is not None
     assert (record.done, record.signal) == (True, signal.SIGKILL)
 
@@ -127,13 +130,13 @@ def test_what_cannot_die_is_stuck_and_gets_no_storm_of_signals(start: Start) -> 
     says(worker, "ready")
     sent: list[int] = []
     patch = pytest.MonkeyPatch()
-    patch.setattr(processes, "kill_group", lambda _worker: 0)
-    patch.setattr(processes, "kill_member", lambda pid, _uuid: bool(sent.append(pid)) or True)
+    patch.setattr(worker_process, "kill_group", lambda _worker: 0)
+    patch.setattr(worker_process, "kill_member", lambda pid, _uuid: bool(sent.append(pid)) or True)
     try:
         ladder = Ladder()
         patience = Patience(0.05, 0.05, 0.05, 0.05)
         blocked = Worker(worker.uuid, worker.record_path, worker.record, os.open(os.devnull, os.O_RDONLY))
-        patch.setattr(processes, "ask_to_stop", lambda _worker: None)
+        patch.setattr(worker_process, "ask_to_stop", lambda _worker: None)
 
         def step() -> bool:
             asyncio.run(climb(ladder, blocked, Rung.ASK, patience))
@@ -164,19 +167,19 @@ where_it_hangs()
 def test_the_stacks_of_a_worker_that_hangs_are_in_its_log_and_it_goes_on(start: Start) -> None:
     worker = start(STANDS)
     says(worker, "ready")
-    text = stall.dump(worker, log_of(worker))
+    text = stall_detection.dump(worker, log_of(worker))
     assert "where_it_hangs" in text
     assert f"thread {worker.pid} python" in text
     assert "where_it_hangs" in log_of(worker).read_text()
-    assert not processes.has_ended(worker)
+    assert not worker_process.has_ended(worker)
 
 
 def test_one_without_a_handler_is_not_ended_by_being_asked(start: Start) -> None:
     worker = start(POLITE)
     says(worker, "ready")
-    assert f"thread {worker.pid}" in stall.dump(worker, log_of(worker))
-    assert not stall.catches(worker.pid)
-    assert not processes.has_ended(worker)
+    assert f"thread {worker.pid}" in stall_detection.dump(worker, log_of(worker))
+    assert not stall_detection.catches(worker.pid)
+    assert not worker_process.has_ended(worker)
 
 
 # -- cgroups
@@ -206,9 +209,9 @@ def test_a_cgroup_holds_the_worker_and_not_the_shim_and_its_kill_ends_all_at_onc
     assert worker.record.shim not in cgroups.processes(folder)
     os.kill(worker.pid, signal.SIGSTOP)
     assert cgroups.kill(folder)
-    wait_for(lambda: processes.has_ended(worker), "all are dead")
+    wait_for(lambda: worker_process.has_ended(worker), "all are dead")
     assert cgroups.processes(folder) == []
-    record = processes.read_record(worker.record_path)
+    record = worker_process.read_record(worker.record_path)
     assert record is not None
     assert (record.signal, record.cgroup) == (signal.SIGKILL, str(folder))
     cgroups.remove_for(record.cgroup)
@@ -271,18 +274,18 @@ def test_a_kill_for_want_of_memory_is_told_from_one_by_somebody_else(start: Star
     killed, greedy = start(POLITE), Path(narrow)
     says(killed, "ready")
     os.kill(killed.pid, signal.SIGKILL)
-    wait_for(lambda: processes.has_ended(killed), "it is gone")
-    other = processes.read_record(killed.record_path)
+    wait_for(lambda: worker_process.has_ended(killed), "it is gone")
+    other = worker_process.read_record(killed.record_path)
     assert other is not None
     if other.oom == "":  # else somebody else's process was killed for want of memory just now
-        assert failures.cause_of(other) == "outside"
+        assert exit_rules.cause_of(other) == "outside"
     worker = start(GREEDY, arguments=(str(greedy),))
-    wait_for(lambda: processes.has_ended(worker), "the kernel has killed it", lambda: log_of(worker).read_text())
-    record = processes.read_record(worker.record_path)
+    wait_for(lambda: worker_process.has_ended(worker), "the kernel has killed it", lambda: log_of(worker).read_text())
+    record = worker_process.read_record(worker.record_path)
     assert record is not None
     assert (record.signal, record.oom) == (signal.SIGKILL, "machine")
-    assert failures.cause_of(record) == "memory"
-    assert failures.how(record) == "SIGKILL as the machine ran out of memory"
+    assert exit_rules.cause_of(record) == "memory"
+    assert exit_rules.how(record) == "SIGKILL as the machine ran out of memory"
 
 
 # -- logs under a cap
@@ -304,7 +307,7 @@ def test_a_log_keeps_its_beginning_and_its_end_and_no_reader_notices(start: Star
     wait_for(lambda: log.stat().st_blocks * 512 < 2 * cap, "its middle is given back")
     with log.open("rb") as file:
         pieces, offset = [], 0
-        while (piece := logfile.read_piece(file.fileno(), offset)).data:
+        while (piece := reader.read_piece(file.fileno(), offset)).data:
             pieces.append(piece)
             offset = piece.end
     assert offset == log.stat().st_size
@@ -315,8 +318,8 @@ def test_a_log_keeps_its_beginning_and_its_end_and_no_reader_notices(start: Star
     assert text.startswith(b"line 000000000 ")
     assert b"line %09d " % (lines - 1) in text
     assert b"\0" not in text
-    assert logfile.start_of_tail(log, 2) == offset - len(b"ready\n") - 101
-    assert logfile.start_of_tail(log, 10**6) > cap, "a tail never reads through the hole"
+    assert reader.start_of_tail(log, 2) == offset - len(b"ready\n") - 101
+    assert reader.start_of_tail(log, 10**6) > cap, "a tail never reads through the hole"
 
 
 def test_the_times_of_a_log_say_when_each_line_was_written(start: Start) -> None:
@@ -330,7 +333,7 @@ def test_the_times_of_a_log_say_when_each_line_was_written(start: Start) -> None
     )
     assert times.at == sorted(times.at)
     assert before - 1 <= times.at[0] <= time.time()
-    piece = logfile.Piece(0, log_of(worker).read_bytes())
+    piece = reader.Piece(0, log_of(worker).read_bytes())
     parts = [(part.data, at) for part, at in times.split(piece, time.time())]
     assert b"".join(data for data, _ in parts) == piece.data
     assert len(parts) > 1
@@ -351,14 +354,14 @@ def test_only_the_attempts_own_cgroup_is_killed(start: Start, tmp_path: Path, na
 
 
 async def test_a_look_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "LOOK_S", 0.05)
+    monkeypatch.setattr(stop_ladder, "LOOK_S", 0.05)
     ladder, freed = Ladder(), threading.Event()
     try:
-        assert await stopping.in_time(ladder, freed.wait) is None
-        assert await stopping.in_time(ladder, lambda: "a second look") is None
+        assert await stop_ladder.in_time(ladder, freed.wait) is None
+        assert await stop_ladder.in_time(ladder, lambda: "a second look") is None
     finally:
         freed.set()
     assert ladder.looking is not None
     await ladder.looking
-    monkeypatch.setattr(stopping, "LOOK_S", LIMIT_S)
-    assert await stopping.in_time(ladder, lambda: "looked") == "looked"
+    monkeypatch.setattr(stop_ladder, "LOOK_S", LIMIT_S)
+    assert await stop_ladder.in_time(ladder, lambda: "looked") == "looked"

@@ -16,23 +16,30 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon, wait_for
 
-from rwkv_daemon import roles
-from rwkv_daemon.catalogue import Benchmarks
+from rwkv_daemon.catalogue.catalogue import Benchmarks
 from rwkv_daemon.clock import now
-from rwkv_daemon.gpus import keeping
-from rwkv_daemon.gpus.facts import Gpu, GpuProcess, Reading
+from rwkv_daemon.gpus import condition_store
+from rwkv_daemon.gpus.zombies import gpu_holders, orders, reaper, requests
+from rwkv_daemon.gpus.zombies.classify import STUCK_S
+from rwkv_daemon.gpus.zombies.kill_act import Act, GoneError, NotTouchedError, seize
+from rwkv_daemon.gpus.zombies.process_tracker import Census, StoredAttempt
+from rwkv_daemon.gpus.zombies.procfs import Machine
 from rwkv_daemon.node import Node
-from rwkv_daemon.roles import the_daemon
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.gpu_facts import Gpu, GpuProcess, Reading
+from rwkv_daemon.rules.roles import the_daemon
 from rwkv_daemon.store import Store, open_store
-from rwkv_daemon.store.reaping import add_step, attempts_of, by_itself_since, history, outcome_of, unfinished
-from rwkv_daemon.zombies import holders, reaper, requests, watch
-from rwkv_daemon.zombies.act import Act, GoneError, NotTouchedError, seize
-from rwkv_daemon.zombies.census import Census, StoredAttempt
-from rwkv_daemon.zombies.classify import STUCK_S
-from rwkv_daemon.zombies.proc import Machine
-from rwkvctl import config
+from rwkv_daemon.store.queries.zombie_acts import (
+    add_step,
+    attempts_of,
+    by_itself_since,
+    history,
+    outcome_of,
+    unfinished,
+)
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.settings import config
 
 GPU = "GPU-1"
 MARKER = "11111111-2222-3333-4444-555555555555"
@@ -52,7 +59,7 @@ async def node(tmp_path: Path, plant: Any) -> AsyncIterator[Node]:
     store = await open_store(settings.store)
     own = Machine().pid_namespace(os.getpid()) or 0
     made = Node(settings, store, Benchmarks.open(settings), zombies=Census(Machine(dev=plant.dev, first_namespace=own)))
-    keeping.remember(made, reading())
+    condition_store.remember(made, reading())
     see(made)
     yield made
     await store.close()
@@ -61,8 +68,8 @@ async def node(tmp_path: Path, plant: Any) -> AsyncIterator[Node]:
 def see(node: Node, *pids: int, **values: Any) -> None:
     """One look at the GPU, as the watch makes it."""
     seen = reading(*pids, **values)
-    found = Gpu(reading=seen, use="free", holders=holders.look(node, seen))
-    node.gpus[GPU] = keeping.conditioned(found, node.sight.records[GPU])
+    found = Gpu(reading=seen, use="free", holders=gpu_holders.look(node, seen))
+    node.gpus[GPU] = condition_store.conditioned(found, node.sight.records[GPU])
     node.sight.seen_at, node.sight.self_test = time.monotonic(), ""
 
 
@@ -72,7 +79,7 @@ def orphaned(node: Node, pid: int) -> Act:
     see(node, pid)
     sighting = next(one for one in node.zombies.all() if one.process.pid == pid)
     assert sighting.rule.name == "orphan", sighting.rule
-    return watch.act_of(sighting, the_daemon(), (), automatic=True)
+    return orders.act_of(sighting, the_daemon(), (), automatic=True)
 
 
 def adopted(plant: Any, **options: Any) -> int:
@@ -206,7 +213,7 @@ async def test_an_unwritable_store_sends_no_signal(node: Node, plant: Any) -> No
     act = orphaned(node, pid)
     async with node.store.write() as db:
         await db.execute("ALTER TABLE reap_event RENAME TO elsewhere")
-    await watch.run(node, act, resumed=False)
+    await orders.run(node, act, resumed=False)
     assert "cannot be written" in (await act.done).text
     assert plant.lives(pid)
 
@@ -216,10 +223,10 @@ async def test_a_ghost_closes_its_gpu_when_it_lasts(node: Node) -> None:
     see(node, nobody)
     (ghost,) = node.gpus[GPU].holders
     assert (ghost.cls, "no such process" in ghost.why) == ("ghost", True)
-    await watch.close_gpus(node)
+    await orders.close_gpus(node)
     assert node.gpus[GPU].condition == "ok"
-    node.zombies.absent[GPU, nobody] -= watch.GHOST_S
-    await watch.close_gpus(node)
+    node.zombies.absent[GPU, nobody] -= orders.GHOST_S
+    await orders.close_gpus(node)
     assert node.gpus[GPU].condition == "quarantined"
     assert str(nobody) in node.gpus[GPU].reason
     see(node)
@@ -247,7 +254,7 @@ async def test_a_process_that_is_stuck_closes_its_gpu_and_is_not_signalled(
     node.zombies.sightings[pid].blocked_since = time.monotonic() - STUCK_S
     see(node, pid)
     assert node.gpus[GPU].holders[0].cls == "stuck"
-    await watch.close_gpus(node)
+    await orders.close_gpus(node)
     assert node.gpus[GPU].condition == "quarantined"
     assert "takes no signal" in node.gpus[GPU].reason
     assert await history(node.store, 9) == []
@@ -262,7 +269,7 @@ async def test_a_reading_counts_once_and_another_class_begins_afresh(node: Node,
     act = orphaned(node, pid)
     same = node.gpus[GPU].reading
     for _ in range(3):
-        holders.look(node, same)
+        gpu_holders.look(node, same)
     assert [len(looks) for looks in node.zombies.sightings[pid].looks.values()] == [1]
     see(node, pid)
     assert [len(looks) for looks in node.zombies.sightings[pid].looks.values()] == [2]
@@ -278,9 +285,9 @@ async def test_the_daemon_acts_once_a_gpu_in_ten_minutes(node: Node, plant: Any)
     node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
     see(node, second)
     sighting = next(one for one in node.zombies.all() if one.process.pid == second)
-    conditions = await watch.preconditions(node, sighting, by_itself=True)
+    conditions = await orders.preconditions(node, sighting, by_itself=True)
     assert {finding.name for finding in conditions if not finding.holds} == {"mode", "rate of the GPU"}
-    asked = await watch.preconditions(node, sighting, by_itself=False)
+    asked = await orders.preconditions(node, sighting, by_itself=False)
     assert all(finding.holds for finding in asked)
 
 
@@ -351,7 +358,7 @@ async def test_a_request_that_is_repeated_is_done_once(node: Node, plant: Any) -
     pid = adopted(plant)
     act = orphaned(node, pid)
     request = m.ReapRequest(pid=pid, start_ticks=act.process.stat.start_ticks, yes=True, request_id="r1")
-    task = asyncio.ensure_future(watch.watch(node))
+    task = asyncio.ensure_future(orders.watch(node))
     both = [asyncio.ensure_future(requests.reap(node, request)) for _ in range(2)]
     while not all(one.done() for one in both):
         see(node, *([pid] if plant.lives(pid) else []))
@@ -372,13 +379,13 @@ async def test_of_two_orphans_that_are_ripe_at_once_the_daemon_begins_with_one(n
     node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
     for _ in range(4):
         see(node, *pids)
-    await watch.round_of(node)
+    await orders.round_of(node)
     assert len(node.zombies.desk.acting) == 1
-    await watch.round_of(node)
+    await orders.round_of(node)
     assert len(node.zombies.desk.acting) == 1
     (act,) = node.zombies.desk.acting.values()
     await reaper.begin(node, act, 0)
-    standing = await watch.standing_of(node, ())
+    standing = await orders.standing_of(node, ())
     assert [gpus for _, gpus in standing.recent] == [(GPU,)], "an act counts once"
 
 
@@ -390,12 +397,12 @@ async def test_an_order_is_not_carried_out_on_what_nobody_sees_any_more(
     pid = adopted(plant)
     act = replace(orphaned(node, pid), automatic=False)
     if stale == "old":
-        monkeypatch.setattr("rwkv_daemon.store.reaping.now", lambda: "2026-01-01T00:00:00.000Z")
+        monkeypatch.setattr("rwkv_daemon.store.queries.zombie_acts.now", lambda: "2026-01-01T00:00:00.000Z")
     await reaper.begin(node, act, 0)
-    monkeypatch.setattr(watch, "LOOK_S", 0.3)
+    monkeypatch.setattr(orders, "LOOK_S", 0.3)
     node.sight.self_test = "NVML lists nonsense" if stale == "blind" else ""
     async with asyncio.TaskGroup() as tasks:
-        await watch.finish(node, tasks)
+        await orders.finish(node, tasks)
     assert (await outcome_of(node.store, act.id))["outcome"] == "interrupted"
     assert plant.lives(pid)
     assert await unfinished(node.store) == []
@@ -408,7 +415,7 @@ async def test_an_order_goes_on_once_the_process_is_known_again(node: Node, plan
     await reaper.begin(node, act, reaper.memory(node, act))
     node.zombies.attempts.clear()
     async with asyncio.TaskGroup() as tasks:
-        await watch.finish(node, tasks)
+        await orders.finish(node, tasks)
         await asyncio.sleep(0)
         node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
         while not (row := await outcome_of(node.store, act.id)):
@@ -428,7 +435,7 @@ async def test_a_process_that_holds_up_its_reader_holds_up_nobody_else(
         stuck.wait(LIMIT_S)
 
     monkeypatch.setattr(Machine, "snapshot", snapshot)
-    look = asyncio.ensure_future(asyncio.to_thread(holders.look, node, reading(pid)))
+    look = asyncio.ensure_future(asyncio.to_thread(gpu_holders.look, node, reading(pid)))
     assert await asyncio.to_thread(begun.wait, LIMIT_S)
     assert node.zombies.all() == []
     stuck.set()

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon import faults
+from rwkv_daemon.gpus.zombies.procfs import Machine
 from rwkv_daemon.store import open_store
-from rwkv_daemon.zombies.proc import Machine
+from rwkv_daemon.workers import crash_points
 from rwkvctl.protocol.errors import RefusedError
 
 OVER = "2026-01-01T00:00:00.000Z"
@@ -319,7 +319,7 @@ def grow(path: Path, stop: threading.Event) -> None:
             file.write("still here\n")
 
 
-POINTS = [point for point in faults.POINTS if point.startswith("reap-")]
+POINTS = [point for point in crash_points.POINTS if point.startswith("reap-")]
 
 
 @pytest.mark.parametrize("point", POINTS)

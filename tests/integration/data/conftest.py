@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from rwkv_data.benchmark import HubSource
+from rwkv_data.definition.benchmark import HubSource
 
 CONVERTED = "refs/convert/parquet"
 
@@ -271,8 +271,8 @@ def data_command(hub_environment, tmp_path):
 READ = """
 import json, sys
 from rwkv_data.benchmark import HubSource
-from rwkv_data.errors import PrepareError
-from rwkv_data.sources import hub
+from rwkv_data.definition.errors import PrepareError
+from rwkv_data.prepare.sources import hub
 
 def read(given):
     told = []

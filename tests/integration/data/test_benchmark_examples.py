@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import pytest
 from leftovers import shared
 
-from rwkv_data import measures, registry
-from rwkv_data.benchmark import Benchmark, Example, Grade, GradeFunction, Kind
-from rwkv_data.graders.math_lanes import Asking, lanes
-from rwkv_data.graders.math_process import CPU_S
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Benchmark, Example, Grade, GradeFunction, Kind
+from rwkv_data.graders.maths.lanes import Asking, lanes
+from rwkv_data.graders.maths.worker_process import CPU_S
+from rwkv_data.scoring import metric_names
 
 BENCHMARKS = [registry.load(name) for name in registry.names()]
 
@@ -17,7 +18,7 @@ BENCHMARKS = [registry.load(name) for name in registry.names()]
 @pytest.fixture(scope="module", autouse=True)
 def one_maths_worker() -> Iterator[None]:
     """Starting the maths worker costs a second: all graders share one, for as long as somebody has it open."""
-    with shared("rwkv_data.graders.math_worker"), lanes(CPU_S) as opened:
+    with shared("rwkv_data.graders.maths.worker"), lanes(CPU_S) as opened:
         Asking(opened).ask_twice("equal", golds=["1"], answers=["1"])
         yield
 
@@ -41,6 +42,6 @@ def test_every_example_gets_its_value(benchmark: Benchmark) -> None:
 def is_expected(grade: Grade, example: Example, kind: Kind) -> bool:
     if kind.grader.judge and grade.reason == "unjudged":
         return example.value < 1  # what the rule accepts needs no judge
-    measured = any(measures.unit(metric) != "share" for metric in kind.metrics)
+    measured = any(metric_names.unit(metric) != "share" for metric in kind.metrics)
     reason = measured or grade.reason in ({"right"} if example.value == 1 else {"wrong", "no_answer"})
     return reason and grade.value == pytest.approx(example.value, abs=5e-3)

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from rwkv_data import registry, sets
-from rwkv_data.benchmark import Answer, Benchmark, Row
-from rwkv_data.prepare import prepare
-from rwkv_data.shapes import choice_bbh, choice_chinese, choice_mmlu
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer, Benchmark, Row
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
+from rwkv_data.prepare.row_shapes import choice_bbh, choice_chinese, choice_mmlu
 
 
 class Prepared(NamedTuple):
@@ -33,8 +34,8 @@ def prepared(real_rows, tmp_path_factory):
             data_dir = home / f"{name}-{file}"
             manifest = prepare(name, data_dir, real_rows / name / file)
             benchmark = registry.load(name)
-            pool = sets.load_pool(data_dir, benchmark) if manifest.pool_rows else []
-            done[name, file] = Prepared(benchmark, sets.load_rows(data_dir, benchmark), pool)
+            pool = prepared_sets.load_pool(data_dir, benchmark) if manifest.pool_rows else []
+            done[name, file] = Prepared(benchmark, prepared_sets.load_rows(data_dir, benchmark), pool)
         return done[name, file]
 
     return prepare_once
@@ -177,8 +178,8 @@ def test_sets_whose_files_are_read_raw_come_from_the_hub(hub, data_command, tmp_
         run = data_command("prepare", name)
         assert run.returncode == 0, run.stderr
         data_dir, benchmark = tmp_path / "home" / "data", registry.load(name)
-        pool = sets.load_pool(data_dir, benchmark) if name != "mmmlu" else []
-        found[name] = (sets.load_rows(data_dir, benchmark), pool)
+        pool = prepared_sets.load_pool(data_dir, benchmark) if name != "mmmlu" else []
+        found[name] = (prepared_sets.load_rows(data_dir, benchmark), pool)
     german, chinese = found["mmmlu"][0]
     assert (german["language"], german["choices"], german["answer"]) == ("DE_DE", ["None", "N/A", "2", "3"], "B")
     assert (chinese["language"], chinese["subject"]) == ("ZH_CN", "anatomy")

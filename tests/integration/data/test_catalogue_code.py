@@ -6,14 +6,16 @@ from typing import NamedTuple
 
 import pytest
 
-from rwkv_data import measures, registry, sets
-from rwkv_data.benchmark import Answer, Benchmark, Row
-from rwkv_data.errors import PrepareError
-from rwkv_data.measures import Sample
-from rwkv_data.prepare import prepare
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer, Benchmark, Row
+from rwkv_data.definition.errors import PrepareError
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
+from rwkv_data.prepare.row_shapes import code_contest
 from rwkv_data.profiles import code
 from rwkv_data.sandbox.probe import available
-from rwkv_data.shapes import code_contest
+from rwkv_data.scoring import metric_names
+from rwkv_data.scoring.metric_names import Sample
 
 STOPPED = ("stop_token",)
 needs_sandbox = pytest.mark.skipif(bool(available()), reason=f"needs a sandbox: {available()}")
@@ -36,9 +38,9 @@ def prepared(real_rows, tmp_path_factory):
         if name not in done:
             manifest = prepare(name, data_dir, real_rows / (folder or name))
             benchmark = registry.load(name)
-            pool = sets.load_pool(data_dir, benchmark) if manifest.pool_rows else []
+            pool = prepared_sets.load_pool(data_dir, benchmark) if manifest.pool_rows else []
             assert manifest.complete == (name != "apps")
-            done[name] = Prepared(benchmark, sets.load_rows(data_dir, benchmark), pool)
+            done[name] = Prepared(benchmark, prepared_sets.load_rows(data_dir, benchmark), pool)
         return done[name]
 
     return prepare_once
@@ -142,7 +144,7 @@ def test_echoing_the_prompts_of_ifeval_scores_a_quarter(prepared) -> None:
     kind = benchmark.default_kind
     with kind.grading() as grade:
         found = [[sample(number, grade(row, Answer(row["question"], STOPPED)))] for number, row in enumerate(rows)]
-    scores = {name: measures.measure(name, found).value for name in kind.metrics if name != "avg@4"}
+    scores = {name: metric_names.measure(name, found).value for name in kind.metrics if name != "avg@4"}
     assert scores["accuracy"] == pytest.approx(0.248, abs=0.002)
     assert scores["accuracy"] <= scores["prompt_loose"]
     assert scores["inst_strict"] <= scores["inst_loose"]

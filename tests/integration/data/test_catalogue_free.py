@@ -5,9 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from rwkv_data import registry, sets
-from rwkv_data.benchmark import Answer
-from rwkv_data.prepare import prepare
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
 
 SETS = [
     ("gsm8k", "gsm8k", 1319, True),
@@ -38,8 +39,8 @@ def prepared(real_rows, tmp_path_factory):
         if (name, place) not in found:
             data, benchmark = tmp_path_factory.mktemp("data"), registry.load(name)
             manifest = prepare(name, data, real_rows / place)
-            pool = sets.load_pool(data, benchmark) if manifest.pool_rows else []
-            found[name, place] = (benchmark, manifest, sets.load_rows(data, benchmark), pool)
+            pool = prepared_sets.load_pool(data, benchmark) if manifest.pool_rows else []
+            found[name, place] = (benchmark, manifest, prepared_sets.load_rows(data, benchmark), pool)
         return found[name, place]
 
     return of

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rwkv_data import __main__ as cli
-from rwkvctl.selection import prepared
+from rwkvctl.cli.filters import prepared
 
 GOOD = '{"question": "Q", "answer": "#### 7"}\n'
 

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from rwkv_data import registry, sets
-from rwkv_data.benchmark import HubSource
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import HubSource
+from rwkv_data.prepare import prepared_sets
 
 MMLU = [
     {"question": "Q1", "subject": "anatomy", "choices": ["None", "N/A", "c", "d"], "answer": 0},
@@ -79,13 +80,13 @@ def test_rows_of_the_hub_are_those_of_a_file(hub, publish, data_command, tmp_pat
     benchmark = registry.load(name)
     run = data_command("prepare", name, "--json")
     assert run.returncode == 0, run.stderr
-    manifest = sets.read_manifest(tmp_path / "home" / "data", name)
+    manifest = prepared_sets.read_manifest(tmp_path / "home" / "data", name)
     assert manifest is not None
     assert manifest.revision == hub.commit(benchmark.source.repo)
     assert manifest.source == f"hf:{benchmark.source.repo}/{benchmark.source.config}/test"
     assert json.loads(run.stdout)["sha256"] == manifest.sha256
-    assert len(sets.load_pool(tmp_path / "home" / "data", benchmark)) == manifest.pool_rows > 0
-    rows = sets.load_rows(tmp_path / "home" / "data", benchmark)
+    assert len(prepared_sets.load_pool(tmp_path / "home" / "data", benchmark)) == manifest.pool_rows > 0
+    rows = prepared_sets.load_rows(tmp_path / "home" / "data", benchmark)
     assert [row["answer"] for row in rows] == answers
     assert rows == [benchmark.convert(row) for row in raw]
     fetched = [seen for seen in hub.seen if seen.startswith("GET") and "/resolve/" in seen and "test" in seen]

@@ -6,7 +6,10 @@ import sys
 
 LIGHT = """
 import json, sys
-from rwkv_data import measures, registry, scoring, sets, show
+from rwkv_data.definition import registry
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.reference import show
+from rwkv_data.scoring import metric_names, score
 for name in registry.names():
     registry.load(name)
     show.show(registry.load(name))

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_data import registry, sets
-from rwkv_data.benchmark import Answer
-from rwkv_data.prepare import prepare
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
 
 MODELS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification")
 STRICT = r"#### (\-?[0-9\.\,]+)"
@@ -52,7 +53,7 @@ def test_choices_are_laid_out_as_lm_eval_does(tasks, real_rows, tmp_path) -> Non
     template = jinja2.Template(json.loads(line.partition(":")[2].strip()))
     prepare("mmlu", tmp_path, real_rows / "mmlu")
     benchmark = registry.load("mmlu")
-    for row in sets.load_rows(tmp_path, benchmark)[::200]:
+    for row in prepared_sets.load_rows(tmp_path, benchmark)[::200]:
         theirs = template.render(**row).removesuffix("Answer:").strip().replace("\r\n", "\n")
         ours = benchmark.default_kind.stages[0].prompt({**row, "question": row["question"].strip()})
         assert f"Answer this question:\n{theirs}\n\nAssistant: The answer is" in ours

@@ -12,12 +12,12 @@ import pytest
 from leftovers import shared
 from waiting import LIMIT_S
 
-from rwkv_data import registry
-from rwkv_data.answer import Answer
-from rwkv_data.graders import math, minerva_ocw, olympiad
+from rwkv_data.definition import registry
+from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.extract import of_box
-from rwkv_data.graders.math import MathWorker, decided
-from rwkv_data.graders.math_process import Overrun, Process, WorkerGone
+from rwkv_data.graders.maths import grader, minerva_ocw, olympiad
+from rwkv_data.graders.maths.grader import MathWorker, decided
+from rwkv_data.graders.maths.worker_process import Overrun, Process, WorkerGone
 
 MATRIX = r"\begin{pmatrix}1&2\\3&4\end{pmatrix}X=\begin{pmatrix}5\\6\end{pmatrix}"
 HALF = {"question": "Q", "answer": "\\frac{1}{2}"}
@@ -69,7 +69,10 @@ PAYLOADS = [
 def test_a_module_without_bytecode_can_be_imported_late(tmp_path: Path) -> None:
     """As uv and `pip --no-compile` install: what writes bytecode is refused, and so was the import."""
     (tmp_path / "late.py").write_text("said = 'imported'\n")
-    code = "from rwkv_data.graders import no_evaluation; no_evaluation.install(); import late; print(late.said)"
+    code = (
+        "from rwkv_data.graders.maths.worker import no_evaluation; no_evaluation.install(); "
+        "import late; print(late.said)"
+    )
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     found = subprocess.run(
         [sys.executable, "-c", code], env=environment | {"PYTHONPATH": str(tmp_path)},
@@ -81,7 +84,7 @@ def test_a_module_without_bytecode_can_be_imported_late(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def worker():
-    with shared("rwkv_data.graders.math_worker"), MathWorker(cpu_s=20) as opened:
+    with shared("rwkv_data.graders.maths.worker"), MathWorker(cpu_s=20) as opened:
         yield opened
 
 
@@ -265,7 +268,7 @@ def test_nothing_of_a_text_is_evaluated(worker, tmp_path, payload: str) -> None:
 
 GIVEN_UP = """
 import json, os, sys, socket
-from rwkv_data.graders.math_worker import confine
+from rwkv_data.graders.maths.worker.__main__ import confine
 secluded = confine()
 def attempt(do):
     try:
@@ -403,8 +406,8 @@ def test_a_grade_of_a_crash_counts_as_wrong_unless_the_reference_crashes_too() -
 
 
 def test_a_child_that_only_waits_is_the_machines_fault(monkeypatch) -> None:
-    monkeypatch.setattr("rwkv_data.graders.math_process.STALLED_S", 0.5)
-    monkeypatch.setattr("rwkv_data.graders.math_process._LOOK_S", 0.1)
+    monkeypatch.setattr("rwkv_data.graders.maths.worker_process.STALLED_S", 0.5)
+    monkeypatch.setattr("rwkv_data.graders.maths.worker_process._LOOK_S", 0.1)
     with MathWorker(argv=(sys.executable, "-c", SLEEPS)) as worker:
         grade = worker.grade(FIVE, Answer("5x"))
         assert (grade.value, grade.reason) == (None, "error")
@@ -457,8 +460,8 @@ def test_several_threads_share_one_child(worker) -> None:
 
 
 def test_several_functions_are_open_side_by_side() -> None:
-    assert math.GRADER.workers > 1
-    with math.GRADER.open() as one, math.GRADER.open(cpu_s=9.0) as other:
+    assert grader.GRADER.workers > 1
+    with grader.GRADER.open() as one, grader.GRADER.open(cpu_s=9.0) as other:
         assert one(HALF, Answer("0.5")).value == other(HALF, Answer("2/4")).value == 1.0
 
 

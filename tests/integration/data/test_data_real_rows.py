@@ -4,11 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from rwkv_data import registry, sets
-from rwkv_data.benchmark import Answer
-from rwkv_data.graders.math import MathWorker
-from rwkv_data.graders.number import final_number
-from rwkv_data.prepare import prepare
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer
+from rwkv_data.graders.maths.grader import MathWorker
+from rwkv_data.graders.maths.number import final_number
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ from rwkv_data.prepare import prepare
 )
 def test_every_row_is_there(real_rows, tmp_path, name: str, file: str, count: int) -> None:
     manifest = prepare(name, tmp_path, real_rows / name / file)
-    rows = sets.load_rows(tmp_path, registry.load(name))
+    rows = prepared_sets.load_rows(tmp_path, registry.load(name))
     assert len(rows) == manifest.rows == count
     assert manifest.complete == (count == registry.load(name).rows)
 
@@ -33,7 +34,7 @@ def test_every_row_is_there(real_rows, tmp_path, name: str, file: str, count: in
 def rows_of(real_rows, tmp_path):
     def rows(name: str, file: str = ""):
         prepare(name, tmp_path, real_rows / name / file)
-        return sets.load_rows(tmp_path, registry.load(name))
+        return prepared_sets.load_rows(tmp_path, registry.load(name))
 
     return rows
 

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from rwkv_data.answer import Answer
-from rwkv_data.graders import lm_eval_bbh, lm_eval_gsm8k, lm_eval_math
+from rwkv_data.definition.answer import Answer
+from rwkv_data.graders import lm_eval_bbh
+from rwkv_data.graders.maths import lm_eval_gsm8k, lm_eval_math
 
 TASKS = {
     "given_gsm8k": ("gsm8k/gsm8k.yaml", "gsm8k/test.jsonl"),

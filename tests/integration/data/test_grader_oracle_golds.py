@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from golds import SETS, references
 
-from rwkv_data.answer import Answer
-from rwkv_data.graders import math_text, minerva_ocw, olympiad
-from rwkv_data.graders.math import GRADER, TEXT
+from rwkv_data.definition.answer import Answer
+from rwkv_data.graders.maths import answer_text, minerva_ocw, olympiad
+from rwkv_data.graders.maths.grader import GRADER, TEXT
 
 EMPTY = {"gaokao2023en": 2}
 """References that are empty in the public file: no answer can be right."""
@@ -130,4 +130,4 @@ def test_neighbours_are_told_apart(golds) -> None:
         for gold, other in pairwise(golds("comp_math_24_25")):
             if grade({"answer": gold}, Answer(other)).value == 1.0:
                 same.append((gold, other))
-    assert all(math_text.setting_aside(gold) == math_text.setting_aside(other) for gold, other in same), same
+    assert all(answer_text.setting_aside(gold) == answer_text.setting_aside(other) for gold, other in same), same

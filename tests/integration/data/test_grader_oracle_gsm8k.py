@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from rwkv_data.answer import Answer
-from rwkv_data.graders import lm_eval_gsm8k, number, qwen_math
-from rwkv_data.graders import math as maths
+from rwkv_data.definition.answer import Answer
+from rwkv_data.graders.maths import grader as maths
+from rwkv_data.graders.maths import lm_eval_gsm8k, number, qwen_math
 
 RIGHT = {"6b_finetuning": 286, "6b_verification": 515, "175b_finetuning": 458, "175b_verification": 742}
 # Wrong answers that Qwen2.5-Math's rule accepts: it takes 100 times the reference and a hundredth of it for right, and

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from rwkv_data.answer import Answer
-from rwkv_data.graders import hendrycks, lm_eval_math, minerva_rules
-from rwkv_data.graders.math_process import Process
+from rwkv_data.definition.answer import Answer
+from rwkv_data.graders.maths import hendrycks, lm_eval_math, minerva_rules
+from rwkv_data.graders.maths.worker_process import Process
 
 SHAPES = {
     "sentence": " {solution}\nFinal Answer: The final answer is ${answer}$. I hope it is correct.",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.translation import corpus, grade, tokenizer
 
 metrics = pytest.importorskip("sacrebleu.metrics", reason="needs sacrebleu: not installed")

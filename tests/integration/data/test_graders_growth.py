@@ -13,26 +13,20 @@ from typing import Any
 
 import pytest
 
-from rwkv_data.answer import Answer
-from rwkv_data.graders import (
-    code_extract,
-    extract,
-    ifeval,
-    letters,
-    lm_eval_bbh,
+from rwkv_data.definition.answer import Answer
+from rwkv_data.graders import extract, ifeval, letters, lm_eval_bbh, text, translation, vote
+from rwkv_data.graders.code import extract as code_extract
+from rwkv_data.graders.code.compare import same_lines
+from rwkv_data.graders.maths import (
+    answer_text,
     lm_eval_gsm8k,
     lm_eval_math,
-    math_text,
     minerva_ocw,
     minerva_rules,
     number,
     olympiad,
     qwen_strip,
-    text,
-    translation,
-    vote,
 )
-from rwkv_data.graders.code_compare import same_lines
 from rwkv_data.instructions.rows import RULES
 
 Grading = Callable[[str], object]
@@ -56,8 +50,8 @@ GRADERS: dict[str, Grading] = {
     "aime": lambda said: lm_eval_math.grade_aime(ROW, Answer(said)),
     "minerva": lambda said: minerva_rules.normal(minerva_rules.said(said)),
     "qwen": qwen_strip.answer_of,
-    "maths of a box": lambda said: math_text.verdict("5\\text{ cm}", extract.of_box(said).text),
-    "maths of a text": lambda said: math_text.objection("x^2+5", extract.of_text(said).text),
+    "maths of a box": lambda said: answer_text.verdict("5\\text{ cm}", extract.of_box(said).text),
+    "maths of a text": lambda said: answer_text.objection("x^2+5", extract.of_text(said).text),
     "olympiad": lambda said: olympiad.listed(said, "cm"),
     "quantity": minerva_ocw.quantity,
     "vote": lambda said: vote.vote(0.0, said),

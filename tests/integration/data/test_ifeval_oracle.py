@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.ifeval import grade
 from rwkv_data.instructions import punkt, sentences, words
 from rwkv_data.instructions.ifeval_rules import RULES

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from waiting import wait_for
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.graders import math, math_lanes
-from rwkv_data.graders.math_lanes import Asking, Lanes
-from rwkv_data.graders.math_process import Overrun
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.graders.maths import grader
+from rwkv_data.graders.maths import lanes as math_lanes
+from rwkv_data.graders.maths.lanes import Asking, Lanes
+from rwkv_data.graders.maths.worker_process import Overrun
 
 # Answers all tasks but "hang": that one runs out of its quick second at once, and in a slow lane is at work until `go`
 CHILD = """
@@ -114,7 +115,7 @@ def test_a_tower_of_powers_beside_good_answers() -> None:
     found: dict[str, Grade] = {}
 
     def grade(text: str) -> None:
-        with math.GRADER.open(cpu_s=1.0) as one:
+        with grader.GRADER.open(cpu_s=1.0) as one:
             found[text] = one(row, Answer(text))
 
     threads = [threading.Thread(target=grade, args=(text,)) for text in answers]

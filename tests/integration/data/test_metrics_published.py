@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_data.comparison import pair
-from rwkv_data.metrics import estimate, mcnemar, paired_difference
+from rwkv_data.scoring.paired_tests import pair
+from rwkv_data.scoring.statistics import estimate, mcnemar, paired_difference
 
 GOLDEN = [
     # b, a, difference, stderr, normal interval, only_b, only_a, p, bootstrap interval

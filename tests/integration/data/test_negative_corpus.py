@@ -13,11 +13,12 @@ import pytest
 from golds import SETS, references
 from negatives import hedged, perturbed
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.graders import letters, number
-from rwkv_data.graders.math import GRADER
-from rwkv_data.shapes import choice_bbh
-from rwkv_data.stage import Row
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.stage import Row
+from rwkv_data.graders import letters
+from rwkv_data.graders.maths import number
+from rwkv_data.graders.maths.grader import GRADER
+from rwkv_data.prepare.row_shapes import choice_bbh
 
 MOST = 1 / 1000
 SMALL = ("aime24", "aime25", "amc23")

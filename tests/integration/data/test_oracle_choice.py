@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rwkv_data import metrics, registry
-from rwkv_data.benchmark import Answer, Benchmark, Kind
-from rwkv_data.shapes import choice_arc, choice_bbh, choice_hellaswag
-from rwkv_data.stage import Row
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer, Benchmark, Kind
+from rwkv_data.definition.stage import Row
+from rwkv_data.prepare.row_shapes import choice_arc, choice_bbh, choice_hellaswag
+from rwkv_data.scoring import statistics
 
 lm_eval = pytest.importorskip("lm_eval", reason="needs lm_eval: not installed")
 pytestmark = [pytest.mark.slow("oracles"), pytest.mark.timeout(600)]
@@ -293,7 +294,7 @@ def test_scored_texts_and_measures_are_the_harness_s(tasks, harness, name: str, 
         if name == "lambada":
             assert grade.parts["logprob"] == pytest.approx(sample["perplexity"])
             assert grade.parts["words"] == 1
-    results, estimate = harness[f"ours_{name}/{shots}/results"], metrics.estimate(values)
+    results, estimate = harness[f"ours_{name}/{shots}/results"], statistics.estimate(values)
     assert estimate.value == pytest.approx(results["acc,none"])
     assert estimate.stderr == pytest.approx(results["acc_stderr,none"])
 

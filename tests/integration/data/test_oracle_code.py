@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from rwkv_data import registry, sets
-from rwkv_data.benchmark import Answer, Kind, Row
-from rwkv_data.prepare import prepare
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer, Kind, Row
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
 from rwkv_data.sandbox.probe import available
 
 lm_eval = pytest.importorskip("lm_eval", reason="needs lm_eval: not installed")
@@ -186,11 +187,11 @@ def prepared(real_rows, tmp_path_factory):
     def asked(task: str) -> tuple[Kind, list[Row]]:
         name, folder, kind, _ = SETS[task]
         benchmark = registry.load(name)
-        if sets.read_manifest(data_dir, name) is None:
+        if prepared_sets.read_manifest(data_dir, name) is None:
             prepare(name, data_dir, real_rows / folder)
         chosen = benchmark.kinds[kind]
-        pool = sets.load_pool(data_dir, benchmark) if chosen.shots else ()
-        return chosen, chosen.asked(sets.load_rows(data_dir, benchmark), pool)
+        pool = prepared_sets.load_pool(data_dir, benchmark) if chosen.shots else ()
+        return chosen, chosen.asked(prepared_sets.load_rows(data_dir, benchmark), pool)
 
     return asked
 

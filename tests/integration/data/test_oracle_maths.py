@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_data import registry, sets
-from rwkv_data.prepare import prepare
+from rwkv_data.definition import registry
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
 
 HARNESS = """
 import importlib.metadata, inspect, json, sys
@@ -101,12 +102,12 @@ def prepared(real_rows, tmp_path_factory):
 
     def rows(name: str, kind: str, folder: str, limit: int | None):
         benchmark = registry.load(name)
-        if sets.read_manifest(data, name) is None:
+        if prepared_sets.read_manifest(data, name) is None:
             prepare(name, data, real_rows / folder)
         chosen = benchmark.kinds[kind]
         needs = chosen.shots is not None and chosen.shots.needs_pool
-        pool = sets.load_pool(data, benchmark) if needs else ()
-        return chosen, chosen.asked(sets.load_rows(data, benchmark), pool, limit)
+        pool = prepared_sets.load_pool(data, benchmark) if needs else ()
+        return chosen, chosen.asked(prepared_sets.load_rows(data, benchmark), pool, limit)
 
     return rows
 

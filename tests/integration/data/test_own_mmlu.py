@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rwkv_data import sets
-from rwkv_data.prepare import prepare_own
-from rwkv_data.registry import Catalogue
+from rwkv_data.definition.registry import Catalogue
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare_own
 
 LETTERS = "ABCD"
 
@@ -46,7 +46,7 @@ def test_golds_of_mmlu(published: list[tuple[str, list[str], str]], tmp_path: Pa
     path = tmp_path / "mmlu.jsonl"
     path.write_text("".join(json.dumps(raw(*row)) + "\n" for row in published), encoding="utf-8")
     prepare_own("mmlu", path, tmp_path / "data")
-    rows = sets.load_rows(tmp_path / "data", Catalogue(data_dir=tmp_path / "data").load("own_mmlu"))
+    rows = prepared_sets.load_rows(tmp_path / "data", Catalogue(data_dir=tmp_path / "data").load("own_mmlu"))
     assert [row["answer"] for row in rows] == [letter for _, _, letter in published]
     differ = [
         row

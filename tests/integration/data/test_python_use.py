@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_data import overrides, registry, sets
-from rwkv_data.errors import PrepareError
-from rwkv_data.prepare import prepare, prepare_own
-from rwkv_data.show import show
+from rwkv_data.definition import overrides, registry
+from rwkv_data.definition.errors import PrepareError
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare, prepare_own
+from rwkv_data.reference.show import show
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -120,7 +121,7 @@ def test_each_row_of_the_document_makes_a_set_of_own_rows(tmp_path: Path) -> Non
         path.write_text(row + "\n", encoding="utf-8")
         name = prepare_own(f"mine{number}", path, tmp_path).benchmark
         benchmark = registry.Catalogue(data_dir=tmp_path).load(name)
-        assert dict(sets.load_rows(tmp_path, benchmark)[0]).items() >= json.loads(row).items()
+        assert dict(prepared_sets.load_rows(tmp_path, benchmark)[0]).items() >= json.loads(row).items()
         assert list(benchmark.kinds) in (["free_response"], ["multi_choice_plain", "multi_choice_cot"])
     (tmp_path / "mine0.jsonl").write_text(rows[1] + "\n", encoding="utf-8")
     with pytest.raises(PrepareError, match="other rows"):

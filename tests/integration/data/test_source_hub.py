@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from rwkv_data.benchmark import HubSource
+from rwkv_data.definition.benchmark import HubSource
 
 ROWS = [{"question": "Q1", "answer": "None", "n": 10**30}, {"question": "Q\u20282", "answer": "N/A", "n": 1}]
 LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).encode()

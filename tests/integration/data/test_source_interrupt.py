@@ -8,7 +8,8 @@ import sys
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_data import registry, sets
+from rwkv_data.definition import registry
+from rwkv_data.prepare import prepared_sets
 
 GSM8K = registry.load("gsm8k")
 
@@ -57,7 +58,7 @@ def running(home, many):
 
 
 def questions(home):
-    return [row["question"] for row in sets.load_rows(home / "data", GSM8K)]
+    return [row["question"] for row in prepared_sets.load_rows(home / "data", GSM8K)]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])

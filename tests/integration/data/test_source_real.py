@@ -2,9 +2,10 @@
 
 import pytest
 
-from rwkv_data import registry, sets
-from rwkv_data.prepare import prepare
-from rwkv_data.sources import local
+from rwkv_data.definition import registry
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
+from rwkv_data.prepare.sources import local
 
 FILES = [
     ("aime24", "test.jsonl", 30, "problem"),
@@ -76,9 +77,9 @@ def test_every_benchmark_finds_its_rows_in_the_folder_of_all(real_rows, tmp_path
     for name in lying_there(real_rows):
         benchmark = registry.load(name)
         manifest = prepare(benchmark, tmp_path, real_rows)
-        assert len(sets.load_rows(tmp_path, benchmark)) == manifest.rows > 0
+        assert len(prepared_sets.load_rows(tmp_path, benchmark)) == manifest.rows > 0
         if manifest.pool_sha256:
-            assert len(sets.load_pool(tmp_path, benchmark)) == manifest.pool_rows > 0
+            assert len(prepared_sets.load_pool(tmp_path, benchmark)) == manifest.pool_rows > 0
         found[name] = manifest
     assert found["gsm8k"].pool_rows == 7473
     assert found["mmlu"].pool_rows == 285

@@ -6,11 +6,12 @@ import os
 
 import pytest
 
-from rwkv_data import registry, sets
-from rwkv_data.benchmark import WebSource
-from rwkv_data.errors import PrepareError
-from rwkv_data.prepare import prepare
-from rwkv_data.sources import web as source
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import WebSource
+from rwkv_data.definition.errors import PrepareError
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
+from rwkv_data.prepare.sources import web as source
 
 LINES = b"".join(b'{"n": %d}\n' % n for n in range(60_000))
 SUM = hashlib.sha256(LINES).hexdigest()
@@ -151,8 +152,8 @@ def test_a_benchmark_with_rows_and_examples_on_the_web(served, tmp_path) -> None
         pool=WebSource((f"{served.url}/train.jsonl",)),
     )
     manifest = prepare(benchmark, tmp_path / "home" / "data")
-    assert [row["question"] for row in sets.load_rows(tmp_path / "home" / "data", benchmark)] == ["test"]
-    assert [row["question"] for row in sets.load_pool(tmp_path / "home" / "data", benchmark)] == ["train"]
+    assert [row["question"] for row in prepared_sets.load_rows(tmp_path / "home" / "data", benchmark)] == ["test"]
+    assert [row["question"] for row in prepared_sets.load_pool(tmp_path / "home" / "data", benchmark)] == ["train"]
     assert manifest.pool_source == f"{served.url}/train.jsonl"
     assert set(manifest.versions) == {"httpx", "rwkvctl"}
     assert len(list((tmp_path / "home" / "cache" / "web").iterdir())) == 2

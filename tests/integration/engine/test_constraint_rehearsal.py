@@ -11,11 +11,11 @@ import pytest
 from effort import bounded
 from vocabularies import vocabulary
 
-from rwkv_engine import grammars as module
-from rwkv_engine.constraint import grammar_of
+from rwkv_engine.constraints import compiled as module
+from rwkv_engine.constraints.compile_in_child import Rehearsal
+from rwkv_engine.constraints.compiled import Grammars
+from rwkv_engine.constraints.grammar_of import grammar_of
 from rwkv_engine.errors import ConstraintError
-from rwkv_engine.grammars import Grammars
-from rwkv_engine.rehearsal import Rehearsal
 from rwkvctl.protocol.engine import Constraint
 
 BYTES = 257

@@ -18,8 +18,7 @@ import pytest
 from live_node import STUB
 from waiting import LIMIT_S, wait_for
 
-from rwkv_weights.files import builtin_checkpoint_path
-from rwkvctl import locks
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.protocol.engine import (
     Continue,
     EngineHealth,
@@ -32,6 +31,7 @@ from rwkvctl.protocol.engine import (
     ScoreItem,
     Stops,
 )
+from rwkvctl.settings import process_locks
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -353,7 +353,7 @@ def test_without_a_daemon_and_work_it_ends_by_itself(which: str, tmp_path: Path)
     """Who wants it is said by locks alone: the daemon's, and those of whoever gives it work."""
     daemon_lock = tmp_path / "daemon.lock"
     with daemon_lock.open("w") as daemon:
-        locks.hold(daemon.fileno())
+        process_locks.hold(daemon.fileno())
         engine = Engine(
             which, tmp_path, "--numerics", "fp32", "--daemon-lock", str(daemon_lock), "--idle-unload-s", "0.5"
         )
@@ -365,8 +365,8 @@ def test_without_a_daemon_and_work_it_ends_by_itself(which: str, tmp_path: Path)
 
         goes_on()
         with engine.liveness.open("rb") as one, engine.liveness.open("rb") as other:
-            locks.hold(one.fileno(), shared=True)
-            locks.hold(other.fileno(), shared=True)
+            process_locks.hold(one.fileno(), shared=True)
+            process_locks.hold(other.fileno(), shared=True)
             daemon.close()
             one.close()
             goes_on()
@@ -428,7 +428,7 @@ def bare_engine(tmp_path: Path, before: str) -> "subprocess.Popen[bytes]":
 
 def test_a_signal_that_comes_as_soon_as_the_socket_shows_ends_it_as_any_other(tmp_path: Path) -> None:
     at_once = (
-        "import os, rwkv_engine.serve as serve; real = serve.bind_unix; "
+        "import os, rwkv_engine.serving.process as serve; real = serve.bind_unix; "
         "serve.bind_unix = lambda path: (real(path), os.kill(os.getpid(), 15))[0]"
     )
     assert bare_engine(tmp_path, at_once).wait(LIMIT_S) == 0

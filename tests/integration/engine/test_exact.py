@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import torch
 
-from rwkv_engine.model import Model
-from rwkv_engine.requests import Compiler
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify import invariance, trial
 from rwkv_engine.verify.trial import Setting
 from rwkv_kernels import arithmetic
-from rwkv_weights import checkpoint
-from rwkv_weights.files import builtin_checkpoint_path
+from rwkv_weights.formats import load
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.protocol.numerics import PROFILES, Numerics
 
 GPU = torch.cuda.is_available()
@@ -26,7 +26,7 @@ USUAL = 1
 
 @cache
 def loaded(numerics: Numerics) -> trial.Loaded:
-    found = checkpoint.load(builtin_checkpoint_path())
+    found = load.load(builtin_checkpoint_path())
     if not GPU:
         return trial.on_cpu(Model.of(found, numerics))
     from rwkv_engine.gpu.model import GpuModel

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from rwkv_engine.door import DoorError, greeting, open_door
-from rwkv_engine.gauges import resident_bytes
+from rwkv_engine.serving.gauges import resident_bytes
+from rwkv_engine.serving.tcp_address import DoorError, greeting, open_door
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])

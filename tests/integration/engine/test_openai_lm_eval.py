@@ -18,7 +18,7 @@ import httpx
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_weights import synthetic
+from rwkv_weights.formats import synthetic
 
 for package in ("lm_eval", "tenacity", "aiohttp", "requests"):
     pytest.importorskip(package, reason=f"needs {package}: not installed")

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from rwkv_engine.layout import lay_out
-from rwkv_engine.model import Model
-from rwkv_engine.state_pool import StatePool
-from rwkv_weights import checkpoint, synthetic
-from rwkv_weights.files import builtin_checkpoint_path
+from rwkv_engine.cpu.layout import lay_out
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.state_pool import StatePool
+from rwkv_weights.formats import load, synthetic
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.protocol.numerics import Numerics
 
 pytest.importorskip("rwkv", reason="the oracle is the PyPI package rwkv")
@@ -42,7 +42,7 @@ def oracle(path: Path):
 
 
 def engine(path: Path, numerics: Numerics, slots: int = 40) -> tuple[Model, StatePool]:
-    found = checkpoint.load(path)
+    found = load.load(path)
     model = Model.of(found, numerics)
     return model, StatePool.allocate(found.dims, slots)
 

@@ -14,8 +14,8 @@ from rwkv_engine.__main__ import main
 from rwkv_engine.verify import command
 from rwkv_engine.verify.command import Finding, Subject
 from rwkv_kernels import arithmetic
-from rwkv_weights import synthetic
-from rwkv_weights.files import builtin_checkpoint_path
+from rwkv_weights.formats import synthetic
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.protocol.numerics import PROFILES, Numerics
 
 CPU = torch.device("cpu")

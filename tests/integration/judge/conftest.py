@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from waiting import soon
 
-from rwkv_daemon.judge.cache import MemoryCache, VerdictCache
 from rwkv_daemon.judge.clock import Clock
-from rwkv_daemon.judge.exchange import JudgeEvent
+from rwkv_daemon.judge.dispatcher import JudgeEvent
+from rwkv_daemon.judge.reply_cache import MemoryCache, VerdictCache
 from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
-from rwkv_data.judging import Verdict
-from rwkvctl.judge_config import EndpointConfig, JudgeConfig, checked
+from rwkv_data.judges.judge_rule import Verdict
+from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked
 
 
 def load_fake() -> ModuleType:

@@ -15,11 +15,11 @@ SAMPLES, CONCURRENCY = 120, 8
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from rwkv_daemon.judge.cache import FileCache
+from rwkv_daemon.judge.reply_cache import FileCache
 from rwkv_daemon.judge.service import JudgeService, JudgeTask
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
-from rwkvctl.judge_config import EndpointConfig, JudgeConfig, checked
+from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked
 
 async def main(url, cache, samples, concurrency):
     endpoint = EndpointConfig(base_url=url, concurrency=concurrency)

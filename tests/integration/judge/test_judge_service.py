@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.judge.cache import FileCache, MemoryCache
-from rwkv_daemon.judge.calibrate import calibrate
+from rwkv_daemon.judge.calibration import calibrate
 from rwkv_daemon.judge.limits import Window
+from rwkv_daemon.judge.reply_cache import FileCache, MemoryCache
 from rwkv_daemon.judge.service import JudgeTask
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkv_data.judges.calibration import ROWS, rows_for
 from rwkv_data.judges.checker import CHECKER, FLAGS, Check

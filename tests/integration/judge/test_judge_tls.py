@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rwkvctl.judge_config import EndpointConfig
-from rwkvctl.secret import Secret
+from rwkvctl.settings.judge import EndpointConfig
+from rwkvctl.settings.secret import Secret
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from rwkv_engine.cpu.model import Model
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.gpu import memory
 from rwkv_engine.gpu import model as gpu_model
@@ -13,17 +14,16 @@ from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.probe import sequence_logits
-from rwkv_engine.model import Model
-from rwkv_engine.requests import Compiler
-from rwkv_engine.tasks import Result
+from rwkv_engine.scheduling.tasks import Result
+from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify import trial
 from rwkv_engine.verify.oracle import agreement, reference_logits
 from rwkv_engine.verify.trial import Setting
 from rwkv_kernels.gpu import launch
 from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
-from rwkv_weights import checkpoint, synthetic
-from rwkv_weights.checkpoint import Checkpoint
+from rwkv_weights.formats import load, synthetic
+from rwkv_weights.formats.load import Checkpoint
 from rwkvctl.protocol.engine import Constraint, Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
 from rwkvctl.protocol.numerics import NUMERICS, PROFILES, Numerics
 
@@ -39,7 +39,7 @@ PENALISED = Sampling(
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     dims = synthetic.dims_of(2, 64, vocabulary=257, ranks=(16, 8, 16, 24))
-    return checkpoint.load(synthetic.write(tmp_path_factory.mktemp("w") / "tiny.pth", dims))
+    return load.load(synthetic.write(tmp_path_factory.mktemp("w") / "tiny.pth", dims))
 
 
 def engines(found: Checkpoint, numerics: Numerics) -> trial.Loaded:
@@ -194,7 +194,7 @@ def test_split_sums_have_the_same_bits_side_by_side_and_one_after_the_other(
     """Which of the two runs depends on the number of rows, so an exact profile rests on it."""
     dims = synthetic.dims_of(1, 384, vocabulary=257, ranks=(16, 8, 16, 24))
     assert launch.plan(384, 384).splits > 1
-    loaded = engines(checkpoint.load(synthetic.write(tmp_path / "x.pth", dims)), "exact")
+    loaded = engines(load.load(synthetic.write(tmp_path / "x.pth", dims)), "exact")
     logits = []
     for serial in (False, True):
         monkeypatch.setattr(launch, "serial_pays", lambda *_, serial=serial: serial)

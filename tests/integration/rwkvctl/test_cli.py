@@ -16,8 +16,9 @@ import msgspec
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkvctl import cli, doctor, httpd
-from rwkvctl import client as client_module
+from rwkvctl.cli import client as client_module
+from rwkvctl.cli import doctor, main
+from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
 
 Run = Callable[..., tuple[int, str, str]]
@@ -46,7 +47,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run one command line in this process."""
 
     def call(*words: str) -> tuple[int, str, str]:
-        code = cli.main(list(words))
+        code = main.main(list(words))
         out, err = capsys.readouterr()
         return int(code), out, err
 
@@ -105,7 +106,7 @@ EVERY = [
 
 @pytest.mark.parametrize("line", EVERY)
 def test_requests_are_those_of_the_messages(run: Run, node: Any, line: str) -> None:
-    node.answers["/v1/logs/daemon"] = lambda _: httpd.Response(body=b"", content_type=httpd.NDJSON)
+    node.answers["/v1/logs/daemon"] = lambda _: server.Response(body=b"", content_type=server.NDJSON)
     run(*line.split())
     assert node.asked
     for method, path, query, body in node.asked:
@@ -344,9 +345,9 @@ def test_wait_says_which_job_failed(run: Run, node: Any, fake_daemon: Any) -> No
 def test_wait_outlives_the_daemon(
     run: Run, socket_path: Path, fake_daemon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rwkvctl import waiting
+    from rwkvctl.cli import wait
 
-    monkeypatch.setattr(waiting, "PAUSE_S", 0.05)
+    monkeypatch.setattr(wait, "PAUSE_S", 0.05)
     node = fake_daemon.Node()
     node.plan_rows = node.plan_rows[:1]
 
@@ -409,11 +410,11 @@ def test_closed_pipe_is_quiet(node: Any) -> None:
 def test_mutation_that_is_cut_is_repeated_under_one_id(run: Run, node: Any) -> None:
     calls: list[dict[str, Any]] = []
 
-    def cut_once(request: httpd.Request) -> httpd.Response:
+    def cut_once(request: server.Request) -> server.Response:
         calls.append(json.loads(request.body))
         if len(calls) == 1:
             raise ConnectionResetError
-        return httpd.Response(
+        return server.Response(
             body=msgspec.json.encode(m.ChangedReply(items=(m.ChangedJob(job="j1", state="stopped", changed=True),)))
         )
 
@@ -424,7 +425,7 @@ def test_mutation_that_is_cut_is_repeated_under_one_id(run: Run, node: Any) -> N
 
 
 def test_become_replaces_the_process(tmp_path: Path) -> None:
-    code = "from rwkvctl.processes import become; become('platform', '--terse')"
+    code = "from rwkvctl.cli.exec_module import become; become('platform', '--terse')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert "Linux" in done.stdout
 
@@ -450,13 +451,13 @@ def test_become_replaces_the_process(tmp_path: Path) -> None:
 def test_verbs_that_are_other_programs(monkeypatch: pytest.MonkeyPatch, words: list[str], expected: list[str]) -> None:
     became: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda _, argv: became.append(argv[2:]))
-    cli.main(words)
+    main.main(words)
     assert became == [expected]
 
 
 def test_cold_start_imports_nothing_heavy(node: Any) -> None:
     code = (
-        "import sys; from rwkvctl.cli import main; main(['status']); main(['status', '-o', 'json']);"
+        "import sys; from rwkvctl.cli.main import main; main(['status']); main(['status', '-o', 'json']);"
         "main(['scores']); main(['gpus']);"
         "print(sorted({'msgspec', 'httpx', 'asyncio', 'rich', 'textual', 'h11', 'tomllib'} & set(sys.modules)))"
     )

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rwkvctl import cli, httpd
-from rwkvctl.commands import drain, stop
+from rwkvctl.cli import main
+from rwkvctl.cli.commands import drain, stop
+from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
 
 Run = Callable[..., tuple[int, str, str]]
@@ -33,7 +34,7 @@ def run(capsys: pytest.CaptureFixture[str], node: Any) -> Run:
     """Run one command line in this process."""
 
     def call(*words: str) -> tuple[int, str, str]:
-        code = cli.main(list(words))
+        code = main.main(list(words))
         out, err = capsys.readouterr()
         return code, out, err
 
@@ -41,7 +42,7 @@ def run(capsys: pytest.CaptureFixture[str], node: Any) -> Run:
 
 
 def answer(node: Any, route: str, reply: m.Reply) -> None:
-    node.answers[route] = lambda _: httpd.Response(body=msgspec.json.encode(reply))
+    node.answers[route] = lambda _: server.Response(body=msgspec.json.encode(reply))
 
 
 @pytest.mark.parametrize("flags", [["--all"], ["--model", "a"], ["--session-id", "s"]])
@@ -64,7 +65,7 @@ def test_on_a_terminal_the_operator_is_asked(monkeypatch: pytest.MonkeyPatch, no
     screen = Keyboard()
     monkeypatch.setattr("sys.stdin", Keyboard(typed))
     monkeypatch.setattr("sys.stderr", screen)
-    assert cli.main(["stop", "--all"]) == code
+    assert main.main(["stop", "--all"]) == code
     assert "Stop every job that is not over on " in screen.getvalue()
     assert bool(node.asked) is (code == 0)
 
@@ -83,7 +84,7 @@ def test_stop_waits_until_nothing_runs_and_says_each_step(run: Run, node: Any, f
             fake_daemon.job(1, "stopped"),
         ]
     )
-    node.answers["/v1/jobs/j1"] = lambda _: httpd.Response(body=msgspec.json.encode(m.JobReply(item=next(steps))))
+    node.answers["/v1/jobs/j1"] = lambda _: server.Response(body=msgspec.json.encode(m.JobReply(item=next(steps))))
     code, out, err = run("stop", "j1")
     assert code == 0
     assert "stopped" in out
@@ -145,10 +146,10 @@ def test_what_is_not_clear_is_usage(run: Run, node: Any, words: list[str]) -> No
 
 
 def test_drain_waits_until_the_node_is_idle(run: Run, node: Any) -> None:
-    def status(_: Any) -> httpd.Response:
+    def status(_: Any) -> server.Response:
         if len([path for _, path, _, _ in node.asked if path == "/v1/status"]) > 2:
             node.jobs = [job for job in node.jobs if job.state != "generating"]
-        return httpd.Response(body=msgspec.json.encode(node.on_status()))
+        return server.Response(body=msgspec.json.encode(node.on_status()))
 
     node.answers["/v1/status"] = status
     code, _, err = run("drain", "--reason", "new driver", "--wait")
@@ -169,7 +170,7 @@ def test_a_log_is_searched_line_by_line_however_it_comes_in_pieces(run: Run, nod
         chunk("ee error", "2026-11-01T02:58:02Z"),
         chunk("2026-11-01 j1: stopping\n", "2026-11-01T02:58:03Z", "daemon"),
     ]
-    node.answers["/v1/logs/j1"] = lambda _: httpd.Response(body=b"".join(pieces), content_type=httpd.NDJSON)
+    node.answers["/v1/logs/j1"] = lambda _: server.Response(body=b"".join(pieces), content_type=server.NDJSON)
     code, out, _ = run("logs", "j1", "--grep", "error", "--timestamps")
     assert code == 0
     assert out == "2026-11-01 02:58:00 one error\n2026-11-01 02:58:01 three error\n"
@@ -189,6 +190,6 @@ def test_since_is_a_moment_for_the_daemon(run: Run, node: Any) -> None:
 
 def test_json_lines_of_a_log_are_those_that_match(run: Run, node: Any) -> None:
     pieces = [chunk("good\n"), chunk("bad\n"), chunk("")]
-    node.answers["/v1/logs/j1"] = lambda _: httpd.Response(body=b"".join(pieces), content_type=httpd.NDJSON)
+    node.answers["/v1/logs/j1"] = lambda _: server.Response(body=b"".join(pieces), content_type=server.NDJSON)
     _, out, _ = run("logs", "j1", "--grep", "bad", "--json")
     assert [json.loads(line)["text"] for line in out.splitlines()] == ["bad\n"]

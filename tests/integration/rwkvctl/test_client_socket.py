@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S
 
-from rwkvctl import client as client_module
-from rwkvctl.client import Client, CutError
-from rwkvctl.completion import candidates
+from rwkvctl.cli import client as client_module
+from rwkvctl.cli.client import Client, CutError
+from rwkvctl.cli.completion import candidates
 from rwkvctl.protocol.errors import Exit, RefusedError, UnreachableError, VersionSkewError
 
 HEAD = b"HTTP/1.1 200 OK\r\nrwkvctl-protocol: 1\r\n"

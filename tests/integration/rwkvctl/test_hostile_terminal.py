@@ -13,10 +13,10 @@ import hostile_daemon
 import pytest
 from glass import on_a_terminal
 
-from rwkvctl import cli
-from rwkvctl import client as client_module
-from rwkvctl.render import SGR
-from rwkvctl.verbs import Verb, load_all
+from rwkvctl.cli import client as client_module
+from rwkvctl.cli import main
+from rwkvctl.cli.registry import Verb, load_all
+from rwkvctl.cli.render import SGR
 
 DENSE: Final = "".join(
     ("\x1b]0;EVIL\x07", "\x1b[2J", "\x9b35m", "\r", "\nFORGED ", "\t", "\x00", "\x08", "\u202e", "\u200b", "\u00ad",
@@ -96,7 +96,7 @@ def lines_of(verb: Verb, home: Path) -> list[list[str]]:
 def seen(words: list[str], monkeypatch: pytest.MonkeyPatch, typed: str = "") -> str:
     """What a command line writes on a terminal."""
     with on_a_terminal(monkeypatch, typed) as glass, contextlib.suppress(SystemExit):
-        cli.main(words)
+        main.main(words)
     return glass.text
 
 

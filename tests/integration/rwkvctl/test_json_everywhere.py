@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rwkvctl import cli
-from rwkvctl import client as client_module
-from rwkvctl.parsing import metavar
-from rwkvctl.verbs import Option, Verb, load_all
+from rwkvctl.cli import client as client_module
+from rwkvctl.cli import main
+from rwkvctl.cli.parser import metavar
+from rwkvctl.cli.registry import Option, Verb, load_all
 
 Run = Callable[..., tuple[int, str, str]]
 FREE = {"completion words"}
@@ -59,7 +59,7 @@ def test_an_error_is_a_json_document(verb: Verb, nobody: Path, capfd: pytest.Cap
         (nobody / "home").write_text("no folder", encoding="utf-8")
     words = words_of(verb)
     try:
-        code = cli.main(words)
+        code = main.main(words)
     except SystemExit as ended:
         code = int(str(ended.code))
     out, err = capfd.readouterr()
@@ -74,9 +74,9 @@ def test_an_error_is_a_json_document(verb: Verb, nobody: Path, capfd: pytest.Cap
 
 @pytest.mark.parametrize("said", ["--json", "-o json", "-ojson", "-o=json", "--output json", "--output=json"])
 def test_every_spelling_of_json_counts_for_errors(said: str, nobody: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["jobs", *said.split()]) == 3
+    assert main.main(["jobs", *said.split()]) == 3
     assert json.loads(capsys.readouterr().out)["code"] == "unreachable"
-    assert cli.main(["jobs", *said.split(), "-o", "tsv"]) == 3
+    assert main.main(["jobs", *said.split(), "-o", "tsv"]) == 3
     assert capsys.readouterr().out == ""
 
 
@@ -92,7 +92,7 @@ def test_these_say_json_too(
     line: str, schema: str, nobody: Path, fake_daemon: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with fake_daemon.serving(nobody / "d.sock", fake_daemon.Node()):
-        assert cli.main([*line.split(), "--json"]) == 0
+        assert main.main([*line.split(), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == schema
     if line.startswith("samples diff"):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rwkvctl import units
+from rwkvctl.cli.service import units
 
 EXPOSURE_AT_MOST = 4.0
 """docs/service.md states the score; what is above 3 is what GPUs and the code sandbox need."""

@@ -11,7 +11,7 @@ from leftovers import shared
 from rwkv_data.sandbox import Limits, Outcome, Sandbox
 from rwkv_data.sandbox.probe import available
 
-DRIVERS = "rwkv_data.graders.code_drivers"
+DRIVERS = "rwkv_data.graders.code.drivers"
 SMALL = Limits(cpu_s=1.0, wall_s=2.0, memory_mb=256, workspace_mb=8, output_mb=4)
 ADD = {"before": "", "tests": ["assert add(2, 3) == 5"], "functions": ["add"]}
 

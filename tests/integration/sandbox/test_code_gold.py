@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.grader import Grader, Place
-from rwkv_data.graders import code
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader, Place
+from rwkv_data.graders.code import graders
 
 LARGE = {15, 36, 59}  # HumanEval+ tasks whose inputs take seconds of processor time each
 
@@ -43,7 +43,7 @@ def fenced(text: str) -> str:
 @some_or_all
 def test_human_eval(real_rows: Path, few: bool) -> None:
     rows = some(read(real_rows / "human_eval" / "HumanEval.jsonl.gz"), few)
-    found = grades(code.human_eval(), [(row, row["canonical_solution"]) for row in rows])
+    found = grades(graders.human_eval(), [(row, row["canonical_solution"]) for row in rows])
     assert Counter(grade.reason for grade in found) == {"right": len(rows)}
     assert {(grade.value, grade.route) for grade in found} == {(1.0, "continuation")}
 
@@ -51,14 +51,14 @@ def test_human_eval(real_rows: Path, few: bool) -> None:
 @some_or_all
 def test_an_empty_body_solves_no_problem_of_human_eval(real_rows: Path, few: bool) -> None:
     rows = some(read(real_rows / "human_eval" / "HumanEval.jsonl.gz"), few)
-    found = grades(code.human_eval(), [(row, "    pass\n") for row in rows])
+    found = grades(graders.human_eval(), [(row, "    pass\n") for row in rows])
     assert Counter(grade.reason for grade in found) == {"wrong": len(rows)}
 
 
 def test_the_samples_that_human_eval_checks_its_evaluator_with(real_rows: Path) -> None:
     (row,) = read(real_rows / "human_eval" / "example_problem.jsonl")
     samples = read(real_rows / "human_eval" / "example_samples.jsonl")
-    found = grades(code.human_eval(cpu_s=0.3), [(row, sample["completion"]) for sample in samples])
+    found = grades(graders.human_eval(cpu_s=0.3), [(row, sample["completion"]) for sample in samples])
     assert [grade.reason for grade in found] == ["wrong", "timeout", "wrong", "right", "right", "right"]
 
 
@@ -71,14 +71,14 @@ def test_mbpp(real_rows: Path, few: bool) -> None:
     every = read(real_rows / "mbpp" / "mbpp.jsonl")
     assert len(every) == 974
     rows = some(every, few) + [row for row in every if row["task_id"] in NEEDS_SETUP]
-    found = grades(code.mbpp(), [(row, fenced(row["code"])) for row in rows])
+    found = grades(graders.mbpp(), [(row, fenced(row["code"])) for row in rows])
     bad = [(row["task_id"], grade) for row, grade in zip(rows, found, strict=True) if grade.reason != "right"]
     assert bad == []
 
 
 def test_sanitized_mbpp_with_its_imports(real_rows: Path) -> None:
     rows = [row for row in json.loads((real_rows / "mbpp" / "sanitized-mbpp.json").read_text()) if row["test_imports"]]
-    found = grades(code.mbpp(), [(row, fenced(row["code"])) for row in rows])
+    found = grades(graders.mbpp(), [(row, fenced(row["code"])) for row in rows])
     assert Counter(grade.reason for grade in found) == {"right": 13}
 
 
@@ -86,7 +86,7 @@ def test_sanitized_mbpp_with_its_imports(real_rows: Path) -> None:
 def test_human_eval_plus(real_rows: Path, few: bool) -> None:
     rows = read(real_rows / "human_eval_plus" / "HumanEvalPlus.jsonl.gz")
     rows = some([row for row in rows if int(row["task_id"].split("/")[1]) not in LARGE], few)
-    found = grades(code.human_eval_plus(), [(row, row["canonical_solution"]) for row in rows])
+    found = grades(graders.human_eval_plus(), [(row, row["canonical_solution"]) for row in rows])
     bad = [(row["task_id"], grade) for row, grade in zip(rows, found, strict=True) if grade.reason != "right"]
     assert bad == []
     assert {(grade.parts["base"], grade.parts["plus"]) for grade in found} == {(1.0, 1.0)}
@@ -96,7 +96,7 @@ def test_an_answer_that_only_the_plus_inputs_find_wanting(real_rows: Path) -> No
     """HumanEval/0 with the comparison turned round at equality: the base tests do not see it."""
     row = read(real_rows / "human_eval_plus" / "HumanEvalPlus.jsonl.gz")[0]
     loose = row["canonical_solution"].replace("return True", "return len(numbers) > 1 and numbers != [1.0, 2.0]")
-    (grade,) = grades(code.human_eval_plus(), [(row, "    return len(numbers) > 5 or len(numbers) == 4\n" + loose)])
+    (grade,) = grades(graders.human_eval_plus(), [(row, "    return len(numbers) > 5 or len(numbers) == 4\n" + loose)])
     assert (grade.value, grade.parts["plus"]) == (0.0, 0.0)
     assert "gives" in grade.detail
 
@@ -104,7 +104,7 @@ def test_an_answer_that_only_the_plus_inputs_find_wanting(real_rows: Path) -> No
 @some_or_all
 def test_mbpp_plus(real_rows: Path, few: bool) -> None:
     rows = some(read(real_rows / "mbpp_plus" / "MbppPlus.jsonl.gz")[::4], few)
-    found = grades(code.mbpp_plus(), [(row, fenced(row["canonical_solution"])) for row in rows])
+    found = grades(graders.mbpp_plus(), [(row, fenced(row["canonical_solution"])) for row in rows])
     bad = [(row["task_id"], grade) for row, grade in zip(rows, found, strict=True) if grade.reason != "right"]
     assert bad == []
 
@@ -115,9 +115,9 @@ def test_apps(real_rows: Path) -> None:
     for folder in sorted((real_rows / "apps" / "train").iterdir()):
         row = {"input_output": (folder / "input_output.json").read_text()}
         solutions = json.loads((folder / "solutions.json").read_text())[:4]
-        found = grades(code.apps(), [(row, fenced(solution)) for solution in solutions])
+        found = grades(graders.apps(), [(row, fenced(solution)) for solution in solutions])
         seen.update(grade.reason for grade in found)
-        assert grades(code.apps(), [(row, fenced("print('nothing')"))])[0].reason == "wrong"
+        assert grades(graders.apps(), [(row, fenced("print('nothing')"))])[0].reason == "wrong"
     assert seen == {"right": sum(seen.values())}
 
 
@@ -126,6 +126,6 @@ def test_livecodebench_examples(real_rows: Path) -> None:
     rows = json.loads((real_rows / "livecodebench" / "func.json").read_text())
     tests = {"inputs": ["[4,4,2,4,3]", "[1,1,1,1,1]"], "outputs": ["3", "0"], "fn_name": "unequalTriplets"}
     answers = [fenced(rows[0]["answer"]), fenced(rows[0]["answer"].replace("== 3", "== 2")), "no code"]
-    found = grades(code.livecodebench(), [({"input_output": tests}, answer) for answer in answers])
+    found = grades(graders.livecodebench(), [({"input_output": tests}, answer) for answer in answers])
     assert [grade.reason for grade in found] == ["right", "wrong", "no_answer"]
     assert found[1].detail == "test 1: Solution().unequalTriplets([4, 4, 2, 4, 3]) gives 6"

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from waiting import wait_for
 
-from rwkv_data.answer import Answer, Grade
-from rwkv_data.grader import Grader, Place
-from rwkv_data.graders import code
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader, Place
+from rwkv_data.graders.code import graders
 from rwkv_data.sandbox import Limits, Outcome, Sandbox, slots
 from rwkv_data.sandbox.slots import Claim, Slots
 
@@ -154,11 +154,11 @@ def test_who_has_waited_longest_is_first_and_who_is_gone_is_passed_over(tmp_path
 JOB_OF_SLEEPERS = """
 import sys, threading
 from pathlib import Path
-from rwkv_data.answer import Answer
-from rwkv_data.grader import Place
-from rwkv_data.graders import code
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.grader import Place
+from rwkv_data.graders.code import graders
 row = {"test_list": ["assert f() == 1"], "code": "def f(): pass"}
-grader = code.mbpp(cpu_s=300.0)
+grader = graders.mbpp(cpu_s=300.0)
 def grade():
     with grader.opened(Place(slots_dir=Path(sys.argv[1]), slots=1)) as one:
         print("starts", flush=True)
@@ -176,9 +176,9 @@ def test_a_job_of_sleepers_does_not_keep_the_pool_from_another(tmp_path: Path) -
     command = [sys.executable, "-c", JOB_OF_SLEEPERS, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": paths}) as job:
         assert job.stdout is not None
-        assert [job.stdout.readline() for _ in range(code.WORKERS)] == ["starts\n"] * code.WORKERS
+        assert [job.stdout.readline() for _ in range(graders.WORKERS)] == ["starts\n"] * graders.WORKERS
         row = {"test_list": ["assert f() == 1"], "code": "def f(): pass"}
-        with code.mbpp().opened(Place(slots_dir=tmp_path, slots=1)) as grade:
+        with graders.mbpp().opened(Place(slots_dir=tmp_path, slots=1)) as grade:
             found = [grade(row, Answer(f"```\ndef f():\n    return {n}\n```")).value for n in (1, 2, 1, 1)]
         job.kill()
         assert found == [1.0, 0.0, 1.0, 1.0]
@@ -203,7 +203,7 @@ def test_all_tests_of_an_answer_have_limits_together(kind: str, called: bool) ->
     if called:
         row = {"input_output": {"inputs": [[n] for n in range(100)], "outputs": list(range(100)), "fn_name": "f"}}
     program = function if called else f"{function}print(f(input()))"
-    grade = graded(code.apps(), row, program, test_cpu_s=0.5, all_cpu_s=1.5)
+    grade = graded(graders.apps(), row, program, test_cpu_s=0.5, all_cpu_s=1.5)
     assert (grade.value, grade.reason) == (0.0, "timeout"), grade
     first, _, _ = grade.detail.partition(":")
     number = int(first.split()[1]) if first.startswith("test ") else int(grade.detail.split("after ")[1].split()[0])
@@ -211,5 +211,5 @@ def test_all_tests_of_an_answer_have_limits_together(kind: str, called: bool) ->
 
 
 def test_tests_that_take_little_have_it_each(tmp_path: Path) -> None:
-    grade = graded(code.apps(), {"input_output": TESTS}, "print(int(input()))", test_cpu_s=0.5, all_cpu_s=30.0)
+    grade = graded(graders.apps(), {"input_output": TESTS}, "print(int(input()))", test_cpu_s=0.5, all_cpu_s=30.0)
     assert grade.reason == "right", grade

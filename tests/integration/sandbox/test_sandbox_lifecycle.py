@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_data.graders.code_drivers import call_text
-from rwkv_data.graders.code_report import reported
+from rwkv_data.graders.code.drivers import call_text
+from rwkv_data.graders.code.report import reported
 from rwkv_data.sandbox import Limits, Sandbox, SandboxUnavailableError, available
 from rwkv_data.sandbox.slots import Slots
 
@@ -112,11 +112,11 @@ def killed_guests(sandbox: Sandbox, children, times: int, which: slice = slice(N
 
 
 SLEEPS = "import time\ndef f():\n    time.sleep(1)\n    return 5\nprint(f())"
-CHECK = ("rwkv_data.graders.code_drivers:assertions", {"before": "", "tests": ["assert f() == 5"], "functions": ["f"]})
+CHECK = ("rwkv_data.graders.code.drivers:assertions", {"before": "", "tests": ["assert f() == 5"], "functions": ["f"]})
 
 
 def test_a_program_killed_from_outside_runs_again_and_killed_twice_is_no_verdict(process_children) -> None:
-    with Sandbox(drivers=("rwkv_data.graders.code_drivers",)) as sandbox:
+    with Sandbox(drivers=("rwkv_data.graders.code.drivers",)) as sandbox:
         with killed_guests(sandbox, process_children, 1):
             assert sandbox.script(SLEEPS).output == "5\n"
         with killed_guests(sandbox, process_children, 2):
@@ -131,9 +131,9 @@ def test_a_program_killed_from_outside_runs_again_and_killed_twice_is_no_verdict
 
 
 def test_a_driver_killed_while_it_waits_for_work_is_replaced(process_children) -> None:
-    with Sandbox(drivers=("rwkv_data.graders.code_drivers",)) as sandbox:
+    with Sandbox(drivers=("rwkv_data.graders.code.drivers",)) as sandbox:
         data = {"entry_point": "f", "calls": [call_text()], "limits_s": [5.0], "expected": [5], "rule": "apps"}
-        drive = "rwkv_data.graders.code_drivers:contest"
+        drive = "rwkv_data.graders.code.drivers:contest"
         assert sandbox.check("def f(): return 5", drive, data, reuse_driver=True).status == "passed"
         assert sandbox._process is not None
         _, idle = sorted(process_children(sandbox._process.pid))
@@ -305,10 +305,10 @@ def test_it_works_for_a_caller_that_keeps_its_files_to_itself() -> None:
     """A daemon runs with umask 077; its guests, another user, must still see the interpreter's modules."""
     kept = os.umask(0o077)
     try:
-        with Sandbox(drivers=("rwkv_data.graders.code_drivers",)) as sandbox:
+        with Sandbox(drivers=("rwkv_data.graders.code.drivers",)) as sandbox:
             data = {"before": "", "tests": ["assert f('3/4') == 0.75", "assert g() is None"], "functions": ["f"]}
             code = "import fractions\ndef f(text):\n    return float(fractions.Fraction(text))\n"
-            outcome = sandbox.check(code, "rwkv_data.graders.code_drivers:assertions", data)
+            outcome = sandbox.check(code, "rwkv_data.graders.code.drivers:assertions", data)
     finally:
         os.umask(kept)
     assert (outcome.status, outcome.result["passed"]) == ("failed", 1)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from waiting import LIMIT_S
 
-from rwkv_weights import shelf
-from rwkv_weights.files import FileIdentity, hash_file
-from rwkv_weights.sums import Sums
+from rwkv_weights.local import inventory
+from rwkv_weights.local.checkpoint_files import FileIdentity, hash_file
+from rwkv_weights.local.sha256_cache import Sums
 
 
 def file(path: Path, content: bytes = b"abc") -> Path:
@@ -18,7 +18,8 @@ def file(path: Path, content: bytes = b"abc") -> Path:
 
 def test_writers_do_not_lose_each_others_sums(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from rwkv_weights.sums import Sums; from rwkv_weights.files import *\n"
+        "import sys; from pathlib import Path; from rwkv_weights.local.sha256_cache import Sums\n"
+        "from rwkv_weights.local.checkpoint_files import *\n"
         "for i in range(15):\n"
         " p = Path(sys.argv[1]) / f'{sys.argv[2]}-{i}'; p.write_bytes(b'x')\n"
         " h = hash_file(p); Sums(Path(sys.argv[1]) / 'cache').remember(p, h.identity, h.sha256)\n"
@@ -35,10 +36,10 @@ def test_writers_do_not_lose_each_others_sums(tmp_path: Path) -> None:
 def test_several_files_have_the_sum_that_sha256sum_gives(tmp_path: Path) -> None:
     for name in ("model-1.safetensors", "model-2.safetensors"):
         file(tmp_path / name, name.encode())
-    found = shelf.at(tmp_path)
+    found = inventory.at(tmp_path)
     shell = "sha256sum *.safetensors | sha256sum"
     wanted = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=True).stdout[:64]
     known = {FileIdentity.of(one): hash_file(one).sha256 for one in found.files}
-    assert shelf.sha256_of(found, known) == wanted
+    assert inventory.sha256_of(found, known) == wanted
     known.popitem()
-    assert shelf.sha256_of(found, known) == ""
+    assert inventory.sha256_of(found, known) == ""

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import save_file
 from waiting import LIMIT_S
 
-from rwkv_weights.files import FileIdentity
-from rwkv_weights.sums import NAME as NAME_OF_SUMS
-from rwkv_weights.synthetic import dims_of, synthetic
+from rwkv_weights.formats.synthetic import dims_of, synthetic
+from rwkv_weights.local.checkpoint_files import FileIdentity
+from rwkv_weights.local.sha256_cache import NAME as NAME_OF_SUMS
 
 DIMS = dims_of(2, 128, 257, (16, 8, 24, 40))
 NAME = "rwkv7-g1d-0.1b-20260129-ctx8192"

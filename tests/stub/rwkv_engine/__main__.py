@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from rwkvctl import locks
+from rwkvctl.settings import process_locks
 
 UNLOADED = 5
 DOES_NOT_LOAD, NO_SERVICE, QUEUE, SLOTS, MOST_SAMPLES, ENDLESS, SHOWN = 3, 1, 1024, 64, 4096, 4096, 500
@@ -468,7 +468,7 @@ def until_unwanted(server: Server) -> None:
     while time.monotonic() - since < options.idle_unload_s:
         busy = server.engine.flying or server.engine.answered != answered
         answered = server.engine.answered
-        if busy or any(path and locks.is_held(path) for path in (options.liveness, options.daemon_lock)):
+        if busy or any(path and process_locks.is_held(path) for path in (options.liveness, options.daemon_lock)):
             since = time.monotonic()
         time.sleep(max(LOOK_S, min(1.0, options.idle_unload_s / 4)))
     sys.stderr.write(f"no daemon runs, and there was no work for {options.idle_unload_s:g} s: it unloads itself\n")

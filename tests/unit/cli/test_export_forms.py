@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.cells import csv_cell
-from rwkvctl.client import Record
-from rwkvctl.exporting import jsonl, lm_eval, source, tabular
-from rwkvctl.exporting.names import folded
-from rwkvctl.exporting.output import whole_file
-from rwkvctl.exporting.source import Wanted
+from rwkvctl.cli.client import Record
+from rwkvctl.export import jsonl, lm_eval, source, tabular
+from rwkvctl.export.file_names import folded
+from rwkvctl.export.output import whole_file
+from rwkvctl.export.source import Wanted
 from rwkvctl.protocol.errors import RefusedError, RwkvctlError
-from rwkvctl.safe import safe_line
+from rwkvctl.text.sanitize import safe_line
+from rwkvctl.text.table_cells import csv_cell
 
 EVIL = "=HYPERLINK(1)\x1b]52;c;aGk=\x07|<b>\n\u202e"
 

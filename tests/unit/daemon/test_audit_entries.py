@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from rwkv_daemon import audit
+from rwkv_daemon.changes import audit
 from rwkvctl.protocol import messages as m
 
 

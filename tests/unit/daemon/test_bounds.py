@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from rwkv_daemon import bounds
+from rwkv_daemon.api import text_limits
 from rwkvctl.protocol import messages as m
 
 TOO_LONG = "x" * 50_000
@@ -46,11 +46,11 @@ def places(kind):
 @pytest.mark.parametrize("kind", [*get_args(m.Request), *get_args(m.Stream)], ids=lambda kind: kind.__name__)
 def test_no_text_of_a_request_is_without_an_end(kind):
     for name, request in places(kind):
-        assert "characters; there are 50,000" in bounds.too_long(request), name
-    assert not bounds.too_long(msgspec.convert(value_of(inspect.type_info(kind), "x"), kind))
+        assert "characters; there are 50,000" in text_limits.too_long(request), name
+    assert not text_limits.too_long(msgspec.convert(value_of(inspect.type_info(kind), "x"), kind))
 
 
 def test_names_in_tables_have_an_end_too():
-    said = bounds.too_long(m.PlanRequest(selection=m.Selection(settings={TOO_LONG: "1"})))
+    said = text_limits.too_long(m.PlanRequest(selection=m.Selection(settings={TOO_LONG: "1"})))
     assert said == "`name` may have 255 characters; there are 50,000."
-    assert not bounds.too_long(m.PlanRequest(selection=m.Selection(settings={"prompt": "x" * 20_000})))
+    assert not text_limits.too_long(m.PlanRequest(selection=m.Selection(settings={"prompt": "x" * 20_000})))

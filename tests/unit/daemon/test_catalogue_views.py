@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from rwkv_daemon import catalogue
-from rwkv_daemon.plan import ModelFact
-from rwkv_data import registry
-from rwkv_data.prepare import prepare, prepare_own
+from rwkv_daemon.catalogue import catalogue
+from rwkv_daemon.rules.plan import ModelFact
+from rwkv_data.definition import registry
+from rwkv_data.prepare.prepare import prepare, prepare_own
 
 
 def test_a_benchmark_says_why_its_rows_are_not_ready(tmp_path: Path) -> None:

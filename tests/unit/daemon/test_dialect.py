@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import rwkv_daemon.store
-from rwkv_daemon.store import dialect, migrations
+from rwkv_daemon.store import dialect, migrations, queries
 
-ONE_DATABASE = {"sqlite.py", "sqlite_file.py", "files.py", "copying.py", "migrations.py", "dialect.py", "postgres.py"}
-QUERIES = [p for p in Path(rwkv_daemon.store.__file__).parent.glob("*.py") if p.name not in ONE_DATABASE]
+QUERIES = sorted(Path(queries.__file__).parent.glob("*.py"))
 SQLITE_TYPES = re.compile(r"STRICT|ROWID|AUTOINCREMENT|->>|\bINTEGER\b|\bREAL\b|\bBLOB\b")
 SQLITE_WORDS = re.compile(
     r"INSERT OR |GROUP_CONCAT|->>|json_|\browid\b|lastrowid|\?[1-9]|\bIFNULL\b|strftime|datetime\('"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.estimate import SETTLED, Meter, Place, Rate, Rates, blended
-from rwkv_daemon.forecast import Load, Server, forecast
+from rwkv_daemon.rules.forecast import Load, Server, forecast
+from rwkv_daemon.rules.rate_estimate import SETTLED, Meter, Place, Rate, Rates, blended
 
 HERE = Place("gsm8k", "free_response", "fast", "H100")
 MEASURED = Rate("aaa", HERE, 0.5, 1000, size=6_000)

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon import blame, stall
-from rwkv_daemon.failures import EXITS, classify, wait_s
-from rwkv_daemon.runner import exits
+from rwkv_daemon.jobs import poison_jobs, stall_detection
+from rwkv_daemon.rules import exit_codes
+from rwkv_daemon.rules.exit_rules import EXITS, classify, wait_s
 from rwkv_daemon.runner.__main__ import ENDS, how_it_ended
 from rwkv_daemon.runner.engines import EngineRefusedError
 from rwkv_daemon.runner.run import PausedError, StoppedError
 from rwkv_daemon.runner.writer import DiskFullError
 from rwkv_daemon.store import JobRow
 
-CODES = {name: code for name, code in vars(exits).items() if name.isupper()}
+CODES = {name: code for name, code in vars(exit_codes).items() if name.isupper()}
 
 
 def test_every_exit_code_of_the_runner_has_its_verdict_and_a_meaning_of_its_own() -> None:
@@ -32,14 +32,14 @@ def test_every_exit_code_of_the_runner_has_its_verdict_and_a_meaning_of_its_own(
         (None, "", "infrastructure", "retry"),  # a signal, or lost with its shim
         (1, "ModuleNotFoundError: No module named 'x'", "infrastructure", "retry"),
         (127, "cannot start python", "infrastructure", "retry"),
-        (exits.TROUBLE, "MemoryError: ", "infrastructure", "retry"),
-        (exits.DISK_FULL, "no space left", "infrastructure", "hold"),
-        (exits.BAD_ROWS, "the rows are not those", "benchmark", "hold"),
-        (exits.BROKEN, "KeyError: 'x'", "benchmark", "fail"),
-        (exits.REFUSED, "the engine answered 400: too long", "benchmark", "fail"),
-        (exits.REFUSED, "the engine answered 500: oops", "infrastructure", "retry"),
-        (exits.OUT_OF_TIME, "max_runtime_s = 5 is over", "benchmark", "fail"),
-        (exits.STOPPED, "stopped", "infrastructure", "yield"),
+        (exit_codes.TROUBLE, "MemoryError: ", "infrastructure", "retry"),
+        (exit_codes.DISK_FULL, "no space left", "infrastructure", "hold"),
+        (exit_codes.BAD_ROWS, "the rows are not those", "benchmark", "hold"),
+        (exit_codes.BROKEN, "KeyError: 'x'", "benchmark", "fail"),
+        (exit_codes.REFUSED, "the engine answered 400: too long", "benchmark", "fail"),
+        (exit_codes.REFUSED, "the engine answered 500: oops", "infrastructure", "retry"),
+        (exit_codes.OUT_OF_TIME, "max_runtime_s = 5 is over", "benchmark", "fail"),
+        (exit_codes.STOPPED, "stopped", "infrastructure", "yield"),
     ],
 )
 def test_classes(code: int | None, words: str, failure: str, then: str) -> None:
@@ -58,12 +58,12 @@ def test_waits_grow_and_are_spread(restarts: int, seed: int) -> None:
 @pytest.mark.parametrize(
     ("errors", "code", "words"),
     [
-        ([StoppedError()], exits.STOPPED, "stopped"),
-        ([PausedError()], exits.PAUSED, "paused"),
-        ([ValueError("x"), DiskFullError("no room")], exits.DISK_FULL, "no room"),
-        ([EngineRefusedError("the engine answered 400: x")], exits.REFUSED, "the engine answered 400: x"),
-        ([ConnectionResetError("gone")], exits.TROUBLE, "ConnectionResetError: gone"),
-        ([KeyError("rows")], exits.BROKEN, "KeyError: 'rows'"),
+        ([StoppedError()], exit_codes.STOPPED, "stopped"),
+        ([PausedError()], exit_codes.PAUSED, "paused"),
+        ([ValueError("x"), DiskFullError("no room")], exit_codes.DISK_FULL, "no room"),
+        ([EngineRefusedError("the engine answered 400: x")], exit_codes.REFUSED, "the engine answered 400: x"),
+        ([ConnectionResetError("gone")], exit_codes.TROUBLE, "ConnectionResetError: gone"),
+        ([KeyError("rows")], exit_codes.BROKEN, "KeyError: 'rows'"),
     ],
 )
 def test_the_runner_says_how_it_ended(
@@ -71,7 +71,7 @@ def test_the_runner_says_how_it_ended(
 ) -> None:
     nested = ExceptionGroup("tasks", [ExceptionGroup("feeders", errors)])
     assert how_it_ended(nested) == (code, words)
-    unexpected = code in {exits.TROUBLE, exits.BROKEN}
+    unexpected = code in {exit_codes.TROUBLE, exit_codes.BROKEN}
     assert (type(errors[0]).__name__ in capsys.readouterr().err) is unexpected
 
 
@@ -89,16 +89,16 @@ BASE = JobRow(
 
 
 def test_deaths_count_in_a_row_and_afresh_once_a_job_gets_on() -> None:
-    assert blame.deaths(job(1)) == 1
-    assert blame.deaths(job(1, deaths=3, died_at=100, stages_done=130)) == 4
-    assert blame.deaths(job(1, deaths=3, died_at=100, stages_done=100 + blame.PROGRESS)) == 1
+    assert poison_jobs.deaths(job(1)) == 1
+    assert poison_jobs.deaths(job(1, deaths=3, died_at=100, stages_done=130)) == 4
+    assert poison_jobs.deaths(job(1, deaths=3, died_at=100, stages_done=100 + poison_jobs.PROGRESS)) == 1
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6))
 def test_the_suspect_is_the_one_with_most_deaths_and_of_those_the_first(counts: list[int]) -> None:
     counted = [(job(number), count) for number, count in enumerate(counts, 1)]
-    suspect = blame.suspect_of(counted)
-    if max(counts) < blame.SUSPECT:
+    suspect = poison_jobs.suspect_of(counted)
+    if max(counts) < poison_jobs.SUSPECT:
         assert suspect is None
     else:
         assert suspect is not None
@@ -106,9 +106,9 @@ def test_the_suspect_is_the_one_with_most_deaths_and_of_those_the_first(counts: 
 
 
 def test_only_a_job_that_was_alone_is_convicted() -> None:
-    assert blame.is_poison([(job(1), 6)], 6)
-    assert not blame.is_poison([(job(1), 5)], 6)
-    assert not blame.is_poison([(job(1), 6), (job(2), 6)], 6)
+    assert poison_jobs.is_poison([(job(1), 6)], 6)
+    assert not poison_jobs.is_poison([(job(1), 5)], 6)
+    assert not poison_jobs.is_poison([(job(1), 6), (job(2), 6)], 6)
 
 
 @pytest.mark.parametrize(
@@ -122,21 +122,23 @@ def test_only_a_job_that_was_alone_is_convicted() -> None:
     ],
 )
 def test_when_a_job_stands_still(beat: int | None, beat_age: float, progress_age: float, says: str) -> None:
-    motion = stall.Motion(stall.Clock(beat, 100 - beat_age), stall.Clock(0, 100 - progress_age))
-    assert stall.verdict(motion, 100, 10) == says
+    motion = stall_detection.Motion(
+        stall_detection.Clock(beat, 100 - beat_age), stall_detection.Clock(0, 100 - progress_age)
+    )
+    assert stall_detection.verdict(motion, 100, 10) == says
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 5)), min_size=1, max_size=30))
 def test_what_moves_is_never_stalled(looks: list[tuple[int, float]]) -> None:
     """However the values change, a change in each look keeps a clock within the longest gap."""
-    clock, at = stall.Clock(-1, 0.0), 0.0
+    clock, at = stall_detection.Clock(-1, 0.0), 0.0
     for number, (_, gap) in enumerate(looks):
         at += gap
         clock.see(number, at)
     assert clock.at == at
     values = [value for value, _ in looks]
     same = all(a == b for a, b in pairwise(values))
-    frozen = stall.Clock(values[0], 0.0)
+    frozen = stall_detection.Clock(values[0], 0.0)
     for value in values:
         frozen.see(value, at)
     assert (frozen.at == 0.0) is (same or at == 0.0)

@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from rwkv_daemon.processes import LOCK_HELD, Launch, LockHeldError, NotStartedError, ShimRecord, first_record
+from rwkv_daemon.workers.worker_process import (
+    LOCK_HELD,
+    Launch,
+    LockHeldError,
+    NotStartedError,
+    ShimRecord,
+    first_record,
+)
 
 RECORD = ShimRecord(shim=2, shim_start=1, pid=3, pid_start=1, boot_id="b")
 

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from rwkv_daemon.gpus import xid
-from rwkv_daemon.gpus.condition import (
+from rwkv_daemon.gpus import xid_rules
+from rwkv_daemon.gpus.condition_rules import (
     CLEAR_S,
     COOLDOWN_S,
     FORGET_S,
@@ -30,7 +30,7 @@ from rwkv_daemon.gpus.condition import (
     restored,
     shown,
 )
-from rwkv_daemon.gpus.facts import Reading, Xid
+from rwkv_daemon.rules.gpu_facts import Reading, Xid
 
 NEW = Record()
 
@@ -72,7 +72,7 @@ def test_failures_of_long_ago_do_not_count() -> None:
 def test_xids_of_applications_and_notices_leave_the_gpu_in_use(code: int) -> None:
     record = after(NEW, look(xids=(Xid(code=code, pid=7),)), 0)
     assert shown(record) == ("ok", "")
-    assert record.application_xids == (1 if xid.blame(code) == "application" else 0)
+    assert record.application_xids == (1 if xid_rules.blame(code) == "application" else 0)
 
 
 @pytest.mark.parametrize("code", [48, 62, 64, 74, 79, 95, 119, 120, 140, 9999])

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.gpus import device, ring, selftest, xid, xidevents
-from rwkv_daemon.gpus.facts import Condition, Gpu, GpuProcess, Reading, Use
-from rwkv_daemon.gpus.naming import ids_of
-from rwkv_daemon.gpus.ring import Point
-from rwkvctl.commands.gpus import named
+from rwkv_daemon.gpus import history_ring, nvml_card, self_test, xid_events, xid_rules
+from rwkv_daemon.gpus.history_ring import Point
+from rwkv_daemon.gpus.selectors import ids_of
+from rwkv_daemon.rules.gpu_facts import Condition, Gpu, GpuProcess, Reading, Use
+from rwkvctl.cli.commands.gpus import named
 from rwkvctl.protocol.errors import Exit, RefusedError
 
 # -- XIDs
@@ -26,25 +26,25 @@ from rwkvctl.protocol.errors import Exit, RefusedError
     ],
 )
 def test_the_kernels_lines_about_xids(line: str, found: Any) -> None:
-    assert xidevents.named(line) == [found]
+    assert xid_events.named(line) == [found]
 
 
 @given(st.text())
 def test_other_lines_are_none(text: str) -> None:
-    assert all(isinstance(pid, int) for _, pid in xidevents.named(text))
+    assert all(isinstance(pid, int) for _, pid in xid_events.named(text))
 
 
 def test_a_bus_is_written_as_the_kernel_writes_it() -> None:
-    assert device.bus_id("00000000:C1:00.0") == "0000:c1:00"
+    assert nvml_card.bus_id("00000000:C1:00.0") == "0000:c1:00"
 
 
 def test_each_code_is_in_one_table_and_the_device_plugins_are_the_applications() -> None:
-    assert not xid.APPLICATION.keys() & xid.NOTICE.keys()
-    assert not (xid.APPLICATION | xid.NOTICE).keys() & xid.GPU.keys()
-    assert {13, 31, 43, 45, 68, 109} <= xid.APPLICATION.keys()
-    assert xid.sentence(79) == "XID 79 (GPU has fallen off the bus)"
-    assert xid.sentence(7777) == "XID 7777 (not in the catalogue)"
-    assert 45 not in xid.ENDS_THE_CONTEXT
+    assert not xid_rules.APPLICATION.keys() & xid_rules.NOTICE.keys()
+    assert not (xid_rules.APPLICATION | xid_rules.NOTICE).keys() & xid_rules.GPU.keys()
+    assert {13, 31, 43, 45, 68, 109} <= xid_rules.APPLICATION.keys()
+    assert xid_rules.sentence(79) == "XID 79 (GPU has fallen off the bus)"
+    assert xid_rules.sentence(7777) == "XID 7777 (not in the catalogue)"
+    assert 45 not in xid_rules.ENDS_THE_CONTEXT
 
 
 # -- the self-test
@@ -69,7 +69,7 @@ def listing(gpu: str, *pids: int) -> Reading:
     ],
 )
 def test_a_list_that_cannot_be_believed(readings: list[Reading], own: dict[str, list[int]], says: str) -> None:
-    said = selftest.fault(readings, own, 4_194_304, {10, 11}.__contains__)
+    said = self_test.fault(readings, own, 4_194_304, {10, 11}.__contains__)
     assert says in said
     assert bool(said) == bool(says)
 
@@ -135,7 +135,7 @@ points = st.builds(
 @given(points)
 def test_a_point_is_read_as_it_was_written_but_for_rounding(point: Point) -> None:
     data = point.pack()
-    assert len(data) == ring.POINT.size
+    assert len(data) == history_ring.POINT.size
     read = Point.unpack(data)
     assert read is not None
     assert (read.use, read.condition) == (point.use, point.condition)
@@ -145,7 +145,7 @@ def test_a_point_is_read_as_it_was_written_but_for_rounding(point: Point) -> Non
         assert before is None or abs(before - now) <= step
 
 
-@given(st.binary(min_size=ring.POINT.size, max_size=ring.POINT.size))
+@given(st.binary(min_size=history_ring.POINT.size, max_size=history_ring.POINT.size))
 def test_any_bytes_are_a_point_or_none(data: bytes) -> None:
     point = Point.unpack(data)
     assert point is None or point.use in get_args(Use)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.gpus.facts import GpuProcess, Holder, HolderClass, Reading
-from rwkv_daemon.gpus.use import DEAD, FREE_BYTES, Look, idle_since, use_of
+from rwkv_daemon.gpus.usage_rules import DEAD, FREE_BYTES, Look, idle_since, use_of
+from rwkv_daemon.rules.gpu_facts import GpuProcess, Holder, HolderClass, Reading
 
 GIB = 2**30
 CLASSES = ("protected", "ours", "orphan", "container", "other-user", "foreign", "defunct", "stuck", "ghost")

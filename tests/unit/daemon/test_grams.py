@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.grams import LEAST_BITS, bits_of, may_have, pieces_of
+from rwkv_daemon.rules.ngram_filter import LEAST_BITS, bits_of, may_have, pieces_of
 
 TEXTS = st.lists(st.text(max_size=40), max_size=5)
 

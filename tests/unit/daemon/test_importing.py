@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.importing import lines, summaries, tables, v3
-from rwkv_daemon.importing.discovery import discover, model_of
-from rwkv_daemon.importing.findings import Finding
-from rwkv_daemon.importing.lines import BadFileError, JsonLines
-from rwkv_daemon.importing.naming import benchmark_of, kind_of, moment
-from rwkv_daemon.importing.recount import recount, rows_identity
-from rwkv_daemon.importing.run import names_of
-from rwkv_daemon.importing.take_in import by_subject, import_key
-from rwkv_data import registry
+from rwkv_daemon.import_rwkv_skills import lines, summaries, tables, v3
+from rwkv_daemon.import_rwkv_skills.discovery import discover, model_of
+from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines
+from rwkv_daemon.import_rwkv_skills.model_names import benchmark_of, kind_of, moment
+from rwkv_daemon.import_rwkv_skills.rescore import recount, rows_identity
+from rwkv_daemon.import_rwkv_skills.run import names_of
+from rwkv_daemon.import_rwkv_skills.storing import by_subject, import_key
+from rwkv_daemon.import_rwkv_skills.verdicts import Finding
+from rwkv_data.definition import registry
 
 MODEL = "rwkv7-g1d-0.4b-20260210-ctx8192"
 FOLDER = "rwkv7_g1d_0_4b_20260210_ctx8192"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.forecast import Expected
-from rwkv_daemon.jobview import as_data, job_view, running_score
+from rwkv_daemon.changes.job_view import as_data, job_view, running_score
+from rwkv_daemon.rules.forecast import Expected
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.messages import JobView
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.journal import (
+from rwkv_daemon.host.daemon_log import (
     AT_MOST,
     WINDOW_S,
     Handler,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.keys import Work, digest, generation_key, grade_key, random_key
+from rwkv_daemon.rules.work_keys import Work, digest, generation_key, grade_key, random_key
 
 WORK = Work(
     weights_sha256="a" * 64,

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon import failures, kills, shim
-from rwkv_daemon.processes import ShimRecord
+from rwkv_daemon.rules import exit_rules, outside_kills
+from rwkv_daemon.workers import shim
+from rwkv_daemon.workers.worker_process import ShimRecord
 
 IDENTITY = {"shim": 1, "shim_start": 1, "pid": 2, "pid_start": 2, "boot_id": "b"}
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS)
@@ -23,7 +24,7 @@ records = st.builds(
 
 @given(records)
 def test_an_error_of_its_own_is_never_called_a_kill_and_a_kill_never_an_error(record: ShimRecord) -> None:
-    cause, engine = failures.cause_of(record), failures.engine_cause(record)
+    cause, engine = exit_rules.cause_of(record), exit_rules.engine_cause(record)
     if not record.done:
         assert cause == engine == "outside"
     elif record.signal in CRASHES or (record.signal is None and record.code):
@@ -34,12 +35,12 @@ def test_an_error_of_its_own_is_never_called_a_kill_and_a_kill_never_an_error(re
         assert cause == engine == ("outside" if record.oom == "" else "memory")
     elif record.signal is None:
         assert (cause, engine) == ("fault", "outside"), "an engine ends with 0 when it is sent SIGTERM"
-    assert failures.how(record)
+    assert exit_rules.how(record)
 
 
 def test_without_a_record_the_shim_was_killed_too() -> None:
-    assert failures.cause_of(None) == failures.engine_cause(None) == "outside"
-    assert failures.how(None) == "killed together with its shim"
+    assert exit_rules.cause_of(None) == exit_rules.engine_cause(None) == "outside"
+    assert exit_rules.how(None) == "killed together with its shim"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_without_a_record_the_shim_was_killed_too() -> None:
     ],
 )
 def test_an_operator_reads_what_it_was(number: int, oom: str | None, says: str) -> None:
-    assert failures.how(ShimRecord(**IDENTITY, done=True, signal=number, oom=oom)) == says  # type: ignore[arg-type]
+    assert exit_rules.how(ShimRecord(**IDENTITY, done=True, signal=number, oom=oom)) == says  # type: ignore[arg-type]
 
 
 @given(st.lists(st.integers(0, 3), max_size=60))
@@ -64,37 +65,37 @@ def test_kills_count_in_a_row_and_afresh_after_any_progress(steps: list[int]) ->
     count, killed_at, done, expected = 0, 0, 0, 0
     for progress in steps:
         done += progress
-        count, killed_at = kills.in_a_row(count, killed_at, done), done
+        count, killed_at = outside_kills.in_a_row(count, killed_at, done), done
         expected = 1 if progress else expected + 1
         assert count == expected
 
 
 @given(st.floats(0, 100), st.integers(1, 60), st.integers())
 def test_pauses_grow_are_spread_and_have_an_end(base_s: float, count: int, seed: int) -> None:
-    pause = kills.pause_s(base_s, count, random.Random(seed))
-    assert 0 <= pause <= kills.LONGEST_S
-    assert pause >= min(kills.LONGEST_S, 0.5 * base_s * 2 ** min(count - 1, 16))
-    assert kills.pause_s(0.0, count, random.Random(seed)) == 0.0
+    pause = outside_kills.pause_s(base_s, count, random.Random(seed))
+    assert 0 <= pause <= outside_kills.LONGEST_S
+    assert pause >= min(outside_kills.LONGEST_S, 0.5 * base_s * 2 ** min(count - 1, 16))
+    assert outside_kills.pause_s(0.0, count, random.Random(seed)) == 0.0
 
 
 def test_a_job_that_is_killed_for_ever_is_tried_for_hours_before_it_is_held() -> None:
-    waits = [kills.pause_s(1.0, count, random.Random(count)) for count in range(1, kills.MOST)]
+    waits = [outside_kills.pause_s(1.0, count, random.Random(count)) for count in range(1, outside_kills.MOST)]
     assert sum(waits) > 3600
 
 
 @given(st.lists(st.floats(0, 2000), min_size=1, max_size=100))
 def test_the_alarm_is_raised_at_the_third_and_then_more_rarely(gaps: list[float]) -> None:
-    recent, at, times = kills.Recent(), 0.0, list[float]()
+    recent, at, times = outside_kills.Recent(), 0.0, list[float]()
     for number, gap in enumerate(gaps):
         at += gap
-        times = [*(one for one in times if at - one <= kills.WINDOW_S), at]
+        times = [*(one for one in times if at - one <= outside_kills.WINDOW_S), at]
         alarm = recent.note(at, f"e{number}", number)
         assert recent.count(at) == len(times)
         assert alarm == (len(times) in {3 * 2**power for power in range(10)})
         said = recent.sentence(at)
-        assert bool(said) == (len(times) >= kills.TOLD)
+        assert bool(said) == (len(times) >= outside_kills.TOLD)
         assert not said or (f"ended {len(times)} of its processes" in said and f"e{number}" in said)
-    assert not recent.sentence(at + kills.WINDOW_S + 1)
+    assert not recent.sentence(at + outside_kills.WINDOW_S + 1)
 
 
 def test_the_kernels_counters_are_evidence_and_what_cannot_be_read_is_none(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon.known import MOST, Known
+from rwkv_daemon.api.last_known import MOST, Known
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.watched import Health
 from rwkvctl.protocol import messages as m
@@ -63,5 +63,5 @@ async def test_a_request_waits_for_a_store_that_is_there_and_not_for_one_that_go
     health.be("away", "it does not answer")
     with pytest.raises(StoreError, match="it does not answer"):
         await never
-    monkeypatch.setattr("rwkv_daemon.known.PATIENCE_S", 0.0)
+    monkeypatch.setattr("rwkv_daemon.api.last_known.PATIENCE_S", 0.0)
     assert await known.in_time(health, answer(event)) == "yes", "what needs no store is answered"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon import leases
-from rwkv_daemon.engines import on_other_device
-from rwkv_daemon.fitting import (
+from rwkv_daemon.engines.engine_processes import on_other_device
+from rwkv_daemon.rules.gpu_facts import Gpu, Reading
+from rwkv_daemon.rules.memory_fit import (
     GIB,
     SLOTS,
     FreeLease,
@@ -20,10 +20,10 @@ from rwkv_daemon.fitting import (
     slots_needed,
     taken,
 )
-from rwkv_daemon.gpus.facts import Gpu, Reading
-from rwkv_daemon.leasing import last_look
-from rwkv_daemon.pools import Member, chosen
-from rwkv_daemon.spreading import Outlook, pays
+from rwkv_daemon.rules.scale_out import Outlook, pays
+from rwkv_daemon.scheduling import leases
+from rwkv_daemon.scheduling.engine_assignment import Member, chosen
+from rwkv_daemon.scheduling.lease_memory import last_look
 from rwkvctl.protocol.messages import LeaseView
 
 ALL = tuple(range(SLOTS))

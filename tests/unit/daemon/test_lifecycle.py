@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.lifecycle import TABLE, Happening, IllegalTransitionError, after, allows, stage
+from rwkv_daemon.rules.lifecycle import TABLE, Happening, IllegalTransitionError, after, allows, stage
 from rwkvctl.protocol.states import ACTIVE, TERMINAL, JobState
 
 STATES: tuple[JobState, ...] = get_args(JobState)

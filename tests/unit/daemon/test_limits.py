@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon import limits, tcp
-from rwkv_daemon.limits import Meter
-from rwkv_daemon.roles import Role
+from rwkv_daemon.api import rate_limits, tls_tokens
+from rwkv_daemon.api.rate_limits import Meter
+from rwkv_daemon.rules.roles import Role
 from rwkvctl.protocol.errors import ConfigError
 
 A, B = "a" * 32, "b" * 40
@@ -44,7 +44,7 @@ def test_those_who_are_gone_are_forgotten() -> None:
     meter = Meter()
     for who in range(5000):
         meter.allows(who, who * 1.0, rate=1, burst=10)
-    assert len(meter.buckets) <= limits.MOST_METERS + 1
+    assert len(meter.buckets) <= rate_limits.MOST_METERS + 1
 
 
 # -- connections
@@ -52,32 +52,32 @@ def test_those_who_are_gone_are_forgotten() -> None:
 
 @pytest.mark.parametrize(("files", "most"), [(64, 16), (1024, 256), (4096, 1024), (65536, 4096), (10**6, 4096)])
 def test_connections_leave_the_daemon_its_files(files: int, most: int) -> None:
-    assert limits.connections(files) == most
-    assert 2 * most + limits.share(most).connections < files
+    assert rate_limits.connections(files) == most
+    assert 2 * most + rate_limits.share(most).connections < files
 
 
 def test_a_thousand_followers_of_one_user_fit_where_files_are_plenty() -> None:
-    assert limits.share(limits.connections(65536)).connections > 1000
-    assert limits.share(limits.connections(4096)).connections > 1000
+    assert rate_limits.share(rate_limits.connections(65536)).connections > 1000
+    assert rate_limits.share(rate_limits.connections(4096)).connections > 1000
 
 
 # -- tokens
 
 
-def tokens(tmp_path: Path, text: str) -> tuple[tcp.Token, ...]:
+def tokens(tmp_path: Path, text: str) -> tuple[tls_tokens.Token, ...]:
     path = tmp_path / "tokens"
     path.write_text(text)
     path.chmod(0o600)
-    return tcp.tokens(path)
+    return tls_tokens.tokens(path)
 
 
 def test_a_token_has_a_role_and_a_name(tmp_path: Path) -> None:
     found = tokens(tmp_path, f"# who\n\nviewer dashboard {A}\noperator ci {B}\n")
     assert [(one.role, one.name) for one in found] == [(Role.VIEWER, "dashboard"), (Role.OPERATOR, "ci")]
-    assert tcp.found_in(found, f"Bearer {B}") is found[1]
-    assert tcp.found_in(found, f"bearer  {A} ") is found[0]
+    assert tls_tokens.found_in(found, f"Bearer {B}") is found[1]
+    assert tls_tokens.found_in(found, f"bearer  {A} ") is found[0]
     for header in ("", A, f"Basic {A}", f"Bearer {A}x", f"Bearer {A[:-1]}", "Bearer", "Bearer \xff", f"Bearer {A} {B}"):
-        assert tcp.found_in(found, header) is None
+        assert tls_tokens.found_in(found, header) is None
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_file_of_tokens_that_others_can_read_is_refused(tmp_path: Path) -> Non
     tokens(tmp_path, f"viewer x {A}")
     (tmp_path / "tokens").chmod(0o644)
     with pytest.raises(ConfigError, match="chmod 600"):
-        tcp.tokens(tmp_path / "tokens")
+        tls_tokens.tokens(tmp_path / "tokens")
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,10 @@ def test_a_file_of_tokens_that_others_can_read_is_refused(tmp_path: Path) -> Non
     [("10.0.0.5:7000", ("10.0.0.5", 7000)), ("[::1]:0", ("::1", 0)), ("node7:443", ("node7", 443))],
 )
 def test_addresses(text: str, address: tuple[str, int]) -> None:
-    assert tcp.address_of(text) == address
+    assert tls_tokens.address_of(text) == address
 
 
 @pytest.mark.parametrize("text", ["7000", ":7000", "host", "host:", "host:70000", "host:-1", "host:٣"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="HOST:PORT"):
-        tcp.address_of(text)
+        tls_tokens.address_of(text)

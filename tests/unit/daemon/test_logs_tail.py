@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon import logfile as logs
+from rwkv_daemon.logs import reader as logs
 
 
 @pytest.fixture(scope="module")

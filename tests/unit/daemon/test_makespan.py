@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from rwkv_daemon.fitting import FreeLease
-from rwkv_daemon.placement import (
+from rwkv_daemon.rules.memory_fit import FreeLease
+from rwkv_daemon.rules.placement import (
     Command,
     EngineFact,
     EngineKind,
@@ -21,7 +21,7 @@ from rwkv_daemon.placement import (
     WaitingJob,
     place,
 )
-from rwkv_daemon.spreading import Outlook
+from rwkv_daemon.rules.scale_out import Outlook
 
 STEP_S = 5.0
 

@@ -14,7 +14,7 @@ from rwkv_daemon.notify.outcome import FIRST_WAIT_S, LONGEST_WAIT_S, of_status, 
 from rwkv_daemon.notify.regression import fell, in_words
 from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
 from rwkv_daemon.notify.signing import signature
-from rwkv_daemon.store.notifications import WorkLeft
+from rwkv_daemon.store.queries.notifications import WorkLeft
 from rwkvctl.protocol.messages import ComparisonView, Event, MetricView
 
 AT = "2026-11-22T03:00:00.000Z"

@@ -1,6 +1,6 @@
 """A job that makes no progress is told by what is usual for it."""
 
-from rwkv_daemon.pace import LEAST_S, Pace
+from rwkv_daemon.rules.job_pace import LEAST_S, Pace
 
 
 def test_a_job_starves_when_it_waits_far_longer_than_it_ever_did() -> None:

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon import paying
-from rwkv_daemon.judge.budget import Budget
-from rwkv_daemon.judge.reading import Usage
-from rwkv_daemon.plan import Facts, KindFact, ModelFact, Pair, make_plan
-from rwkv_data import registry
-from rwkvctl import judgeviews
-from rwkvctl.judge_config import JudgeConfig
+from rwkv_daemon.judge.replies import Usage
+from rwkv_daemon.judge.spending import Budget
+from rwkv_daemon.planning import judge_cost
+from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, make_plan
+from rwkv_data.definition import registry
+from rwkvctl.cli.tables import judge_tables
 from rwkvctl.protocol.messages import Selection
+from rwkvctl.settings.judge import JudgeConfig
 
 GSM8K = registry.load("gsm8k")
 
@@ -36,12 +36,16 @@ def pair(kind: str) -> Pair:
 
 def test_the_judge_is_asked_about_what_the_rule_does_not_accept_as_far_as_that_is_known() -> None:
     judged = pair("free_response_judge")
-    assert paying.doubted(judged, {}) == 1.0
-    assert paying.doubted(judged, {("m", "gsm8k", "free_response"): 0.75}) == 0.25
-    assert paying.doubted(judged, {("m", "gsm8k", "free_response_judge"): 0.75}) == 1.0, "that is the judge's own word"
+    assert judge_cost.doubted(judged, {}) == 1.0
+    assert judge_cost.doubted(judged, {("m", "gsm8k", "free_response"): 0.75}) == 0.25
+    assert judge_cost.doubted(judged, {("m", "gsm8k", "free_response_judge"): 0.75}) == 1.0, (
+        "that is the judge's own word"
+    )
     rule = GSM8K.kinds["free_response_judge"].grader.judge
     assert rule is not None
-    found = paying.total([judged, pair("free_response")], {"gsm8k": GSM8K}, lambda one, kind: (kind.grader.judge, 0.25))
+    found = judge_cost.total(
+        [judged, pair("free_response")], {"gsm8k": GSM8K}, lambda one, kind: (kind.grader.judge, 0.25)
+    )
     assert (found.calls, found.most) == (100, 400 * rule.attempts)
     assert found.tokens.completion_tokens == 100 * rule.max_tokens
     assert found.tokens.prompt_tokens > 100 * 50
@@ -69,7 +73,7 @@ ITEM: dict[str, Any] = {"role": "judge", "model": "judge-x", "calls": 1200, "cal
     ],
 )
 def test_a_plan_says_what_is_paid_for_it(more: dict[str, Any], said: str) -> None:
-    assert said in judgeviews.paid_line(ITEM | more)
-    (row,) = judgeviews.paid([ITEM | more]).rows
+    assert said in judge_tables.paid_line(ITEM | more)
+    (row,) = judge_tables.paid([ITEM | more]).rows
     assert row[:3] == ["judge", "judge-x", "1,200"]
     assert row[5] == ("1.83" if "cost" in more else "price not set")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.fitting import GIB, SLOTS, FreeLease
-from rwkv_daemon.placement import (
+from rwkv_daemon.rules.memory_fit import GIB, SLOTS, FreeLease
+from rwkv_daemon.rules.placement import (
     MAKES_WAY,
     PATIENCE_S,
     SPREADS,
@@ -25,7 +25,7 @@ from rwkv_daemon.placement import (
     in_order,
     place,
 )
-from rwkv_daemon.spreading import Outlook
+from rwkv_daemon.rules.scale_out import Outlook
 from rwkvctl.protocol.states import EngineState
 
 A, B, C = (EngineKind(f"/weights/{name}.pth", "fast") for name in "abc")

@@ -9,15 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
-from rwkv_daemon import plan as plan_module
-from rwkv_daemon.plan import Facts, KindFact, ModelFact, NoModelError, Plan, SelectionError, make_plan, select_models
-from rwkv_weights import names
+from rwkv_daemon.rules import plan as plan_module
+from rwkv_daemon.rules.plan import (
+    Facts,
+    KindFact,
+    ModelFact,
+    NoModelError,
+    Plan,
+    SelectionError,
+    make_plan,
+    select_models,
+)
+from rwkv_weights.local import file_names
 from rwkvctl.protocol.messages import Selection
 from rwkvctl.protocol.states import REASONS
 
 
 def model(file: str, **changes: Any) -> ModelFact:
-    name = names.parse(file)
+    name = file_names.parse(file)
     fact = ModelFact(
         name=name.text,
         path=f"/weights/main/{name.text}.pth",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.prometheus import text
+from rwkv_daemon.api.prometheus_text import text
 from rwkvctl.protocol.service import FamilyView, Figure
 
 parser = pytest.importorskip("prometheus_client.parser", reason="needs prometheus_client: not installed")

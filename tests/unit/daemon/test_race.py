@@ -5,10 +5,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.rundir import SampleRecord, StageRecord
 from rwkv_daemon.runner.race import open_race
 from rwkv_daemon.runner.work import Unit, open_work
-from rwkv_data.search import Search
+from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
+from rwkv_data.definition.sampling_search import Search
 
 ROWS = 20
 SEARCH = Search(stage="answer", grid={"temperature": ("0", "1", "2", "3")}, rungs=(4, 8), keep=0.5)

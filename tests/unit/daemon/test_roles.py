@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon import roles
-from rwkv_daemon.roles import Actor, Grants, Names, Role
-from rwkvctl.peers import Peer
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.roles import Actor, Grants, Names, Role
+from rwkvctl.http.peer_credentials import Peer
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
 
@@ -40,7 +40,7 @@ def role(table: dict[str, object], uid: int, *groups: int) -> Role:
 
 def test_every_request_has_a_role() -> None:
     missing = [request.__name__ for request in m.ROUTES if request not in roles.LEAST]
-    assert not missing, f"say in rwkv_daemon.roles.LEAST who may ask for {missing}"
+    assert not missing, f"say in rwkv_daemon.rules.roles.LEAST who may ask for {missing}"
     assert set(roles.LEAST) <= set(m.ROUTES)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.rundir import (
+from rwkv_daemon.workers.run_directory import (
     FORMAT,
     Endpoint,
     Engines,

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon import keys
-from rwkv_daemon.rundir import Endpoint, JobSpec, Record, RunDir, SampleRecord, StageRecord
+from rwkv_daemon.rules import work_keys
 from rwkv_daemon.runner.ask import Asker, answer_of, same_row
 from rwkv_daemon.runner.run import Run
 from rwkv_daemon.runner.work import SUSPECT_DEATHS, Unit, Work, open_work
 from rwkv_daemon.runner.writer import SamplesFile
-from rwkv_data.benchmark import Answer, Grade, Grader, Kind
-from rwkv_data.stage import Row, Stage
+from rwkv_daemon.workers.run_directory import Endpoint, JobSpec, Record, RunDir, SampleRecord, StageRecord
+from rwkv_data.definition.benchmark import Answer, Grade, Grader, Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkvctl.protocol.engine import ContinuationScore, Generated, Sampling, Scored, Stops, Usage
 
 
@@ -237,9 +237,9 @@ def test_fresh_repeats_of_a_row_share_an_item_and_each_has_its_own_key() -> None
     first, second = lines(batch)
     assert batch.route == "/v1/generate"
     assert (first["id"], first["n"], first["text"], first["keep"]) == ("12.3.0.0.0.0", 2, "Q: 1+1\nA:", True)
-    assert first["keys"] == [keys.random_key(42, 0, 0, 0), keys.random_key(42, 0, 1, 0)]
+    assert first["keys"] == [work_keys.random_key(42, 0, 0, 0), work_keys.random_key(42, 0, 1, 0)]
     assert second.get("n", 1) == 1
-    assert second["keys"] == [keys.random_key(42, 1, 0, 0)]
+    assert second["keys"] == [work_keys.random_key(42, 1, 0, 0)]
     assert (first["sampling"], first["stops"], first["group"]) == ({"max_tokens": 9}, {"tokens": ["\n"]}, "j12")
     assert batch.waiting == {(first["id"], 0): units[0], (first["id"], 1): units[1], (second["id"], 0): units[2]}
 
@@ -263,7 +263,7 @@ def test_a_later_stage_goes_on_where_the_engine_is_and_sends_ids_to_another() ->
     assert not same.keys() & {"ids", "text", "tail"}
     assert (other["ids"], other["tail"]) == ([0, 5, 8, 9], "\nSo 1+1 =")
     assert not other.keys() & {"continue_from", "text"}
-    assert (same["keys"], other["keys"]) == ([keys.random_key(42, 0, 0, 1)], [keys.random_key(42, 0, 1, 1)])
+    assert (same["keys"], other["keys"]) == ([work_keys.random_key(42, 0, 0, 1)], [work_keys.random_key(42, 0, 1, 1)])
     assert not same.get("keep")
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon import activation
-from rwkv_daemon.reporting import summary
-from rwkv_daemon.sd_notify import address, message, watchdog_s
-from rwkvctl import config
+from rwkv_daemon.api import socket_activation
+from rwkv_daemon.host.sd_notify import address, message, watchdog_s
+from rwkv_daemon.host.service_status import summary
 from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.settings import config
 
 FIELD = st.text(st.characters(codec="utf-8"), max_size=60)
 
@@ -66,7 +66,7 @@ def test_what_is_said_to_this_process_is_not_handed_on() -> None:
     ],
 )
 def test_sockets_for_another_process_are_not_ours(variables: dict[str, str]) -> None:
-    assert activation.listeners(variables) == {}
+    assert socket_activation.listeners(variables) == {}
 
 
 def test_the_status_line_names_what_an_operator_asks_first() -> None:

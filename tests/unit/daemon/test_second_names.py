@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from rwkv_daemon.second_names import Measured, spread, weights_called
-from rwkv_daemon.store.comparing import ScoredWork
+from rwkv_daemon.catalogue.second_names import Measured, spread, weights_called
+from rwkv_daemon.store.queries.comparing import ScoredWork
 from rwkvctl.protocol.messages import ScoreView
 
 NAMES = {"w": ["a", "b", "c"], "v": ["d"], "": []}

@@ -1,6 +1,6 @@
 """When a checkpoint that is being copied may be hashed."""
 
-from rwkv_daemon.settling import CUT_OFF_S, STILL_S, Settling
+from rwkv_daemon.rules.file_settling import CUT_OFF_S, STILL_S, Settling
 
 PATH = "/w/m.pth"
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from rwkv_daemon.store.lanes import Turns
+from rwkv_daemon.store.read_lanes import Turns
 
 
 async def test_a_user_who_asks_for_much_does_not_delay_another() -> None:

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon import cgroups, disk
-from rwkv_daemon.cgroups import Limits
-from rwkv_daemon.logfile import Piece
-from rwkv_daemon.logprune import SPARED, LogFile, to_remove
-from rwkv_daemon.logtimes import Times, seconds, spelt
+from rwkv_daemon.host import disk
+from rwkv_daemon.logs.reader import Piece
+from rwkv_daemon.logs.retention import SPARED, LogFile, to_remove
+from rwkv_daemon.logs.timestamps import Times, seconds, spelt
+from rwkv_daemon.workers import cgroups
+from rwkv_daemon.workers.cgroups import Limits
 
 FLOOR, BALLAST = 1000, 100
 

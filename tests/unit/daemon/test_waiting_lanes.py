@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.fitting import FreeLease
-from rwkv_daemon.placement import (
+from rwkv_daemon.rules.job_lanes import Lanes
+from rwkv_daemon.rules.memory_fit import FreeLease
+from rwkv_daemon.rules.placement import (
     EXPLAINED,
     PATIENCE_S,
     EngineFact,
@@ -20,9 +21,8 @@ from rwkv_daemon.placement import (
     in_order,
     place,
 )
-from rwkv_daemon.spreading import Outlook
-from rwkv_daemon.store.rates import QueuedJob
-from rwkv_daemon.waiting_lanes import Lanes
+from rwkv_daemon.rules.scale_out import Outlook
+from rwkv_daemon.store.queries.rates import QueuedJob
 
 KINDS = [EngineKind(weights, "fp32") for weights in "abc"]
 

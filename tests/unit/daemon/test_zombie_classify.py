@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon.zombies import sentences
-from rwkv_daemon.zombies.act import NotTouchedError, permit
-from rwkv_daemon.zombies.census import with_their_units
-from rwkv_daemon.zombies.classify import (
+from rwkv_daemon.gpus.zombies import wording
+from rwkv_daemon.gpus.zombies.class_names import span
+from rwkv_daemon.gpus.zombies.classify import (
     REAPABLE,
     STUCK_S,
     Attempt,
@@ -19,8 +18,9 @@ from rwkv_daemon.zombies.classify import (
     neighbour,
     rules,
 )
-from rwkv_daemon.zombies.proc import INIT_PID_NAMESPACE, KERNEL_THREAD, Process, Stat
-from rwkv_daemon.zombies.words import span
+from rwkv_daemon.gpus.zombies.kill_act import NotTouchedError, permit
+from rwkv_daemon.gpus.zombies.process_tracker import with_their_units
+from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, KERNEL_THREAD, Process, Stat
 
 OURS, BOB = 1001, 1002
 MARKERS = {
@@ -126,7 +126,7 @@ def test_only_orphans_and_foreign_processes_may_be_ended(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_verdict_is_a_sentence_that_names_the_process(name: str) -> None:
     found, cls = CASES[name]
-    text = sentences.verdict(found, classify(found, HERE), HERE)
+    text = wording.verdict(found, classify(found, HERE), HERE)
     assert f"pid {found.pid} (" in text
     assert found.command.rpartition("/")[2] in text
     assert "\n" not in text
@@ -204,7 +204,7 @@ def test_spans(seconds: float, words: str) -> None:
 
 
 def test_the_sentences_of_pids_without_a_process() -> None:
-    said: Mapping[str, str] = {cls: sentences.absent(7, cls, 400) for cls in ("ghost", "container", "other-user")}  # type: ignore[arg-type]
+    said: Mapping[str, str] = {cls: wording.absent(7, cls, 400) for cls in ("ghost", "container", "other-user")}  # type: ignore[arg-type]
     assert "there is no such process" in said["ghost"]
     assert "cannot know whose it is" in said["container"]
     assert "hidden" in said["other-user"]

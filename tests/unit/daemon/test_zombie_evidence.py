@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.zombies.evidence import FEWEST_LOOKS, LONGEST_GAP_S, Look, Window, complete, gather
-from rwkv_daemon.zombies.policy import PER_GPU_S, PER_NODE_S, Standing, always, by_itself
+from rwkv_daemon.gpus.zombies.evidence import FEWEST_LOOKS, LONGEST_GAP_S, Look, Window, complete, gather
+from rwkv_daemon.gpus.zombies.policy import PER_GPU_S, PER_NODE_S, Standing, always, by_itself
 
 WINDOW = Window(grace_s=60, idle_s=120)
 CLOCK = 1000.0

@@ -9,14 +9,22 @@ from effort import bounded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data import registry, sets
-from rwkv_data.benchmark import Answer
 from rwkv_data.benchmarks import held_out_text, mmlu_redux
-from rwkv_data.errors import PrepareError, RowError
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer
+from rwkv_data.definition.errors import PrepareError, RowError
 from rwkv_data.graders import choice
-from rwkv_data.prepare import prepare
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
+from rwkv_data.prepare.row_shapes import (
+    choice_arc,
+    choice_bbh,
+    choice_chinese,
+    choice_gpqa,
+    choice_hellaswag,
+    choice_rows,
+)
 from rwkv_data.profiles import multi_choice_lm_eval
-from rwkv_data.shapes import choice_arc, choice_bbh, choice_chinese, choice_gpqa, choice_hellaswag, choice_rows
 
 FOUR = {"A": "1", "B": "2", "C": "None", "D": "N/A"}
 WORDS = ["1", "2", "None", "N/A"]
@@ -420,14 +428,14 @@ def test_the_secret_answers_of_ceval_are_refused(tmp_path) -> None:
     path.write_text(json.dumps(raw) + "\n")
     with pytest.raises(PrepareError, match="keeps its answers secret"):
         prepare("ceval", tmp_path / "data", path)
-    assert sets.read_manifest(tmp_path / "data", benchmark) is None
+    assert prepared_sets.read_manifest(tmp_path / "data", benchmark) is None
 
 
 def test_a_text_of_one_s_own(tmp_path) -> None:
     (tmp_path / "book.txt").write_text("A first line.\n\nA second one.\n" * 8000)
     manifest = prepare("held_out_text", tmp_path / "data", tmp_path / "book.txt")
     benchmark = registry.load("held_out_text")
-    rows = sets.load_rows(tmp_path / "data", benchmark)
+    rows = prepared_sets.load_rows(tmp_path / "data", benchmark)
     assert "".join(row["text"] for row in rows) == (tmp_path / "book.txt").read_text()
     assert manifest.complete
     assert [len(row["text"]) <= 65536 for row in rows] == [True] * 4
@@ -437,5 +445,5 @@ def test_passages(tmp_path) -> None:
     path = tmp_path / "lambada_test.jsonl"
     path.write_text(json.dumps({"text": "He drank his tea"}) + "\n")
     prepare("lambada", tmp_path / "data", tmp_path)
-    [row] = sets.load_rows(tmp_path / "data", registry.load("lambada"))
+    [row] = prepared_sets.load_rows(tmp_path / "data", registry.load("lambada"))
     assert row == {"question": "He drank his", "answer": "tea"}

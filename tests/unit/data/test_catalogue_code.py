@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data import registry
-from rwkv_data.benchmark import Answer
-from rwkv_data.errors import RowError
-from rwkv_data.graders.code_rows import BadTestsError
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer
+from rwkv_data.definition.errors import RowError
+from rwkv_data.graders.code.rows import BadTestsError
+from rwkv_data.prepare.row_shapes import arena_rows, code_contest, code_human_eval, translation_rows
 from rwkv_data.profiles import chat, code
-from rwkv_data.shapes import arena_rows, code_contest, code_human_eval, translation_rows
 from rwkvctl.protocol.engine import Sampling, Stops
 
 UNPENALISED = (" ", "\t", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9")

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data import registry
-from rwkv_data.benchmark import Answer, Grade, Grader, WebSource
-from rwkv_data.errors import RowError
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer, Grade, Grader, WebSource
+from rwkv_data.definition.errors import RowError
 from rwkv_data.graders.judged import judged
-from rwkv_data.graders.number import NUMBER
+from rwkv_data.graders.maths.number import NUMBER
 from rwkv_data.judges import equality
+from rwkv_data.prepare.row_shapes.question_math import math_example, math_row
+from rwkv_data.prepare.row_shapes.question_text import bare, number
 from rwkv_data.profiles import sampling
-from rwkv_data.shapes.question_math import math_example, math_row
-from rwkv_data.shapes.question_text import bare, number
 from rwkvctl.protocol.engine import Sampling, Stops
 
 FREE, MATH, AIME24 = sampling.FREE_RESPONSE_COT, sampling.MATH_COT, sampling.AIME24_COT

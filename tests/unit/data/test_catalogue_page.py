@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from rwkv_data import catalogue_page, registry
-from rwkv_data.catalogue_page import TITLES
+from rwkv_data.definition import registry
+from rwkv_data.reference import catalogue_page
+from rwkv_data.reference.catalogue_page import TITLES
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGE = catalogue_page.page()
@@ -11,7 +12,7 @@ PAGE = catalogue_page.page()
 
 def test_the_page_is_fresh() -> None:
     fresh = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
-    assert fresh == PAGE, "run: python -m rwkv_data.catalogue_page > docs/benchmarks.md"
+    assert fresh == PAGE, "run: python -m rwkv_data.reference.catalogue_page > docs/benchmarks.md"
 
 
 def test_every_benchmark_and_kind_is_there_once() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.graders.code_compare import (
+from rwkv_data.graders.code.compare import (
     EvalplusRule,
     all_close,
     all_floats,
@@ -18,7 +18,7 @@ from rwkv_data.graders.code_compare import (
     same_value,
     same_value_or_first,
 )
-from rwkv_data.graders.code_mbpp_inputs import mbpp_plus_arguments
+from rwkv_data.graders.code.mbpp_inputs import mbpp_plus_arguments
 from rwkv_data.sandbox.codec import Opaque
 
 

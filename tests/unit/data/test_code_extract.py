@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.graders.code_extract import (
+from rwkv_data.graders.code.extract import (
     Extracted,
     Rule,
     before_fence,
@@ -18,7 +18,7 @@ from rwkv_data.graders.code_extract import (
     first_of,
     last_fenced,
 )
-from rwkv_data.graders.code_rows import (
+from rwkv_data.graders.code.rows import (
     BadTestsError,
     decode_private_tests,
     input_output,

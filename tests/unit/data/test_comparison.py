@@ -10,7 +10,8 @@ from effort import bounded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.comparison import (
+from rwkv_data.scoring.metric_names import Sample, measure
+from rwkv_data.scoring.paired_tests import (
     alike,
     binned,
     binomial,
@@ -25,7 +26,6 @@ from rwkv_data.comparison import (
     row_values,
     verdict,
 )
-from rwkv_data.measures import Sample, measure
 
 
 def test_the_bootstrap_is_the_same_every_time_and_cheap_on_the_largest_set() -> None:

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data import metrics, registry
-from rwkv_data.metrics import (
+from rwkv_data.definition import registry
+from rwkv_data.scoring import statistics
+from rwkv_data.scoring.score import score
+from rwkv_data.scoring.statistics import (
     avg_at_k,
     clustered_stderr,
     estimate,
@@ -22,7 +24,6 @@ from rwkv_data.metrics import (
     pass_hat_k,
     wilson,
 )
-from rwkv_data.scoring import score
 
 GSM8K = registry.load("gsm8k").default_kind
 MATH = registry.load("math_500").default_kind
@@ -118,8 +119,8 @@ def test_mcnemar_is_a_probability_and_symmetric(a: int, b: int) -> None:
 @pytest.mark.parametrize("fewer", [501, 1000, 4999, 20_000])
 @pytest.mark.parametrize("more", [0, 1, 37, 900, 60_000])
 def test_mcnemar_of_many_pairs_has_the_bits_of_the_whole_sum(fewer: int, more: int) -> None:
-    low, high = metrics._p_between(2 * fewer + more, fewer)
-    assert low == high == metrics._exact_p(2 * fewer + more, fewer) == mcnemar(fewer + more, fewer)
+    low, high = statistics._p_between(2 * fewer + more, fewer)
+    assert low == high == statistics._exact_p(2 * fewer + more, fewer) == mcnemar(fewer + more, fewer)
 
 
 def test_mcnemar_without_discordant_pairs() -> None:
@@ -197,7 +198,7 @@ def test_pass_at_k_of_a_kind_with_more_samples() -> None:
 
 
 def test_z_is_that_of_95_percent() -> None:
-    assert abs(metrics.Z - 1.959963984540054) < 1e-15
+    assert abs(statistics.Z - 1.959963984540054) < 1e-15
 
 
 def test_an_unknown_metric_is_refused() -> None:

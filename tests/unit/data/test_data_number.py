@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.benchmark import Answer
+from rwkv_data.definition.benchmark import Answer
 from rwkv_data.graders import choice
-from rwkv_data.graders.boxed import closes_box, inside_box, open_groups
-from rwkv_data.graders.number import final_number, grade, grade_exact
-from rwkv_data.graders.number_words import _in_words, spelled
+from rwkv_data.graders.maths.boxed import closes_box, inside_box, open_groups
+from rwkv_data.graders.maths.number import final_number, grade, grade_exact
+from rwkv_data.graders.maths.number_words import _in_words, spelled
 
 CHOICE = {"question": "Q", "choices": ["w", "x", "y"], "answer": "B"}
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from rwkv_data import registry, show
-from rwkv_data.errors import UnknownBenchmarkError
+from rwkv_data.definition import registry
+from rwkv_data.definition.errors import UnknownBenchmarkError
 from rwkv_data.profiles.sampling import MATH_COT
+from rwkv_data.reference import show
 from rwkvctl.protocol.engine import Sampling, Stops
 
 UNPENALISED = (" ", "\t", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9")

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from rwkv_data import registry
-from rwkv_data.errors import BenchmarkFileError, UnknownBenchmarkError
+from rwkv_data.definition import registry
+from rwkv_data.definition.errors import BenchmarkFileError, UnknownBenchmarkError
 
 NO_KINDS = """
 from dataclasses import replace

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data import registry, rows, set_writer, sets
-from rwkv_data.errors import PrepareError, RowError, RowsDamagedError, RowsMissingError
-from rwkv_data.prepare import prepare
-from rwkv_data.sources.raw import Progress
+from rwkv_data.definition import registry, rows
+from rwkv_data.definition.errors import PrepareError, RowError, RowsDamagedError, RowsMissingError
+from rwkv_data.prepare import prepared_sets, writer
+from rwkv_data.prepare.prepare import prepare
+from rwkv_data.prepare.sources.raw import Progress
 
 GSM8K = replace(registry.load("gsm8k"), pool=None, pool_files=(), pool_from_source=None)
 RAW = [
@@ -37,14 +38,14 @@ def data_dir(tmp_path, source):
 
 
 def test_rows_come_back_as_converted(data_dir) -> None:
-    assert sets.load_rows(data_dir, GSM8K) == [
+    assert prepared_sets.load_rows(data_dir, GSM8K) == [
         {"question": "How much?", "answer": "3", "solution": "2 + 1 = 3"},
         {"question": "线\u2028和\x85\f?", "answer": "-1234", "solution": ""},
     ]
 
 
 def test_the_manifest_says_what_they_are(data_dir, source) -> None:
-    manifest = sets.read_manifest(data_dir, "gsm8k")
+    manifest = prepared_sets.read_manifest(data_dir, "gsm8k")
     assert manifest is not None
     content = (data_dir / "gsm8k" / "test.jsonl").read_bytes()
     assert manifest.sha256 == hashlib.sha256(content).hexdigest()
@@ -57,9 +58,9 @@ def test_the_manifest_says_what_they_are(data_dir, source) -> None:
 
 
 def test_preparing_again_gives_the_same_bytes_and_leaves_nothing_else(data_dir, source) -> None:
-    before = sets.read_manifest(data_dir, "gsm8k")
+    before = prepared_sets.read_manifest(data_dir, "gsm8k")
     prepare("gsm8k", data_dir, source.parent)
-    after = sets.read_manifest(data_dir, "gsm8k")
+    after = prepared_sets.read_manifest(data_dir, "gsm8k")
     assert before is not None
     assert after is not None
     assert after.sha256 == before.sha256
@@ -67,14 +68,14 @@ def test_preparing_again_gives_the_same_bytes_and_leaves_nothing_else(data_dir, 
 
 
 def test_never_prepared(tmp_path) -> None:
-    assert sets.read_manifest(tmp_path, "gsm8k") is None
+    assert prepared_sets.read_manifest(tmp_path, "gsm8k") is None
     with pytest.raises(RowsMissingError, match="run `rwkvctl data prepare gsm8k`"):
-        sets.load_rows(tmp_path, GSM8K)
+        prepared_sets.load_rows(tmp_path, GSM8K)
 
 
 def damaged(data_dir) -> str:
     with pytest.raises(RowsDamagedError) as caught:
-        sets.load_rows(data_dir, GSM8K)
+        prepared_sets.load_rows(data_dir, GSM8K)
     assert "run `rwkvctl data prepare gsm8k`" in str(caught.value)
     return str(caught.value)
 
@@ -121,10 +122,10 @@ def bad(source):
 
 
 def test_a_bad_row_leaves_the_old_set_whole(data_dir, source) -> None:
-    before = sets.load_rows(data_dir, GSM8K)
+    before = prepared_sets.load_rows(data_dir, GSM8K)
     with pytest.raises(PrepareError, match="has no '####'"):
         prepare("gsm8k", data_dir, bad(source))
-    assert sets.load_rows(data_dir, GSM8K) == before
+    assert prepared_sets.load_rows(data_dir, GSM8K) == before
     assert files_of(data_dir) == ["manifest.json", "test.jsonl"]
 
 
@@ -137,7 +138,7 @@ def test_a_bad_row_of_a_first_preparation_leaves_nothing(tmp_path, source) -> No
 @pytest.mark.parametrize("steps", range(4))
 def test_dying_while_files_are_put_in_place_leaves_one_whole_set_or_none(data_dir, source, monkeypatch, steps) -> None:
     """The old one, none, or the new one, by how far it came: manifest away, rows in, manifest in."""
-    before = sets.load_rows(data_dir, GSM8K)
+    before = prepared_sets.load_rows(data_dir, GSM8K)
     source.write_text(json.dumps({"question": "New?", "answer": "#### 1"}))
     left = [steps]
 
@@ -156,7 +157,7 @@ def test_dying_while_files_are_put_in_place_leaves_one_whole_set_or_none(data_di
     with contextlib.suppress(KeyboardInterrupt):
         prepare("gsm8k", data_dir, source)
     monkeypatch.undo()
-    found = sets.load_rows(data_dir, GSM8K) if sets.read_manifest(data_dir, "gsm8k") else None
+    found = prepared_sets.load_rows(data_dir, GSM8K) if prepared_sets.read_manifest(data_dir, "gsm8k") else None
     new = [{"question": "New?", "answer": "1", "solution": ""}]
     assert found == {0: before, 1: None, 2: None, 3: new}[steps]
 
@@ -168,13 +169,13 @@ def test_what_a_killed_preparation_left_is_swept_away(data_dir, source) -> None:
 
 
 def test_two_preparations_of_one_set_exclude_each_other(data_dir, source) -> None:
-    before = sets.load_rows(data_dir, GSM8K)
+    before = prepared_sets.load_rows(data_dir, GSM8K)
     with (
-        set_writer.writing(data_dir, "gsm8k"),
+        writer.writing(data_dir, "gsm8k"),
         pytest.raises(PrepareError, match="gsm8k is being prepared by another process"),
     ):
         prepare("gsm8k", data_dir, source)
-    assert sets.load_rows(data_dir, GSM8K) == before
+    assert prepared_sets.load_rows(data_dir, GSM8K) == before
 
 
 def of_format_1(data_dir) -> None:
@@ -186,9 +187,9 @@ def of_format_1(data_dir) -> None:
 
 def test_a_manifest_of_the_format_before_is_read(data_dir) -> None:
     of_format_1(data_dir)
-    assert len(sets.load_rows(data_dir, GSM8K)) == 2
+    assert len(prepared_sets.load_rows(data_dir, GSM8K)) == 2
     with pytest.raises(RowsMissingError, match="prepared without few-shot examples"):
-        sets.load_pool(data_dir, GSM8K)
+        prepared_sets.load_pool(data_dir, GSM8K)
 
 
 SHOTS = replace(GSM8K, pool_files=("train.jsonl",))
@@ -199,7 +200,9 @@ def test_examples_lie_beside_the_rows(tmp_path, source) -> None:
     (source.parent / "train.jsonl").write_text(json.dumps(EXAMPLE))
     for place in (source.parent, source):
         manifest = prepare(SHOTS, tmp_path / "data", place)
-        assert sets.load_pool(tmp_path / "data", SHOTS) == [{"question": "Example?", "answer": "5", "solution": "so"}]
+        assert prepared_sets.load_pool(tmp_path / "data", SHOTS) == [
+            {"question": "Example?", "answer": "5", "solution": "so"}
+        ]
         content = (tmp_path / "data" / "gsm8k" / "pool.jsonl").read_bytes()
         assert (manifest.pool_rows, manifest.pool_sha256) == (1, hashlib.sha256(content).hexdigest())
         assert manifest.pool_source == "train.jsonl"
@@ -210,11 +213,11 @@ def test_examples_of_a_file_of_their_own_and_gone_again(tmp_path, source) -> Non
     elsewhere = tmp_path / "few.jsonl"
     elsewhere.write_text(json.dumps(EXAMPLE))
     prepare(SHOTS, tmp_path / "data", source, pool=elsewhere)
-    assert len(sets.load_pool(tmp_path / "data", SHOTS)) == 1
+    assert len(prepared_sets.load_pool(tmp_path / "data", SHOTS)) == 1
     assert prepare(SHOTS, tmp_path / "data", source).pool_sha256 == ""
     assert files_of(tmp_path / "data") == ["manifest.json", "test.jsonl"]
     with pytest.raises(RowsMissingError, match=r"without few-shot examples.*train\.jsonl"):
-        sets.load_pool(tmp_path / "data", SHOTS)
+        prepared_sets.load_pool(tmp_path / "data", SHOTS)
 
 
 def test_damaged_examples_are_found(tmp_path, source) -> None:
@@ -222,14 +225,14 @@ def test_damaged_examples_are_found(tmp_path, source) -> None:
     prepare(SHOTS, tmp_path / "data", source)
     (tmp_path / "data" / "gsm8k" / "pool.jsonl").write_text("{}\n")
     with pytest.raises(RowsDamagedError, match=r"pool\.jsonl is not what its manifest says"):
-        sets.load_pool(tmp_path / "data", SHOTS)
+        prepared_sets.load_pool(tmp_path / "data", SHOTS)
 
 
 def test_examples_of_another_shape_are_not_checked_as_rows(tmp_path, source) -> None:
     (source.parent / "train.jsonl").write_text(json.dumps(EXAMPLE))
     texts = replace(SHOTS, pool_from_source=lambda raw: {"text": raw["question"]})
     prepare(texts, tmp_path / "data", source)
-    assert sets.load_pool(tmp_path / "data", texts) == [{"text": "Example?"}]
+    assert prepared_sets.load_pool(tmp_path / "data", texts) == [{"text": "Example?"}]
 
 
 def test_rows_that_are_left_out_are_counted(tmp_path, source) -> None:
@@ -245,7 +248,7 @@ def test_one_raw_row_becomes_several_and_notes_do_not_stay(tmp_path, source) -> 
         from_source=lambda raw: {**GSM8K.from_source(raw), "_file": raw["_file"], "file": raw["_file"]},
     )
     prepare(twice, tmp_path, source)
-    rows = sets.load_rows(tmp_path, GSM8K)
+    rows = prepared_sets.load_rows(tmp_path, GSM8K)
     assert [row["answer"] for row in rows] == ["1", "2", "1", "2"]
     assert {row["file"] for row in rows} == {"test"}
     assert not any("_file" in row for row in rows)
@@ -265,8 +268,8 @@ def test_a_split_without_labels_names_the_one_that_has_them(tmp_path) -> None:
 
 
 def test_the_first_rows_alone(data_dir) -> None:
-    assert [row["answer"] for row in sets.load_rows(data_dir, GSM8K, limit=1)] == ["3"]
-    assert len(sets.load_rows(data_dir, GSM8K, limit=9)) == 2
+    assert [row["answer"] for row in prepared_sets.load_rows(data_dir, GSM8K, limit=1)] == ["3"]
+    assert len(prepared_sets.load_rows(data_dir, GSM8K, limit=9)) == 2
 
 
 def test_progress_is_told(tmp_path, source) -> None:
@@ -284,8 +287,8 @@ def test_a_place_that_cannot_be_written(tmp_path, source) -> None:
 
 @pytest.mark.parametrize("name", ["demo_arith", "demo_choice"])
 def test_built_in_rows_need_no_preparation(name: str, tmp_path) -> None:
-    benchmark, manifest = registry.load(name), sets.read_manifest(tmp_path, name)
-    loaded = sets.load_rows(tmp_path, benchmark)
+    benchmark, manifest = registry.load(name), prepared_sets.read_manifest(tmp_path, name)
+    loaded = prepared_sets.load_rows(tmp_path, benchmark)
     assert manifest is not None
     assert manifest.sha256 == hashlib.sha256(b"".join(map(rows.canonical, loaded))).hexdigest()
     assert (manifest.rows, manifest.complete, manifest.source) == (300, True, "built in")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from rwkv_data import registry
-from rwkv_data.benchmark import Answer
-from rwkv_data.errors import SettingError
-from rwkv_data.window import Extent
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Answer
+from rwkv_data.definition.errors import SettingError
+from rwkv_data.definition.row_window import Extent
 
 GSM8K = registry.load("gsm8k").default_kind
 MATH = registry.load("math_500").default_kind

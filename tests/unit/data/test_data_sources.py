@@ -7,9 +7,10 @@ import zipfile
 import pytest
 
 from rwkv_data import __main__ as cli
-from rwkv_data import registry, sets
-from rwkv_data.errors import PrepareError, RowError
-from rwkv_data.prepare import prepare
+from rwkv_data.definition import registry
+from rwkv_data.definition.errors import PrepareError, RowError
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
 
 MMLU, ARC = registry.load("mmlu"), registry.load("arc_challenge")
 
@@ -22,7 +23,7 @@ def prepared(tmp_path):
         path = tmp_path / file
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         prepare(name, tmp_path / "data", path)
-        return [dict(row) for row in sets.load_rows(tmp_path / "data", registry.load(name))]
+        return [dict(row) for row in prepared_sets.load_rows(tmp_path / "data", registry.load(name))]
 
     return run
 
@@ -44,7 +45,7 @@ def test_zip_of_csv_keeps_words_quotes_and_subjects(tmp_path) -> None:
         },
     )
     prepare("mmlu", tmp_path / "data", path)
-    rows = sets.load_rows(tmp_path / "data", MMLU)
+    rows = prepared_sets.load_rows(tmp_path / "data", MMLU)
     assert [(row["subject"], row["answer"]) for row in rows] == [("anatomy", "A"), ("world_history", "D")]
     assert rows[1]["question"] == 'I. "one"\nII, two'
     assert rows[1]["choices"] == ["None", "N/A", "nan", ""]

@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from rwkv_data import measures, registry
-from rwkv_data.benchmark import Benchmark
+from rwkv_data.definition import registry
+from rwkv_data.definition.benchmark import Benchmark
+from rwkv_data.scoring import metric_names
 
 BENCHMARKS = [registry.load(name) for name in registry.names()]
 
@@ -19,7 +20,7 @@ class TestEveryBenchmark:
             judged_only = (
                 benchmark.kinds[kind].grader.name == "compared-v1"
             )  # no answer is right before its judge speaks
-            assert {0.0, 1.0} <= values or judged_only or measures.unit(benchmark.kinds[kind].metrics[0]) != "share"
+            assert {0.0, 1.0} <= values or judged_only or metric_names.unit(benchmark.kinds[kind].metrics[0]) != "share"
 
     def test_has_a_source_or_makes_its_rows(self, benchmark: Benchmark) -> None:
         assert benchmark.source is None or not benchmark.built_in

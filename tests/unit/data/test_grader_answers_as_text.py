@@ -7,11 +7,12 @@ from effort import bounded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.answer import Answer
-from rwkv_data.graders import math_text, text
-from rwkv_data.graders.minerva_ocw import quantity
-from rwkv_data.graders.number import grade_text
-from rwkv_data.graders.olympiad import listed
+from rwkv_data.definition.answer import Answer
+from rwkv_data.graders import text
+from rwkv_data.graders.maths import answer_text
+from rwkv_data.graders.maths.minerva_ocw import quantity
+from rwkv_data.graders.maths.number import grade_text
+from rwkv_data.graders.maths.olympiad import listed
 from rwkv_data.graders.vote import vote
 
 
@@ -54,22 +55,22 @@ from rwkv_data.graders.vote import vote
     ],
 )
 def test_what_text_alone_decides(gold: str, answer: str, known: bool | None) -> None:
-    assert math_text.same(gold, answer) is known
+    assert answer_text.same(gold, answer) is known
 
 
 @given(st.text(alphabet="0123456789abx+-^_{}()\\, $/.", max_size=60))
 def test_tidying_twice_changes_nothing_that_matters(answer: str) -> None:
-    once = math_text.tidy(answer)
-    assert math_text.setting_aside(once) == math_text.setting_aside(answer)
-    assert math_text.same(answer, answer) in {True, None}
+    once = answer_text.tidy(answer)
+    assert answer_text.setting_aside(once) == answer_text.setting_aside(answer)
+    assert answer_text.same(answer, answer) in {True, None}
 
 
 @pytest.mark.parametrize("hostile", ["{" * 100_000, "9" * 100_000, "\\text{" * 20_000, "\\{x|" * 20_000, " " * 100_000])
 def test_hostile_answers_take_no_time(hostile: str) -> None:
     with bounded():
-        math_text.same("\\text{east}", hostile)
-        math_text.same("18", hostile)
-        math_text.same(hostile, hostile)
+        answer_text.same("\\text{east}", hostile)
+        answer_text.same("18", hostile)
+        answer_text.same(hostile, hostile)
         listed(hostile)
         quantity(hostile)
         text.grade({"answer": "x"}, Answer(hostile))

@@ -5,8 +5,8 @@ from effort import bounded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.graders.boxed import last_box
 from rwkv_data.graders.extract import Extracted, after_thinking, bare, of_box, of_text
+from rwkv_data.graders.maths.boxed import last_box
 
 HOSTILE = [
     "{" * 100_000,

@@ -3,9 +3,10 @@
 import pytest
 from effort import bounded
 
-from rwkv_data.answer import Answer
-from rwkv_data.graders import hendrycks, lm_eval_bbh, lm_eval_gsm8k, lm_eval_math, minerva_rules, qwen_strip
-from rwkv_data.graders.number_words import as_digits
+from rwkv_data.definition.answer import Answer
+from rwkv_data.graders import lm_eval_bbh
+from rwkv_data.graders.maths import hendrycks, lm_eval_gsm8k, lm_eval_math, minerva_rules, qwen_strip
+from rwkv_data.graders.maths.number_words import as_digits
 
 GSM = {"answer": "18"}
 

@@ -5,7 +5,7 @@ from effort import bounded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.letters import GRADER, chosen, grade
 
 CITIES = ["Paris", "London", "a metal", "Rome"]

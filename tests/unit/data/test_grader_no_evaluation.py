@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rwkv_data.graders.arithmetic import arithmetic
-from rwkv_data.graders.sympy_substitutes import Monomials, number, polynomial
+from rwkv_data.graders.maths.arithmetic import arithmetic
+from rwkv_data.graders.maths.worker.sympy_substitutes import Monomials, number, polynomial
 
 PAYLOADS = [
     "__import__('os').system('true')",

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.graders import bits, choice, greedy
 
 ROW = {"question": "Q", "choices": ["a", "bbbb", "ΩΩ"], "answer": "B"}

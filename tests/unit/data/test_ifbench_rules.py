@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from rwkv_data.answer import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.ifeval import IFBENCH, grade
 from rwkv_data.instructions.ifbench import RULES
 from rwkv_data.instructions.ifbench_lists import STOP_WORDS

@@ -4,8 +4,8 @@ import concurrent.futures
 
 import pytest
 
-from rwkv_data.answer import Answer
-from rwkv_data.errors import RowError
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.errors import RowError
 from rwkv_data.graders.ifeval import IFEVAL, grade, ifeval, variants
 from rwkv_data.instructions.rows import check_row, from_source
 

@@ -3,7 +3,7 @@
 import pytest
 from effort import bounded
 
-from rwkv_data.errors import RowError
+from rwkv_data.definition.errors import RowError
 from rwkv_data.instructions import language
 from rwkv_data.instructions.ifeval_rules import RULES as IFEVAL_RULES
 from rwkv_data.instructions.rows import RULES

@@ -7,8 +7,8 @@ from statistics import NormalDist, fmean
 import numpy as np
 import pytest
 
-from rwkv_data.comparison import pair
-from rwkv_data.metrics import Estimate, corpus_estimate, estimate, paired_difference, student
+from rwkv_data.scoring.paired_tests import pair
+from rwkv_data.scoring.statistics import Estimate, corpus_estimate, estimate, paired_difference, student
 
 SPREADS = (0.3, 1.0, 3.0, 20.0)
 """Beta distributions of the questions' difficulty, from all or nothing to all alike."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_data import overrides, registry
+from rwkv_data.definition import overrides, registry
 from rwkvctl.protocol.errors import ConfigError
 
 BENCHMARKS = {name: registry.load(name) for name in ("gsm8k", "mmlu", "demo_arith")}

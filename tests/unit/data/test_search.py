@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.errors import SettingError
-from rwkv_data.search import RWKV_SKILLS_GRID, Search, shared_best, summary, survivors
+from rwkv_data.definition.errors import SettingError
+from rwkv_data.definition.sampling_search import RWKV_SKILLS_GRID, Search, shared_best, summary, survivors
 
 GRID = {"temperature": ("0", "0.5", "1"), "top_p": ("0.5", "1")}
 SEARCH = Search(stage="cot", grid=GRID, keep=0.5)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.errors import SettingError
-from rwkv_data.shots import Shots
+from rwkv_data.definition.errors import SettingError
+from rwkv_data.definition.few_shot import Shots
 
 POOL = [{"question": f"q{number}", "subject": "ab"[number % 2]} for number in range(20)]
 ROWS = [{"question": f"r{number}", "subject": "ab"[number % 2]} for number in range(6)]

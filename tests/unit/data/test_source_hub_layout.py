@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.errors import PrepareError
-from rwkv_data.sources.hub_layout import converted, data_files, default_splits, matching
+from rwkv_data.definition.errors import PrepareError
+from rwkv_data.prepare.sources.hub_layout import converted, data_files, default_splits, matching
 
 MMLU = ["README.md", "all/test-00000-of-00001.parquet", "all/dev-00000-of-00001.parquet", "anatomy/test-00000.parquet"]
 CARD = {

@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 
-from rwkv_data.errors import PrepareError
-from rwkv_data.sources import archives, local
+from rwkv_data.definition.errors import PrepareError
+from rwkv_data.prepare.sources import archives, local
 
 LINE = '{"n": 1}\n'
 

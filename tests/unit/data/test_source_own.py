@@ -5,13 +5,13 @@ import os
 
 import pytest
 
-from rwkv_data import sets
-from rwkv_data.errors import PrepareError, RowError
-from rwkv_data.prepare import prepare_own
+from rwkv_data.definition.errors import PrepareError, RowError
+from rwkv_data.definition.registry import Catalogue
+from rwkv_data.definition.rows import check_choice
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare_own
+from rwkv_data.prepare.sources.own_rows import from_source
 from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
-from rwkv_data.registry import Catalogue
-from rwkv_data.rows import check_choice
-from rwkv_data.sources.own_rows import from_source
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_what_an_answer_means_follows_from_all_rows(tmp_path, answers: tuple[str
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     prepare_own("mine", path, tmp_path / "data")
     benchmark = Catalogue(data_dir=tmp_path / "data").load("own_mine")
-    assert "".join(row["answer"] for row in sets.load_rows(tmp_path / "data", benchmark)) == letters
+    assert "".join(row["answer"] for row in prepared_sets.load_rows(tmp_path / "data", benchmark)) == letters
 
 
 def test_no_prompt_asks_an_expert_in_nothing_or_doubles_a_letter(tmp_path) -> None:
@@ -164,7 +164,7 @@ def test_no_prompt_asks_an_expert_in_nothing_or_doubles_a_letter(tmp_path) -> No
         path.write_text(json.dumps({"question": "2+3?", "choices": ["A)5", "B)6"], "answer": 0} | subject))
         prepare_own("mine", path, tmp_path / "data", replace=True)
         benchmark = Catalogue(data_dir=tmp_path / "data").load("own_mine")
-        (row,) = sets.load_rows(tmp_path / "data", benchmark)
+        (row,) = prepared_sets.load_rows(tmp_path / "data", benchmark)
         for kind in [*benchmark.kinds.values(), *multi_choice_v2()]:
             asked = kind.stages[0].prompt(row)
             assert asked.startswith("User: You are a very talented expert."), asked
@@ -173,11 +173,11 @@ def test_no_prompt_asks_an_expert_in_nothing_or_doubles_a_letter(tmp_path) -> No
 
 def test_rows_that_an_older_version_read_are_read_again(tmp_path, file) -> None:
     manifest = prepare_own("mine", file, tmp_path / "data")
-    place = sets.manifest_path(tmp_path / "data", "own_mine")
+    place = prepared_sets.manifest_path(tmp_path / "data", "own_mine")
     place.write_bytes(place.read_bytes().replace(b'"benchmark_version": 2', b'"benchmark_version": 1'))
-    assert sets.read_manifest(tmp_path / "data", "own_mine") != manifest
+    assert prepared_sets.read_manifest(tmp_path / "data", "own_mine") != manifest
     assert prepare_own("mine", file, tmp_path / "data").benchmark_version == 2
-    assert sets.load_rows(tmp_path / "data", Catalogue(data_dir=tmp_path / "data").load("own_mine"))
+    assert prepared_sets.load_rows(tmp_path / "data", Catalogue(data_dir=tmp_path / "data").load("own_mine"))
 
 
 @pytest.fixture
@@ -196,8 +196,8 @@ def test_a_set_of_ones_own(tmp_path, file) -> None:
         "mine.jsonl",
     )
     benchmark = Catalogue(data_dir=tmp_path / "data").load("own_mine")
-    assert sets.read_manifest(tmp_path / "data", "own_mine") == manifest
-    assert sets.load_rows(tmp_path / "data", benchmark) == [
+    assert prepared_sets.read_manifest(tmp_path / "data", "own_mine") == manifest
+    assert prepared_sets.load_rows(tmp_path / "data", benchmark) == [
         {"question": "1+1?", "answer": "2"},
         {"question": "2+2?", "answer": "4"},
     ]
@@ -209,7 +209,7 @@ def test_choices_of_a_table(tmp_path) -> None:
     prepare_own("own_mine", path, tmp_path / "data")
     benchmark = Catalogue(data_dir=tmp_path / "data").load("own_mine")
     assert benchmark.domain == "multi_choice"
-    (row,) = sets.load_rows(tmp_path / "data", benchmark)
+    (row,) = prepared_sets.load_rows(tmp_path / "data", benchmark)
     assert row == {"question": "Q", "choices": ["None", "N/A"], "answer": "B"}
 
 
@@ -219,7 +219,7 @@ def test_others_take_their_place_only_when_asked(tmp_path, file) -> None:
     file.write_text('{"question": "Other?", "answer": "1"}\n')
     with pytest.raises(PrepareError, match="own_mine is there already, of other rows"):
         prepare_own("mine", file, tmp_path / "data")
-    assert sets.read_manifest(tmp_path / "data", "own_mine") == first
+    assert prepared_sets.read_manifest(tmp_path / "data", "own_mine") == first
     assert prepare_own("mine", file, tmp_path / "data", replace=True).rows == 1
 
 

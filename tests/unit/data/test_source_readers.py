@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.errors import PrepareError
-from rwkv_data.sources import json_rows, streams, table_rows, text_rows, xml_rows
+from rwkv_data.definition.errors import PrepareError
+from rwkv_data.prepare.sources import json_rows, streams, table_rows, text_rows, xml_rows
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),

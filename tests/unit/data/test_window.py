@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon import catalogue
-from rwkv_data import registry, sets
-from rwkv_data.errors import SettingError
-from rwkv_data.prepare import prepare
-from rwkv_data.window import Extent, Release, Window
+from rwkv_daemon.catalogue import catalogue
+from rwkv_data.definition import registry
+from rwkv_data.definition.errors import SettingError
+from rwkv_data.definition.row_window import Extent, Release, Window
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.prepare import prepare
 from rwkvctl.protocol.messages import Selection
 
 DATES = ("2024-01-05", "2024-02-20", "2024-01-31", "2024-07-01", "2025-01-31")
@@ -127,7 +128,7 @@ def test_the_planner_counts_by_the_days_that_the_manifest_keeps(tmp_path: Path) 
     assert [fact(benchmarks).rows, fact(benchmarks, start_date="2024-01-01").rows] == [3, 2]
     few = fact(benchmarks, release="v1")
     assert (few.rows, few.rows_problem) == (None, "release v1 has 400 rows, and 3 are prepared")
-    rows = sets.load_rows(tmp_path / "data", LCB)
+    rows = prepared_sets.load_rows(tmp_path / "data", LCB)
     kind = LCB.default_kind.with_settings({"start_date": "2024-01-01"})
     assert [row["date"] for row in kind.asked(rows)] == ["2024-03-30", "2024-04-06"]
 

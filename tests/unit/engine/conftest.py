@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwkv_engine import grammars
+from rwkv_engine.constraints import compiled
 
 
 class Trusting:
@@ -15,4 +15,4 @@ class Trusting:
 
 @pytest.fixture(autouse=True)
 def no_rehearsal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grammars, "_rehearsal", Trusting)
+    monkeypatch.setattr(compiled, "_rehearsal", Trusting)

@@ -12,18 +12,18 @@ import pytest
 import torch
 from vocabularies import vocabulary
 
-from rwkv_engine import grammars as module
-from rwkv_engine.core import Engine
+from rwkv_engine.constraints import compiled as module
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.runner import Runner
+from rwkv_engine.cpu.state_pool import StatePool
 from rwkv_engine.errors import ItemError
-from rwkv_engine.gauges import Liveness
-from rwkv_engine.model import Model
-from rwkv_engine.requests import Compiler
-from rwkv_engine.runner import Runner
-from rwkv_engine.scheduler import Limits, Scheduler
-from rwkv_engine.state_pool import StatePool
-from rwkv_engine.tasks import NOT_FINITE
-from rwkv_weights import checkpoint, synthetic
-from rwkv_weights.files import builtin_checkpoint_path
+from rwkv_engine.scheduling.engine_loop import Engine
+from rwkv_engine.scheduling.scheduler import Limits, Scheduler
+from rwkv_engine.scheduling.tasks import NOT_FINITE
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.gauges import Liveness
+from rwkv_weights.formats import load, synthetic
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.protocol.engine import Constraint, Continue, GenerateItem, Sampling, ScoreItem, Stops
 
 HOT = Sampling(max_tokens=32, temperature=1.5)
@@ -68,7 +68,7 @@ class Lab:
 @cache
 def loaded(path: Path) -> tuple[Model, Compiler]:
     torch.set_num_threads(1)
-    found = checkpoint.load(path)
+    found = load.load(path)
     return Model.of(found, "fp32"), Compiler(vocabulary(found.dims.vocabulary))
 
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from vocabularies import vocabulary
 from waiting import LIMIT_S
 
-from rwkv_engine import grammars as module
+from rwkv_engine.constraints import compiled as module
+from rwkv_engine.constraints.compiled import Grammars
+from rwkv_engine.constraints.guide import Guide, sentence
 from rwkv_engine.errors import ConstraintError
-from rwkv_engine.grammars import Grammars
-from rwkv_engine.guide import Guide, sentence
 from rwkv_engine.tokenizer import WORLD_TOKENS
 from rwkv_kernels.draw import Mask
 from rwkvctl.protocol.engine import Constraint

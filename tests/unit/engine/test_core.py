@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_engine.core import Cancel, Engine
+from rwkv_engine.cpu.runner import Landed
 from rwkv_engine.errors import QueueFullError
-from rwkv_engine.gauges import Liveness, Rates
-from rwkv_engine.requests import Compiler
-from rwkv_engine.runner import Landed
-from rwkv_engine.scheduler import Feed, Limits, Output, Scheduler
-from rwkv_engine.tasks import GenerateTask
+from rwkv_engine.scheduling.engine_loop import Cancel, Engine
+from rwkv_engine.scheduling.scheduler import Feed, Limits, Output, Scheduler
+from rwkv_engine.scheduling.tasks import GenerateTask
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.gauges import Liveness, Rates
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling
 

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vocabularies import vocabulary
 
-from rwkv_engine.core import Engine
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.runner import Runner
+from rwkv_engine.cpu.state_pool import StatePool
 from rwkv_engine.errors import ItemError
-from rwkv_engine.gauges import Liveness
-from rwkv_engine.model import Model
-from rwkv_engine.requests import Compiler
-from rwkv_engine.runner import Runner
-from rwkv_engine.scheduler import Limits, Scheduler
-from rwkv_engine.state_pool import StatePool
-from rwkv_weights import checkpoint
-from rwkv_weights.files import builtin_checkpoint_path
+from rwkv_engine.scheduling.engine_loop import Engine
+from rwkv_engine.scheduling.scheduler import Limits, Scheduler
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.gauges import Liveness
+from rwkv_weights.formats import load
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
 from rwkvctl.protocol.numerics import Numerics
 
@@ -31,7 +31,7 @@ COMPILER = Compiler(TOKENIZER)
 @cache
 def model(numerics: Numerics) -> Model:
     torch.set_num_threads(1)
-    found = checkpoint.load(builtin_checkpoint_path())
+    found = load.load(builtin_checkpoint_path())
     return Model.of(found, numerics)
 
 
@@ -129,7 +129,7 @@ def brute_force(full: Sequence[int], start: int) -> tuple[float, bool]:
     """Log-softmax over the whole sequence, one position after the other, in float64."""
     lab = Lab(1)
     total, greedy = 0.0, True
-    from rwkv_engine.layout import lay_out
+    from rwkv_engine.cpu.layout import lay_out
 
     with torch.inference_mode():
         x = lab.runner.model.step(lab.runner.pool, lay_out([list(full)], [0], lab.runner.model.do.row_multiple))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_engine.door import DoorError, key_in
+from rwkv_engine.serving.tcp_address import DoorError, key_in
 
 
 def write(path: Path, text: str, mode: int = 0o600) -> Path:

@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 import torch
 
-from rwkv_engine.core import Engine
-from rwkv_engine.gauges import Liveness
-from rwkv_engine.model import Model
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.runner import Runner
+from rwkv_engine.cpu.state_pool import StatePool
 from rwkv_engine.openai.formats import format_of
 from rwkv_engine.openai.messages import CompletionRequest
 from rwkv_engine.openai.reading import Reader
 from rwkv_engine.openai.refusals import Refusal
-from rwkv_engine.requests import Compiler
-from rwkv_engine.runner import Runner
-from rwkv_engine.scheduler import Limits, Scheduler
-from rwkv_engine.server import Service
-from rwkv_engine.state_pool import StatePool
+from rwkv_engine.scheduling.engine_loop import Engine
+from rwkv_engine.scheduling.scheduler import Limits, Scheduler
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.gauges import Liveness
+from rwkv_engine.serving.routes import Service
 from rwkv_engine.tokenizer import for_vocabulary
-from rwkv_weights import checkpoint
-from rwkv_weights.files import builtin_checkpoint_path
-from rwkvctl.httpd import Request, Response
-from rwkvctl.peers import Peer
+from rwkv_weights.formats import load
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
+from rwkvctl.http.peer_credentials import Peer
+from rwkvctl.http.server import Request, Response
 from rwkvctl.protocol.engine import Constraint, EngineHealth
 
 COMPLETIONS, CHAT, NATIVE = "/v1/completions", "/v1/chat/completions", "/v1/generate"
@@ -85,7 +85,7 @@ def test_it_is_said_once(fields: dict[str, Any]) -> None:
 @cache
 def model() -> Model:
     torch.set_num_threads(1)
-    return Model.of(checkpoint.load(builtin_checkpoint_path()), "fp32")
+    return Model.of(load.load(builtin_checkpoint_path()), "fp32")
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from rwkv_engine.openai.refusals import bad
 from rwkv_engine.openai.stream import DONE, event, events
 from rwkv_engine.openai.templates import Phase
 from rwkv_engine.openai.thinking import Splitter
-from rwkv_engine.sample import Sample, SampleRule
-from rwkv_engine.stops import resolve
+from rwkv_engine.scheduling.sample import Sample, SampleRule
+from rwkv_engine.scheduling.stops import resolve
 from rwkvctl.protocol.engine import Sampling, Stops
 
 BYTES, WORLD = vocabulary(257), vocabulary(65536)

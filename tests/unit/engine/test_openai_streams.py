@@ -10,20 +10,20 @@ import pytest
 import torch
 from waiting import soon
 
-from rwkv_engine.core import Engine
-from rwkv_engine.flights import Bell, Flight
-from rwkv_engine.gauges import Liveness
-from rwkv_engine.model import Model
-from rwkv_engine.requests import Compiler
-from rwkv_engine.runner import Runner
-from rwkv_engine.scheduler import Limits, Scheduler
-from rwkv_engine.server import Service, lines
-from rwkv_engine.state_pool import StatePool
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.runner import Runner
+from rwkv_engine.cpu.state_pool import StatePool
+from rwkv_engine.scheduling.engine_loop import Engine
+from rwkv_engine.scheduling.scheduler import Limits, Scheduler
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.gauges import Liveness
+from rwkv_engine.serving.in_flight import Bell, Flight
+from rwkv_engine.serving.routes import Service, lines
 from rwkv_engine.tokenizer import for_vocabulary
-from rwkv_weights import checkpoint
-from rwkv_weights.files import builtin_checkpoint_path
-from rwkvctl.httpd import PIECE_BYTES, Request, Response
-from rwkvctl.peers import Peer
+from rwkv_weights.formats import load
+from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
+from rwkvctl.http.peer_credentials import Peer
+from rwkvctl.http.server import PIECE_BYTES, Request, Response
 from rwkvctl.protocol.engine import EngineHealth, Scored
 
 HEALTH = EngineHealth(
@@ -36,7 +36,7 @@ PEER = Peer(1, 1, 1)
 @cache
 def model() -> Model:
     torch.set_num_threads(1)
-    return Model.of(checkpoint.load(builtin_checkpoint_path()), "fp32")
+    return Model.of(load.load(builtin_checkpoint_path()), "fp32")
 
 
 def service_of(slots: int = 4, prefill_tokens: int = 64, cache_bytes: int = 1 << 20) -> Service:

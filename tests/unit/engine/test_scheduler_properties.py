@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rwkv_engine import cache
-from rwkv_engine.core import Engine
 from rwkv_engine.errors import OutOfMemory
-from rwkv_engine.gauges import Liveness
-from rwkv_engine.requests import Compiler
-from rwkv_engine.scheduler import NO_MEMORY, Feed, Limits, Output, Scheduler
-from rwkv_engine.snapshots import Tiers
-from rwkv_engine.strand import Score, Snapshot
-from rwkv_engine.tasks import Echo, GenerateTask
+from rwkv_engine.scheduling import state_cache
+from rwkv_engine.scheduling.engine_loop import Engine
+from rwkv_engine.scheduling.scheduler import NO_MEMORY, Feed, Limits, Output, Scheduler
+from rwkv_engine.scheduling.sequence import Score, Snapshot
+from rwkv_engine.scheduling.state_tiers import Tiers
+from rwkv_engine.scheduling.tasks import Echo, GenerateTask
+from rwkv_engine.serving.compile_requests import Compiler
+from rwkv_engine.serving.gauges import Liveness
 from rwkv_engine.tokenizer import END_OF_TEXT, for_vocabulary
 from rwkv_kernels.draw import Mask
 from rwkvctl.protocol.engine import Constraint, Continue, Generated, GenerateItem, Sampling, ScoreItem, Stops
@@ -413,8 +413,8 @@ def test_scoring_again_uses_no_state_beyond_the_first_scored_token() -> None:
 
 
 def test_a_hash_collision_lends_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "prefix_keys", lambda ids: iter(range(1, len(ids) + 1)))
-    found = cache.PrefixCache(Tiers(1000, 0, lambda payload: payload))
+    monkeypatch.setattr(state_cache, "prefix_keys", lambda ids: iter(range(1, len(ids) + 1)))
+    found = state_cache.PrefixCache(Tiers(1000, 0, lambda payload: payload))
     found.put((0, 1, 2), Snapshot(3, None, 10))
     assert found.find((0, 1, 3), 3, lambda _: True) is None
     assert found.find((0, 1, 2, 4), 4, lambda _: True) is not None

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from vocabularies import vocabulary
 
 from rwkv_engine.errors import ItemError
-from rwkv_engine.sample import Sample, SampleRule
-from rwkv_engine.stops import StopRule, SuffixMatcher, aligned, resolve
+from rwkv_engine.scheduling.sample import Sample, SampleRule
+from rwkv_engine.scheduling.stops import StopRule, SuffixMatcher, aligned, resolve
 from rwkv_engine.tokenizer import Tokenizer
 from rwkvctl.protocol.engine import Sampling, Stops
 

@@ -5,9 +5,9 @@ import tomllib
 
 import pytest
 
-from rwkvctl.judge_config import OPENAI, EndpointConfig, JudgeConfig, checked, from_environment, load, parse
 from rwkvctl.protocol.errors import ConfigError
-from rwkvctl.secret import Secret
+from rwkvctl.settings.judge import OPENAI, EndpointConfig, JudgeConfig, checked, from_environment, load, parse
+from rwkvctl.settings.secret import Secret
 
 X = "https://x.example/v1"
 KEY = "sk-abcdefghijklmnop1234"

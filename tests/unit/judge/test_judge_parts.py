@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.judge.budget import Budget
+from rwkv_daemon.judge.fair_queue import Line
+from rwkv_daemon.judge.keys import FAILURES_TO_OPEN, NEVER, Key, Pool
 from rwkv_daemon.judge.limits import SPAN_S, Window
-from rwkv_daemon.judge.manner import Manner
-from rwkv_daemon.judge.pool import FAILURES_TO_OPEN, NEVER, Key, Pool
-from rwkv_daemon.judge.reading import BadReplyError, Usage, error_text, reply_of, tidy
+from rwkv_daemon.judge.replies import BadReplyError, Usage, error_text, reply_of, tidy
 from rwkv_daemon.judge.request import Question, Request
-from rwkv_daemon.judge.retrying import back_off_s, failure_of, retry_after_s
-from rwkv_daemon.judge.stats import quantile
-from rwkv_daemon.judge.waiting import Line
-from rwkvctl.judge_config import EndpointConfig, JudgeConfig
-from rwkvctl.secret import Secret
+from rwkv_daemon.judge.request_style import Manner
+from rwkv_daemon.judge.retry import back_off_s, failure_of, retry_after_s
+from rwkv_daemon.judge.spending import Budget
+from rwkv_daemon.judge.statistics import quantile
+from rwkvctl.settings.judge import EndpointConfig, JudgeConfig
+from rwkvctl.settings.secret import Secret
 
 
 @given(st.integers(1, 20), st.lists(st.tuples(st.floats(0, 30), st.integers(1, 8), st.integers(0, 8)), max_size=60))

@@ -8,8 +8,8 @@ from effort import bounded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.answer import Answer
-from rwkv_data.errors import SettingError
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.errors import SettingError
 from rwkv_data.judges import RULES, arena, checker, equality, hle, replies, rule, rwkv_skills, simpleqa
 from rwkv_data.judges.agreement import Agreement
 from rwkv_data.judges.calibration import PAIRS, ROWS, rows_for

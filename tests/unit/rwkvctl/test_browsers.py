@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwkvctl.browsers import trouble
+from rwkvctl.http.browser_origin import trouble
 
 JSON = {"content-type": "application/json"}
 OURS = {"host": "127.0.0.1:8000"}

@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rwkvctl.client import API_MAX, API_MIN, CutError, body, lines, read_head, segment, target
+from rwkvctl.cli.client import API_MAX, API_MIN, CutError, body, lines, read_head, segment, target
 from rwkvctl.protocol.errors import VersionSkewError
 from rwkvctl.protocol.messages import PROTOCOL
 

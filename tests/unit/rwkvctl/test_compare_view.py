@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.columns import text_of
-from rwkvctl.tui.compareview import FAMILY, FLIPS, Sides, facts, flips_of, flips_title, name_of
+from rwkvctl.tui.scores.comparison import FAMILY, FLIPS, Sides, facts, flips_of, flips_title, name_of
+from rwkvctl.tui.widgets.table_columns import text_of
 
 FLIPPED = (
     m.FlipView(row=1, value_a=1, value_b=0, sample_a=11, sample_b=21, after=0, expected="7", answer_a="7",

@@ -6,8 +6,8 @@ import io
 import pytest
 from hostile import hostile_texts
 
-from rwkvctl.safe import safe_line
-from rwkvctl.tui.export import text
+from rwkvctl.text.sanitize import safe_line
+from rwkvctl.tui.widgets.table_export import text
 
 
 @pytest.mark.parametrize("kind", [".csv", ".tsv"])

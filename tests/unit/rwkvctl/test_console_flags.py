@@ -2,10 +2,10 @@
 
 import pytest
 
-from rwkvctl.parsing import UsageError
+from rwkvctl.cli.filters import SelectionError
+from rwkvctl.cli.parser import UsageError
 from rwkvctl.protocol.messages import Selection
-from rwkvctl.selection import SelectionError
-from rwkvctl.tui import flags
+from rwkvctl.tui.dispatch import flags
 
 FILLED = {
     "models": "rwkv7-g1* builtin", "only_datasets": "gsm8k, mmlu", "limit": "20", "set": "temperature=0 k=4",

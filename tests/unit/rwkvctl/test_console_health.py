@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rwkvctl.tui import health
-from rwkvctl.tui.devicecolumns import devices_of, state_cell
-from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.node.device_columns import devices_of, state_cell
+from rwkvctl.tui.shell import status_line
 
 
 def text_of(pieces: Any) -> str:
@@ -22,15 +22,15 @@ def heard(fake_daemon: Any, **known: Any) -> ConsoleState:
 def test_where_all_jobs_are_over_there_are_jobs_but_none_waits_or_runs(fake_daemon: Any) -> None:
     state = heard(fake_daemon, jobs=[fake_daemon.job(1, "done")], engines=[])
     for width in (80, 120):
-        assert "no jobs waiting or running" in text_of(health.health(state, 1_795_238_020.0, width))
+        assert "no jobs waiting or running" in text_of(status_line.health(state, 1_795_238_020.0, width))
 
 
 def test_what_is_not_heard_is_not_known(fake_daemon: Any) -> None:
-    assert text_of(health.alerts(ConsoleState())) == " what needs you is not known yet"
+    assert text_of(status_line.alerts(ConsoleState())) == " what needs you is not known yet"
     state = heard(fake_daemon, jobs=[], engines=[])
-    assert "nothing needs you" in text_of(health.alerts(state))
+    assert "nothing needs you" in text_of(status_line.alerts(state))
     state.lose("gone", now=1_795_238_020.0)
-    assert text_of(health.alerts(state)) == " what needs you is not known since 05:13:34"
+    assert text_of(status_line.alerts(state)) == " what needs you is not known since 05:13:34"
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_what_is_not_heard_is_not_known(fake_daemon: Any) -> None:
 def test_only_an_engine_that_has_work_runs(fake_daemon: Any, engine: Any, word: str, counted: str) -> None:
     state = heard(fake_daemon, jobs=[], engines=[fake_daemon.engine(**engine)])
     assert state_cell(devices_of(state)[0]).text == word
-    assert text_of(health.devices(state)) == counted
+    assert text_of(status_line.devices(state)) == counted
 
 
 def test_a_store_that_is_away_comes_first_in_the_headline(fake_daemon: Any) -> None:
     state = heard(fake_daemon, jobs=[], engines=[])
-    assert "store" not in text_of(health.health(state, 1_795_238_020.0, 120))
+    assert "store" not in text_of(status_line.health(state, 1_795_238_020.0, 120))
     state.trouble, state.stale = "the store cannot be used since 03:12:07: it does not answer", "03:12:06"
-    assert "✗ store" in text_of(health.health(state, 1_795_238_020.0, 80))
-    said = text_of(health.alerts(state))
+    assert "✗ store" in text_of(status_line.health(state, 1_795_238_020.0, 80))
+    said = text_of(status_line.alerts(state))
     assert said.startswith(" ! the store cannot be used since 03:12:07: it does not answer · jobs as of 03:12:06")

@@ -1,7 +1,7 @@
 """Pages of jobs, kept up to date by what is heard."""
 
 from rwkvctl.protocol.messages import JobsReply, JobsRequest, JobView, MetricView, ScoreView
-from rwkvctl.tui.jobpages import PAGE, JobPages, is_plain
+from rwkvctl.tui.jobs.pages import PAGE, JobPages, is_plain
 
 
 def job(number: int, state: str = "done", **more: object) -> JobView:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwkvctl.tui.serving import understood
+from rwkvctl.tui.terminal.browser_server import understood
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from msgspec import structs
 
 from rwkvctl.protocol.messages import JobView, PaidView, PlanReply, PlanRow, Selection
-from rwkvctl.tui import planning, planrows, rerun
-from rwkvctl.tui.columns import text_of
+from rwkvctl.tui.dispatch import plan_rows, planner, rerun
+from rwkvctl.tui.widgets.table_columns import text_of
 
 
 def row(benchmark: str, action: str, reason: str, **more: object) -> PlanRow:
@@ -27,12 +27,12 @@ JOBS = [
 ]  # fmt: skip
 
 
-def cells(turn: planrows.Turn) -> dict[str, str]:
-    return {column.title: text_of(column.cell(turn)) for column in planrows.ORDER}
+def cells(turn: plan_rows.Turn) -> dict[str, str]:
+    return {column.title: text_of(column.cell(turn)) for column in plan_rows.ORDER}
 
 
 def test_jobs_come_first_then_what_the_plan_would_add() -> None:
-    found = planrows.turns(JOBS, PLAN)
+    found = plan_rows.turns(JOBS, PLAN)
     assert [turn.key for turn in found] == ["j7", "j8", "+m\na\ncot", "+m\ne\ncot"]
     assert [turn.place for turn in found] == [1, 2, 3, 4]
     first, second, fresh, resumed = map(cells, found)
@@ -41,41 +41,41 @@ def test_jobs_come_first_then_what_the_plan_would_add() -> None:
     assert (fresh["JOB"], fresh["STATE"], fresh["START"], fresh["EST"]) == ("–", "+ new", "now", "1m00s")
     assert "its model is loaded already; estimated by the same work" in fresh["WHY"]
     assert (resumed["STATE"], resumed["START"]) == ("+ resume", "+1m30s")
-    assert planrows.turns(JOBS, None) == found[:2]
+    assert plan_rows.turns(JOBS, None) == found[:2]
 
 
 def test_every_row_that_would_not_run_is_in_just_one_group() -> None:
-    closed = planrows.lines(PLAN, set())
+    closed = plan_rows.lines(PLAN, set())
     assert [(line.reason, len(line.rows)) for line in closed] == [("done", 2), ("data-missing", 1), ("excluded", 1)]
-    opened = planrows.lines(PLAN, {"done"})
+    opened = plan_rows.lines(PLAN, {"done"})
     assert [line.key for line in opened] == ["done", "m\nb\ncot", "m\nc\ncot", "data-missing", "excluded"]
-    said = {line.key: planrows.meaning(line) for line in opened}
+    said = {line.key: plan_rows.meaning(line) for line in opened}
     assert said["done"].endswith("prompts, sampling and seed: b, c")
     assert said["m\nb\ncot"] == "j1"
-    assert {text_of(planrows.reason_cell(line)) for line in opened} >= {"▾ done", "    b cot m", "▸ excluded"}
+    assert {text_of(plan_rows.reason_cell(line)) for line in opened} >= {"▾ done", "    b cot m", "▸ excluded"}
 
 
 def test_a_group_of_many_benchmarks_names_models_instead() -> None:
     many = PlanReply(hash="", computed_ms=0, models=1, benchmarks=9, counts={},
                      rows=tuple(row(f"b{n}", "skip", "done") for n in range(9)))  # fmt: skip
-    assert planrows.meaning(planrows.lines(many, set())[0]).endswith(": m (9)")
+    assert plan_rows.meaning(plan_rows.lines(many, set())[0]).endswith(": m (9)")
 
 
 def test_the_plan_is_told_in_one_line() -> None:
-    assert planrows.told(PLAN) == "would run 2 (1 go on) · done 2 · data-missing 1 · excluded 1"
-    assert planrows.estimated(PLAN) == "est. 1m30s"
+    assert plan_rows.told(PLAN) == "would run 2 (1 go on) · done 2 · data-missing 1 · excluded 1"
+    assert plan_rows.estimated(PLAN) == "est. 1m30s"
 
 
 def test_what_judge_and_checker_cost_stands_before_the_yes() -> None:
     judge = PaidView(role="judge", model="gpt\x1b[2J", calls=90, calls_most=200, tokens=5000, cost=1.5, budget_left=9.0)
     plan = structs.replace(PLAN, paid=(judge, structs.replace(judge, role="checker", budget_left=1.0)))
-    enough, short = planrows.paid(plan)
+    enough, short = plan_rows.paid(plan)
     assert "judge gpt" in enough[1][0]
     assert "about 90 calls (at most 200), 5,000 tokens" in enough[1][0]
     assert "cost about 1.50; budget left 9.00" in enough[1][0]
     assert "\x1b" not in enough[1][0]
     assert (enough[1][1], short[1][1]) == ("", "warn")
-    asked = planning.question(planning.Planned((), Selection(), plan))
+    asked = planner.question(planner.Planned((), Selection(), plan))
     again = rerun.question(Selection(), plan, ())
     assert all(line in form for line in (enough, short) for form in (asked, again))
-    assert planrows.paid(PLAN) == []
+    assert plan_rows.paid(PLAN) == []

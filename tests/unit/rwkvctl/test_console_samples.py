@@ -7,18 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.commands.samples import flags
+from rwkvctl.cli.commands.samples import flags
+from rwkvctl.cli.render import Cell
 from rwkvctl.protocol import messages as m
-from rwkvctl.render import Cell
-from rwkvctl.safe import cell_width, safe_text
-from rwkvctl.tui import samplecolumns, samplelines, sampletext
-from rwkvctl.tui.outline import Outline, both, nearest, places
-from rwkvctl.tui.samplebook import BOOKS, Book, Shelf
-from rwkvctl.tui.samplecolumns import SampleRows
-from rwkvctl.tui.samplefilter import Narrowed, mask_of, read
-from rwkvctl.tui.sampletext import Told, cut_out, place_of
-from rwkvctl.tui.textrows import Page, Part, breaks, lines_of
-from rwkvctl.tui.worddiff import MOST_WORDS, differing
+from rwkvctl.text.sanitize import cell_width, safe_text
+from rwkvctl.tui.samples import columns, summary
+from rwkvctl.tui.samples import page as sampletext
+from rwkvctl.tui.samples.cache import BOOKS, Book, Shelf
+from rwkvctl.tui.samples.columns import SampleRows
+from rwkvctl.tui.samples.filter import Narrowed, mask_of, read
+from rwkvctl.tui.samples.outline import Outline, both, nearest, places
+from rwkvctl.tui.samples.page import Told, cut_out, place_of
+from rwkvctl.tui.widgets.word_diff import MOST_WORDS, differing
+from rwkvctl.tui.widgets.wrapped_text import Page, Part, breaks, lines_of
 
 PAGES = (
     m.OutlineReply(
@@ -153,15 +154,15 @@ def test_the_shelf_holds_few_books() -> None:
 
 def test_rows_say_what_is_known(book: Book) -> None:
     rows = SampleRows(book)
-    assert [samplecolumns.name(rows[place]) for place in range(3)] == ["0", "1", "1.1"]
-    assert [samplecolumns.verdict(rows[place]).text for place in range(7)] == ["✓", "✗!", "✓", "✗", "✓", "◌", "?"]
-    assert samplecolumns.extracted(rows[1]) == samplecolumns.question(rows[1]) == samplecolumns.spelt(rows[1]) == ""
-    assert samplecolumns.stop(rows[3]).text == "cut off"
+    assert [columns.name(rows[place]) for place in range(3)] == ["0", "1", "1.1"]
+    assert [columns.verdict(rows[place]).text for place in range(7)] == ["✓", "✗!", "✓", "✗", "✓", "◌", "?"]
+    assert columns.extracted(rows[1]) == columns.question(rows[1]) == columns.spelt(rows[1]) == ""
+    assert columns.stop(rows[3]).text == "cut off"
     book.keep([sample(12, extracted=None), sample(13, value=0.25)])
-    assert samplecolumns.extracted(rows[1]) == Cell("nothing", "dim")
-    assert (samplecolumns.question(rows[1]), samplecolumns.spelt(rows[1])) == ("3+4?", "9")
-    assert samplecolumns.verdict(rows[2]).text == ".25"
-    assert samplecolumns.stop(rows[1]).text == "token"
+    assert columns.extracted(rows[1]) == Cell("nothing", "dim")
+    assert (columns.question(rows[1]), columns.spelt(rows[1])) == ("3+4?", "9")
+    assert columns.verdict(rows[2]).text == ".25"
+    assert columns.stop(rows[1]).text == "token"
 
 
 @pytest.mark.parametrize(
@@ -174,21 +175,21 @@ def test_rows_say_what_is_known(book: Book) -> None:
     ],
 )
 def test_the_question_of_a_prompt(prompt: str, asked: str) -> None:
-    assert samplecolumns.asked(prompt) == asked
+    assert columns.asked(prompt) == asked
 
 
 def test_a_preview_is_a_few_lines(book: Book) -> None:
     book.keep([sample(11, route="boxed", detail="because")])
-    lines = samplecolumns.preview(SampleRows(book)[0], 40, 5)
+    lines = columns.preview(SampleRows(book)[0], 40, 5)
     shown = ["".join(text for text, _ in line) for line in lines]
     assert shown == [" Q 3+4?", " A It is 8.", " = right · by boxed · because"]
-    assert samplecolumns.preview(SampleRows(book)[1], 40, 5) == []
+    assert columns.preview(SampleRows(book)[1], 40, 5) == []
 
 
 def test_counts_fit_the_line(book: Book) -> None:
-    whole = "".join(text for text, _ in samplelines.counts_line(book, None, 120))
+    whole = "".join(text for text, _ in summary.counts_line(book, None, 120))
     assert whole == " 7 samples  ✓ 3 right  ✗ 2 wrong  1 no answer  1 cut off  ◌ 1 no verdict  ! 1 doubted"
-    short = "".join(text for text, _ in samplelines.counts_line(book, None, 50))
+    short = "".join(text for text, _ in summary.counts_line(book, None, 50))
     assert short == " 7 samples  ✓ 3 right  ✗ 2 wrong  1 no answer"
 
 
@@ -204,13 +205,13 @@ def test_counts_fit_the_line(book: Book) -> None:
 )
 def test_the_same_as_a_command(book: Book, narrowed: Narrowed, words: list[str]) -> None:
     book.narrowed = narrowed
-    assert samplelines.command_of(book) == ["rwkvctl", *words]
+    assert summary.command_of(book) == ["rwkvctl", *words]
 
 
 def test_a_place_is_a_job_and_what_narrows_it() -> None:
-    assert samplelines.narrowed_by("j12") == ("j12", Narrowed())
-    assert samplelines.narrowed_by("j12 filter=wrong") == ("j12", Narrowed(kind="wrong"))
-    assert samplelines.narrowed_by("j1 subject=high school maths") == ("j1", Narrowed(subject="high school maths"))
+    assert summary.narrowed_by("j12") == ("j12", Narrowed())
+    assert summary.narrowed_by("j12 filter=wrong") == ("j12", Narrowed(kind="wrong"))
+    assert summary.narrowed_by("j1 subject=high school maths") == ("j1", Narrowed(subject="high school maths"))
 
 
 # -- long texts

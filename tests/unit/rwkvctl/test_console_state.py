@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from rwkvctl.cli.tables.core_tables import jobs
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui import joblines
-from rwkvctl.tui.jobcolumns import JobRow, progress, score_of, score_value
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.views import jobs
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.jobs import detail_lines
+from rwkvctl.tui.jobs.columns import JobRow, progress, score_of, score_value
 
 
 def event(kind: str, data: object = None, seq: int = 0) -> m.Event:
@@ -89,7 +89,7 @@ def test_the_eta_of_a_job_that_makes_no_progress_is_not_kept(state: ConsoleState
     state.refresh(node.on_status())
     assert state.jobs["j1"].eta_s is None
     assert progress(JobRow(state.jobs["j1"])).text == "idle 1m40s"
-    said = "".join(text for text, _ in joblines.progress(state.jobs["j1"], 120))
+    said = "".join(text for text, _ in detail_lines.progress(state.jobs["j1"], 120))
     assert "no progress for 1m40s" in said
     assert "ETA" not in said
     assert jobs([msgspec.to_builtins(state.jobs["j1"])]).rows[0][-1] == "no progress for 1m40s"

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from rwkvctl.protocol.messages import FamilyView, Figure, InfoReply, MetricsReply, SettingView
-from rwkvctl.tui import daemonfacts
-from rwkvctl.tui.daemonfacts import Known, Outside
-from rwkvctl.tui.outside import command_lines
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
+from rwkvctl.tui.daemon import facts
+from rwkvctl.tui.daemon.facts import Known, Outside
+from rwkvctl.tui.daemon.offline_probe import command_lines
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.widgets.strips import Pieces
 
 INFO = InfoReply(version="0.1.0", api_min=1, api_max=1, pid=42, home="/h", started="2026-11-22T10:00:00.000Z")
 FREE = SettingView(name="min_free_disk_bytes", value=2**30, origin="default")
@@ -33,7 +33,7 @@ def test_a_daemon_that_answers() -> None:
         figure("rwkvctl_store_bytes", 2**20), figure("rwkvctl_events_total", 8.0),
     ))  # fmt: skip
     settings = {"store": SettingView(name="store", value="/h/store.sqlite", origin="default"), FREE.name: FREE}
-    lines = daemonfacts.facts(state, Known(INFO, metrics, settings, ("the queue is paused",)))
+    lines = facts.facts(state, Known(INFO, metrics, settings, ("the queue is paused",)))
     shown = text(lines)
     for words in ("0.1.0  protocol 1  pid 42  up 1m30s  since 2026-11-22 10:00 UTC", "80.0 MiB resident  23 open files",
                   "SQLite /h/store.sqlite  1.0 MiB  ? samples", "2.0 GiB free  nothing starts below 1.0 GiB", "3 done",
@@ -43,38 +43,38 @@ def test_a_daemon_that_answers() -> None:
     assert role(lines, "1 ms") == ""
     assert role(lines, "2.0 GiB") == "warn"
     state.disk_free_bytes = 2**29
-    assert role(daemonfacts.facts(state, Known(INFO, metrics, settings)), "512.0 MiB free") == "bad"
+    assert role(facts.facts(state, Known(INFO, metrics, settings)), "512.0 MiB free") == "bad"
 
 
 def test_a_store_on_a_server_is_named_as_such() -> None:
     url = SettingView(name="store", value="postgresql://u@host/db", origin="/etc/rwkvctl/config.toml:2")
-    assert daemonfacts.store({"store": url}) == "PostgreSQL postgresql://u@host/db"
-    assert daemonfacts.store({}) == "?"
+    assert facts.store({"store": url}) == "PostgreSQL postgresql://u@host/db"
+    assert facts.store({}) == "?"
 
 
 def test_a_daemon_that_is_gone() -> None:
     state = ConsoleState(problem="none answers on /s", heard_at=1.0, lost_at=100.0, retry_at=116.0)
-    shown = text(daemonfacts.gone(state, 114.0, Outside("rwkvctl.service activating (auto-restart)", 2, 4)))
+    shown = text(facts.gone(state, 114.0, Outside("rwkvctl.service activating (auto-restart)", 2, 4)))
     for words in ("gone for 14s  next try in 2s", "none answers on /s", "activating (auto-restart)",
                   "2 engines and 4 runners are alive; they go on"):  # fmt: skip
         assert words in shown
-    assert "not heard of yet" in text(daemonfacts.gone(ConsoleState(problem="p"), 1.0, Outside()))
-    assert "knows no service" in text(daemonfacts.gone(state, 114.0, Outside()))
-    assert "none is alive" in text(daemonfacts.gone(state, 114.0, Outside()))
-    assert "another machine" in text(daemonfacts.gone(state, 114.0, Outside(local=False)))
+    assert "not heard of yet" in text(facts.gone(ConsoleState(problem="p"), 1.0, Outside()))
+    assert "knows no service" in text(facts.gone(state, 114.0, Outside()))
+    assert "none is alive" in text(facts.gone(state, 114.0, Outside()))
+    assert "another machine" in text(facts.gone(state, 114.0, Outside(local=False)))
 
 
 def test_what_systemd_says() -> None:
     said = "LoadState=loaded\nActiveState=activating\nSubState=auto-restart\nResult=signal\nExecMainStatus=9\n"
     said += "NRestarts=3\n"
-    assert daemonfacts.service_sentence(said) == (
+    assert facts.service_sentence(said) == (
         "rwkvctl.service activating (auto-restart), ended by signal 9, restarted 3 times"
     )
-    assert daemonfacts.service_sentence("LoadState=loaded\nActiveState=active\nSubState=running\nResult=success\n") == (
+    assert facts.service_sentence("LoadState=loaded\nActiveState=active\nSubState=running\nResult=success\n") == (
         "rwkvctl.service active (running)"
     )
-    assert daemonfacts.service_sentence("LoadState=not-found\n") == ""
-    assert daemonfacts.service_sentence("") == ""
+    assert facts.service_sentence("LoadState=not-found\n") == ""
+    assert facts.service_sentence("") == ""
 
 
 def test_workers_are_counted_by_home_and_their_shims_are_not(tmp_path: Path) -> None:
@@ -99,12 +99,12 @@ def test_workers_are_counted_by_home_and_their_shims_are_not(tmp_path: Path) -> 
         (tmp_path / pid).mkdir()
         (tmp_path / pid / "cmdline").write_bytes("\0".join(words).encode() + b"\0")
     (tmp_path / "15").mkdir()
-    assert daemonfacts.census(command_lines(tmp_path), "/h") == (1, 1)
-    assert daemonfacts.census(command_lines(tmp_path), "") == (1, 2)
-    assert daemonfacts.census(command_lines(tmp_path / "nothing"), "/h") == (0, 0)
+    assert facts.census(command_lines(tmp_path), "/h") == (1, 1)
+    assert facts.census(command_lines(tmp_path), "") == (1, 2)
+    assert facts.census(command_lines(tmp_path / "nothing"), "/h") == (0, 0)
 
 
 def test_where_a_setting_came_from_in_few_cells() -> None:
-    assert daemonfacts.short("environment RWKVCTL_REAP") == "$RWKVCTL_REAP"
-    assert daemonfacts.short("flag --home") == "--home"
-    assert daemonfacts.short("/etc/rwkvctl/config.toml:3") == "/etc/rwkvctl/config.toml:3"
+    assert facts.short("environment RWKVCTL_REAP") == "$RWKVCTL_REAP"
+    assert facts.short("flag --home") == "--home"
+    assert facts.short("/etc/rwkvctl/config.toml:3") == "/etc/rwkvctl/config.toml:3"

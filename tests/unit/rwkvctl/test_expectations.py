@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from rwkvctl import config, views
+from rwkvctl.cli.tables import core_tables
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.settings import config
 
 ROW: dict[str, Any] = {
     "model": "m",
@@ -27,14 +28,14 @@ ROW: dict[str, Any] = {
     ],
 )
 def test_a_row_of_the_plan_says_what_to_expect_or_a_dash(known: dict[str, Any], expected: list[str]) -> None:
-    table = views.plan([ROW | known])
+    table = core_tables.plan([ROW | known])
     [cells] = table.rows
     by_title = {column.title: cell for column, cell in zip(table.columns, cells, strict=True)}
     assert [by_title[title] for title in ("EST", "START", "WHERE")] == expected
 
 
 def test_an_estimate_says_what_it_rests_on() -> None:
-    [cells] = views.plan([ROW | {"est_s": 1.0, "basis": "by a model of another size"}]).rows
+    [cells] = core_tables.plan([ROW | {"est_s": 1.0, "basis": "by a model of another size"}]).rows
     assert cells[-1] == "would run, estimated by a model of another size"
 
 
@@ -48,7 +49,7 @@ def test_an_estimate_says_what_it_rests_on() -> None:
     ],
 )
 def test_when_everything_is_done_is_said_or_why_it_cannot_be(reply: dict[str, Any], clause: str) -> None:
-    assert views.whole(reply) == clause
+    assert core_tables.whole(reply) == clause
 
 
 def configured(tmp_path: Path, text: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwkvctl.framing import Framing, FramingError
+from rwkvctl.http.framing import Framing, FramingError
 
 HEAD = b"POST / HTTP/1.1\r\nhost: x\r\n"
 CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from rwkvctl import gpuviews
+from rwkvctl.cli.render import Table, aligned, separated
+from rwkvctl.cli.tables import gpu_tables
 from rwkvctl.protocol import messages as m
-from rwkvctl.render import Table, aligned, separated
 
 BUSY = m.GpuView(
     id="GPU-a", index="3", name="NVIDIA H200", use="waiting", condition="reserved", reason="for training",
@@ -32,14 +32,14 @@ def rows(table: Table) -> list[dict[str, str]]:
 def test_only_fields_that_exist_are_read() -> None:
     structs = (m.GpuView, m.GpuHolderView, m.ChangedGpu, m.GpuTrack, m.GpuHistoryReply)
     known = {name for struct in structs for name in struct.__struct_fields__} | {"items"}
-    text = Path(gpuviews.__file__).read_text(encoding="utf-8")
+    text = Path(gpu_tables.__file__).read_text(encoding="utf-8")
     read = set(re.findall(r"\b(?:item|reply|holder)(?:\.get\(|\[)[\"'](\w+)[\"']", text))
     assert len(read) > 20
     assert read <= known
 
 
 def test_a_gpu_says_whose_it_is_and_why() -> None:
-    busy, unknown = rows(gpuviews.gpus([plain(BUSY), plain(UNKNOWN)]))
+    busy, unknown = rows(gpu_tables.gpus([plain(BUSY), plain(UNKNOWN)]))
     assert (busy["gpu"], busy["use"], busy["condition"], busy["whose"]) == ("3", "waiting", "reserved", "alice")
     assert busy["why"].startswith("for training, python train.py")
     assert (busy["memory used"], busy["memory total"]) == (str(60 * 2**30), str(80 * 2**30))
@@ -47,17 +47,17 @@ def test_a_gpu_says_whose_it_is_and_why() -> None:
     assert (busy["since"][11:19], busy["throttle"], busy["uuid"]) == ("02:11:09", "hw-thermal", "GPU-a")
     shown = [unknown[name] for name in ("gpu", "memory used", "util", "why")]
     assert shown == ["4:1", "", "", "XID 79, it is lost"]
-    assert "60.0/80.0 GiB" in aligned(gpuviews.gpus([plain(BUSY)]), 0, colour=False)[1]
+    assert "60.0/80.0 GiB" in aligned(gpu_tables.gpus([plain(BUSY)]), 0, colour=False)[1]
 
 
 def test_eight_gpus_fit_a_small_terminal_and_keep_what_matters() -> None:
-    lines = aligned(gpuviews.gpus([plain(BUSY)] * 8), 80, colour=False)
+    lines = aligned(gpu_tables.gpus([plain(BUSY)] * 8), 80, colour=False)
     assert all(len(line) <= 80 for line in lines)
     assert all(word in lines[1] for word in ("3", "waiting", "reserved", "60.0/80.0 GiB", "alice"))
 
 
 def test_the_last_minutes_are_drawn_for_eyes_only() -> None:
-    table = gpuviews.gpus([plain(BUSY)], {"items": [{"id": "GPU-a", "utilisation": [None, 0.0, 0.5, 1.0]}]})
+    table = gpu_tables.gpus([plain(BUSY)], {"items": [{"id": "GPU-a", "utilisation": [None, 0.0, 0.5, 1.0]}]})
     assert "⠀⣼" in aligned(table, 0, colour=False)[1]
     assert "⣼" not in "".join(separated(table))
 
@@ -67,7 +67,7 @@ def test_a_change_says_what_it_did_and_why_not() -> None:
         plain(m.ChangedGpu(gpu="3", condition="draining", reason="fan", changed=True)),
         plain(m.ChangedGpu(gpu="4", changed=False, error="it is here and answers")),
     ]
-    assert [(row["gpu"], row["changed"], row["why not"]) for row in rows(gpuviews.changed(items))] == [
+    assert [(row["gpu"], row["changed"], row["why not"]) for row in rows(gpu_tables.changed(items))] == [
         ("3", "yes", ""),
         ("4", "no", "it is here and answers"),
     ]
@@ -79,7 +79,7 @@ def test_history_leaves_out_what_was_not_recorded() -> None:
         memory_used_bytes=(None, 2**30, 0), power_w=(None, 300.0, None), temperature_c=(None, 60.0, 35.0),
     )  # fmt: skip
     reply = plain(m.GpuHistoryReply(since=1_790_000_000, until=1_790_000_025, step_s=10, items=(track,)))
-    found = rows(gpuviews.history(reply))
+    found = rows(gpu_tables.history(reply))
     assert [(row["time"], row["use"], row["util"], row["watts"]) for row in found] == [
         ("2026-09-21T14:13:30Z", "busy", "0.5", "300"),
         ("2026-09-21T14:13:40Z", "free", "0", ""),

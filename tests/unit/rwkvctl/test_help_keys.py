@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from textual.binding import BindingsMap
 
-from rwkvctl.safe import cell_width
-from rwkvctl.tui import help as keys
-from rwkvctl.tui import keysdocs
+from rwkvctl.text.sanitize import cell_width
+from rwkvctl.tui import keys_page
 from rwkvctl.tui.app import Console
-from rwkvctl.tui.base import ConsoleScreen
-from rwkvctl.tui.logview import LogView
+from rwkvctl.tui.logs.view import LogView
+from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.screens import TABS, load
-from rwkvctl.tui.table import VTable
+from rwkvctl.tui.shell import help_text as keys
+from rwkvctl.tui.widgets.table import VTable
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "keys.md"
 VIEWS = [load(name) for name in TABS]
@@ -20,12 +20,12 @@ VIEWS = [load(name) for name in TABS]
 
 def test_the_page_of_keys_says_what_the_bindings_say() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == keysdocs.page(), "run: python -m rwkvctl.tui.keysdocs > docs/keys.md"
+    assert page == keys_page.page(), "run: python -m rwkvctl.tui.keys_page > docs/keys.md"
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.NAME)
 def test_every_binding_of_every_screen_is_in_its_help_and_on_the_page(view: type[ConsoleScreen]) -> None:
-    page, own = keysdocs.page(), keys.own_keys(view)
+    page, own = keys_page.page(), keys.own_keys(view)
     written = " ".join(key.keys for key in own).split()
     for kind in view.__mro__:
         for _, binding in BindingsMap(kind.__dict__.get("BINDINGS", ())):
@@ -38,8 +38,8 @@ def test_every_binding_of_every_screen_is_in_its_help_and_on_the_page(view: type
 
 
 def test_every_panel_that_has_keys_is_on_the_page() -> None:
-    page = keysdocs.page()
-    kinds = [*keysdocs.panels(), Console]
+    page = keys_page.page()
+    kinds = [*keys_page.panels(), Console]
     assert {VTable, LogView} <= set(kinds)
     for kind in kinds:
         for binding in keys.declared(kind):

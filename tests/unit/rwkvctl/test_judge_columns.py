@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from rwkvctl import doctor
+from rwkvctl.cli import doctor
 from rwkvctl.protocol.messages import JobView, JudgeReply, JudgeView, MetricView, ScoreView
 from rwkvctl.protocol.views import JudgeEndpointView, JudgeFlightView, JudgeJobView
-from rwkvctl.tui import judgecolumns
-from rwkvctl.tui.columns import text_of
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.tui.strips import Pieces
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.node import judge_columns
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table_columns import text_of
 
 OUT = {"name": "sk-…99b0", "state": "out: the key is not accepted", "in_flight": 0, "allowed": 16}
 OK = {"name": "sk-…1f2a", "state": "ok", "in_flight": 8, "allowed": 16}
@@ -43,22 +43,22 @@ def text(lines: list[Pieces]) -> str:
     ],
 )
 def test_whether_an_endpoint_answers(one: JudgeView, at: JudgeEndpointView, said: str) -> None:
-    assert text_of(judgecolumns.state_cell(judgecolumns.Endpoint(one, at))) == said
+    assert text_of(judge_columns.state_cell(judge_columns.Endpoint(one, at))) == said
 
 
 def test_what_went_wrong_at_an_endpoint_is_counted() -> None:
-    row = judgecolumns.Endpoint(judge(), endpoint(OK, p50_s=0.44, counts={"ok": 3310, "429": 12, "retries": 15}))
-    cells = {column.title: text_of(column.cell(row)) for column in judgecolumns.ENDPOINTS}
+    row = judge_columns.Endpoint(judge(), endpoint(OK, p50_s=0.44, counts={"ok": 3310, "429": 12, "retries": 15}))
+    cells = {column.title: text_of(column.cell(row)) for column in judge_columns.ENDPOINTS}
     assert (cells["OK"], cells["429"], cells["LATE"], cells["AGAIN"]) == ("3,310", "12", "0", "15")
     assert (cells["P50 S"], cells["P95 S"]) == ("0.4", "–")
 
 
 def test_replies_without_a_verdict_are_failures_with_a_sentence() -> None:
     fails = endpoint(OK, counts={"ok": 258, "unreadable": 258})
-    cells = {c.title: text_of(c.cell(judgecolumns.Endpoint(judge(), fails))) for c in judgecolumns.ENDPOINTS}
+    cells = {c.title: text_of(c.cell(judge_columns.Endpoint(judge(), fails))) for c in judge_columns.ENDPOINTS}
     assert cells["FAIL"] == "258"
     assert "258 replies of judge.example held no readable verdict" in text(
-        judgecolumns.about(JudgeReply(judges=(judge(endpoints=(fails,)),)))
+        judge_columns.about(JudgeReply(judges=(judge(endpoints=(fails,)),)))
     )
     reply = {"judges": [{"role": "judge", "model": "x", "endpoints": [{"name": "j", "counts": {"unreadable": 258}}]}]}
     (finding,) = doctor.judge(reply)
@@ -71,7 +71,7 @@ def test_replies_without_a_verdict_are_failures_with_a_sentence() -> None:
 def test_facts_say_cost_budget_cache_the_oldest_requests_and_masked_keys() -> None:
     flights = tuple(JudgeFlightView(job="j1", label=str(n), seconds=90 - n, attempt=1 + n) for n in range(5))
     said = text(
-        judgecolumns.about(
+        judge_columns.about(
             JudgeReply(
                 judges=(
                     judge(budget=20.0, budget_tokens=5000, budget_resets="daily", from_cache=1204, flights=flights,
@@ -84,8 +84,8 @@ def test_facts_say_cost_budget_cache_the_oldest_requests_and_masked_keys() -> No
     for words in ("1.93 for 1,234 tokens", "at most 20 and 5,000 tokens a day", "1,204 replies were known", "1m30s",
                   "attempt 3", "outages: 2, 1m13s", "waits      outage", "sk-…99b0  out: the key", "98 %"):  # fmt: skip
         assert words in said
-    assert said.count("in flight  j1") == judgecolumns.FLIGHTS
-    assert "no budget is set" in judgecolumns.budget(judge())
+    assert said.count("in flight  j1") == judge_columns.FLIGHTS
+    assert "no budget is set" in judge_columns.budget(judge())
 
 
 def test_jobs_at_the_judge_come_first_then_those_it_has_not_begun_then_scores_that_lack_verdicts() -> None:
@@ -97,11 +97,11 @@ def test_jobs_at_the_judge_come_first_then_those_it_has_not_begun_then_scores_th
                       metrics={"accuracy": MetricView(value=None)}, repeats=1, unjudged=4, scored=5)  # fmt: skip
     at_work = JudgeJobView(job="j1", waiting=3, judged=5, unjudged=1, usage={"cost": 0.4})
     checked = JudgeJobView(job="check-j7")
-    rows = judgecolumns.jobs_of(JudgeReply(judges=(judge(jobs=(at_work, checked)),)), [score], state)
+    rows = judge_columns.jobs_of(JudgeReply(judges=(judge(jobs=(at_work, checked)),)), [score], state)
     assert [(row.job, row.state, row.unjudged) for row in rows] == [
         ("j1", "judging", 1), ("check-j7", "judge", 0), ("j2", "judging", 0), ("j9", "done", 4),
     ]  # fmt: skip
     assert rows[2].why == "judge-not-configured"
-    said = text(judgecolumns.regrade_question([rows[3]]))
+    said = text(judge_columns.regrade_question([rows[3]]))
     assert "about 4 samples of j9" in said
     assert "rwkvctl regrade j9" in said

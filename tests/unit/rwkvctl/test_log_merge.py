@@ -3,10 +3,10 @@
 from typing import Any
 
 from rwkvctl.protocol.messages import Event, JobView, LogChunk
-from rwkvctl.tui.logmerge import PATIENCE, LogMerge
-from rwkvctl.tui.logsources import sources, targets
-from rwkvctl.tui.logstore import LogStore
-from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.logs.merge import PATIENCE, LogMerge
+from rwkvctl.tui.logs.sources import sources, targets
+from rwkvctl.tui.logs.store import LogStore
 
 
 def lines(merge: LogMerge) -> list[str]:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.manpage import pages, text
-from rwkvctl.notify_config import EVENTS, NotifyTarget
-from rwkvctl.settings import Settings
-from rwkvctl.verbs import load_all
+from rwkvctl.cli.reference.manpage import pages, text
+from rwkvctl.cli.registry import load_all
+from rwkvctl.settings.fields import Settings
+from rwkvctl.settings.notify import EVENTS, NotifyTarget
 
 PAGES = pages()
 REQUEST = re.compile(r"\.(TH|SH|TP|PP|nf|fi|nh|ad)\b")

@@ -1,8 +1,8 @@
 """One event says that very many jobs have another state: whoever follows knows it of each, and counts stay true."""
 
+from rwkvctl.cli.wait import Waiting
 from rwkvctl.protocol.messages import Event, JobView
-from rwkvctl.tui.state import ConsoleState
-from rwkvctl.waiting import Waiting
+from rwkvctl.tui.daemon.state import ConsoleState
 
 
 def moved(was: str, state: str, *jobs: int) -> Event:

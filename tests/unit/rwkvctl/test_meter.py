@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from rwkvctl.meter import Meter, Rate
+from rwkvctl.text.progress_meter import Meter, Rate
 
 
 class Tty(io.StringIO):

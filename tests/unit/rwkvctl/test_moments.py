@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.tui.moments import moment
+from rwkvctl.tui.daemon.time_input import moment
 
 NOW = datetime(2026, 11, 22, 10, 30, 15, tzinfo=UTC)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from rwkvctl.protocol.messages import Event, GpuHistoryReply, GpuTrack, LeaseView
-from rwkvctl.tui import past
-from rwkvctl.tui.state import ConsoleState
+from rwkvctl.tui.daemon import past_state
+from rwkvctl.tui.daemon.state import ConsoleState
 
 AT = 1_000_000
 
@@ -21,7 +21,7 @@ def track(use: list[str]) -> GpuTrack:
 def picture(use: list[str]) -> ConsoleState:
     now = ConsoleState(node="n", leases={"GPU-1": LeaseView(id="GPU-1", index="0", name="H200", memory_total_bytes=99)})
     reply = GpuHistoryReply(since=AT - len(use) + 1, until=AT + 1, step_s=1, items=(track(use),))
-    return past.picture(now, reply, [Event(kind="a", at="", seq=1), Event(kind="b", at="", seq=2)], AT)
+    return past_state.picture(now, reply, [Event(kind="a", at="", seq=1), Event(kind="b", at="", seq=2)], AT)
 
 
 def test_a_device_is_as_it_was_recorded_and_keeps_its_name() -> None:
@@ -46,19 +46,19 @@ def test_what_was_not_recorded_is_unknown() -> None:
 
 def test_the_bar_says_that_it_is_the_past_and_where_in_the_day() -> None:
     def said(ago: float) -> str:
-        return "".join(text for text, _ in past.bar(AT, AT + ago, 3, wide=True))
+        return "".join(text for text, _ in past_state.bar(AT, AT + ago, 3, wide=True))
 
     assert "PAST  01-12 13:46:40 UTC · 2h13m ago · 3 ran" in said(7980)
-    assert said(0).partition("−24h ")[2].index("●") == past.SCALE_CELLS - 1
-    assert said(past.DAY_S).partition("−24h ")[2].index("●") == 0
-    narrow = "".join(text for text, _ in past.bar(AT, AT + 90, 3, wide=False))
+    assert said(0).partition("−24h ")[2].index("●") == past_state.SCALE_CELLS - 1
+    assert said(past_state.DAY_S).partition("−24h ")[2].index("●") == 0
+    narrow = "".join(text for text, _ in past_state.bar(AT, AT + 90, 3, wide=False))
     assert len(narrow) <= 80
     assert "●" not in narrow
 
 
 def test_only_the_last_day_is_recorded() -> None:
-    assert past.within(AT - 60.5, AT) == AT - 61
+    assert past_state.within(AT - 60.5, AT) == AT - 61
     with pytest.raises(ValueError, match="24 hours"):
-        past.within(AT - past.DAY_S - 1, AT)
+        past_state.within(AT - past_state.DAY_S - 1, AT)
     with pytest.raises(ValueError, match="yet to come"):
-        past.within(AT + 1, AT)
+        past_state.within(AT + 1, AT)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwkvctl.peers import network_of
+from rwkvctl.http.peer_credentials import network_of
 
 
 @pytest.mark.parametrize(

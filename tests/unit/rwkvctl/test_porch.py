@@ -5,8 +5,8 @@ from collections.abc import Hashable
 
 import pytest
 
-from rwkvctl import porch
-from rwkvctl.porch import Porch
+from rwkvctl.http import unadmitted
+from rwkvctl.http.unadmitted import Porch
 
 
 async def visit(place: Porch, who: Hashable) -> None:
@@ -48,7 +48,7 @@ async def test_a_full_porch_pushes_out_of_the_address_that_has_the_most() -> Non
 
 
 async def test_nobody_stands_there_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(porch, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(unadmitted, "TIMEOUT_S", 0.0)
     place = Porch()
     tasks = await come(place, "a")
     await asyncio.wait(tasks)

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl import recordviews, serviceviews
-from rwkvctl.commands.events import wanted
+from rwkvctl.cli.commands.events import wanted
+from rwkvctl.cli.registry import words_of
+from rwkvctl.cli.render import separated
+from rwkvctl.cli.tables import history_tables, service_table
+from rwkvctl.cli.time_argument import MomentError, moment
 from rwkvctl.protocol.notify import NotifyView, TriedView
 from rwkvctl.protocol.record import JobLogView
 from rwkvctl.protocol.service import ReloadReply
-from rwkvctl.render import separated
-from rwkvctl.since import MomentError, moment
-from rwkvctl.verbs import words_of
 
 NOW = datetime(2026, 11, 22, 3, 0, tzinfo=UTC)
 
@@ -32,8 +32,8 @@ def logged(**changed: Any) -> dict[str, Any]:
 
 
 def test_csv_has_every_field_of_the_log() -> None:
-    assert set(recordviews.LOG_FIELDS) == {field.name for field in msgspec.structs.fields(JobLogView)}
-    rows = list(csv.reader(io.StringIO(recordviews.log_csv([logged()]))))
+    assert set(history_tables.LOG_FIELDS) == {field.name for field in msgspec.structs.fields(JobLogView)}
+    rows = list(csv.reader(io.StringIO(history_tables.log_csv([logged()]))))
     found = dict(zip(rows[0], rows[1], strict=True))
     assert (found["job"], found["user"], found["settings"], found["value"]) == ("j12", "alice", "k=2", "0.5")
 
@@ -41,19 +41,19 @@ def test_csv_has_every_field_of_the_log() -> None:
 @given(st.text(max_size=30))
 def test_no_text_leaves_its_cell(evil: str) -> None:
     item = logged(result=evil, model=evil)
-    rows = list(csv.reader(io.StringIO(recordviews.log_csv([item]))))
-    assert [len(row) for row in rows] == [len(recordviews.LOG_FIELDS)] * 2
+    rows = list(csv.reader(io.StringIO(history_tables.log_csv([item]))))
+    assert [len(row) for row in rows] == [len(history_tables.LOG_FIELDS)] * 2
     assert not rows[1][-1].startswith(("=", "+", "-", "@"))
-    lines = recordviews.log_markdown([item]).splitlines()
+    lines = history_tables.log_markdown([item]).splitlines()
     assert len(lines) == 3
     assert lines[2].replace("\\\\", "").replace("\\|", "").count("|") == lines[0].count("|")
 
 
 def test_the_log_as_a_table_says_who_and_with_which_result() -> None:
-    head, line = separated(recordviews.job_log([logged()]))
+    head, line = separated(history_tables.job_log([logged()]))
     found = dict(zip(head.split("\t"), line.split("\t"), strict=True))
     assert (found["who"], found["settings"], found["config"]) == ("alice", "limit=50 k=2", "abcdef0123456789")
-    assert separated(recordviews.job_log([logged(user="")]))[1].split("\t")[2] == ""
+    assert separated(history_tables.job_log([logged(user="")]))[1].split("\t")[2] == ""
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_is_not_stored_is_shown_only_when_asked_for() -> None:
 
 
 def test_an_event_is_made_safe() -> None:
-    cells = recordviews.event_cells({"kind": "x", "at": "now", "text": "a\x1b]52;c;b\nc", "seq": 4})
+    cells = history_tables.event_cells({"kind": "x", "at": "now", "text": "a\x1b]52;c;b\nc", "seq": 4})
     assert "\x1b" not in str(cells[-1])
     assert "\n" not in str(cells[-1])
 
@@ -106,9 +106,9 @@ def test_service_tables_draw_their_replies() -> None:
         return msgspec.json.decode(msgspec.json.encode(item))
 
     reply = plain(ReloadReply(changed=("a",), waits=("socket",), warnings=("odd",)))
-    assert [row[1] for row in serviceviews.reloaded(reply).rows] == ["a", "socket", "odd"]
+    assert [row[1] for row in service_table.reloaded(reply).rows] == ["a", "socket", "odd"]
     view = plain(NotifyView(name="ops", kind="webhook", to="h", events=("job-failed",), waiting=3))
-    assert separated(serviceviews.notified([view]))[1].split("\t")[:6] == [
+    assert separated(service_table.notified([view]))[1].split("\t")[:6] == [
         "ops",
         "webhook",
         "h",
@@ -116,17 +116,17 @@ def test_service_tables_draw_their_replies() -> None:
         "no",
         "3",
     ]
-    assert "arrived" in separated(serviceviews.tested([plain(TriedView(name="ops", seconds=0.2))]))[1]
-    assert "failed" in separated(serviceviews.tested([plain(TriedView(name="ops", seconds=1, error="HTTP 500"))]))[1]
+    assert "arrived" in separated(service_table.tested([plain(TriedView(name="ops", seconds=0.2))]))[1]
+    assert "failed" in separated(service_table.tested([plain(TriedView(name="ops", seconds=1, error="HTTP 500"))]))[1]
 
 
 def test_a_verb_of_two_words_joined_by_a_hyphen() -> None:
     def job_log(_context: object) -> int:
         return 0
 
-    job_log.__module__ = "rwkvctl.commands.job_log"
+    job_log.__module__ = "rwkvctl.cli.commands.job_log"
     assert words_of(job_log) == "job-log"
     job_log.__name__ = "job_log_prune"
     assert words_of(job_log) == "job-log prune"
-    job_log.__name__, job_log.__module__ = "import_", "rwkvctl.commands.import_"
+    job_log.__name__, job_log.__module__ = "import_", "rwkvctl.cli.commands.import_"
     assert words_of(job_log) == "import"

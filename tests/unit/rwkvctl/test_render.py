@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.render import (
+from rwkvctl.cli.render import (
     Cell,
     Column,
     Table,
@@ -19,7 +19,7 @@ from rwkvctl.render import (
     size,
     wants_colour,
 )
-from rwkvctl.safe import cell_width
+from rwkvctl.text.sanitize import cell_width
 
 TABLE = Table(
     [Column("ID"), Column("NAME", cut="middle"), Column("NOTE", cut="end", wide=True), Column("N", right=True)],

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rwkvctl.exporting.report import drill, facts, gather, page, plots
-from rwkvctl.exporting.report.embedding import embedded
+from rwkvctl.export.report import drill, facts, gather, page, plots
+from rwkvctl.export.report.embedding import embedded
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RefusedError
-from rwkvctl.tui.matrix import Row
-from rwkvctl.tui.scorebook import Score, Value
+from rwkvctl.scoreboard.book import Score, Value
+from rwkvctl.scoreboard.matrix import Row
 
 GSM = ("gsm8k", "cot")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.safe import LINE_END, Styled, cell_width, fit, safe_json, safe_line, safe_text, styled, take
+from rwkvctl.text.sanitize import LINE_END, Styled, cell_width, fit, safe_json, safe_line, safe_text, styled, take
 
 EVIL = ["\x1b]52;c;RVZJTA==\x07", "\x1b[2J", "\x9b31m", "\x1b]0;EVIL\x07", "\r", "\x08", "\x7f", "\u202e", "\u2066",
         "\u200b", "\ufeff", "\u2028", "\x85", "\ud800", "\U000e0041", "\x00", "\x0b", "\x0c", "\u061c"]  # fmt: skip

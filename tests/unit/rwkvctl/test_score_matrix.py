@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.matrix import (
+from rwkvctl.scoreboard.book import Book, Key, Score, Value
+from rwkvctl.scoreboard.matrix import (
     Choice,
     Row,
     groups,
@@ -21,9 +22,8 @@ from rwkvctl.tui.matrix import (
     worst,
     worst_first,
 )
-from rwkvctl.tui.matrixcolumns import FIXED, Shown, columns, in_words, mark_of, score_cell
-from rwkvctl.tui.matrixtable import seen, window
-from rwkvctl.tui.scorebook import Book, Key, Score, Value
+from rwkvctl.tui.scores.columns import FIXED, Shown, columns, in_words, mark_of, score_cell
+from rwkvctl.tui.widgets.matrix_table import seen, window
 
 GSM: Key = ("gsm8k", "cot")
 MMLU: Key = ("mmlu", "plain")

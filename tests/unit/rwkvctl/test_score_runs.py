@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui import curves, rerun, runs
-from rwkvctl.tui.chart import Point
-from rwkvctl.tui.matrix import Row
-from rwkvctl.tui.runs import Run, pair_of_runs, rate, runs_of, versus
-from rwkvctl.tui.scorebook import Key, Score, Value
-from rwkvctl.tui.subjects import subjects_of
+from rwkvctl.scoreboard.book import Key, Score, Value
+from rwkvctl.scoreboard.matrix import Row
+from rwkvctl.tui.dispatch import rerun
+from rwkvctl.tui.scores import curves, runs
+from rwkvctl.tui.scores.runs import Run, pair_of_runs, rate, runs_of, versus
+from rwkvctl.tui.scores.subjects import subjects_of
+from rwkvctl.tui.widgets.chart import Point
 
 GSM: Key = ("gsm8k", "cot")
 KNOWN = {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rwkvctl.scoreviews import trend
+from rwkvctl.cli.tables.score_table import trend
 
 
 def run(job: int, value: float | None, kind: str = "cot", unit: str = "share", primary: str = "accuracy") -> Any:

@@ -4,9 +4,14 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3] / "rwkvctl"
-MAKERS = {"safe.py", "render.py", "watching.py", "progress.py", "meter.py", "commands/logs.py", "commands/status.py"}
+MAKERS = {
+    "text/sanitize.py", "text/progress_meter.py", "cli/render.py", "cli/watch.py", "cli/job_progress.py",
+    "cli/commands/logs.py", "cli/commands/status.py",
+}  # fmt: skip
 """Modules that make `Styled` text: each holds escape sequences or colours of our own."""
-WRITERS = {"render.py", "meter.py", "envelope.py", "selection.py", "jsondocs.py"}
+WRITERS = {
+    "text/progress_meter.py", "text/json_envelope.py", "cli/render.py", "cli/filters.py", "cli/reference/json_page.py",
+}  # fmt: skip
 """Modules that write to a standard stream themselves."""
 
 

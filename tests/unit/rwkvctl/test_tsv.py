@@ -9,16 +9,16 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from rwkvctl.client import Answer
-from rwkvctl.context import Context
-from rwkvctl.parsing import UsageError, arguments
+from rwkvctl.cli.client import Answer
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.parser import UsageError, arguments
+from rwkvctl.cli.registry import find, load_all
+from rwkvctl.cli.render import Cell, Column, Table, Terminal, count, duration, percent, separated, size
 from rwkvctl.protocol import messages as m
-from rwkvctl.render import Cell, Column, Table, Terminal, count, duration, percent, separated, size
-from rwkvctl.settings import Settings
-from rwkvctl.verbs import find, load_all
+from rwkvctl.settings.fields import Settings
 
 ELSEWHERE: Final = {
-    "data list", "weights list", "weights download",  # programs of their own, which write by `rwkvctl.tabs` too
+    "data list", "weights list", "weights download",  # programs of their own; they write by `text.tab_lines` too
     "service install", "service uninstall", "service status", "doctor", "version", "config show",  # read this machine
     "status --watch", "dispatch --wait",
 }  # fmt: skip

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rwkvctl
-from rwkvctl.safe import safe_line
-from rwkvctl.typed import as_typed, as_words
+from rwkvctl.text.sanitize import safe_line
+from rwkvctl.text.shell_words import as_typed, as_words
 
 
 @pytest.mark.parametrize("text", hostile.hostile_texts())
@@ -66,4 +66,6 @@ def test_no_line_that_people_see_is_joined_in_another_way() -> None:
         for node in ast.walk(ast.parse(file.read_bytes()))
         if isinstance(node, ast.Attribute) and node.attr == "join" and ast.unparse(node.value) == "shlex"
     }
-    assert found == {"tui/serving.py"}, "which starts a program by the system's plain shell, and shows nobody the line"
+    assert found == {"tui/terminal/browser_server.py"}, (
+        "which starts a program by the system's plain shell, and shows nobody the line"
+    )

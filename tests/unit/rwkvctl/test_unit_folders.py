@@ -2,8 +2,8 @@
 
 import pytest
 
-from rwkvctl.unit_folders import without_temporary
-from rwkvctl.units import text_of
+from rwkvctl.cli.service.unit_folders import without_temporary
+from rwkvctl.cli.service.units import text_of
 
 STRICT = "[Service]\nProtectSystem=strict\n"
 OURS = text_of("rwkvctl.service")

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl import config, units
-from rwkvctl.units import FORBIDDEN, UnitFile, forbidden_in, signed, state, text_of, unreachable, write
+from rwkvctl.cli.service import units
+from rwkvctl.cli.service.units import FORBIDDEN, UnitFile, forbidden_in, signed, state, text_of, unreachable, write
+from rwkvctl.settings import config
 
 UNITS = ("rwkvctl.service", "rwkvctl.socket", "user/rwkvctl.service", "user/rwkvctl.socket")
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from rwkvctl import completion, jsondocs, verbs
-from rwkvctl.commands.dispatch import question_about, summary, without_rows
-from rwkvctl.completion import candidates
-from rwkvctl.guide import DESTRUCTIVE, GROUPS, STOPPERS, TYPED, meant
-from rwkvctl.parsing import UsageError, arguments, overview, parser_for, reference, unknown_verb
-from rwkvctl.selection import Filters, SelectionError, body
-from rwkvctl.verbs import Verb, find, load_all
+from rwkvctl.cli import completion, registry
+from rwkvctl.cli.commands.dispatch import question_about, summary, without_rows
+from rwkvctl.cli.completion import candidates
+from rwkvctl.cli.filters import Filters, SelectionError, body
+from rwkvctl.cli.parser import UsageError, arguments, overview, parser_for, reference, unknown_verb
+from rwkvctl.cli.reference import json_page
+from rwkvctl.cli.registry import Verb, find, load_all
+from rwkvctl.cli.verb_groups import DESTRUCTIVE, GROUPS, STOPPERS, TYPED, meant
 
 ALL = [verb.words for verb in load_all()]
 PROMISED = {
@@ -143,7 +144,7 @@ def test_same_name_twice_is_refused() -> None:
 
     by_name("status")
     with pytest.raises(ValueError, match="two functions"):
-        verbs.verb(status)
+        registry.verb(status)
 
 
 def test_overview_lists_every_verb_and_exit_code() -> None:
@@ -154,7 +155,7 @@ def test_overview_lists_every_verb_and_exit_code() -> None:
 
 def test_overview_has_every_verb_in_one_group() -> None:
     grouped = [first for firsts in GROUPS.values() for first in firsts]
-    assert sorted(grouped) == verbs.first_words(), "rwkvctl.guide.GROUPS"
+    assert sorted(grouped) == registry.first_words(), "rwkvctl.cli.verb_groups.GROUPS"
     text = overview()
     assert text.index("the queue:") < text.index("  dispatch ") < text.index("results:") < text.index("  scores ")
 
@@ -199,12 +200,12 @@ def test_who_wants_an_end_is_told_how_and_nothing_is_proposed(typed: str) -> Non
     "typed", ["step", "sloop", "shop", "train", "brain", "reboot", "rebase", "mirror", "reset2", "leap"]
 )
 def test_no_verb_that_destroys_is_proposed_for_another_word(typed: str) -> None:
-    assert not any(f"'{verb}'" in meant(typed, verbs.first_words()) for verb in DESTRUCTIVE)
+    assert not any(f"'{verb}'" in meant(typed, registry.first_words()) for verb in DESTRUCTIVE)
 
 
 def test_a_slip_of_the_finger_is_understood() -> None:
-    assert "'stop'" in meant("stpo", verbs.first_words())
-    assert "'restore'" in meant("restor", verbs.first_words())
+    assert "'stop'" in meant("stpo", registry.first_words())
+    assert "'restore'" in meant("restor", registry.first_words())
     assert "'gpus drain'" in meant("gpus drian", ["gpus drain", "gpus forget"])
 
 
@@ -212,7 +213,7 @@ def test_everything_that_is_proposed_is_a_verb() -> None:
     assert all(by_name(words).words == words for words in TYPED)
     typed = [word for words in TYPED.values() for word in words]
     assert len(set(typed)) == len(typed)
-    assert not set(typed) & (STOPPERS | set(verbs.first_words()))
+    assert not set(typed) & (STOPPERS | set(registry.first_words()))
     assert not set(TYPED) & DESTRUCTIVE
 
 
@@ -223,7 +224,9 @@ def test_reference_page_is_fresh() -> None:
 
 def test_json_page_is_fresh() -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "json.md"
-    assert page.read_text(encoding="utf-8") == jsondocs.page(), "run: python -m rwkvctl.jsondocs > docs/json.md"
+    assert page.read_text(encoding="utf-8") == json_page.page(), (
+        "run: python -m rwkvctl.cli.reference.json_page > docs/json.md"
+    )
 
 
 def rows_of(action: str, reason: str, number: int) -> list[dict[str, str]]:

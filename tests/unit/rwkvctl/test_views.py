@@ -7,18 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from rwkvctl import views
+from rwkvctl.cli import registry
+from rwkvctl.cli.render import Table, aligned, separated
+from rwkvctl.cli.tables import core_tables
 from rwkvctl.protocol import messages as m
-from rwkvctl.render import Table, aligned, separated
 
 STRUCTS = (m.LeaseView, m.EngineView, m.JobView, m.ScoreView, m.MetricView, m.PlanRow, m.ModelView, m.BenchmarkView,
            m.ChangedJob, m.SampleView, m.StageView, m.StatusReply, m.Event, m.PlanReply, m.DispatchReply, m.LogChunk,
            m.InfoReply, m.SamplesReply, m.JobsReply, m.JobReply, m.ScoresReply, m.JudgeView,
            m.FindingView, m.PaidView, m.PointView, m.PromotionReply)  # fmt: skip
 OTHER_KEYS = {"items", "schema", "item"}
-RWKVCTL = Path(views.__file__).parent
-READERS = [RWKVCTL / f"{name}.py" for name in ("views", "judgeviews", "progress", "waiting")]
-READERS += [RWKVCTL / "commands" / f"{name}.py" for name in ("status", "jobs", "queue", "stop", "samples", "logs")]
+CLI = Path(registry.__file__).parent
+READERS = [CLI / f"{name}.py" for name in ("tables/core_tables", "tables/judge_tables", "job_progress", "wait")]
+READERS += [CLI / "commands" / f"{name}.py" for name in ("status", "jobs", "queue", "stop", "samples", "logs")]
 
 
 def plain(item: msgspec.Struct) -> Any:
@@ -40,18 +41,18 @@ def test_all_lists_are_drawn(fake_daemon: Any) -> None:
     job = fake_daemon.job
     states = [job(n, state) for n, state in enumerate(m.JobView.__annotations__["state"].__args__)]
     tables = {
-        "leases": views.leases([plain(fake_daemon.lease())]),
-        "engines": views.engines([plain(fake_daemon.engine())]),
-        "jobs": views.jobs(
+        "leases": core_tables.leases([plain(fake_daemon.lease())]),
+        "engines": core_tables.engines([plain(fake_daemon.engine())]),
+        "jobs": core_tables.jobs(
             plain(item)
             for item in [*states, job(20, score=fake_daemon.score(20)), job(21, running_score=fake_daemon.METRIC)]
         ),
-        "plan": views.plan(plain(row) for row in node.plan_rows),
-        "scores": views.scores([plain(fake_daemon.score(9))]),
-        "samples": views.sample_rows([plain(fake_daemon.sample(1))]),
-        "changed": views.changed([plain(m.ChangedJob(job="j1", state="stopped", changed=True))]),
-        "models": views.models([plain(m.ModelView(name="a", path="/a", size_bytes=1))]),
-        "benchmarks": views.benchmarks([plain(node.on_benchmarks().items[0])]),
+        "plan": core_tables.plan(plain(row) for row in node.plan_rows),
+        "scores": core_tables.scores([plain(fake_daemon.score(9))]),
+        "samples": core_tables.sample_rows([plain(fake_daemon.sample(1))]),
+        "changed": core_tables.changed([plain(m.ChangedJob(job="j1", state="stopped", changed=True))]),
+        "models": core_tables.models([plain(m.ModelView(name="a", path="/a", size_bytes=1))]),
+        "benchmarks": core_tables.benchmarks([plain(node.on_benchmarks().items[0])]),
     }
     for name, table in tables.items():
         assert all(len(row) == len(table.columns) for row in table.rows), name
@@ -60,20 +61,20 @@ def test_all_lists_are_drawn(fake_daemon: Any) -> None:
 
 def test_a_missing_score_is_a_reason_and_never_a_number(fake_daemon: Any) -> None:
     null = fake_daemon.score(3, metrics={"accuracy": m.MetricView(value=None)}, why_null="no sample was graded")
-    line = separated(views.scores([plain(null)]))[1].split("\t")
+    line = separated(core_tables.scores([plain(null)]))[1].split("\t")
     assert line[4:8] == ["", "", "", ""]
-    assert " null " in aligned(views.scores([plain(null)]), 0, colour=False)[1]
+    assert " null " in aligned(core_tables.scores([plain(null)]), 0, colour=False)[1]
     assert line[-1] == "no sample was graded"
     empty = fake_daemon.score(4, metrics={}, why_null="the engine died")
-    assert separated(views.scores([plain(empty)]))[1].endswith("\tthe engine died")
+    assert separated(core_tables.scores([plain(empty)]))[1].endswith("\tthe engine died")
 
 
 def test_score_row_says_what_qualifies_it(fake_daemon: Any) -> None:
     item = fake_daemon.score(1, chance=0.25, errors=2, partial=True, rows=20, n=20)
     cells = dict(
         zip(
-            separated(views.scores([plain(item)]))[0].split("\t"),
-            separated(views.scores([plain(item)]))[1].split("\t"),
+            separated(core_tables.scores([plain(item)]))[0].split("\t"),
+            separated(core_tables.scores([plain(item)]))[1].split("\t"),
             strict=True,
         )
     )
@@ -81,7 +82,7 @@ def test_score_row_says_what_qualifies_it(fake_daemon: Any) -> None:
     assert (cells["err"], cells["chance"]) == ("2", "0.25")
     assert cells["note"] == "partial"
     assert (cells["ci low"], cells["ci high"]) == ("0.726", "0.772")
-    assert " 72.6–77.2 " in aligned(views.scores([plain(item)]), 0, colour=False)[1]
+    assert " 72.6–77.2 " in aligned(core_tables.scores([plain(item)]), 0, colour=False)[1]
 
 
 def test_reasons_are_counted_and_explained() -> None:
@@ -89,7 +90,7 @@ def test_reasons_are_counted_and_explained() -> None:
         {"action": "hold", "reason": "data-missing"},
         {"action": "run", "reason": "run"},
     ]
-    table: Table = views.reasons(rows, {"done": "a score exists"})
+    table: Table = core_tables.reasons(rows, {"done": "a score exists"})
     assert [list(row) for row in table.rows] == [["2", "done", "a score exists"], ["1", "data-missing", ""]]
 
 
@@ -105,11 +106,11 @@ def test_model_text_is_safe_in_every_table(fake_daemon: Any) -> None:
         stages=(m.StageView(stage=evil, prompt=evil, completion=evil, stop=evil),),
     )
     tables = [
-        views.jobs([plain(job)]), views.scores([plain(score)]), views.sample_rows([plain(sample)]),
-        views.plan([plain(m.PlanRow(model=evil, benchmark=evil, kind=evil, action="hold", reason="held"))]),
-        views.models([plain(m.ModelView(name=evil, path=evil, size_bytes=1))]),
-        views.engines([plain(fake_daemon.engine(model=evil, detail=evil))]),
-        views.changed([plain(m.ChangedJob(job=evil, state="", changed=False, error=evil))]),
+        core_tables.jobs([plain(job)]), core_tables.scores([plain(score)]), core_tables.sample_rows([plain(sample)]),
+        core_tables.plan([plain(m.PlanRow(model=evil, benchmark=evil, kind=evil, action="hold", reason="held"))]),
+        core_tables.models([plain(m.ModelView(name=evil, path=evil, size_bytes=1))]),
+        core_tables.engines([plain(fake_daemon.engine(model=evil, detail=evil))]),
+        core_tables.changed([plain(m.ChangedJob(job=evil, state="", changed=False, error=evil))]),
     ]  # fmt: skip
     for table in tables:
         for line in [*separated(table), *aligned(table, 400, colour=False)]:
@@ -127,6 +128,6 @@ def test_model_text_is_safe_in_every_table(fake_daemon: Any) -> None:
 
 
 def test_an_interval_that_is_not_symmetric_shows_its_longer_side() -> None:
-    assert views.value_with_interval({"value": 1.0, "ci_low": 0.94, "ci_high": 1.0}) == "100.0 ±6.0"
-    assert views.value_with_interval({"value": 0.5}) == "50.0"
-    assert views.value_with_interval({"value": None}) == "null"
+    assert core_tables.value_with_interval({"value": 1.0, "ci_low": 0.94, "ci_high": 1.0}) == "100.0 ±6.0"
+    assert core_tables.value_with_interval({"value": 0.5}) == "50.0"
+    assert core_tables.value_with_interval({"value": None}) == "null"

@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from rwkvctl.progress import Progress
-from rwkvctl.render import Terminal
-from rwkvctl.waiting import Waiting, has_ended, outcome
+from rwkvctl.cli.job_progress import Progress
+from rwkvctl.cli.render import Terminal
+from rwkvctl.cli.wait import Waiting, has_ended, outcome
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ class Tty(io.StringIO):
 
 def test_a_terminal_is_redrawn_in_place_within_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal({"TERM": "xterm", "COLUMNS": "80", "LINES": "10", "NO_COLOR": "1"}, io.StringIO(), Tty())
-    monkeypatch.setattr("rwkvctl.progress.REDRAW_S", 0.0)
+    monkeypatch.setattr("rwkvctl.cli.job_progress.REDRAW_S", 0.0)
     monkeypatch.setattr("os.get_terminal_size", lambda *_: (0, 0))
     progress = Progress(terminal)
     names = {"model": "rwkv7-g1-2.9b-20260814\x1b[2J", "benchmark": "math_500", "kind": "cot"}

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rwkvctl import zombieviews
+from rwkvctl.cli.render import Table, aligned, separated
+from rwkvctl.cli.tables import zombie_tables
 from rwkvctl.protocol import messages as m
-from rwkvctl.render import Table, aligned, separated
 
 RULE = m.RuleView(part="class", name="orphan", holds=True, value="e3, which ended 60 s ago")
 ORPHAN = m.ZombieView(
@@ -34,11 +34,11 @@ ITEMS = [plain(item) for item in (ORPHAN, GHOST, OURS)]
 @pytest.mark.parametrize(
     "table",
     [
-        zombieviews.zombies(ITEMS, verdicts=True),
-        zombieviews.zombies(ITEMS, verdicts=False),
-        zombieviews.rules(ITEMS[0]["rules"]),
-        zombieviews.reaped([plain(REAPED)]),
-        zombieviews.plan(["one", "two"]),
+        zombie_tables.zombies(ITEMS, verdicts=True),
+        zombie_tables.zombies(ITEMS, verdicts=False),
+        zombie_tables.rules(ITEMS[0]["rules"]),
+        zombie_tables.reaped([plain(REAPED)]),
+        zombie_tables.plan(["one", "two"]),
     ],
 )
 def test_every_row_has_every_column(table: Table) -> None:
@@ -47,7 +47,7 @@ def test_every_row_has_every_column(table: Table) -> None:
 
 
 def test_only_fields_that_exist_are_read() -> None:
-    text = Path(zombieviews.__file__).read_text(encoding="utf-8")
+    text = Path(zombie_tables.__file__).read_text(encoding="utf-8")
     read = set(re.findall(r"\b(?:item|rule|reply)(?:\.get\(|\[)[\"'](\w+)[\"']", text))
     structs = (m.ZombieView, m.RuleView, m.ReapedView, m.ZombiesReply, m.ReapReply)
     assert read
@@ -55,21 +55,21 @@ def test_only_fields_that_exist_are_read() -> None:
 
 
 def test_what_is_not_known_is_nothing_in_a_pipe() -> None:
-    head, _, ghost, _ = [line.split("\t") for line in separated(zombieviews.zombies(ITEMS, verdicts=True))]
+    head, _, ghost, _ = [line.split("\t") for line in separated(zombie_tables.zombies(ITEMS, verdicts=True))]
     shown = dict(zip(head, ghost, strict=True))
     assert {shown[name] for name in ("start", "user", "age", "still", "memory", "command")} == {""}
     assert (shown["gpu"], shown["class"]) == ("7:1", "ghost")
 
 
 def test_people_read_a_sentence_on_everything_that_is_not_ours() -> None:
-    assert zombieviews.sentences(ITEMS) == [
+    assert zombie_tables.sentences(ITEMS) == [
         "GPU 6: pid 31877 was left behind by e3.",
         "GPU 7:1: NVML lists pid 99.",
     ]
 
 
 def test_a_pipe_reads_words_for_marks() -> None:
-    lines = [line.split("\t") for line in separated(zombieviews.rules(ITEMS[0]["rules"]))]
+    lines = [line.split("\t") for line in separated(zombie_tables.rules(ITEMS[0]["rules"]))]
     assert [line[2] for line in lines[1:]] == ["true", "false", "true"]
 
 
@@ -78,6 +78,6 @@ def test_a_pipe_reads_words_for_marks() -> None:
 )
 def test_the_headline_says_the_policy_and_what_is_in_its_way(policy: str, words: str) -> None:
     reply = plain(m.ZombiesReply(items=(), policy=policy, observing="no look yet"))
-    text = "\n".join(zombieviews.headline(reply))
+    text = "\n".join(zombie_tables.headline(reply))
     assert words in text
     assert "nothing is ended now: no look yet" in text

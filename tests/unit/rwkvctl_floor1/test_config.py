@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl import config
-from rwkvctl.config import Config
 from rwkvctl.protocol.errors import ConfigError
-from rwkvctl.settings import Settings
+from rwkvctl.settings import config
+from rwkvctl.settings.config import Config
+from rwkvctl.settings.fields import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("rwkvctl", "daemon/rwkv_daemon", "engine/rwkv_engine", "kernels/rwkv_kernels", "data/rwkv_data",
@@ -270,11 +270,11 @@ def test_a_file_of_secrets_may_be_a_credential_of_the_service_manager(environ: d
 
 
 def test_no_other_module_reads_the_environment() -> None:
-    """`os.environ` and its like, as attribute or import, anywhere but in rwkvctl/config.py."""
+    """`os.environ` and its like, as attribute or import, anywhere but in rwkvctl/settings/config.py."""
     words = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
     found = []
     for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
-        if path == ROOT / "rwkvctl/config.py":
+        if path == ROOT / "rwkvctl/settings/config.py":
             continue
         # a worker that forgets its environment does not read it
         text = path.read_text(encoding="utf-8").replace("os.environ.clear()", "pass")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rwkvctl.cli.render import short_model
 from rwkvctl.protocol.model_names import is_shown_as, meant, shorter
-from rwkvctl.render import short_model
 
 WHOLE = "rwkv7-g1-0.1b-20260910-ctx4096"
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl import config
-from rwkvctl.notify_config import EVENTS, NotifyTarget, parse
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.settings import config
+from rwkvctl.settings.notify import EVENTS, NotifyTarget, parse
 
 WHERE = "/etc/rwkvctl/config.toml:7"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rwkvctl import config, store_config
 from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.settings import config, store
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from rwkvctl.protocol.errors import ConfigError
     ["", "/etc/rwkvctl/store.url", "credential:store", "postgresql://me@db/x", "postgres:///x?host=/run/postgresql"],
 )
 def test_what_holds_no_password_is_taken(text: str) -> None:
-    assert store_config.checked(text, "config.toml") == text
+    assert store.checked(text, "config.toml") == text
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ def test_what_holds_no_password_is_taken(text: str) -> None:
 )
 def test_a_password_is_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(ConfigError, match=r"config\.toml: store must not hold a password") as refused:
-        store_config.checked(text, "config.toml")
+        store.checked(text, "config.toml")
     assert "hunter2" not in str(refused.value)
 
 
 def test_a_url_that_is_none_is_said_without_it() -> None:
     with pytest.raises(ConfigError, match="not a URL") as refused:
-        store_config.checked("postgresql://[me:hunter2@db/x", "flag --to")
+        store.checked("postgresql://[me:hunter2@db/x", "flag --to")
     assert "hunter2" not in str(refused.value)
 
 
@@ -45,5 +45,5 @@ def test_the_environment_is_checked_too_and_config_show_says_where_the_store_is(
 @pytest.mark.parametrize("sign", list("/#?"))
 def test_a_password_that_would_be_taken_for_a_host_is_refused_and_not_repeated(sign: str) -> None:
     with pytest.raises(ConfigError, match="is not a URL") as refused:
-        store_config.checked(f"postgresql://me:hunter2{sign}x@db/x", "config.toml")
+        store.checked(f"postgresql://me:hunter2{sign}x@db/x", "config.toml")
     assert "hunter2" not in str(refused.value)

@@ -1,4 +1,5 @@
-"""The Hugging Face layout as the reference describes it (8.2), written out independently of `rwkv_weights.hf`."""
+"""The Hugging Face layout as the reference describes it (8.2), written out independently of
+`rwkv_weights.formats.hf_names`."""
 
 import json
 import re

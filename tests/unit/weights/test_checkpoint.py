@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from rwkv_weights import checkpoint
-from rwkv_weights.checkpoint import (
+from rwkv_weights.formats import load
+from rwkv_weights.formats.load import (
     CheckpointError,
     CheckpointKeysError,
     CheckpointShapeError,
     UnreadableCheckpointError,
     UnsupportedArchitectureError,
 )
-from rwkv_weights.schema import Dims
-from rwkv_weights.synthetic import dims_of, synthetic
+from rwkv_weights.formats.schema import Dims
+from rwkv_weights.formats.synthetic import dims_of, synthetic
 
 DIMS = dims_of(2, 128, 257, (16, 8, 24, 40))
 Tensors = dict[str, torch.Tensor]
@@ -32,12 +32,12 @@ def saved(path: Path, change: Callable[[Tensors], object] | None = None) -> Path
 
 def refused(path: Path, kind: type[CheckpointError], words: str) -> None:
     with pytest.raises(kind, match=re.escape(words)) as caught:
-        checkpoint.load(path)
+        load.load(path)
     assert "\n" not in str(caught.value)
 
 
 def test_dimensions_are_read_from_tensors(tmp_path: Path) -> None:
-    found = checkpoint.load(saved(tmp_path / "any name.pth"))
+    found = load.load(saved(tmp_path / "any name.pth"))
     assert found.dims == DIMS == Dims(257, 2, 128, 512, (16, 8, 24, 40))
     assert found.tensors["blocks.1.att.x_r"].shape == (128,)
     assert found.tensors["blocks.1.att.r_k"].shape == (2, 64)
@@ -48,19 +48,19 @@ def test_block_0_may_carry_a_value_residual_which_is_dropped(tmp_path: Path) -> 
     def add(tensors: Tensors) -> None:
         tensors |= {f"blocks.0.att.{k}": tensors[f"blocks.1.att.{k}"] for k in ("v0", "v1", "v2")}
 
-    found = checkpoint.load(saved(tmp_path / "x.pth", add))
+    found = load.load(saved(tmp_path / "x.pth", add))
     assert "blocks.0.att.v1" not in found.tensors
 
 
 def test_one_head_and_one_layer_load(tmp_path: Path) -> None:
     dims = dims_of(1, 64, 257, (8, 8, 0, 8))
     torch.save(synthetic(dims), tmp_path / "x.pth")
-    assert checkpoint.load(tmp_path / "x.pth").dims == dims
+    assert load.load(tmp_path / "x.pth").dims == dims
 
 
 def test_the_format_of_old_torch_loads(tmp_path: Path) -> None:
     torch.save(synthetic(DIMS), tmp_path / "x.pth", _use_new_zipfile_serialization=False)
-    assert checkpoint.load(tmp_path / "x.pth").dims == DIMS
+    assert load.load(tmp_path / "x.pth").dims == DIMS
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from rwkv_weights.errors import HubError, WeightsError
 from rwkv_weights.hub import choice
 from rwkv_weights.hub.choice import Item
 from rwkv_weights.hub.remote import RemoteFile, backoff, persistently, retry_after
-from rwkv_weights.sums import Sums
+from rwkv_weights.local.sha256_cache import Sums
 
 
 class Usage(NamedTuple):

@@ -8,7 +8,7 @@ from rwkv_weights.errors import HubError
 from rwkv_weights.hub.choice import Item
 from rwkv_weights.hub.crew import Crew, at_once
 from rwkv_weights.hub.remote import RemoteFile
-from rwkv_weights.sums import Sums
+from rwkv_weights.local.sha256_cache import Sums
 
 
 class UnforeseenError(Exception):

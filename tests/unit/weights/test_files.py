@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from rwkv_weights import __main__ as chore
-from rwkv_weights import files, sidecar
-from rwkv_weights.files import FileIdentity, builtin_checkpoint_path, hash_file
+from rwkv_weights.local import checkpoint_files, sha256_sidecar
+from rwkv_weights.local.checkpoint_files import FileIdentity, builtin_checkpoint_path, hash_file
 
 
 def test_hash_and_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "CHUNK_BYTES", 7)
+    monkeypatch.setattr(checkpoint_files, "CHUNK_BYTES", 7)
     path = tmp_path / "w.pth"
     path.write_bytes(bytes(range(256)))
     hashed = hash_file(path)
@@ -53,11 +53,11 @@ def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, capsys: pytest
         assert chore.main(["hash", str(path)]) == 1
         assert capsys.readouterr().err == f"cannot read {path}: it is no file, but a folder, pipe, socket or device\n"
     os.mkfifo(tmp_path / "w.pth.sha256")
-    assert sidecar.read(tmp_path / "w.pth") == ""
+    assert sha256_sidecar.read(tmp_path / "w.pth") == ""
 
 
 def test_the_builtin_checkpoint_is_named_or_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BUILTIN", tmp_path)
+    monkeypatch.setattr(checkpoint_files, "BUILTIN", tmp_path)
     with pytest.raises(FileNotFoundError, match="built-in"):
         builtin_checkpoint_path()
     (tmp_path / "a.pth").touch()
@@ -69,10 +69,10 @@ def only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The one file of weights that this process may read."""
     path = tmp_path / "mine.pth"
     path.write_bytes(b"weights")
-    monkeypatch.setattr(files, "ALLOWED", set())
-    monkeypatch.setattr(files, "READ", [])
+    monkeypatch.setattr(checkpoint_files, "ALLOWED", set())
+    monkeypatch.setattr(checkpoint_files, "READ", [])
     found = path.stat()
-    files.allow_only([f"{found.st_dev}:{found.st_ino}:{found.st_ctime_ns}"])
+    checkpoint_files.allow_only([f"{found.st_dev}:{found.st_ino}:{found.st_ctime_ns}"])
     return path
 
 
@@ -80,24 +80,24 @@ def only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_no_name_leads_to_another_file_of_weights(only: Path, name: str) -> None:
     other = only.with_name(name)
     other.write_bytes(b"secret")
-    with files.open_plain(only) as file:
+    with checkpoint_files.open_plain(only) as file:
         assert file.read() == b"weights"
     with pytest.raises(OSError, match="not the file that was asked for"):
-        files.open_plain(other)
-    with files.open_plain(other, beside=True) as file:
+        checkpoint_files.open_plain(other)
+    with checkpoint_files.open_plain(other, beside=True) as file:
         assert file.read() == b"secret", "what lies beside weights is read by those who want no weights of it"
 
 
 def test_a_file_that_was_changed_while_it_was_read_is_refused(only: Path) -> None:
-    files.open_plain(only).close()
-    files.check_unchanged()
-    files.open_plain(only).close()
+    checkpoint_files.open_plain(only).close()
+    checkpoint_files.check_unchanged()
+    checkpoint_files.open_plain(only).close()
     only.write_bytes(b"changed")
     with pytest.raises(OSError, match="not the file that was asked for"):
-        files.check_unchanged()
-    assert not files.READ
+        checkpoint_files.check_unchanged()
+    assert not checkpoint_files.READ
 
 
 def test_an_emptied_folder_is_no_weights() -> None:
     with pytest.raises(FileNotFoundError, match="no file of weights"):
-        files.together([], [])
+        checkpoint_files.together([], [])

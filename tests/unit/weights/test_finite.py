@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_weights.errors import CheckpointValuesError
-from rwkv_weights.finite import FiniteCheck, check, listed
+from rwkv_weights.formats.finite import FiniteCheck, check, listed
 
 BAD = [float("nan"), float("inf"), float("-inf")]
 

@@ -11,10 +11,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from rwkv_engine.layout import lay_out
-from rwkv_engine.model import Model
-from rwkv_engine.state_pool import StatePool
-from rwkv_weights import checkpoint, hf, index
+from rwkv_engine.cpu.layout import lay_out
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.state_pool import StatePool
 from rwkv_weights.errors import (
     CheckpointError,
     CheckpointKeysError,
@@ -22,8 +21,9 @@ from rwkv_weights.errors import (
     UnreadableCheckpointError,
     UnsupportedArchitectureError,
 )
-from rwkv_weights.schema import expected
-from rwkv_weights.synthetic import dims_of, synthetic
+from rwkv_weights.formats import hf_names, index, load
+from rwkv_weights.formats.schema import expected
+from rwkv_weights.formats.synthetic import dims_of, synthetic
 
 DIMS = dims_of(3, 128, 257, (16, 8, 24, 40))
 CONFIG = {"model_type": "rwkv7", "hidden_size": 128, "head_dim": 64}
@@ -43,13 +43,13 @@ def pth(tmp_path: Path, tensors: Tensors) -> Path:
 
 def refused(path: Path, kind: type[CheckpointError], words: str) -> None:
     with pytest.raises(kind, match=re.escape(words)) as caught:
-        checkpoint.load(path)
+        load.load(path)
     assert "\n" not in str(caught.value)
 
 
 @torch.inference_mode()
 def logits(path: Path) -> torch.Tensor:
-    model = Model.of(checkpoint.load(path), "fp32")
+    model = Model.of(load.load(path), "fp32")
     pool = StatePool.allocate(model.dims, 4)
     pool.clear(0)
     return model.logits(model.step(pool, lay_out([[0, 5, 9, 200, 17]], [0], model.do.row_multiple)))
@@ -78,7 +78,7 @@ def test_logits_are_those_of_the_pth_bit_for_bit(
 def test_every_tensor_is_the_same_and_lies_in_the_file(
     hf_layout: ModuleType, tmp_path: Path, pth: Path, tensors: Tensors
 ) -> None:
-    ours, theirs = checkpoint.load(pth), checkpoint.load(hf_layout.write(tmp_path / "hf", tensors))
+    ours, theirs = load.load(pth), load.load(hf_layout.write(tmp_path / "hf", tensors))
     assert ours.dims == theirs.dims
     assert ours.tensors.keys() == theirs.tensors.keys()
     for key, tensor in ours.tensors.items():
@@ -94,7 +94,7 @@ def test_blinkdl_names_in_safetensors_load(tmp_path: Path, pth: Path, tensors: T
 
 def test_a_value_residual_in_block_0_is_dropped(hf_layout: ModuleType, tmp_path: Path, tensors: Tensors) -> None:
     more = tensors | {f"blocks.0.att.{k}": tensors[f"blocks.1.att.{k}"].clone() for k in ("v0", "v1", "v2")}
-    assert "blocks.0.att.v1" not in checkpoint.load(hf_layout.write(tmp_path / "hf", more)).tensors
+    assert "blocks.0.att.v1" not in load.load(hf_layout.write(tmp_path / "hf", more)).tensors
 
 
 def test_every_known_key_has_a_name_there_and_comes_back(
@@ -102,9 +102,9 @@ def test_every_known_key_has_a_name_there_and_comes_back(
 ) -> None:
     shapes = expected(DIMS, block0_has_value_residual=True)
     theirs = {key: hf_layout.one(key, torch.zeros(shape)) for key, shape in shapes.items()}
-    assert {hf.name_of(name)[0] for name, _ in theirs.values()} == set(shapes)
+    assert {hf_names.name_of(name)[0] for name, _ in theirs.values()} == set(shapes)
     for key, (name, tensor) in theirs.items():
-        assert hf.name_of(name) == (key, tuple(tensor.shape) != shapes[key] or key[-1] in "12"), name
+        assert hf_names.name_of(name) == (key, tuple(tensor.shape) != shapes[key] or key[-1] in "12"), name
 
 
 def test_the_file_may_lie_where_its_types_may_not(
@@ -222,7 +222,7 @@ def test_links_within_the_hubs_cache_are_followed(hf_layout: ModuleType, tmp_pat
     blobs.mkdir()
     (folder / "model.safetensors").rename(blobs / "1234")
     (folder / "model.safetensors").symlink_to("../../blobs/1234")
-    assert checkpoint.load(folder).dims == DIMS
+    assert load.load(folder).dims == DIMS
 
 
 @pytest.mark.parametrize("kind", ["circle", "dangling", "fifo", "folder"])
@@ -271,7 +271,7 @@ def test_an_index_that_lies_is_refused(
 def test_an_index_that_is_no_index_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "model.safetensors.index.json").write_text(text, encoding="latin-1")
     with pytest.raises(UnreadableCheckpointError):
-        checkpoint.load(tmp_path)
+        load.load(tmp_path)
 
 
 def test_two_shards_with_one_tensor_are_refused(hf_layout: ModuleType, tmp_path: Path, tensors: Tensors) -> None:

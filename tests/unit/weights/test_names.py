@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_weights.names import ModelName, natural, parse
+from rwkv_weights.local.file_names import ModelName, natural, parse
 
 SEEN = [
     # every name of reference/rwkv7-engine.md 1.5

@@ -14,16 +14,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_weights import checkpoint, pickled, pth, safetensor
 from rwkv_weights.errors import UnreadableCheckpointError
-from rwkv_weights.files import open_plain
+from rwkv_weights.formats import load, pickle_reader, pth, safetensors_header
+from rwkv_weights.local.checkpoint_files import open_plain
 
 
 def values(path: Path) -> dict[str, torch.Tensor]:
     """What our reader finds, as tensors."""
     storage = torch.UntypedStorage.from_file(str(path), shared=False, nbytes=path.stat().st_size)
     return {
-        name: checkpoint.view(storage[entry.offset : entry.offset + entry.span], entry)
+        name: load.view(storage[entry.offset : entry.offset + entry.span], entry)
         for name, entry in pth.read(path).items()
     }
 
@@ -142,7 +142,7 @@ def test_hostile_pickles_are_refused(tmp_path: Path, content: bytes, words: str)
 
 @pytest.mark.parametrize("content", [b"\x80\x02})" + b"\x85" * 1100 + b"Ns.", b"\x80\x02" + b"}" * 1100 + b"."])
 def test_a_pickle_of_too_many_steps_is_refused(tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pickled, "MOST_STEPS", 1000)
+    monkeypatch.setattr(pickle_reader, "MOST_STEPS", 1000)
     refused(packed(tmp_path / "x.pth", content), "far longer than that of any model")
 
 
@@ -267,9 +267,9 @@ def test_pipes_sockets_and_devices_are_never_opened(
             path.symlink_to(place)
         with pytest.raises(OSError, match="no file, but a folder, pipe, socket or device"):
             open_plain(path)
-        for reader in (pth.read, safetensor.read):
+        for reader in (pth.read, safetensors_header.read):
             with pytest.raises(UnreadableCheckpointError, match="no file, but a folder, pipe"):
                 reader(path)
         with pytest.raises(UnreadableCheckpointError, match="cannot map"):
-            checkpoint._mapped(path)
+            load._mapped(path)
     assert not opened

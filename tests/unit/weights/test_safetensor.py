@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import save, save_file
 
-from rwkv_weights import safetensor
-from rwkv_weights.entry import ITEM_BYTES
 from rwkv_weights.errors import UnreadableCheckpointError
+from rwkv_weights.formats import safetensors_header
+from rwkv_weights.formats.entry import ITEM_BYTES
 
 
 def written(path: Path, header: object, data: bytes = b"", length: int | None = None) -> Path:
@@ -68,7 +68,7 @@ GOOD = {"a": tensor(0, 8), "b": tensor(8, 12)}
 )
 def test_hostile_headers_are_refused_in_a_sentence(tmp_path: Path, header: object, size: int, words: str) -> None:
     with pytest.raises(UnreadableCheckpointError, match=re.escape(words)) as caught:
-        safetensor.read(written(tmp_path / "x.safetensors", header, b"\0" * size))
+        safetensors_header.read(written(tmp_path / "x.safetensors", header, b"\0" * size))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
 
@@ -78,14 +78,14 @@ def test_hostile_headers_are_refused_in_a_sentence(tmp_path: Path, header: objec
 )
 def test_an_absurd_length_is_not_believed(tmp_path: Path, length: int, words: str) -> None:
     with pytest.raises(UnreadableCheckpointError, match=words):
-        safetensor.read(written(tmp_path / "x.safetensors", GOOD, length=length))
+        safetensors_header.read(written(tmp_path / "x.safetensors", GOOD, length=length))
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 7])
 def test_a_stub_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.safetensors").write_bytes(content)
     with pytest.raises(UnreadableCheckpointError, match="truncated"):
-        safetensor.read(tmp_path / "x.safetensors")
+        safetensors_header.read(tmp_path / "x.safetensors")
 
 
 @given(
@@ -106,7 +106,7 @@ def test_what_the_library_writes_is_read_as_it_reads_it(tmp_path_factory, descri
     }
     path = tmp_path_factory.mktemp("s") / "x.safetensors"
     path.write_bytes(save(tensors, {"format": "pt"}))
-    found, content = safetensor.read(path), path.read_bytes()
+    found, content = safetensors_header.read(path), path.read_bytes()
     assert found.keys() == tensors.keys()
     for name, entry in found.items():
         assert (entry.dtype, entry.shape) == (
@@ -121,10 +121,10 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, content: bytes) -> None
     path = tmp_path_factory.mktemp("s") / "x.safetensors"
     path.write_bytes(content)
     with contextlib.suppress(UnreadableCheckpointError):
-        safetensor.read(path)
+        safetensors_header.read(path)
 
 
 def test_the_library_agrees_on_a_model(tmp_path: Path) -> None:
     save_file({"a": torch.randn(3, 5), "b": torch.randn(7).to(torch.bfloat16)}, tmp_path / "x.safetensors")
     with safe_open(tmp_path / "x.safetensors", "pt") as file:
-        assert set(file.keys()) == set(safetensor.read(tmp_path / "x.safetensors"))
+        assert set(file.keys()) == set(safetensors_header.read(tmp_path / "x.safetensors"))

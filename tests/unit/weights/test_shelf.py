@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_weights import shelf
 from rwkv_weights.errors import UnknownCheckpointError, WeightsError
+from rwkv_weights.local import inventory
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_checkpoint_is_found_once_in_natural_order(folder: Path) -> None:
-    found = list(shelf.checkpoints(folder))
+    found = list(inventory.checkpoints(folder))
     assert [one.label for one in found] == [
         "rwkv7-g1a-0.1b-20250728-ctx4096",
         "rwkv7-g1d-0.1b-20260129-ctx8192",
@@ -49,14 +49,14 @@ def test_every_checkpoint_is_found_once_in_natural_order(folder: Path) -> None:
 
 def test_nothing_has_no_sum(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match="has no weight files"):
-        shelf.hashed(shelf.at(tmp_path))
+        inventory.hashed(inventory.at(tmp_path))
     with pytest.raises(WeightsError, match="has no sha256"):
-        shelf.combined([], [])
-    assert shelf.sha256_of(shelf.at(tmp_path), {}) == ""
+        inventory.combined([], [])
+    assert inventory.sha256_of(inventory.at(tmp_path), {}) == ""
 
 
 def test_no_folder_is_no_checkpoint(tmp_path: Path) -> None:
-    assert [found.label for found in shelf.checkpoints(tmp_path / "none")] == ["builtin"]
+    assert [found.label for found in inventory.checkpoints(tmp_path / "none")] == ["builtin"]
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_no_folder_is_no_checkpoint(tmp_path: Path) -> None:
     ],
 )
 def test_a_word_means_a_checkpoint(folder: Path, word: str, label: str) -> None:
-    assert shelf.choose(word, folder).label == label
+    assert inventory.choose(word, folder).label == label
 
 
 def test_a_path_means_itself(folder: Path) -> None:
-    assert shelf.choose(str(folder / "notes.txt"), folder / "none").path == folder / "notes.txt"
+    assert inventory.choose(str(folder / "notes.txt"), folder / "none").path == folder / "notes.txt"
     index = folder / "rwkv7-2.9B-g1" / "model.safetensors.index.json"
-    assert len(shelf.choose(str(index), folder).files) == 2
+    assert len(inventory.choose(str(index), folder).files) == 2
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_a_path_means_itself(folder: Path) -> None:
 def test_what_is_unclear_is_asked_back(folder: Path, word: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     with pytest.raises(UnknownCheckpointError, match=words):
-        shelf.choose(word or "\x00", folder)
+        inventory.choose(word or "\x00", folder)

@@ -6,12 +6,12 @@ from types import ModuleType
 import pytest
 import torch
 
-from rwkv_weights import checkpoint, index
-from rwkv_weights import stream as module
 from rwkv_weights.errors import CheckpointValuesError, UnreadableCheckpointError
-from rwkv_weights.finite import FiniteCheck
-from rwkv_weights.stream import Tensors, stream
-from rwkv_weights.synthetic import dims_of, synthetic
+from rwkv_weights.formats import index, load
+from rwkv_weights.formats import stream as module
+from rwkv_weights.formats.finite import FiniteCheck
+from rwkv_weights.formats.stream import Tensors, stream
+from rwkv_weights.formats.synthetic import dims_of, synthetic
 
 DIMS = dims_of(2, 128, 257, (16, 8, 24, 40))
 
@@ -30,7 +30,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path, hf_layout: ModuleType) 
 
 
 def test_the_tensors_are_those_of_the_map(path: Path) -> None:
-    wanted, found = checkpoint.load(path).tensors, dict(stream(index.read(path)))
+    wanted, found = load.load(path).tensors, dict(stream(index.read(path)))
     assert found.keys() == wanted.keys()
     for name, tensor in wanted.items():
         assert torch.equal(found[name], tensor), name
@@ -45,7 +45,7 @@ def test_they_come_in_the_order_of_the_file(path: Path) -> None:
 
 
 def test_a_lent_tensor_is_right_until_the_next(path: Path) -> None:
-    wanted, seen, places = checkpoint.load(path).tensors, 0, set()
+    wanted, seen, places = load.load(path).tensors, 0, set()
     for name, tensor in stream(index.read(path), lend=True):
         assert torch.equal(tensor, wanted[name]), name
         places.add(tensor.data_ptr())
@@ -56,13 +56,13 @@ def test_a_lent_tensor_is_right_until_the_next(path: Path) -> None:
 
 
 def test_it_converts(path: Path) -> None:
-    wanted = checkpoint.load(path).tensors
+    wanted = load.load(path).tensors
     for name, tensor in stream(index.read(path), dtype=torch.float32, lend=True):
         assert torch.equal(tensor, wanted[name].float()), name
 
 
 def test_any_order_is_answered(path: Path) -> None:
-    wanted = checkpoint.load(path).tensors
+    wanted = load.load(path).tensors
     with Tensors(index.read(path)) as found:
         assert len(found) == len(wanted)
         for name in reversed(list(wanted)):
@@ -87,7 +87,7 @@ def test_a_file_that_went_away_is_a_sentence(path: Path) -> None:
 
 def test_small_windows_of_reading_ahead_lose_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AHEAD_BYTES", 100)
-    wanted = checkpoint.load(path).tensors
+    wanted = load.load(path).tensors
     assert all(torch.equal(tensor, wanted[name]) for name, tensor in stream(index.read(path)))
 
 
@@ -110,7 +110,7 @@ def test_on_a_gpu_the_tensors_are_the_same(path: Path, monkeypatch: pytest.Monke
     if not torch.cuda.is_available():
         pytest.skip("needs a GPU: none is there")
     monkeypatch.setattr(module, "PIECE_BYTES", 1000)
-    wanted = checkpoint.load(path).tensors
+    wanted = load.load(path).tensors
     for name, tensor in stream(index.read(path), "cuda", torch.float16):
         assert tensor.is_cuda
         assert torch.equal(tensor.cpu(), wanted[name].to(torch.float16)), name

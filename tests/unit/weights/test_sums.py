@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_weights.files import FileIdentity
-from rwkv_weights.sums import FORMAT, NAME, Sums
+from rwkv_weights.local.checkpoint_files import FileIdentity
+from rwkv_weights.local.sha256_cache import FORMAT, NAME, Sums
 
 SHA = "ab" * 32
 

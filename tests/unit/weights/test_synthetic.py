@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from rwkv_weights import checkpoint, synthetic
-from rwkv_weights.schema import expected
+from rwkv_weights.formats import load, synthetic
+from rwkv_weights.formats.schema import expected
 
 SMALL = synthetic.dims_of(2, 256, vocabulary=257)
 TOKENS = 64
@@ -21,7 +21,7 @@ def same_numbers(key: str) -> bool:
 def test_a_drawn_checkpoint_is_what_a_loaded_one_would_be(tmp_path: Path, width: int) -> None:
     dims = synthetic.dims_of(2, width, vocabulary=257)
     drawn = synthetic.drawn_on("cpu", dims, seed=3)
-    loaded = checkpoint.load(synthetic.write(tmp_path / "x.pth", dims, seed=3))
+    loaded = load.load(synthetic.write(tmp_path / "x.pth", dims, seed=3))
     assert drawn.dims == loaded.dims
     assert {key: tensor.shape for key, tensor in drawn.tensors.items()} == {
         key: tensor.shape for key, tensor in loaded.tensors.items()

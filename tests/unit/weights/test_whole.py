@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_weights import shelf
-from rwkv_weights.whole import file_is_whole, is_whole
+from rwkv_weights.formats.completeness import file_is_whole, is_whole
+from rwkv_weights.local import inventory
 
 
 def zipped(comment: bytes = b"") -> bytes:
@@ -58,6 +58,6 @@ def test_a_folder_is_whole_with_all_files_of_its_index(tmp_path: Path) -> None:
     parts = {"a": "model-1.safetensors", "b": "model-2.safetensors"}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": parts}))
     (folder / parts["a"]).write_bytes(tensors())
-    assert not is_whole(shelf.at(folder))
+    assert not is_whole(inventory.at(folder))
     (folder / parts["b"]).write_bytes(tensors())
-    assert is_whole(shelf.at(folder))
+    assert is_whole(inventory.at(folder))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
-from rwkv_weights import names
 from rwkv_weights.errors import WeightsError
-from rwkv_weights.files import FileIdentity
+from rwkv_weights.formats.shards import CONFIG, INDEX
 from rwkv_weights.hub.remote import RemoteFile
-from rwkv_weights.shards import CONFIG, INDEX
-from rwkv_weights.sums import Sums
-from rwkvctl.amounts import size
+from rwkv_weights.local import file_names
+from rwkv_weights.local.checkpoint_files import FileIdentity
+from rwkv_weights.local.sha256_cache import Sums
+from rwkvctl.text.quantities import size
 
 WEIGHTS: Final = (".pth", ".safetensors")
 COMPANIONS: Final = frozenset({CONFIG, INDEX})
@@ -33,9 +33,9 @@ class Item:
     kept: int
 
     @property
-    def name(self) -> names.ModelName:
+    def name(self) -> file_names.ModelName:
         layout = self.target.name in COMPANIONS or self.target.name.startswith("model")
-        return names.parse(self.remote.repo if layout else self.remote.path)
+        return file_names.parse(self.remote.repo if layout else self.remote.path)
 
     @property
     def left(self) -> int:
@@ -49,7 +49,7 @@ def wanted(files: Iterable[RemoteFile], globs: Sequence[str]) -> list[RemoteFile
     chosen = [file for file in every if file.path.lower().endswith(WEIGHTS) and matches(file.path, globs)]
     folders = {_folder(file) for file in chosen if PurePosixPath(file.path).name.startswith("model")}
     chosen += [f for f in every if PurePosixPath(f.path).name in COMPANIONS and _folder(f) in folders]
-    return sorted(chosen, key=lambda file: (names.parse(file.path).sort_key, file.repo, file.path))
+    return sorted(chosen, key=lambda file: (file_names.parse(file.path).sort_key, file.repo, file.path))
 
 
 def matches(path: str, globs: Sequence[str]) -> bool:

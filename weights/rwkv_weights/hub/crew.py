@@ -8,11 +8,11 @@ from threading import Event, Lock, Thread
 from typing import Final, TypeVar
 
 from rwkv_weights.errors import WeightsError
-from rwkv_weights.files import FileIdentity
 from rwkv_weights.hub.choice import Item
 from rwkv_weights.hub.remote import Hub
 from rwkv_weights.hub.transfer import StoppedError, Transfer, same_bytes
-from rwkv_weights.sums import Sums
+from rwkv_weights.local.checkpoint_files import FileIdentity
+from rwkv_weights.local.sha256_cache import Sums
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from rwkv_weights.errors import HubError, WeightsError
-from rwkvctl import config
 from rwkvctl.protocol.errors import Exit
+from rwkvctl.settings import config
 
 T = TypeVar("T")
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from threading import Event
 from typing import Any, BinaryIO, Final, Protocol
 
-from rwkv_weights import sidecar
 from rwkv_weights.errors import HubError, WeightsError
-from rwkv_weights.files import CHUNK_BYTES, FileIdentity
 from rwkv_weights.hub.choice import Item, part_of
 from rwkv_weights.hub.remote import FRUITLESS, Hub, RemoteFile, backoff
-from rwkv_weights.sums import Sums
-from rwkvctl.amounts import size
+from rwkv_weights.local import sha256_sidecar
+from rwkv_weights.local.checkpoint_files import CHUNK_BYTES, FileIdentity
+from rwkv_weights.local.sha256_cache import Sums
+from rwkvctl.text.quantities import size
 
 PIECE_BYTES: Final = 1024 * 1024
 _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
@@ -176,7 +176,7 @@ class Transfer:
         self.part.rename(self.target)
         sync_folder(self.target.parent)
         if self.remote.sha256:
-            sidecar.write(self.target, self.remote.sha256)
+            sha256_sidecar.write(self.target, self.remote.sha256)
             self.sums.remember(self.target, FileIdentity.of(self.target), self.remote.sha256)
 
     def _disk(self, error: OSError) -> WeightsError:

@@ -13,12 +13,12 @@ from rwkv_weights.hub.choice import Item
 from rwkv_weights.hub.crew import Crew, Outcome, at_once
 from rwkv_weights.hub.remote import Hub, OfflineError, RemoteFile, persistently
 from rwkv_weights.hub.transfer import kind
-from rwkv_weights.sums import Sums
+from rwkv_weights.local.sha256_cache import Sums
 from rwkv_weights.verbs.output import Column, Output, billions
 from rwkv_weights.verbs.places import Places
-from rwkvctl.amounts import Amount, count, duration, size
-from rwkvctl.meter import Meter
 from rwkvctl.protocol.errors import Exit
+from rwkvctl.text.progress_meter import Meter
+from rwkvctl.text.quantities import Amount, count, duration, size
 
 DEFAULT: Final = "BlinkDL/rwkv7-g1"
 COLUMNS: Final = (

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rwkv_weights import shelf
-from rwkv_weights.files import FileIdentity
-from rwkv_weights.shelf import Found
-from rwkv_weights.sums import Sums
+from rwkv_weights.local import inventory
+from rwkv_weights.local.checkpoint_files import FileIdentity
+from rwkv_weights.local.inventory import Found
+from rwkv_weights.local.sha256_cache import Sums
 from rwkv_weights.verbs.output import Column, Output, billions
 from rwkv_weights.verbs.places import Places
-from rwkvctl.amounts import count, size
+from rwkvctl.text.quantities import count, size
 
 COLUMNS = (
     Column("MODEL", cut=True), Column("ARCH"), Column("DATA"), Column("PARAMS B", right=True),
@@ -27,7 +27,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
     """Print the list."""
     known, told = Sums(places.cache).known(), _told(flags.known)
-    items = [item for found in shelf.checkpoints(places.weights) if (item := _item(found, known, told))]
+    items = [item for found in inventory.checkpoints(places.weights) if (item := _item(found, known, told))]
     if output.as_json:
         output.json("rwkvctl.weights/1", {"weights_dir": str(places.weights), "items": items})
     else:
@@ -46,7 +46,7 @@ def _told(text: str) -> dict[str, str]:
 def _item(found: Found, known: Mapping[FileIdentity, str], told: Mapping[str, str]) -> dict[str, Any] | None:
     """One checkpoint as JSON has it; None if it went away meanwhile."""
     try:
-        sha256, bytes_ = shelf.sha256_of(found, known) or told.get(str(found.path), ""), found.size
+        sha256, bytes_ = inventory.sha256_of(found, known) or told.get(str(found.path), ""), found.size
     except OSError:
         return None
     return {

@@ -1,6 +1,6 @@
 """How the verbs speak: a table on a terminal, tab-separated lines in a pipe, or one JSON document.
 
-`rwkvctl.render` draws for the console's side of the socket; this room does not import it.
+`rwkvctl.cli.render` draws for the console's side of the socket; this room does not import it.
 """
 
 import shutil
@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rwkvctl import tabs
-from rwkvctl.amounts import Amount
-from rwkvctl.envelope import envelope
-from rwkvctl.safe import cell_width, fit, safe_json, safe_line
+from rwkvctl.text import tab_lines
+from rwkvctl.text.json_envelope import envelope
+from rwkvctl.text.quantities import Amount
+from rwkvctl.text.sanitize import cell_width, fit, safe_json, safe_line
 
 GAP = "  "
 
@@ -57,7 +57,7 @@ class Output:
         cells = [[safe_line(cell) for cell in row] for row in rows]
         if self.mode == "tsv":
             sys.stdout.write(
-                "".join(f"{line}\n" for line in tabs.lines([column.title.lower() for column in columns], rows))
+                "".join(f"{line}\n" for line in tab_lines.lines([column.title.lower() for column in columns], rows))
             )
         elif cells:
             sys.stdout.write("".join(f"{line}\n" for line in aligned(columns, cells, self._width())))

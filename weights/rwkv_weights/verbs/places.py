@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from rwkvctl import config
+from rwkvctl.settings import config
 
 
 @dataclass(frozen=True, slots=True)

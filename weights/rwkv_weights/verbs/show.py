@@ -3,14 +3,15 @@
 import argparse
 from typing import Any
 
-from rwkv_weights import index, shelf
-from rwkv_weights.index import Index
-from rwkv_weights.schema import HEAD_SIZE
-from rwkv_weights.shelf import Found
-from rwkv_weights.sums import Sums
+from rwkv_weights.formats import index
+from rwkv_weights.formats.index import Index
+from rwkv_weights.formats.schema import HEAD_SIZE
+from rwkv_weights.local import inventory
+from rwkv_weights.local.inventory import Found
+from rwkv_weights.local.sha256_cache import Sums
 from rwkv_weights.verbs.output import Output
 from rwkv_weights.verbs.places import Places
-from rwkvctl.amounts import size
+from rwkvctl.text.quantities import size
 
 LAYOUTS = {"hf": "Hugging Face's names", "blinkdl": "BlinkDL's names"}
 
@@ -21,8 +22,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
     """Print the facts. Raises CheckpointError for what this engine does not run."""
-    found = shelf.choose(flags.model, places.weights)
-    facts = facts_of(found, index.read(found.path), shelf.sha256_of(found, Sums(places.cache).known()))
+    found = inventory.choose(flags.model, places.weights)
+    facts = facts_of(found, index.read(found.path), inventory.sha256_of(found, Sums(places.cache).known()))
     if output.as_json:
         output.json("rwkvctl.weights-show/1", facts)
         return 0

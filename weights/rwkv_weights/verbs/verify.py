@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rwkv_weights import index, reading, shelf, sidecar
 from rwkv_weights.errors import CheckpointError, WeightsError, WeightsUsageError
-from rwkv_weights.files import HashedFile
-from rwkv_weights.finite import listed
-from rwkv_weights.index import Index
-from rwkv_weights.shelf import Found
-from rwkv_weights.sums import Sums
+from rwkv_weights.formats import index, read_pass
+from rwkv_weights.formats.finite import listed
+from rwkv_weights.formats.index import Index
+from rwkv_weights.local import inventory, sha256_sidecar
+from rwkv_weights.local.checkpoint_files import HashedFile
+from rwkv_weights.local.inventory import Found
+from rwkv_weights.local.sha256_cache import Sums
 from rwkv_weights.verbs.output import Output
 from rwkv_weights.verbs.places import Places
-from rwkvctl.meter import Meter
 from rwkvctl.protocol.errors import Exit
+from rwkvctl.text.progress_meter import Meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
     given = flags.sha256.lower().strip()
     if given and not re.fullmatch(r"[0-9a-f]{64}", given):
         raise WeightsUsageError(f"--sha256: {flags.sha256!r} is not 64 hexadecimal digits.")
-    found = shelf.choose(flags.model, places.weights)
+    found = inventory.choose(flags.model, places.weights)
     report = verify(found, given, Sums(places.cache), output)
     if output.as_json:
         output.json("rwkvctl.weights-verify/1", report.plain)
@@ -83,14 +84,14 @@ def verify(found: Found, given: str, sums: Sums, output: Output) -> Report:
     try:
         with Meter(in_bytes=True, quiet=output.as_json) as meter:
             add = meter.adding(found.label, found.size)
-            seen = reading.read_all(read, add) if read else reading.hash_files(found.files, add)
+            seen = read_pass.read_all(read, add) if read else read_pass.hash_files(found.files, add)
     except OSError as error:
         raise WeightsError(f"{found.path} cannot be read to its end: {error.strerror or error}") from error
     if read:
         checks.append(_values(read, seen.damaged))
     if not seen.hashes:
         return Report(found, tuple(checks), "")
-    sha256 = shelf.combined([one.path.name for one in seen.hashes], [one.sha256 for one in seen.hashes])
+    sha256 = inventory.combined([one.path.name for one in seen.hashes], [one.sha256 for one in seen.hashes])
     checks += _sums(seen.hashes, sha256, given, sums, output)
     return Report(found, tuple(checks), sha256)
 
@@ -117,7 +118,11 @@ def _sums(hashes: tuple[HashedFile, ...], sha256: str, given: str, sums: Sums, o
     wanted = [("--sha256", given, sha256)] if given else []
     known = sums.known()
     for one in hashes:
-        wanted += [(f"{sidecar.of(one.path).name}", text, one.sha256) for text in [sidecar.read(one.path)] if text]
+        wanted += [
+            (f"{sha256_sidecar.of(one.path).name}", text, one.sha256)
+            for text in [sha256_sidecar.read(one.path)]
+            if text
+        ]
         if not given and (before := known.get(one.identity)):
             wanted.append(("an earlier reading of the same file", before, one.sha256))
     wrong = [(source, want, is_) for source, want, is_ in wanted if want != is_]

@@ -169,7 +169,7 @@ CREATE TABLE job (
     finished TEXT NOT NULL DEFAULT ''
 , grading TEXT NOT NULL DEFAULT '{}', checking TEXT NOT NULL DEFAULT '', group_name TEXT NOT NULL DEFAULT '', wanted TEXT NOT NULL DEFAULT '', wanted_reason TEXT NOT NULL DEFAULT '', wanted_why TEXT NOT NULL DEFAULT '', failure TEXT NOT NULL DEFAULT '', engine_deaths INTEGER NOT NULL DEFAULT 0, died_at INTEGER NOT NULL DEFAULT 0, judged INTEGER NOT NULL DEFAULT 0) STRICT;
 INSERT INTO "job" VALUES(1,'x','x','x','x','x','x',1,'x','x','x',1,'x','x','x','x','x','x',1,'x',1,1,'x',1,1,1,1,1,1.0,1,1,1,'x','x','x','x','x','x','x','x','x','x','x',1,1,1);
-CREATE TABLE lease (              -- an eighth of a GPU each (`rwkv_daemon.leases.SLOTS`), while an engine holds it
+CREATE TABLE lease (              -- an eighth of a GPU each (`rwkv_daemon.scheduling.leases.SLOTS`), while an engine holds it
     gpu TEXT NOT NULL,            -- UUID, or cpu:0
     slot INTEGER NOT NULL,
     engine INTEGER NOT NULL REFERENCES engine (id),

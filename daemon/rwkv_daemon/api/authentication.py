@@ -1,0 +1,96 @@
+"""Who a client is: over the Unix socket as the kernel says, over TCP by its token."""
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from rwkv_daemon.api import tls_tokens
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.roles import Actor, Role
+from rwkvctl.http.server import Request
+from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
+from rwkvctl.settings import config
+
+NO_UID: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who asks, and what they may. `who` is the one that limits count for."""
+
+    actor: Actor
+    role: Role
+    who: Hashable
+
+
+class Door(Protocol):
+    """One way in."""
+
+    def check(self, request: Request) -> None:
+        """Raises RefusedError for a stranger, before the body of the request is read."""
+
+    async def client(self, request: Request) -> Client:
+        """Whose request it is. Raises RefusedError for a stranger."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnixDoor:
+    """The socket in the file system."""
+
+    node: Node
+
+    def check(self, request: Request) -> None:
+        """Whom the file's mode lets in is no stranger."""
+
+    async def client(self, request: Request) -> Client:
+        peer = request.peer
+        assert peer is not None
+        name = roles.KNOWN.get(peer.uid)
+        if name is None:
+            name = await asyncio.to_thread(roles.user_name, peer.uid)
+        return Client(Actor(peer.uid, peer.gid, peer.pid, name), self.node.grants.role(peer), peer.uid)
+
+
+@dataclass(slots=True)
+class TokenDoor:
+    """TCP. A token counts as long as its line is in the file: it is read again whenever it has changed."""
+
+    node: Node
+    tokens: tuple[tls_tokens.Token, ...] = ()
+    read: tuple[int, int, int] | None = None
+    trouble: str = field(default="")
+
+    def check(self, request: Request) -> None:
+        self.token(request)
+
+    async def client(self, request: Request) -> Client:
+        token = self.token(request)
+        return Client(Actor(NO_UID, NO_UID, 0, token.name), token.role, token.name)
+
+    def token(self, request: Request) -> tls_tokens.Token:
+        """The token of a request. Raises RefusedError."""
+        header = request.headers.get("authorization", "")
+        if (token := tls_tokens.found_in(self.known(), header)) is None:
+            raise RefusedError(
+                "token",
+                "The daemon does not know this token." if header else "Over TCP the daemon answers who has a token.",
+                "Put one of its tokens_file into a file of yours and name it: client_token_file in config.toml.",
+                Exit.REFUSED,
+            )
+        return token
+
+    def known(self) -> tuple[tls_tokens.Token, ...]:
+        """The tokens that count now; none while their file cannot be used."""
+        try:
+            path = config.secret_file(self.node.config.settings.tokens_file)
+            found = path.stat()
+            identity = (found.st_ino, found.st_size, found.st_mtime_ns)
+            if identity != self.read:
+                self.tokens, self.read = tls_tokens.tokens(path), identity
+        except (ConfigError, OSError) as error:
+            if str(error) != self.trouble:
+                log.warning("nobody can ask over TCP: %s", error)
+            self.tokens, self.read, self.trouble = (), None, str(error)
+        return self.tokens

@@ -1,0 +1,1 @@
+"""The answers, one file per group of requests."""

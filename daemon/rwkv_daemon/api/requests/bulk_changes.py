@@ -1,0 +1,256 @@
+"""Changes of very many jobs: what is wanted is stored first, then carried out some hundreds of jobs at a time, so that
+neither the store nor the supervisor is held for long. A daemon that ends meanwhile goes on when it is back.
+
+Whoever asked gets an answer soon, which says how far it has come, and asks again with the same request id.
+"""
+
+import asyncio
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rwkv_daemon.api.requests import job_control
+from rwkv_daemon.api.requests.job_control import Act, Few
+from rwkv_daemon.changes.events import ONE_OF_MANY
+from rwkv_daemon.clock import now
+from rwkv_daemon.jobs import pause_resume, stop_intents
+from rwkv_daemon.jobs.deletion import check_state, delete_one
+from rwkv_daemon.node import Change, Node
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.lifecycle import Happening, after
+from rwkv_daemon.rules.placement import EngineKind
+from rwkv_daemon.scheduling.state_counts import Step
+from rwkv_daemon.store.queries.bulk import (
+    OneOfMany,
+    Order,
+    count_of,
+    delete_all,
+    get_order,
+    jobs_of,
+    log_moves,
+    open_orders,
+    put_order,
+    resume_all,
+    stop_all,
+)
+from rwkv_daemon.store.queries.jobs import MovedMeanwhileError, forget_load_failures, jobs_by_id, newest_job
+from rwkv_daemon.store.queries.leases import forget_fit
+from rwkv_daemon.workers.crash_points import crash_point
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.states import JobState
+
+AT_ONCE: Final = 1000
+"""Jobs of one transaction."""
+FEW: Final = 200
+"""So many are changed in one transaction, while whoever asks waits, and each is answered for by name."""
+ANSWER_S: Final = 1.0
+NAMED: Final = 100
+"""Jobs that still run are named in an answer, up to so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What is done: to jobs in which states; as which happening where a job is `simple`, so that hundreds are one
+    statement; and to each of the others (`act`)."""
+
+    states: tuple[JobState, ...]
+    happening: Happening
+    simple: Callable[[OneOfMany], bool]
+    act: Act
+
+
+def goes_on_simply(job: OneOfMany) -> bool:
+    """Whether a job is queued again and that is all: it has its keys, and something is left to generate."""
+    whole = job.total and (job.done >= job.total or job.stages_done >= job.stages * job.total)
+    return job.state != "held" and job.reason != "held" and bool(job.generation_key) and not job.wanted and not whole
+
+
+DEEDS: Final = {
+    "stop": Deed(
+        ("held", "queued", "paused", "starting", "generating", "grading", "judging"),
+        "stop", lambda job: job.state in {"held", "queued", "paused"}, job_control.stop_one,
+    ),
+    "resume": Deed(("stopped", "failed", "held", "paused"), "resume", goes_on_simply, job_control.resume_one),
+    "retry": Deed(("failed",), "resume", goes_on_simply, job_control.retry_one),
+    "delete": Deed(
+        ("held", "queued", "paused", "stopped", "done", "failed"), "delete", lambda _job: True, delete_one
+    ),
+}  # fmt: skip
+
+
+MOVES: Final = {"stop": stop_all, "resume": resume_all, "delete": delete_all}
+
+
+def states_of(order: Order) -> tuple[str, ...]:
+    """The states of the jobs that an order changes."""
+    return (order.state,) if order.state else DEEDS[order.act].states
+
+
+async def stop(node: Node, request: m.StopRequest) -> m.ChangedReply:
+    """Stop named jobs, or all of a kind."""
+    if not (request.all or request.model or request.session):
+        return await job_control.stop(node, request.jobs)
+    wanted = Order("", "", "", "stop", request.session, request.model, "", 0)
+    return await every(node, wanted, request.request_id, job_control.stop)
+
+
+async def resume(node: Node, request: m.ResumeRequest) -> m.ChangedReply:
+    """Let named jobs go on, or all."""
+    act: Act = job_control.retry_one if request.failed else job_control.resume_one
+
+    async def few(node: Node, names: Sequence[str]) -> m.ChangedReply:
+        return m.ChangedReply(items=tuple(await job_control.each(node, names, act)))
+
+    if not (request.all or request.session):
+        return await few(node, request.jobs)
+    wanted = Order("", "", "", "retry" if request.failed else "resume", request.session, "", "", 0)
+    return await every(node, wanted, request.request_id, few)
+
+
+async def delete(node: Node, request: m.DeleteRequest) -> m.ChangedReply:
+    """Take named jobs out of sight, or all in one state."""
+
+    async def few(node: Node, names: Sequence[str]) -> m.ChangedReply:
+        return m.ChangedReply(items=tuple(await job_control.each(node, names, delete_one)))
+
+    if not request.state:
+        return await few(node, request.jobs)
+    check_state(request.state)
+    wanted = Order("", "", "", "delete", "", "", request.state, 0)
+    return await every(node, wanted, request.request_id, few)
+
+
+async def every(node: Node, wanted: Order, request_id: str, few: Few) -> m.ChangedReply:
+    """Do it to all that a request means: at once where they are few, else as an order."""
+    order = await get_order(node.store, request_id) if request_id else None
+    if order is None:
+        wanted = wanted._replace(upto=await newest_job(node.store))
+        found = await jobs_of(node.store, wanted, states_of(wanted), FEW + 1)
+        if len(found) <= FEW:
+            return await few(node, [f"j{job.id}" for job in found if not is_held_by_somebody(wanted, job)])
+        who = roles.caller().name
+        order = wanted._replace(id=request_id or secrets.token_hex(16), at=now(), who=who)
+        async with node.change() as change:
+            await put_order(change.db, order)
+            text = f"{who}: {order.act} every job{described(order)}"
+            await change.note("jobs.order", session=order.session, text=text)
+        node.orders[order.id] = order
+        node.ordered.set()
+    elif order.ended:
+        node.orders[order.id] = order  # the last step was stored, and what follows it may have been cut off
+    deadline = time.monotonic() + ANSWER_S
+    while not node.orders.get(order.id, order).ended and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
+    return await answer(node, node.orders.get(order.id, order))
+
+
+def is_held_by_somebody(order: Order, job: OneOfMany) -> bool:
+    """Whether a job is one that only `release` lets go."""
+    return order.act == "resume" and (job.state, job.reason) == ("held", "held")
+
+
+def described(order: Order) -> str:
+    """` of MODEL`, or what else narrows it down."""
+    return f" of {order.model or order.session}" if order.model or order.session else f" {order.state}".rstrip()
+
+
+async def answer(node: Node, order: Order) -> m.ChangedReply:
+    """How far an order has come; once it is done, with what of it still runs."""
+    left = 0 if order.ended else await count_of(node.store, order, states_of(order))
+    running = await jobs_by_id(node.store, node.runners) if order.act == "stop" and order.ended else []
+    items = [
+        m.ChangedJob(job=job.name, state=job.state, changed=True, still=still)
+        for job in sorted(running, key=lambda job: job.id)
+        if job.id <= order.upto and (still := stop_intents.still_running(node, job))
+    ]
+    return m.ChangedReply(
+        items=tuple(items[:NAMED]), changed=order.changed, unchanged=order.unchanged,
+        left=max(left, 0 if order.ended else 1),
+    )  # fmt: skip
+
+
+async def carry_out(node: Node) -> None:
+    """Do what is wanted, in the order in which it was asked for: at the start what an earlier daemon left."""
+    while True:
+        node.ordered.clear()
+        for order in await open_orders(node.store):
+            node.orders[order.id] = order
+            while not order.ended:
+                order = node.orders[order.id] = await step(node, order)  # noqa: PLW2901 - the same, further on
+                await asyncio.sleep(0)
+            node.wake.set()
+        for name in [name for name, order in node.orders.items() if order.ended][:-AT_ONCE]:
+            del node.orders[name]
+        await node.ordered.wait()
+
+
+async def step(node: Node, order: Order) -> Order:
+    """The next jobs of an order, in one transaction with how far it has come."""
+    while True:
+        async with node.owner:
+            try:
+                return await tried(node, order)
+            except MovedMeanwhileError:
+                continue  # the judge asks nobody before it finishes a job
+
+
+async def tried(node: Node, order: Order) -> Order:
+    """The same. Raises MovedMeanwhileError if a job is in another state by now: nothing is stored then."""
+    await node.tally.of(node.store)  # so that every job of this is counted
+    deed = DEEDS[order.act]
+    found = await jobs_of(node.store, order, states_of(order), AT_ONCE)
+    simple = [job for job in found if job.id not in node.runners and deed.simple(job)]
+    alone = {job.id for job in found} - {job.id for job in simple}
+    others = await jobs_by_id(node.store, alone)
+    async with node.change() as change:
+        await move_simple(node, change, order.act, deed.happening, simple)
+        done = [await deed.act(node, change, job) for job in others]
+        changed = len(simple) + sum(item.changed for item in done)
+        order = order._replace(
+            reached=found[-1].id if found else order.upto, changed=order.changed + changed,
+            unchanged=order.unchanged + len(found) - changed, ended="" if len(found) == AT_ONCE else now(),
+        )  # fmt: skip
+        await put_order(change.db, order)
+        if order.ended:
+            text = f"{order.act} every job{described(order)}: {order.changed} changed, {order.unchanged} did not"
+            await change.note("jobs.order", session=order.session, text=text)
+    node.queue.moved_many([job.id for job in simple], waits=deed.happening == "resume")
+    crash_point("bulk-after-step")
+    if alone:
+        await pause_resume.apply(node)
+    return order
+
+
+async def move_simple(
+    node: Node, change: Change, act: str, happening: Happening, jobs: Sequence[OneOfMany]
+) -> None:  # fmt: skip
+    """Let the same happen to jobs that need nothing else, state by state."""
+    if happening == "resume":
+        await forgive(node, change, jobs)
+    for was in dict.fromkeys(job.state for job in jobs):
+        some = [job for job in jobs if job.state == was]
+        state = after(was, happening)  # type: ignore[arg-type]  # the store holds states
+        if await MOVES[happening](change.db, some, was, state) != len(some):
+            raise MovedMeanwhileError(f"not all of {len(some)} jobs are {was} any more")
+        await log_moves(change.db, some, ONE_OF_MANY, state)
+        text = f"{act}: {len(some)} jobs are {state}, {was} before"
+        data = {"state": state, "was": was, "jobs": [job.id for job in some]}
+        sessions = {job.session for job in some}
+        only = next(iter(sessions)) if len(sessions) == 1 else ""
+        await change.note("jobs.state", session=only, text=text, data=data)
+        for session, count in Counter(job.session for job in some).items():
+            change.steps.append(Step(session, was, state, some[-1].id, count))
+
+
+async def forgive(node: Node, change: Change, jobs: Sequence[OneOfMany]) -> None:
+    """Failures count afresh for jobs that somebody wants to go on: see `pause_resume.resume_in`."""
+    for job in jobs:
+        node.retry_at.pop(job.id, None)
+    for kind in {EngineKind(job.weights_sha256, job.numerics) for job in jobs}:
+        node.back_off.pop(kind, None)
+        await forget_load_failures(change.db, kind.weights)
+        await forget_fit(change.db, kind.weights)
+        node.leasing.forget(kind.weights)

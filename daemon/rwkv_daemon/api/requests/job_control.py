@@ -1,0 +1,299 @@
+"""The answers to what an operator asks to be done with jobs. Many are done in transactions of some hundreds: then ten
+thousand take seconds, and nobody else waits for all of them."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+import msgspec
+
+from rwkv_daemon.changes.job_view import as_data
+from rwkv_daemon.jobs import pause_resume
+from rwkv_daemon.jobs.stop_intents import still_running
+from rwkv_daemon.node import Change, Node
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.lifecycle import allows
+from rwkv_daemon.scheduling.pauses import Scope
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.queries.jobs import (
+    ACTIVE,
+    MovedMeanwhileError,
+    get_job,
+    jobs_in,
+    remember_reply,
+    remembered_reply,
+    update_job,
+)
+from rwkv_daemon.workers.crash_points import crash_point
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.states import TERMINAL
+
+ANSWER_S: Final = 10.0
+"""How long a change waits for runners to be gone before it answers what still runs."""
+AT_ONCE: Final = 200
+MOST_NAMED: Final = 1000
+HIGHEST: Final = 1_000_000
+
+R = TypeVar("R", m.ChangedReply, m.PausesReply, m.DispatchReply)
+Few = Callable[[Node, Sequence[str]], Awaitable[m.ChangedReply]]
+Act = Callable[[Node, Change, JobRow], Awaitable[m.ChangedJob]]
+"""Changes one job that has no runner, in the caller's transaction."""
+
+
+async def find_job(node: Node, name: str) -> JobRow:
+    """A job by its name (`j12`, or 12). Raises RefusedError."""
+    number = name.removeprefix("j")
+    job = await get_job(node.store, int(number)) if number.isdecimal() and len(number) < 18 else None
+    if job is None:
+        raise RefusedError("no-such-job", f"There is no job {name}.", "`rwkvctl jobs` lists them.", Exit.NOT_FOUND)
+    return job
+
+
+async def answered(node: Node, request_id: str, kind: type[R]) -> R | None:
+    """The answer that this request id got before."""
+    if (earlier := await remembered_reply(node.store, request_id)) is None:
+        return None
+    try:
+        return msgspec.json.decode(earlier, type=kind)
+    except msgspec.ValidationError as error:
+        text = f"The request id {request_id} was used for another kind of request; nothing was done."
+        raise RefusedError("request-id-used", text, "Use a new one for each change.", Exit.USAGE) from error
+
+
+async def once(node: Node, request_id: str, change: Coroutine[None, None, R], kind: type[R]) -> R:
+    """Do it, unless this request id was answered before: then that answer again. One that is asked again while it is
+    being done waits for the same answer."""
+    try:
+        earlier = await answered(node, request_id, kind)
+        while earlier is None and (going := node.underway.get(request_id)) is not None:
+            await asyncio.wait({going})
+            earlier = await answered(node, request_id, kind)
+    except BaseException:
+        change.close()
+        raise
+    if earlier is not None:
+        change.close()
+        return earlier
+    with under_way(node, request_id):
+        reply = await change
+        if not getattr(reply, "left", 0):  # else it will be asked again how far it is
+            async with node.store.write() as db:
+                await remember_reply(db, request_id, msgspec.json.encode(reply))
+    return reply
+
+
+@contextlib.contextmanager
+def under_way(node: Node, request_id: str) -> Iterator[None]:
+    """While a change is being made."""
+    if not request_id:
+        yield
+        return
+    going = node.underway[request_id] = asyncio.get_running_loop().create_future()
+    try:
+        yield
+    finally:
+        del node.underway[request_id]
+        going.set_result(None)
+
+
+def unchanged(job: JobRow, error: str = "") -> m.ChangedJob:
+    """A job that is as it was wanted, or cannot be."""
+    return m.ChangedJob(job=job.name, state=job.state, changed=False, error=error)
+
+
+def changed(job: JobRow) -> m.ChangedJob:
+    return m.ChangedJob(job=job.name, state=job.state, changed=True)
+
+
+async def each(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]:
+    """Do something to every job, some hundreds in a transaction; in between others may act."""
+    done: list[m.ChangedJob] = []
+    for some in pieces(names):
+        async with node.owner:
+            done += await all_of(node, some, act)
+            crash_point("stop-after-intent")
+            await pause_resume.apply(node)
+    return done
+
+
+async def all_of(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]:
+    """The same in one transaction. The judge finishes jobs without asking anybody: then once more, with the job as it
+    is now."""
+    while True:
+        found = [await found_or_error(node, name) for name in names]
+        with contextlib.suppress(MovedMeanwhileError):
+            async with node.change() as change:
+                return [await act(node, change, job) if isinstance(job, JobRow) else job for job in found]
+
+
+def pieces(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The names, each job once however it is spelled, some hundreds at a time."""
+    distinct = list(dict.fromkeys(map(spelled, names)))
+    return (distinct[start : start + AT_ONCE] for start in range(0, len(distinct), AT_ONCE))
+
+
+def spelled(name: str) -> str:
+    """`j12` for 12 and j012; what is no job's name as it is."""
+    number = name.removeprefix("j")
+    return f"j{int(number)}" if number.isdecimal() and len(number) < 18 else name
+
+
+async def found_or_error(node: Node, name: str) -> JobRow | m.ChangedJob:
+    """A job, or what is said of a name that nobody has."""
+    try:
+        return await find_job(node, name)
+    except RefusedError as error:
+        return m.ChangedJob(job=name, state="", changed=False, error=str(error))
+
+
+async def settled(node: Node, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJob, ...]:
+    """The same once their runners are gone, or, at the deadline, with what still runs."""
+    deadline = time.monotonic() + ANSWER_S
+    numbers = {item.job: int(item.job[1:]) for item in items if item.changed}
+    while set(numbers.values()) & node.runners.keys() and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
+    settled = []
+    for item in items:
+        job = await get_job(node.store, numbers[item.job]) if item.changed else None
+        still = still_running(node, job) if job else ""
+        state = job.state if job else item.state
+        settled.append(msgspec.structs.replace(item, state=state, still=still))
+    return tuple(settled)
+
+
+async def stop(node: Node, names: Sequence[str]) -> m.ChangedReply:
+    """Stop jobs. Answers when they have stopped, or after a while what still runs."""
+    return m.ChangedReply(items=await settled(node, await each(node, names, stop_one)))
+
+
+async def stop_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+    """Begin to stop one job; a finished one stays as it is."""
+    if not allows(job.state, "stop"):
+        return unchanged(job)
+    return changed(await pause_resume.stop_in(node, change, job))
+
+
+async def resume_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+    if job.state == "held" and job.reason == "held":
+        return unchanged(job, f"{job.name} is held by an operator; `rwkvctl release {job.name}` lets it go")
+    if job.state == "held" and (not job.generation_key or job.reason == "data-missing"):
+        return unchanged(job, f"{job.name} is held: {job.detail}")
+    if not allows(job.state, "resume") and job.wanted != "pause":
+        return unchanged(job)
+    return changed(await pause_resume.resume_in(node, change, job))
+
+
+async def retry_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+    """Only what failed: a job that somebody stopped or paused stays so."""
+    if job.state == "failed":
+        return await resume_one(node, change, job)
+    aside = job.state in {"stopped", "paused", "held"}
+    return unchanged(job, f"{job.name} is {job.state}, not failed" if aside else "")
+
+
+async def pause(node: Node, request: m.PauseRequest) -> m.PausesReply:
+    """Pause jobs, or lift or begin a pause that is wider. Answers when what runs has ended, or what still runs."""
+    items: Sequence[m.ChangedJob] = ()
+    if request.jobs:
+
+        async def pause_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+            if job.state == "held":
+                return unchanged(job, f"{job.name} is held and does not run: {job.detail or job.reason}")
+            if job.wanted == "pause" or not allows(job.state, "pause"):
+                return unchanged(job)
+            return changed(await pause_resume.put_aside_in(node, change, job, "pause", "", request.why))
+
+        items = await each(node, request.jobs, pause_one)
+    else:
+        scope: Scope = "judge" if request.judge else "queue" if request.queue else "model" if request.model else "group"
+        await turn(node, scope, request.model or request.group, why=request.why, off=request.off)
+        items = [changed(job) for job in await leaving(node)]
+    return await pauses_reply(node, await settled(node, items))
+
+
+async def turn(node: Node, scope: Scope, name: str, *, why: str, off: bool) -> None:
+    """Begin or lift a pause that is wider than a job. Raises RefusedError if nothing is named."""
+    if scope in {"model", "group"} and not name:
+        raise RefusedError("bad-request", "Name jobs, a model, a group, the queue or the judge.", "", Exit.USAGE)
+    who = roles.caller().name
+    async with node.owner:
+        if off:
+            await pause_resume.lift(node, scope, name, who)
+        else:
+            await pause_resume.pause_all(node, scope, name, who, why)
+
+
+async def leaving(node: Node) -> list[JobRow]:
+    """Running jobs that are to make place now."""
+    leaving = [number for number, handle in node.runners.items() if handle.intent == "yield"]
+    return [job for number in leaving if (job := await get_job(node.store, number)) is not None]
+
+
+async def drain(node: Node, request: m.DrainRequest) -> m.PausesReply:
+    """Start nothing new, or again. Answers at once; `running` says what is still to end."""
+    await turn(node, "node", "", why=request.why, off=request.off)
+    return await pauses_reply(node, ())
+
+
+async def pauses_reply(node: Node, items: tuple[m.ChangedJob, ...]) -> m.PausesReply:
+    """What was changed, and all that is paused now."""
+    at_work = [state for state in ACTIVE if state != "judging"]  # thousands may wait for the judge
+    running = tuple(job.name for job in await jobs_in(node.store, at_work, limit=MOST_NAMED))
+    return m.PausesReply(items=items, pauses=pause_views(node), running=running)
+
+
+def pause_views(node: Node) -> tuple[m.PauseView, ...]:
+    """All that is paused, wider than single jobs."""
+    return tuple(
+        m.PauseView(scope=p.scope, name=p.name, at=p.at, who=p.who, why=p.why) for p in node.pauses.standing.values()
+    )
+
+
+async def hold(node: Node, request: m.HoldRequest) -> m.ChangedReply:
+    """Put jobs aside until they are released."""
+
+    async def hold_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+        if job.state in TERMINAL or job.state == "stopping":
+            return unchanged(job, f"{job.name} is {job.state}: there is nothing to hold")
+        return changed(await pause_resume.put_aside_in(node, change, job, "hold", "held", request.why))
+
+    return m.ChangedReply(items=await settled(node, await each(node, request.jobs, hold_one)))
+
+
+async def release(node: Node, request: m.ReleaseRequest) -> m.ChangedReply:
+    """Let go what an operator holds."""
+
+    async def release_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+        if (job.state, job.reason) == ("stopped", "held"):
+            await update_job(change.db, job.id, reason="", detail="")
+            await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} is held no more")
+            return changed(job)
+        if "held" in {job.wanted_reason, job.reason}:
+            return changed(await pause_resume.resume_in(node, change, job))
+        why = f"{job.name} is held for another reason: {job.detail or job.reason}" if job.state == "held" else ""
+        return unchanged(job, why)
+
+    return m.ChangedReply(items=tuple(await each(node, request.jobs, release_one)))
+
+
+async def priority(node: Node, request: m.PriorityRequest) -> m.ChangedReply:
+    """Change when jobs start. What runs goes on; it counts when it is queued again."""
+    if abs(request.priority) > HIGHEST:
+        raise RefusedError("bad-request", f"A priority lies between -{HIGHEST} and {HIGHEST}.", "", Exit.USAGE)
+
+    async def set_one(_node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+        if job.state in TERMINAL:
+            return unchanged(job, f"{job.name} is {job.state}: its priority means nothing any more")
+        if job.priority == request.priority:
+            return unchanged(job)
+        await update_job(change.db, job.id, priority=request.priority)
+        text = f"{job.name} has priority {request.priority} (was {job.priority})"
+        data = as_data(replace(job, priority=request.priority))
+        await change.note("job.priority", job=job.name, session=job.session, text=text, data=data)
+        return changed(job)
+
+    return m.ChangedReply(items=tuple(await each(node, request.jobs, set_one)))

@@ -1,0 +1,50 @@
+"""The job log: who ran what, when, with which result."""
+
+import json
+from typing import Any
+
+from rwkv_daemon.changes.state_views import score_decoder
+from rwkv_daemon.jobs.score_writer import headline
+from rwkv_daemon.node import Node
+from rwkv_daemon.store.queries.job_log import logged
+from rwkvctl.protocol.record import JobLogReply, JobLogRequest, JobLogView
+
+
+async def page(node: Node, request: JobLogRequest) -> JobLogReply:
+    """One page."""
+    limit = max(1, min(request.limit, 1000))
+    before = max(0, min(request.before, 2**62))
+    rows = await logged(
+        node.store, since=request.since, session=request.session, model=request.model, before=before, limit=limit,
+        at=request.at, until=request.until,
+    )  # fmt: skip
+    return JobLogReply(items=tuple(map(view, rows)), next=rows[-1]["id"] if len(rows) == limit else 0)
+
+
+def view(row: Any) -> JobLogView:
+    """A row as it is shown."""
+    return JobLogView(
+        job=f"j{row['id']}",
+        session=row["session"],
+        user=row["who"] or "",
+        samples=row["done"],
+        limit=row["row_limit"],
+        settings=json.loads(row["settings"]),
+        config=row["generation_key"],
+        **{name: row[name] for name in SAME},
+        **result(row),
+    )
+
+
+SAME = ("model", "benchmark", "kind", "version", "state", "queued", "started", "finished", "numerics", "weights_sha256")
+"""Columns that are shown as they are."""
+
+
+def result(row: Any) -> dict[str, Any]:
+    """What came of it: the score, or why there is none."""
+    if not row["score"]:
+        return {"result": row["detail"] or row["reason"]}
+    score = score_decoder.decode(row["score"])
+    metric = score.metrics[score.primary]
+    values = {"value": metric.value, "ci_low": metric.ci_low, "ci_high": metric.ci_high}
+    return {"metric": score.primary, "result": headline(score), **values}

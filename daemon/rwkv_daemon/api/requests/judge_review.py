@@ -1,0 +1,162 @@
+"""Requests about the judge, the review list and searches, and their answers."""
+
+import json
+from dataclasses import asdict
+
+import msgspec
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.judge.statistics import JudgeStats
+from rwkv_daemon.node import Node
+from rwkv_daemon.planning import planner
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.plan import SelectionError
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.queries.judging import add_review, findings
+from rwkv_daemon.store.queries.samples import score_of
+from rwkv_daemon.store.queries.searches import add_promotion, searches_of
+from rwkv_data.definition import sampling_search as searching
+from rwkv_data.definition.errors import SettingError
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import Exit, RefusedError
+
+
+def judges(node: Node) -> m.JudgeReply:
+    """The judge and the checker as they are now."""
+    found = []
+    if node.judge is not None:
+        found.append(judge_view("judge", node.judge.stats()))
+    if node.checker is not None and node.checker is not node.judge:
+        found.append(judge_view("checker", node.checker.stats()))
+    return m.JudgeReply(judges=tuple(found), calibrations=tuple(node.calibrations.values()))
+
+
+def judge_view(role: str, stats: JudgeStats) -> m.JudgeView:
+    """Statistics as plain values; keys are masked in them."""
+    return msgspec.convert(asdict(stats) | {"role": role}, m.JudgeView, str_keys=True)
+
+
+def retry_judges(node: Node) -> m.JudgeReply:
+    """Try refused keys again."""
+    for service in (node.judge, node.checker):
+        if service is not None:
+            service.revive()
+    return judges(node)
+
+
+async def review(node: Node, request: m.ReviewRequest, job: JobRow | None) -> m.ReviewReply:
+    """What the checker says of wrong answers."""
+    limit = max(1, min(request.limit, 1000))
+    after = max(-1, min(request.after, 2**62))
+    rows = await findings(node.store, job=job.id if job else None, every=request.every, after=after, limit=limit)
+    return m.ReviewReply(
+        items=tuple(
+            m.FindingView(
+                sample=row["sample"],
+                job=f"j{row['job']}",
+                model=row["model"],
+                benchmark=row["benchmark"],
+                kind=row["kind"],
+                row=row["row"],
+                repeat=row["repeat"],
+                expected=row["expected"],
+                extracted=row["extracted"],
+                needs_review=bool(row["needs_review"]),
+                reviewed=row["reviewed"],
+                finding=json.loads(row["finding"]),
+            )
+            for row in rows
+        ),
+        next=rows[-1]["sample"] if len(rows) == limit else -1,
+    )
+
+
+async def mark(node: Node, request: m.ReviewMark) -> m.ReviewReply:
+    """What a person decided."""
+    sample = max(-1, min(request.sample, 2**62))
+    async with node.change() as change:
+        if not await add_review(change.db, sample, request.decision):
+            text = f"There is no finding about sample {request.sample}."
+            raise RefusedError("no-such-sample", text, "`rwkvctl review` lists them.", Exit.NOT_FOUND)
+        await change.note("review", text=f"sample {request.sample}: {request.decision}")
+    return m.ReviewReply(items=())
+
+
+async def search(node: Node, job: JobRow) -> m.SearchReply:
+    """The points of a finished search, best first; those that were dropped come after."""
+    stored = await score_of(node.store, job.id)
+    found = json.loads(stored)["provenance"].get("search") if stored else None
+    if found is None:
+        raise RefusedError("no-search", f"{job.name} is no finished search.", exit_code=Exit.NOT_FOUND)
+    points = [point_view(point) for point in found["points"]]
+    return m.SearchReply(job=job.name, points=tuple(sorted(points, key=lambda p: (-p.rows, -(p.value or 0), p.point))))
+
+
+def point_view(point: dict[str, object]) -> m.PointView:
+    """One point of a grid."""
+    return msgspec.convert(point, m.PointView)
+
+
+async def select(node: Node, request: m.SearchSelect) -> m.PromotionReply:
+    """Choose the best shared point of a model's searches, record it, and queue its measurement if asked to."""
+    found = await searches_of(node.store, request.model, request.benchmarks)
+    missing = set(request.benchmarks) - {one.benchmark for one in found}
+    if missing or not found:
+        what = f" of {', '.join(sorted(missing))}" if missing else ""
+        hint = "Run one: rwkvctl dispatch --only-jobs param_search_free_response"
+        raise RefusedError("no-search", f"{request.model} has no finished search{what}.", hint, Exit.NOT_FOUND)
+    try:
+        best = searching.shared_best([one.summary for one in found])
+    except SettingError as error:
+        raise RefusedError("other-grids", str(error)) from error
+    if best is None:
+        raise RefusedError("no-shared-point", "No point went through all rows of all searches.")
+    settings, objective = best
+    reply = m.PromotionReply(
+        model=request.model,
+        settings=settings,
+        objective=objective,
+        searches=tuple(one.job for one in found),
+        benchmarks=tuple(one.benchmark for one in found),
+        kinds=tuple(dict.fromkeys(one.kind.removeprefix("param_search_") for one in found)),
+    )
+    if request.dispatch:
+        session, jobs = await dispatch(node, selection_of(reply, found[0].weights_path), found[0].weights_sha256)
+        reply = msgspec.structs.replace(reply, session=session, jobs=jobs)
+    async with node.change() as change:
+        await add_promotion(change.db, now(), request.model, found[0].weights_sha256, msgspec.to_builtins(reply))
+        await change.note("promotion", text=f"{request.model}: {settings} is best over {', '.join(reply.benchmarks)}")
+    return reply
+
+
+def selection_of(reply: m.PromotionReply, weights_path: str) -> m.Selection:
+    """The measurement of a promoted point: its model wherever it lies, on the rows that the searches have not seen."""
+    return m.Selection(
+        checkpoints=(m.NamedCheckpoint(path=weights_path, name=reply.model),),
+        only_datasets=reply.benchmarks,
+        only_jobs=reply.kinds,
+        settings=reply.settings | {"part": "report"},
+    )
+
+
+async def dispatch(node: Node, selection: m.Selection, weights_sha256: str) -> tuple[str, tuple[str, ...]]:
+    """Queue the measurement of a promoted point, on the weights that were searched and no others: the daemon names
+    their file itself, so whoever asks need not show it."""
+
+    async def nothing_to_remember(_db: object, _session: str, _jobs: list[str]) -> None:
+        """The promotion itself is the record."""
+
+    async with node.owner:
+        asker = roles.CALLER.set(roles.the_daemon())
+        try:
+            made = await planner.plan(node, selection)
+        except SelectionError as error:
+            raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
+        finally:
+            roles.CALLER.reset(asker)
+        if any(pair.model.sha256 != weights_sha256 for pair in made.pairs):
+            text = f"{selection.checkpoints[0].path} does not hold the weights that were searched any more."
+            raise RefusedError("bad-selection", text, "Dispatch the model as it is now.", Exit.USAGE)
+        session, jobs = await planner.dispatch(node, selection, made, nothing_to_remember)
+    node.wake.set()
+    return session, tuple(jobs)

@@ -1,0 +1,69 @@
+"""What a job generates now: asked of the engines it uses, one sample at a time."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from rwkv_daemon.engines import client
+from rwkv_daemon.engines.client import NoAnswerError
+from rwkv_daemon.node import EngineHandle, Node
+from rwkv_daemon.store import JobRow
+from rwkvctl.protocol.engine import GroupNow
+from rwkvctl.protocol.messages import NowReply, NowRequest
+
+FIELDS: Final = 6
+"""Parts of the name that a runner gives a request: job, attempt, row, repeat, stage, deaths."""
+
+
+async def now(node: Node, job: JobRow, request: NowRequest) -> NowReply:
+    """The sample that is asked for, or the first there is. `request.sample` is `e3/ID/INDEX`, as a reply named it."""
+    name, _, rest = request.sample.partition("/")
+    sample, _, index = rest.rpartition("/")
+    engines = engines_of(node, job)
+    for engine in sorted(engines, key=lambda one: one.row.name != name):
+        known = (sample, int(index), request.step) if engine.row.name == name and index.isdecimal() else ("", 0, 0)
+        try:
+            found = await client.group_now(Path(engine.row.socket), f"j{job.id}", *known)
+        except NoAnswerError:
+            continue
+        if found.count:
+            return reply(job, engine, found)
+    return NowReply(note=why_none(job, engines))
+
+
+def engines_of(node: Node, job: JobRow) -> list[EngineHandle]:
+    """The engines that work for a job."""
+    handle = node.runners.get(job.id)
+    numbers = {handle.engine, *handle.endpoints} if handle is not None else set()
+    return [node.engines[number] for number in sorted(filter(None, numbers)) if number in node.engines]
+
+
+def why_none(job: JobRow, engines: list[EngineHandle]) -> str:
+    """Why nothing is to be seen."""
+    if job.state not in {"starting", "generating"}:
+        return f"{job.name} is {job.state}"
+    return (
+        "nothing is being written: choices are scored, or the engine is between two batches"
+        if engines
+        else ("no engine works for it yet")
+    )
+
+
+def reply(job: JobRow, engine: EngineHandle, found: GroupNow) -> NowReply:
+    """A sample as its job knows it. Repeats that were asked for in one request stand in order."""
+    parts = [int(part) for part in found.id.split(".") if part.isdecimal()]
+    row, repeat, stage = parts[2:5] if len(parts) == FIELDS else (0, 0, 0)
+    names = [one["name"] for one in json.loads(job.configuration or "{}").get("stages", ())]
+    return NowReply(
+        count=found.count,
+        place=found.place,
+        sample=f"{engine.row.name}/{found.id}/{found.index}",
+        row=row,
+        repeat=repeat + found.index,
+        stage=names[stage] if stage < len(names) else str(stage),
+        prompt=found.prompt,
+        text=found.text,
+        tokens=found.tokens,
+        max_tokens=found.max_tokens,
+        engine=engine.row.name,
+    )

@@ -1,0 +1,142 @@
+"""Reading the configuration anew while everything runs: all of it is checked first, then all of it changes at once.
+
+A configuration with a mistake is refused as a whole, by file and line, and the one in force stays. Jobs, engines and
+clients notice nothing: whoever uses a setting reads it from `node.config` when it needs it. A setting that cannot
+change under a running daemon is named, and keeps its old value until a restart.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+from rwkv_daemon.catalogue.catalogue import Benchmarks, stamp_of
+from rwkv_daemon.host import config_ownership, daemon_log, service_status
+from rwkv_daemon.jobs import judge_jobs
+from rwkv_daemon.judge.service import JudgeService
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.roles import Grants
+from rwkv_daemon.store import StoreError
+from rwkv_data.definition.errors import DataError
+from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
+from rwkvctl.protocol.service import ReloadReply
+from rwkvctl.settings import config, notify
+from rwkvctl.settings.config import Config
+from rwkvctl.settings.fields import Settings
+from rwkvctl.settings.notify import NotifyTarget
+
+PLACES = ("home", "socket", "folder")
+"""Derived paths that a running daemon keeps."""
+
+ROLES = "[roles]"
+"""What notes about roles are known by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A configuration that was read whole and found good; `waits` names settings that need a restart."""
+
+    config: Config
+    waits: tuple[str, ...]
+    benchmarks: Benchmarks
+    judge: JudgeService | None
+    checker: JudgeService | None
+    targets: tuple[NotifyTarget, ...]
+    grants: Grants
+    strange: tuple[str, ...]
+
+
+async def reload(node: Node) -> ReloadReply:
+    """Use the configuration as it is now. Raises RefusedError, and changes nothing, where a part of it is wrong."""
+    node.notifier.reloading()
+    try:
+        async with node.owner:
+            found = await check(node)
+            changed = tuple(differences(node, found))
+            apply(node, found)
+            await say(node, changed, found.waits)
+    except (ConfigError, DataError) as error:
+        node.reload_problem = str(error)
+        detail = f"The configuration is not used: {error}"
+        raise RefusedError("bad-configuration", detail, "What was in force stays.", Exit.USAGE) from error
+    finally:
+        if node.leases is not None:  # else it is not ready yet, and `report` says so when it is
+            await service_status.ready(node)
+    return ReloadReply(changed=changed, waits=found.waits, warnings=(*found.config.warnings, *found.strange))
+
+
+async def on_signal(node: Node, asked: asyncio.Event) -> None:
+    """Reload whenever SIGHUP has come, until cancelled."""
+    while True:
+        await asked.wait()
+        asked.clear()
+        try:
+            await reload(node)
+        except (RefusedError, StoreError) as error:
+            log.error("SIGHUP: %s", error)
+
+
+async def check(node: Node) -> Checked:
+    """Read everything. Raises ConfigError or DataError."""
+    wanted = config.load(node.config.flags)
+    waits = tuple(waiting(node.config.settings, wanted.settings))
+    kept = {name: getattr(node.config.settings, name) for name in waits}
+    places = {name: getattr(node.config, name) for name in PLACES}
+    found = replace(wanted, settings=replace(wanted.settings, **kept), **places)
+    targets = notify.parse(*config.table("notify"))
+    judge, checker = await judge_jobs.services(node, found.settings)
+    config_ownership.check(found)
+    grants, strange = roles.load()
+    return Checked(
+        config=found,
+        waits=waits,
+        benchmarks=await asyncio.to_thread(Benchmarks.open, found),
+        judge=judge,
+        checker=checker,
+        targets=targets,
+        grants=grants,
+        strange=strange,
+    )
+
+
+def waiting(old: Settings, new: Settings) -> Iterator[str]:
+    """Settings that were changed and need a restart."""
+    return (f.name for f in fields(Settings) if f.metadata["restart"] and getattr(old, f.name) != getattr(new, f.name))
+
+
+def differences(node: Node, found: Checked) -> Iterator[str]:
+    """What changes, one sentence each."""
+    for f in fields(Settings):
+        old, new = getattr(node.config.settings, f.name), getattr(found.config.settings, f.name)
+        if old != new:
+            yield f"{f.name}: {old!r} is {new!r} now"
+    if node.benchmarks.as_read != stamp_of(found.config):
+        yield "benchmarks: settings and files of the operator are read anew; jobs that are queued keep theirs"
+    if found.judge is not node.judge:
+        yield "judge: " + (f"{found.judge.model} from now on" if found.judge else "none any more")
+    if found.checker not in {node.checker, found.judge}:
+        yield "checker: " + (f"{found.checker.model} from now on" if found.checker else "none any more")
+    if found.config.groups != node.config.groups:
+        yield "groups: other limits from now on"
+    if found.targets != node.notify.targets:
+        yield "notify: " + (", ".join(target.name for target in found.targets) or "nobody is told any more")
+    if found.grants != node.grants:
+        yield "roles: other rights from now on"
+
+
+def apply(node: Node, found: Checked) -> None:
+    """Put it in force: no await between the first change and the last."""
+    node.config, node.benchmarks, node.grants = found.config, found.benchmarks, found.grants
+    judge_jobs.use(node, found.judge, found.checker)
+    node.notify.replace(found.targets, since=node.bus.last)
+    daemon_log.set_format(found.config.settings.log_format)
+    node.notes = [note for note in node.notes if ROLES not in note] + list(found.strange)
+    node.reload_problem = ""
+
+
+async def say(node: Node, changed: tuple[str, ...], waits: tuple[str, ...]) -> None:
+    """Store what happened as an event."""
+    what = "; ".join(changed) or "nothing has changed"
+    later = f"; needs a restart: {', '.join(waits)}" if waits else ""
+    async with node.change() as change:
+        await change.note("daemon", text=f"the configuration was reloaded: {what}{later}")

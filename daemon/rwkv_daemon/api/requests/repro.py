@@ -1,0 +1,148 @@
+"""The command line that does a job's work again, and whether it would be the same work here and now.
+
+Everything that decides what is generated is spelt out, the seed, the numerics and k too, so that the line does not
+depend on standing settings. Whether it gives the same generation key is asked of the planner itself.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from msgspec import structs
+
+from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.node import Node
+from rwkv_daemon.planning import planner
+from rwkv_daemon.rules.plan import Pair, Plan, SelectionError
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.queries.samples import score_of
+from rwkv_data.definition.errors import DataError
+from rwkvctl.protocol.messages import NamedCheckpoint, Selection
+from rwkvctl.protocol.record import ReproReply
+
+SPELT_OUT = ("k",)
+"""Settings that are named even where they are what the benchmark comes with."""
+
+GLOB = re.compile(r"[*?[]")
+
+
+async def repro(node: Node, job: JobRow) -> ReproReply:
+    """How to repeat a job."""
+    try:
+        selection = at_its_place(node, job, selection_of(node.benchmarks, job))
+        pair = found(await planner.plan(node, selection), job)
+        differs = tuple(differences(job, pair))
+    except (DataError, SelectionError) as error:
+        selection = at_its_place(node, job, selection_with(job, stored_settings(job)))
+        differs = (str(error),)
+    return ReproReply(
+        job=job.name,
+        argv=tuple(argv(selection)),
+        selection=selection,
+        generation_key=job.generation_key,
+        same=not differs and bool(job.generation_key),
+        differs=differs,
+        pins=await pins(node, job),
+    )
+
+
+def at_its_place(node: Node, job: JobRow, selection: Selection) -> Selection:
+    """The selection with the checkpoint's path, where it does not lie in the weights folder."""
+    path = Path(job.weights_path)
+    if selection.models == ("builtin",) or path.is_relative_to(node.config.weights_dir):
+        return selection
+    file = NamedCheckpoint(path=job.weights_path, name=job.model)
+    return structs.replace(selection, models=(job.weights_path,), files=(file,))
+
+
+def stored_settings(job: JobRow) -> dict[str, str]:
+    """What the job changed of its kind, by `--set` and by standing settings."""
+    return dict(json.loads(job.settings))
+
+
+def selection_of(benchmarks: Benchmarks, job: JobRow) -> Selection:
+    """What selects just this job's work. Raises DataError if its benchmark is no more."""
+    kind = benchmarks.kind_of(job.benchmark, job.kind)
+    given = stored_settings(job)
+    standing = benchmarks.settings(job.benchmark, kind, job.model)
+    usual = {name: str(value) for name, value in kind.settings().items()}
+    named = [name for name in (*SPELT_OUT, *standing) if name in usual and name not in given]
+    return selection_with(job, {name: usual[name] for name in named} | given)
+
+
+def selection_with(job: JobRow, settings: Mapping[str, str]) -> Selection:
+    """The selection of a job with settings; the seed is a flag of its own."""
+    return Selection(
+        models=(model_of(job),),
+        only_datasets=(job.benchmark,),
+        only_jobs=(job.kind,),
+        limit=job.row_limit,
+        settings={name: text for name, text in settings.items() if name != "seed"},
+        seed=job.seed if "seed" in json.loads(job.configuration) else None,
+        numerics=job.numerics,
+        overwrite=True,
+    )
+
+
+def model_of(job: JobRow) -> str:
+    """What `--models` knows the model by."""
+    if job.model.startswith("builtin"):
+        return "builtin"
+    return GLOB.sub(lambda mark: f"[{mark[0]}]", job.model)
+
+
+def argv(selection: Selection) -> Iterator[str]:
+    """The selection as a command line."""
+    yield from ("rwkvctl", "dispatch", "--models", *selection.models)
+    yield from ("--only-datasets", *selection.only_datasets, "--only-jobs", *selection.only_jobs)
+    if selection.limit is not None:
+        yield from ("--limit", str(selection.limit))
+    if selection.seed is not None:
+        yield from ("--seed", str(selection.seed))
+    yield from ("--numerics", selection.numerics)
+    if selection.settings:
+        yield from ("--set", *(f"{name}={text}" for name, text in sorted(selection.settings.items())))
+    yield "--overwrite"
+
+
+def found(plan: Plan, job: JobRow) -> Pair | None:
+    """The job's pair in a plan."""
+    of_job = [pair for pair in plan.pairs if (pair.kind.benchmark, pair.kind.kind) == (job.benchmark, job.kind)]
+    same_name = [
+        pair
+        for pair in of_job
+        if pair.model.builtin or pair.model.path == job.weights_path or fnmatchcase(pair.model.name, model_of(job))
+    ]
+    return next((pair for pair in same_name if pair.model.sha256 == job.weights_sha256), next(iter(same_name), None))
+
+
+def differences(job: JobRow, pair: Pair | None) -> Iterator[str]:
+    """What the planner sees otherwise now than the job had it, one sentence each."""
+    if pair is None:
+        yield f"{job.model} is no model under the weights folder; it was {job.weights_path}"
+        return
+    if pair.generation_key == job.generation_key:
+        return
+    if pair.model.sha256 != job.weights_sha256:
+        yield f"the weights of {job.model} are others (sha256 {pair.model.sha256[:12] or 'not known yet'})"
+    if pair.kind.rows_sha256 != job.rows_sha256:
+        yield f"the rows of {job.benchmark} are others (sha256 {pair.kind.rows_sha256[:12] or 'not prepared'})"
+    if pair.kind.benchmark_version != job.benchmark_version:
+        yield f"{job.benchmark} is version {pair.kind.benchmark_version}, the job asked version {job.benchmark_version}"
+    before = json.loads(job.configuration)
+    changed = sorted(name for name in before.keys() | pair.kind.configuration.keys()
+                     if before.get(name) != pair.kind.configuration.get(name))  # fmt: skip
+    if changed:
+        yield f"the settings of {job.benchmark} {job.kind} are others in: {', '.join(changed)}"
+
+
+async def pins(node: Node, job: JobRow) -> dict[str, str]:
+    """What to compare on another machine."""
+    known = {"weights_sha256": job.weights_sha256, "rows_sha256": job.rows_sha256, "numerics": job.numerics}
+    stored = await score_of(node.store, job.id)
+    provenance = json.loads(stored).get("provenance", {}) if stored else {}
+    known |= {name: str(provenance.get(name, "")) for name in ("rwkvctl_version", "git_commit")}
+    devices = {str(engine.get("device", "")) for engine in provenance.get("engines", ())}
+    return {name: text for name, text in (known | {"devices": ", ".join(sorted(devices - {""}))}).items() if text}

@@ -1,0 +1,253 @@
+"""Requests of whoever looks through samples: pages of them, the verdicts of all, the same row in other jobs."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from rwkv_daemon.api.requests.job_control import find_job
+from rwkv_daemon.catalogue.second_names import is_same_work
+from rwkv_daemon.changes import state_views
+from rwkv_daemon.jobs.judge_jobs import answer_of
+from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind
+from rwkv_daemon.node import Node
+from rwkv_daemon.samples.search import Found, Windows, hunt, long_read
+from rwkv_daemon.samples.text_index import Indexed
+from rwkv_daemon.store import JobRow, Row
+from rwkv_daemon.store.queries.judging import ToJudge
+from rwkv_daemon.store.queries.sample_pages import (  # fmt: skip
+    Wanted,
+    cut_off,
+    doubted,
+    newest,
+    newest_of,
+    outline_page,
+    page,
+    page_of,
+    same,
+    searched,
+    window,
+    window_of_newest,
+)
+from rwkv_daemon.store.queries.samples import CURSOR, stages_of
+from rwkv_data.definition.errors import DataError
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import Exit, RefusedError
+
+MOST: Final = 1000
+MOST_OUTLINED: Final = 20_000
+MOST_SEARCHED: Final = 1_000_000
+"""Samples that one request may look at for a text; the time it has ends it sooner."""
+
+BATCH: Final = 50
+MOST_CHARACTERS: Final = 8_000_000
+"""Samples whose texts are read at once, and texts of one reply. A page that has more is shorter."""
+
+SUBJECTS_KEPT: Final = 16
+
+
+async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:
+    """One page of samples."""
+    job = await with_samples(node, request.job)
+    limit = max(1, min(request.limit, MOST))
+    wanted = Wanted(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST])
+    found = await found_samples(node, job, wanted, latest=request.latest, after=cursor(request.after), limit=limit)
+    items = await views_of(node, job, found.rows, tail=max(0, request.tail))
+    if len(items) < len(found.rows):
+        found = replace(found, next=place_of(found.rows[len(items) - 1], latest=request.latest), looking=False)
+    following = -1 if found.next is None else found.next
+    return m.SamplesReply(items=items, next=following, looked=found.looked, looking=found.looking)
+
+
+async def found_samples(node: Node, job: JobRow, wanted: Wanted, *, latest: bool, after: int, limit: int) -> Found:
+    """The samples of a page. Of those that are not just the next ones, any number may have to be looked at."""
+    asked = (node.store, job.id, job.grade_key, wanted)
+    if wanted.sql and not wanted.numbers:
+        ask = newest_of if latest else page_of
+        windows = await windows_of(node, job, wanted.text, latest=latest)
+        found = await hunt(after, windows, partial(ask, *asked), enough=limit)
+        if len(found.rows) == limit:
+            found.next = place_of(found.rows[-1], latest=latest)
+        return found
+    if latest:
+        rows = await newest(*asked, before=after, limit=limit)
+    else:
+        rows = await page(*asked, after=after, limit=limit)
+    return Found(rows, place_of(rows[-1], latest=latest) if len(rows) == limit else None)
+
+
+async def windows_of(node: Node, job: JobRow, text: str, *, latest: bool = False) -> Windows:
+    """What is read to look for a text: where that is known, only samples that may have it."""
+    if latest:
+        return partial(window_of_newest, node.store, job.id)
+    indexed = await Indexed.of(node.store, job, text) if text else None
+    return indexed.window if indexed else partial(window, node.store, job.id)
+
+
+async def views_of(node: Node, job: JobRow, rows: Sequence[Row], *, tail: int) -> tuple[m.SampleView, ...]:
+    """Samples with their texts, or the first of them where the texts are long."""
+    stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
+    items: list[m.SampleView] = []
+    characters = 0
+    for start in range(0, len(rows), BATCH):
+        if characters > MOST_CHARACTERS:
+            break
+        batch = await state_views.sample_views(node, job, rows[start : start + BATCH], stages, tail=tail)
+        characters += sum(len(stage.prompt) + len(stage.completion) for item in batch for stage in item.stages)
+        items += batch
+    return tuple(items)
+
+
+async def with_samples(node: Node, name: str) -> JobRow:
+    """A job by name. Raises RefusedError also for one whose work another job had done."""
+    job = await find_job(node, name)
+    if is_same_work(job):
+        raise RefusedError(
+            "same-work", f"{job.name} has no samples of its own: it {job.detail}.", exit_code=Exit.NOT_FOUND
+        )
+    return job
+
+
+def cursor(after: int) -> int:
+    """A cursor that the store can take."""
+    return max(-1, min(after, 2**62))
+
+
+def place_of(row: Row, *, latest: bool = False) -> int:
+    """The cursor of the page after a sample."""
+    return int(row["number"] if latest else row["row"] * CURSOR + row["repeat"])
+
+
+async def outline(node: Node, request: m.OutlineRequest) -> m.OutlineReply:
+    """The verdicts of samples, a page of them."""
+    job = await with_samples(node, request.job)
+    limit, after = max(1, request.limit), cursor(request.after)
+    if request.text:
+        asked = partial(searched, node.store, job.id, job.grade_key, request.text)
+        windows, most = await windows_of(node, job, request.text), min(limit, MOST_SEARCHED)
+        found = await hunt(after, windows, asked, enough=MOST_OUTLINED, most=most)
+        if len(found.rows) == MOST_OUTLINED:
+            found.next = place_of(found.rows[-1])
+    else:
+        limit = min(limit, MOST_OUTLINED)
+        with long_read():
+            rows = await outline_page(node.store, job.id, job.grade_key, after=after, limit=limit)
+        found = Found(rows, place_of(rows[-1]) if len(rows) == limit else None, len(rows))
+    subjects = await subjects_of(node, job) if request.subjects else ()
+    return await outlined(node, job, found, subjects)
+
+
+async def outlined(node: Node, job: JobRow, found: Found, subjects: Sequence[str]) -> m.OutlineReply:
+    """Rows of the store as an outline."""
+    cut, doubts, rows = set[tuple[int, int]](), set[int](), found.rows
+    if rows:
+        numbers = [row["number"] for row in rows]
+        cut = await cut_off(node.store, job.id, rows[0]["row"], rows[-1]["row"])
+        doubts = await doubted(node.store, job.id, job.grade_key, min(numbers), max(numbers))
+    return await asyncio.to_thread(outline_of, found, cut, doubts, subjects)
+
+
+def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjects: Sequence[str]) -> m.OutlineReply:
+    """The reply."""
+    rows = found.rows
+    reasons = list(dict.fromkeys(row["reason"] for row in rows))
+    letters = {reason: chr(ord("a") + place) for place, reason in enumerate(reasons)}
+    names = sorted(set(subjects))
+    places = {name: place for place, name in enumerate(names)}
+    return m.OutlineReply(
+        numbers=tuple(row["number"] for row in rows),
+        rows=tuple(row["row"] for row in rows),
+        repeats=tuple(row["repeat"] for row in rows),
+        verdicts="".join(letters[row["reason"]] for row in rows),
+        reasons=tuple(reasons),
+        cut=tuple(row["number"] for row in rows if (row["row"], row["repeat"]) in cut) if cut else (),
+        doubted=tuple(row["number"] for row in rows if row["number"] in doubts) if doubts else (),
+        subjects=tuple(names),
+        subject_of=tuple(places[subjects[row["row"]]] for row in rows) if subjects else (),
+        next=-1 if found.next is None else found.next,
+        looked=found.looked,
+        looking=found.looking,
+    )
+
+
+async def subjects_of(node: Node, job: JobRow) -> Sequence[str]:
+    """The subject of each row that a job asked, empty where there are none. Rows of a job never change, so they are
+    read once."""
+    kept = node.subjects
+    if job.id not in kept:
+        kept[job.id] = await asyncio.to_thread(read_subjects, node, job)
+    found = kept[job.id]
+    while len(kept) > SUBJECTS_KEPT:
+        del kept[next(iter(kept))]
+    return found
+
+
+def read_subjects(node: Node, job: JobRow) -> Sequence[str]:
+    """The same from the rows themselves."""
+    try:
+        by = effective_kind(node, job).group_by
+        rows = asked_rows(node, job)[0] if by else None
+    except DataError:
+        return ()
+    return tuple(str(row.get(by, "")) for row in rows or ())
+
+
+async def same_elsewhere(node: Node, request: m.SameRequest) -> m.SameReply:
+    """A job's sample in other jobs of its benchmark. Where their rows are others, the same number is the same question
+    only if the same answer is expected."""
+    job = await find_job(node, request.job)
+    place = (max(0, min(request.row, 2**40)), max(0, min(request.repeat, CURSOR)))
+    after = place[0] * CURSOR + place[1] - 1
+    own = await page(node.store, job.id, job.grade_key, Wanted(), after=after, limit=1)
+    if not own or (own[0]["row"], own[0]["repeat"]) != place:
+        return m.SameReply(items=())
+    expected = own[0]["expected"].split()
+    found = await same(node.store, job.id, job.benchmark, place, max(1, min(request.limit, MOST)))
+    return m.SameReply(items=tuple(map(same_view, (row for row in found if row["expected"].split() == expected))))
+
+
+def same_view(row: Row) -> m.SameView:
+    """One of them."""
+    return m.SameView(
+        job=f"j{row['id']}", model=row["model"], kind=row["kind"], version=row["version"], number=row["number"],
+        value=row["value"], reason=row["reason"], extracted=row["extracted"], finished=row["finished"],
+    )  # fmt: skip
+
+
+async def exchange(node: Node, request: m.ExchangeRequest) -> m.ExchangeReply:
+    """What the judge is asked about a sample. Raises RefusedError if the job has none of that number."""
+    job = await find_job(node, request.job)
+    numbers = (max(-1, min(request.number, 2**62)),)
+    found = await page(node.store, job.id, job.grade_key, Wanted(numbers=numbers), after=-1, limit=1)
+    if not found:
+        text = f"{job.name} has no sample {request.number}."
+        raise RefusedError("no-such-sample", text, f"`rwkvctl samples {job.name}` lists them.", Exit.NOT_FOUND)
+    said = json.loads(found[0]["judge"])
+    try:
+        rule = effective_kind(node, job).grader.judge
+        rows, problem = await asyncio.to_thread(asked_rows, node, job)
+    except DataError as error:
+        return m.ExchangeReply(said=said, problem=str(error))
+    if rule is None or rows is None:
+        return m.ExchangeReply(said=said, problem=problem or "no judge is asked about samples of this kind")
+    sample = await to_judge(node, job, found[0])
+    try:
+        asked = rule.ask(rows[sample.row], sample.extracted, answer_of(sample))
+    except (KeyError, TypeError, ValueError) as error:
+        return m.ExchangeReply(rule=rule.name, said=said, problem=f"the rule cannot ask about this row: {error}")
+    return m.ExchangeReply(rule=f"{rule.name} {rule.version}", asked=tuple(map(messages, asked)), said=said)
+
+
+def messages(asked: Sequence[object]) -> tuple[dict[str, str], ...]:
+    """The messages of one chat request."""
+    return tuple({name: str(text) for name, text in message.items()} for message in asked if isinstance(message, dict))
+
+
+async def to_judge(node: Node, job: JobRow, row: Row) -> ToJudge:
+    """A sample as the judge is shown it."""
+    place = (row["row"], row["repeat"])
+    stages = (await stages_of(node.store, job.id, [place]))[place]
+    texts, stops = tuple(s["text"] for s in stages), tuple(s["stop"] for s in stages if s["stop"])
+    return ToJudge(row["number"], *place, row["extracted"] or "", row["expected"], texts, stops)

@@ -1,0 +1,59 @@
+"""What is configured, and where: `GET /v1/config`. Of tables that may hold secrets only the names of keys are told."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Final
+
+from rwkv_daemon.node import Node
+from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.protocol.service import ConfigReply, SettingView
+from rwkvctl.settings import config
+from rwkvctl.settings.fields import Settings, place
+
+TABLES: Final = {
+    "judge": "grades what no rule can",
+    "checker": "looks over wrong answers",
+    "groups": "how many jobs of a group run at once",
+    "notify": "who is told of what",
+    "roles": "who may ask for what",
+}
+
+
+def settings(node: Node) -> ConfigReply:
+    """Every setting in force, then the tables."""
+    return ConfigReply(items=(*values(node), *tables()), files=tuple(map(str, config.files())))
+
+
+def values(node: Node) -> Iterator[SettingView]:
+    """The settings, each with the line, the variable or the flag that set it."""
+    waits = {f.name: bool(f.metadata["restart"]) for f in fields(Settings)}
+    for value in node.config.values():
+        shown = value.value if isinstance(value.value, (bool, int, float)) else str(value.value)
+        origin = where(value.origin, value.name)
+        yield SettingView(name=value.name, value=shown, origin=origin, help=value.help, restart=waits[value.name])
+
+
+def where(origin: str, name: str) -> str:
+    """An origin with its line; a file that has gone since it was read has none any more."""
+    try:
+        return place(origin, name)
+    except (OSError, UnicodeDecodeError):
+        return origin
+
+
+def tables() -> Iterator[SettingView]:
+    """Tables as they are in the files now."""
+    for name, text in TABLES.items():
+        try:
+            found, origin = config.table(name)
+        except ConfigError as error:
+            yield SettingView(name=f"[{name}]", value=str(error), origin="", help=text)
+            return
+        if found is not None:
+            yield SettingView(name=f"[{name}]", value=", ".join(keys(found)), origin=origin, help=text)
+
+
+def keys(found: object) -> list[str]:
+    """The names of what a table sets; of several tables each name once."""
+    several = found if isinstance(found, list) else [found]
+    return list(dict.fromkeys(str(key) for table in several if isinstance(table, dict) for key in table))

@@ -1,0 +1,284 @@
+"""HTTP on the Unix socket: bytes to typed requests, typed replies to bytes, streams as newline-delimited JSON."""
+
+import re
+import time
+import typing
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from rwkv_daemon.api import field_errors, prometheus_text, rate_limits, router
+from rwkv_daemon.api.authentication import Client, Door
+from rwkv_daemon.api.rate_limits import BURST_S, Meter
+from rwkv_daemon.api.text_limits import LONGEST, too_long
+from rwkv_daemon.changes import audit, events
+from rwkv_daemon.clock import now
+from rwkv_daemon.logs import streams
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.roles import Role
+from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.queries.jobs import remembered_reply
+from rwkv_daemon.store.read_lanes import READER, Lane, LateError, Reader
+from rwkvctl.http import server as httpd
+from rwkvctl.http.server import NDJSON, Request, Response
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import Exit, RefusedError
+
+HEADER: Final = "rwkvctl-protocol"
+VERSION: Final = {HEADER: str(m.PROTOCOL)}
+REFUSALS, REFUSALS_PER_S = 30, 1 / 60
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A request type and the pattern of its path."""
+
+    method: str
+    pattern: re.Pattern[str]
+    request: type[msgspec.Struct]
+
+
+def routes() -> list[Route]:
+    """The table of the protocol as patterns."""
+    found = [
+        Route(method, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path)), request)
+        for request, (method, path) in m.ROUTES.items()
+    ]
+    return [*found, Route("GET", re.compile(re.escape(prometheus_text.PATH)), m.MetricsRequest)]
+
+
+@dataclass(slots=True)
+class Api:
+    """The daemon's request handler behind one door."""
+
+    node: Node
+    door: Door
+    meter: Meter = field(default_factory=Meter)
+    refusals: Meter = field(default_factory=Meter)
+    table: list[Route] = field(default_factory=routes)
+
+    async def __call__(self, request: Request) -> Response:
+        """Answer one request. Whatever goes wrong is an ErrorReply."""
+        allowed: Any = None
+        try:
+            client = await self.door.client(request)
+            roles.CALLER.set(client.actor)
+            READER.set(Reader(Lane.REQUESTS, client.who))
+            self.measure(client)
+            check_version(request)
+            wanted = decode(self.table, request)
+            await self.permit(client, wanted)
+            allowed = wanted
+            return await self.node.known.in_time(self.node.health, self.permitted(request, wanted))
+        except RefusedError as error:
+            return refusal(self.stamp, error)
+        except LateError as error:
+            late = RefusedError("too-long", f"The daemon gave up looking: {error}.", "Ask for less, or again later.")
+            return refusal(self.stamp, late, status=503)
+        except StoreError as error:
+            return self.without_store(allowed, error)
+        except Exception as error:  # noqa: BLE001 - logged, and answered: a silent connection helps nobody
+            log.exception("%s %s cannot be answered", request.method, request.path)
+            mistake = RefusedError("internal", f"The daemon made a mistake ({type(error).__name__}).", "See its log.")
+            return refusal(self.stamp, mistake, status=500)
+
+    async def permitted(self, request: Request, wanted: Any) -> Response:
+        """The answer to a request that is theirs to ask. Raises RefusedError, StoreError."""
+        if isinstance(wanted, (m.LogsRequest, m.EventsRequest)):
+            return await self.stream(request, wanted)
+        if roles.changes(type(wanted)):
+            return Response(200, msgspec.json.encode(self.stamp(await self.changed(wanted))), headers=VERSION)
+        reply = await router.answer(self.node, wanted)
+        if isinstance(reply, m.MetricsReply) and request.path == prometheus_text.PATH:
+            return Response(200, prometheus_text.text(reply.items).encode(), prometheus_text.CONTENT_TYPE, VERSION)
+        reply = self.stamp(reply)
+        content = msgspec.json.encode(reply)
+        if not roles.names_files(wanted):  # whether somebody may know of a file is found out for each request
+            self.node.known.keep(wanted, reply, len(content))
+        return Response(200, content, headers=VERSION)
+
+    def without_store(self, wanted: Any, error: StoreError) -> Response:
+        """What is known of the answer while the store is away, marked as old; else why there is none. A client may ask
+        again: nothing was changed, or a repetition under the same id will say that it was."""
+        known = None
+        if wanted is not None and not roles.changes(type(wanted)):
+            known = router.remembered(self.node, wanted)
+        if known is not None:
+            return Response(200, msgspec.json.encode(self.stamp(known)), headers=VERSION)
+        why = self.node.trouble or f"the store cannot be used: {error}"
+        again = RefusedError("store-trouble", f"{why[0].upper()}{why[1:]}.", "Ask again later; see `rwkvctl doctor`.")
+        return refusal(self.stamp, again, status=503, retry=True)
+
+    def unwelcome(self, request: Request) -> Response | None:
+        """The answer to a stranger."""
+        try:
+            self.door.check(request)
+        except RefusedError as error:
+            return refusal(self.stamp, error)
+        return None
+
+    def measure(self, client: Client) -> None:
+        """Raises RefusedError for one request too many; admins may ask as much as they like."""
+        rate = self.node.config.settings.requests_per_s
+        if client.role is Role.ADMIN or not rate:
+            return
+        if not self.meter.allows(client.who, time.monotonic(), rate=rate, burst=rate * BURST_S):
+            text = f"{client.actor.name} asks more than {rate:g} times a second."
+            raise RefusedError("too-many-requests", text, "Ask again in a second.", Exit.REFUSED)
+
+    async def permit(self, client: Client, wanted: m.Request | m.Stream) -> None:
+        """Raises RefusedError for what is not theirs to ask, and writes the attempt down. Of somebody who keeps trying
+        a few attempts are enough: the log has the others."""
+        try:
+            roles.refuse(wanted, client.role, client.actor)
+        except RefusedError as error:
+            if self.refusals.allows(client.who, time.monotonic(), rate=REFUSALS_PER_S, burst=REFUSALS):
+                writing = audit.close(self.node.store, audit.entry_of(wanted), f"refused: {error.code}")
+                await self.node.known.in_time(self.node.health, writing)
+            raise
+
+    async def changed(self, wanted: m.Request) -> m.AnyReply:
+        """Answer a request that changes something, and see that it is written down whatever comes of it."""
+        if not self.node.up.is_set():
+            raise StoreError("the daemon has not taken up its work yet")
+        entry = audit.entry_of(wanted)
+        repeated = await remembered_reply(self.node.store, getattr(wanted, "request_id", "")) is not None
+        with audit.opened(entry):
+            try:
+                reply = await router.answer(self.node, wanted)
+            except RefusedError as error:
+                await audit.close(self.node.store, entry, f"refused: {error.code}")
+                raise
+            if not entry.written and not getattr(reply, "left", 0):  # else they only ask how far it is
+                await audit.close(self.node.store, entry, "repeated" if repeated else audit.outcome_of(reply))
+        return reply
+
+    def stamp(self, reply: m.AnyReply) -> m.AnyReply:
+        """Say when, and which node."""
+        return msgspec.structs.replace(reply, as_of=reply.as_of or now(), node=self.node.hostname)
+
+    async def stream(self, request: Request, wanted: m.LogsRequest | m.EventsRequest) -> Response:
+        """A stream; its first item is fetched before the status is sent, so that a refusal can still be one."""
+        if isinstance(wanted, m.EventsRequest) and wanted.limit > 0:
+            return Response(200, lines(events.page(self.node.store, wanted), request), NDJSON, VERSION)
+        if isinstance(wanted, m.EventsRequest):
+            since = await events.number_at(self.node.store, wanted.after) if wanted.after else wanted.since
+            source: AsyncIterator[Any] = events.stream(
+                self.node.bus, self.node.store, since=since, follow=wanted.follow, session=wanted.session,
+                only_stored=wanted.stored,
+            )  # fmt: skip
+            return Response(200, lines(source, request), NDJSON, VERSION)
+        chunks = streams.stream(self.node, wanted)
+        try:
+            first = await anext(chunks)
+        except StopAsyncIteration:
+            return Response(200, b"", NDJSON, VERSION)
+        return Response(200, lines(chunks, request, first), NDJSON, VERSION)
+
+
+async def lines(source: AsyncIterator[Any], request: Request, first: Any = None) -> AsyncIterator[bytes]:
+    """Items as lines of JSON until the source ends or the client hangs up."""
+    if first is not None:
+        yield msgspec.json.encode(first) + b"\n"
+    try:
+        async for item in source:
+            if request.gone.is_set():
+                return
+            yield msgspec.json.encode(item) + b"\n"
+    except StoreError as error:  # the status has been sent: the client asks again, and is told
+        raise ConnectionAbortedError(str(error)) from error
+
+
+def check_version(request: Request) -> None:
+    """A client of another protocol version gets one clear sentence; one that says nothing (curl) is welcome."""
+    spoken = request.headers.get(HEADER, str(m.PROTOCOL))
+    if spoken not in {str(m.PROTOCOL - 1), str(m.PROTOCOL)}:
+        raise RefusedError(
+            "version-skew",
+            f"The client speaks protocol {spoken[:20]}, this daemon {m.PROTOCOL}.",
+            "Install the same version of rwkvctl on both sides.",
+            Exit.VERSION_SKEW,
+        )
+
+
+def decode(table: list[Route], request: Request) -> Any:
+    """The typed request. Raises RefusedError if there is no such route or the fields are wrong."""
+    found = [(route, match) for route in table if (match := route.pattern.fullmatch(request.path))]
+    if not found:
+        raise RefusedError("no-such-route", f"There is no {request.path}.", "See docs/json.md.", Exit.NOT_FOUND)
+    for route, match in found:
+        if route.method == request.method:
+            wanted = typed(route.request, request, match.groupdict())
+            if said := too_long(wanted):
+                raise RefusedError("bad-request", f"{request.path}: {said}", "", Exit.USAGE)
+            return wanted
+    raise RefusedError("wrong-method", f"{request.path} does not take {request.method}.")
+
+
+def typed(kind: type[msgspec.Struct], request: Request, path: dict[str, str]) -> msgspec.Struct:
+    """Fields from the path, the query (GET) or the body (POST). Unknown ones are ignored: newer clients send them."""
+    try:
+        if request.method == "POST":
+            found = msgspec.json.decode(request.body or b"{}", type=kind)
+        else:
+            hints = typing.get_type_hints(kind)
+            values = {name: query_value(hints[name], text) for name, text in request.query.items() if name in hints}
+            found = msgspec.convert(values | path, kind, strict=False)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        sentence = field_errors.sentence(error)[:LONGEST]
+        raise RefusedError("bad-request", f"{request.path}: {sentence}.", "", Exit.USAGE) from error
+    if wrong := field_errors.no_moment(found):
+        raise RefusedError("bad-request", f"{request.path}: {wrong}.", "", Exit.USAGE)
+    return found
+
+
+def query_value(hint: Any, text: str) -> Any:
+    """A flag may be spelt `wrong`, `wrong=1` or `wrong=true`; several values stand with commas."""
+    if hint is bool:
+        return text.lower() not in {"0", "false", "no"}
+    if typing.get_origin(hint) is tuple:
+        return text.split(",") if text else []
+    return text
+
+
+STATUS: Final = {
+    "no-such-route": 404,
+    "no-such-job": 404,
+    "no-such-log": 404,
+    "no-such-sample": 404,
+    "no-such-score": 404,
+    "no-search": 404,
+    "wrong-method": 405,
+    "plan-changed": 409,
+    "version-skew": 426,
+    "token": 401,
+    "role": 403,
+    "too-many-requests": 429,
+}
+
+
+def refusal(stamp: Any, error: RefusedError, status: int = 0, *, retry: bool = False) -> Response:
+    """An error as a reply."""
+    code = status or STATUS.get(error.code, 400)
+    reply = m.ErrorReply(
+        code=error.code, detail=error.detail, hint=error.hint, status=code, exit_code=int(error.exit_code), retry=retry
+    )
+    log.info("refused: %s", error)
+    return Response(code, msgspec.json.encode(stamp(reply)), headers=VERSION)
+
+
+def server(node: Node, door: Door, *, over_tls: bool) -> httpd.Server:
+    """The daemon's HTTP server for one door."""
+    most = (rate_limits.connections_over_tls if over_tls else rate_limits.connections)(rate_limits.open_files())
+    api = Api(node, door)
+    return httpd.Server(
+        api,
+        max_body_bytes=rate_limits.LONGEST_BODY_BYTES,
+        at_once=rate_limits.HANDLED_AT_ONCE,
+        max_connections=most,
+        admit=api.unwelcome,
+        share=rate_limits.share(most, followers=0) if over_tls else rate_limits.share(most),
+    )

@@ -1,0 +1,1 @@
+"""Checkpoints and benchmarks on the disk, as facts for planning."""

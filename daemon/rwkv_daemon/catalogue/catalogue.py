@@ -1,0 +1,396 @@
+"""What there is to measure, and to measure with: checkpoints on disk and benchmarks of the catalogue, as facts.
+
+Nothing here reads a file's contents: a checkpoint is known by its identity, its sha256 comes from the store's cache.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rwkv_daemon.host.shown_files import inodes_of
+from rwkv_daemon.rules.file_settling import Settling
+from rwkv_daemon.rules.memory_fit import least_bytes
+from rwkv_daemon.rules.plan import KindFact, ModelFact, SelectionError, select_kinds
+from rwkv_daemon.store import Store
+from rwkv_daemon.store.queries.jobs import known_weights
+from rwkv_data.definition import overrides, registry
+from rwkv_data.definition import own_rows as own
+from rwkv_data.definition.benchmark import Benchmark, Kind
+from rwkv_data.definition.errors import DataError, RowsDamagedError, UnknownBenchmarkError
+from rwkv_data.definition.overrides import Overrides
+from rwkv_data.definition.row_window import Extent
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.reference.show import source_of
+from rwkv_weights.local import file_names, inventory
+from rwkvctl.protocol.messages import BenchmarkView, ModelView, NamedCheckpoint, Selection
+from rwkvctl.settings.config import Config
+
+IdentityKey = tuple[int, int, int, int]
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint: where it is, which file or files it is, what its name says. `inodes` are known of one that was
+    named by path."""
+
+    path: Path
+    identity: IdentityKey
+    name: file_names.ModelName
+    label: str
+    builtin: bool
+    inodes: str = ""
+
+
+def checkpoints(weights_dir: Path) -> Iterator[Checkpoint]:
+    """Every checkpoint under the weights folder, and the built-in one."""
+    for found in inventory.checkpoints(weights_dir):
+        with contextlib.suppress(OSError):
+            yield Checkpoint(found.path, astuple(found.identity), found.name, found.label, found.builtin)
+
+
+def identity_of(path: Path) -> IdentityKey:
+    """The key of the sha256 cache. Raises OSError."""
+    return astuple(inventory.at(path).identity)
+
+
+def named(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
+    """Checkpoints that a selection names by path. Raises SelectionError for one that is not there."""
+    for one in given:
+        try:
+            found = inventory.at(Path(one.path))
+            identity, inodes = astuple(found.identity), inodes_of(found.files)
+        except (OSError, ValueError, IndexError) as error:
+            raise SelectionError(f"{one.path} is no checkpoint that can be read ({error}).") from error
+        yield Checkpoint(found.path, identity, found.name, one.name or found.label, builtin=False, inodes=inodes)
+
+
+def elsewhere(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
+    """Checkpoints outside the weights folder, which a selection names by path. A file name without size and data
+    version gets its folder in front (`run7-rwkv-final`), since every training run has such a file. Raises
+    SelectionError."""
+    for one, found in zip(given, named(given), strict=True):
+        plain = not one.name and found.name.size_b is None and not found.name.version
+        yield replace(found, label=f"{found.path.parent.name}-{found.label}") if plain else found
+
+
+async def model_facts(
+    store: Store, found_ones: Iterable[Checkpoint], settling: Settling
+) -> list[tuple[Checkpoint, ModelFact]]:
+    """Checkpoints with what the store knows of them, and what is said of those that are being copied."""
+    facts, known = [], await known_weights(store)
+    for found in found_ones:
+        sha256, broken = known.get(found.identity, ("", ""))
+        at = str(found.path)
+        broken = broken or ("" if sha256 else settling.cut_off.get(at, ""))
+        copying = not sha256 and at in settling.copying
+        facts.append((found, model_fact(found, sha256, broken, copying=copying)))
+    return facts
+
+
+def model_fact(found: Checkpoint, sha256: str, broken: str = "", *, copying: bool = False) -> ModelFact:
+    """A checkpoint as the planner sees it."""
+    return ModelFact(
+        name=found.label,
+        path=str(found.path),
+        sha256=sha256,
+        architecture=found.name.architecture,
+        parameters_b=found.name.size_b,
+        order=found.name.sort_key,
+        builtin=found.builtin,
+        broken=broken,
+        copying=copying,
+        inodes=found.inodes,
+    )
+
+
+def model_view(found: Checkpoint, fact: ModelFact, numerics: str) -> ModelView:
+    """A checkpoint as `rwkvctl models` shows it, on a node that computes in this profile."""
+    return ModelView(
+        name=fact.name,
+        path=fact.path,
+        size_bytes=found.identity[2],
+        sha256=fact.sha256,
+        architecture=found.name.architecture,
+        data_version=found.name.version,
+        parameters_b=found.name.size_b,
+        date=found.name.date,
+        context=found.name.context,
+        builtin=found.builtin,
+        broken=fact.broken,
+        copying=fact.copying,
+        need_bytes=least_bytes(found.identity[2], numerics),
+    )
+
+
+@dataclass(slots=True)
+class Benchmarks:
+    """The catalogue of this node: ours, the operator's own files, own rows; and the standing settings of all of them.
+
+    Files are imported once. A file that does not import stops the daemon's start with its name.
+    """
+
+    data_dir: Path
+    folder: Path | None = None
+    judge: str = ""
+    unsandboxed: bool = False
+    files: dict[str, Benchmark] = field(default_factory=dict)
+    overrides: Overrides = field(default_factory=Overrides)
+    file_sha256: dict[str, str] = field(default_factory=dict)
+    as_read: tuple[object, ...] = ()
+    remembered: dict[tuple[str, str], tuple[tuple[int, ...], Any]] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, config: Config) -> "Benchmarks":
+        """Import everything and read the settings. Raises DataError or ConfigError."""
+        unsandboxed = config.settings.run_untrusted_code_unsandboxed
+        benchmarks = cls(config.data_dir, config.benchmarks_dir, unsandboxed=unsandboxed)
+        files = registry.Catalogue(folder=benchmarks.folder)
+        benchmarks.files = {name: files.load(name) for name in files.names()}
+        if (folder := config.benchmarks_dir).is_dir():
+            stems = [path.stem for path in folder.glob("*.py")]
+            benchmarks.file_sha256 = {stem: registry.file_sha256(folder, stem) for stem in stems}
+        benchmarks.overrides = overrides.read(config.overrides_file, benchmarks.all())
+        benchmarks.as_read = stamp_of(config)
+        return benchmarks
+
+    def all(self) -> dict[str, Benchmark]:
+        """Every benchmark by name. Sets of own rows come and go: each is read again when its manifest changes."""
+        own_rows = {}
+        for name in own.names(self.data_dir):
+            with contextlib.suppress(DataError):  # half a set: it is not there
+                own_rows[name] = self._remembered("own", name, partial(own.benchmark, self.data_dir, name))
+        return self.files | own_rows
+
+    def manifest(self, benchmark: Benchmark) -> prepared_sets.Manifest | None:
+        """The manifest, or None if the rows are missing or must be prepared again."""
+        return self._remembered("manifest", benchmark.name, partial(readable_manifest, self.data_dir, benchmark))
+
+    def _remembered(self, what: str, name: str, read: Callable[[], Read]) -> Read:
+        """What was read of a set, for as long as its manifest is the same file."""
+        try:
+            found = prepared_sets.manifest_path(self.data_dir, name).stat()
+            stamp: tuple[int, ...] = (found.st_mtime_ns, found.st_size, found.st_ino)
+        except OSError:
+            stamp = ()
+        known = self.remembered.get((what, name))
+        if known is None or known[0] != stamp:
+            known = self.remembered[what, name] = (stamp, read())
+        found_then: Read = known[1]
+        return found_then
+
+    def kind(self, name: str, kind: str, settings: Mapping[str, str], extent: Extent) -> Kind:
+        """A kind with a job's settings, for a set. Raises UnknownBenchmarkError if it is no more."""
+        return self.kind_of(name, kind).with_known_settings(settings).sized(extent)
+
+    def changed_since(self, config: Config) -> str:
+        """A sentence where the operator's files are other ones by now than those that were read; else empty."""
+        if self.as_read == stamp_of(config):
+            return ""
+        return f"{config.overrides_file.name} or a file in {config.benchmarks_dir} has changed: `rwkvctl reload`"
+
+    def get(self, name: str) -> Benchmark:
+        """A benchmark by name. Raises UnknownBenchmarkError for one that is no more: its file may have been removed."""
+        found = self.all().get(name)
+        if found is None:
+            raise UnknownBenchmarkError(f"there is no benchmark {name} any more; put its file or rows back")
+        return found
+
+    def kind_of(self, name: str, kind: str) -> Kind:
+        """A kind by name, as it comes."""
+        kinds = self.get(name).kinds
+        if kind not in kinds:
+            raise UnknownBenchmarkError(f"{name} has no kind {kind} any more")
+        return kinds[kind]
+
+    def settings(self, benchmark: str, kind: Kind, model: str = "") -> dict[str, str]:
+        """The standing settings of a kind."""
+        return self.overrides.settings(benchmark, kind, model)
+
+
+def kind_facts(selection: Selection, benchmarks: Benchmarks) -> list[KindFact]:
+    """Every kind of every benchmark with its standing settings, the selected ones with the selection's too. Raises
+    SelectionError.
+
+    A setting must mean something to each selected kind that samples tokens, and to one at least: one that is silently
+    without effect would be a score nobody asked for.
+    """
+    every = benchmarks.all()
+    facts = {
+        (benchmark.name, kind.name): kind_fact(benchmarks, benchmark, kind, benchmarks.settings(benchmark.name, kind))
+        for benchmark in every.values()
+        for kind in benchmark.kinds.values()
+    }
+    if not selection.settings and selection.seed is None:
+        return list(facts.values())
+    known = 0
+    for fact in select_kinds(selection, facts.values()):
+        kind = every[fact.benchmark].kinds[fact.kind]
+        wanted = of_selection(selection, kind)
+        known += bool(wanted)
+        facts[fact.benchmark, fact.kind] = kind_fact(
+            benchmarks, every[fact.benchmark], kind, {**fact.settings, **wanted}
+        )
+    if not known and selection.settings:
+        raise SelectionError(f"--set: nothing that is selected has a setting {next(iter(selection.settings))!r}.")
+    return list(facts.values())
+
+
+def of_selection(selection: Selection, kind: Kind) -> dict[str, str]:
+    """What `--set` and `--seed` mean for a kind, under full names; where nothing is sampled, of what it can take."""
+    given = dict(selection.settings)
+    if selection.seed is not None:
+        given["seed"] = str(selection.seed)
+    if not kind.samples_tokens:
+        given = {name: text for name, text in given.items() if not overrides.refusal(kind, name, text)}
+    return kind.full_names(given)
+
+
+@dataclass(slots=True)
+class ModelSettings:
+    """Kinds with a model's own standing settings, for one plan; each combination is made once."""
+
+    benchmarks: Benchmarks
+    selection: Selection
+    known: dict[tuple[object, ...], KindFact] = field(default_factory=dict)
+
+    def of(self, model: ModelFact, fact: KindFact) -> KindFact:
+        """The kind for a model, where the file has rules for it. `--set` still wins."""
+        if not self.benchmarks.overrides.reaches(model.name, fact.benchmark, fact.kind):
+            return fact
+        benchmark = self.benchmarks.get(fact.benchmark)
+        kind = benchmark.kinds[fact.kind]
+        standing = self.benchmarks.settings(benchmark.name, kind, model.name)
+        settings = {**standing, **of_selection(self.selection, kind)}
+        place = (fact.benchmark, fact.kind, *sorted(settings.items()))
+        if place not in self.known:
+            self.known[place] = kind_fact(self.benchmarks, benchmark, kind, settings)
+        return self.known[place]
+
+
+def readable_manifest(data_dir: Path, benchmark: Benchmark) -> prepared_sets.Manifest | None:
+    """The manifest, or None if the rows are missing or must be prepared again."""
+    try:
+        return prepared_sets.read_manifest(data_dir, benchmark)
+    except DataError:
+        return None
+
+
+def stamp_of(config: Config) -> tuple[object, ...]:
+    """What the operator's own benchmarks and settings are now."""
+    folder = config.benchmarks_dir
+    files = [config.overrides_file, *(sorted(folder.glob("*.py")) if folder.is_dir() else [])]
+    return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
+
+
+def rows_stamp(config: Config, benchmark: str) -> tuple[object, ...]:
+    """What a benchmark's files are now, its own file too: what was damaged is looked at again when this changes."""
+    folder, file = config.data_dir / benchmark, config.benchmarks_dir / f"{benchmark}.py"
+    files = [*(sorted(folder.glob("*")) if folder.is_dir() else []), file]
+    return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
+
+
+def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings: Mapping[str, str]) -> KindFact:
+    """A kind with settings as the planner sees it. Raises SelectionError for a setting that cannot be meant."""
+    manifest = benchmarks.manifest(benchmark)
+    current = manifest if manifest is not None and manifest.benchmark_version == benchmark.version else None
+    like, instead = benchmark.asked_like(kind), benchmark.instead_of(kind, judge=bool(benchmarks.judge))
+    kind = with_settings(benchmark.name, kind, settings)
+    problem = kind.window.problem(current.extent) if kind.window and current else ""
+    if current is not None and not problem:
+        kind = kind.sized(current.extent)
+    return KindFact(
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        kind=kind.name,
+        domain=kind.domain or benchmark.domain,
+        configuration=configuration(benchmarks, benchmark.name, kind, current) | {"kind": like.name},
+        repeats=kind.repeats,
+        grader=kind.grader.name,
+        grader_version=kind.grader.version,
+        rows=kind.rows_asked(current.extent) if current and not problem else None,
+        rows_problem=problem,
+        rows_sha256=current.sha256 if current else "",
+        chain_of_thought=any(stage.name == "cot" for stage in kind.stages),
+        builtin=benchmark.built_in,
+        settings=dict(settings),
+        grading=grading(benchmarks, kind),
+        profile=kind.profile,
+        default=kind.default,
+        judged=kind.grader.judge is not None,
+        asked_as=like.name,
+        instead=instead,
+    )
+
+
+def configuration(
+    benchmarks: Benchmarks, name: str, kind: Kind, manifest: prepared_sets.Manifest | None
+) -> dict[str, object]:
+    """What enters the generation key; with the pool's sha256 where examples are taken from it, and that of the
+    operator's own file, whose prompts may change without a word in its version."""
+    plain = kind.configuration()
+    if name in benchmarks.file_sha256:
+        plain["file_sha256"] = benchmarks.file_sha256[name]
+    if kind.shots and kind.shots.needs_pool:
+        plain["shots"] |= {"pool_sha256": manifest.pool_sha256 if manifest else ""}
+    return plain
+
+
+def grading(benchmarks: Benchmarks, kind: Kind) -> dict[str, object]:
+    """What enters the grade key beside the grader's name and version."""
+    more = {name: value for name, value in kind.grading_key().items() if name not in {"grader", "version"}}
+    if kind.grader.judge is not None:
+        more["judge_model"] = benchmarks.judge
+    if kind.grader.runs_code and benchmarks.unsandboxed:
+        more["unsandboxed"] = True
+    return more
+
+
+def with_settings(benchmark: str, kind: Kind, settings: Mapping[str, str]) -> Kind:
+    """The kind with settings replaced; a bad one as the error of the flag."""
+    try:
+        return kind.with_settings(settings)
+    except DataError as error:
+        raise SelectionError(f"--set for {benchmark} {kind.name}: {error}") from error
+
+
+def benchmark_view(benchmark: Benchmark, data_dir: Path, judge: str = "") -> BenchmarkView:
+    """A benchmark as `rwkvctl benchmarks` shows it, on a node with this judge."""
+    manifest, error = rows_of(benchmark, data_dir)
+    return BenchmarkView(
+        name=benchmark.name,
+        title=benchmark.title,
+        domain=benchmark.domain,
+        kinds=tuple(benchmark.kinds),
+        usual=tuple(
+            kind.name
+            for kind in benchmark.kinds.values()
+            if kind.default and not benchmark.instead_of(kind, judge=bool(judge))
+        ),
+        version=benchmark.version,
+        split=benchmark.split,
+        rows=manifest.rows if manifest else None,
+        rows_sha256=manifest.sha256 if manifest else "",
+        ready=manifest is not None,
+        builtin=benchmark.built_in,
+        licence=benchmark.licence,
+        profile=f"{benchmark.default_kind.profile}/{benchmark.default_kind.profile_version}",
+        source=manifest.source if manifest else source_of(benchmark),
+        upstream=source_of(benchmark),
+        problem=str(error or ""),
+        damaged=isinstance(error, RowsDamagedError),
+        prepared=manifest.created if manifest else "",
+        rows_complete=benchmark.rows,
+        schema_verified=benchmark.schema_verified,
+    )
+
+
+def rows_of(benchmark: Benchmark, data_dir: Path) -> tuple[prepared_sets.Manifest | None, DataError | None]:
+    """The manifest of rows that can be asked; or None, and why there are none."""
+    try:
+        return prepared_sets.current_manifest(data_dir, benchmark), None
+    except DataError as error:
+        return None, error

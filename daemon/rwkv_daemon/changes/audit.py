@@ -1,0 +1,128 @@
+"""The audit trail: who changed what, with which outcome, in the same transaction as the change itself.
+
+The server opens an `Entry` for each request that changes something. The first transaction of the request writes it
+down as done; what changes nothing, is refused or fails is written down when that is known. What the daemon does by
+itself is recorded by whoever does it.
+"""
+
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.roles import Actor
+from rwkv_daemon.store import Row, Store, Transaction
+from rwkv_daemon.store.queries.audit import add_entry, entries
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.messages import Event
+
+log = logging.getLogger("rwkvctl.audit")
+
+LONGEST_TARGET: Final = 200
+LONGEST_DATA: Final = 4000
+TARGETS: Final = ("jobs", "job", "session", "gpus", "gpu", "pid", "sample", "model", "path", "target")
+"""Fields of requests that name what is to be changed."""
+
+
+async def record(
+    db: Transaction, actor: Actor, verb: str, target: str, outcome: str, data: Mapping[str, object] | None = None
+) -> None:
+    """Write one entry down in the caller's transaction. `db` is a `Change.db`; `data` must hold no secret."""
+    target = cut(target, LONGEST_TARGET)
+    await add_entry(db, (now(), actor.uid, actor.gid, actor.pid, actor.name, verb, target, outcome), data or {})
+    log.info("%s (uid %d, pid %d): %s %s: %s", actor.name, actor.uid, actor.pid, verb, target, outcome)
+
+
+@dataclass(slots=True)
+class Entry:
+    """What a request will be written down as; `written` once a transaction holds it."""
+
+    verb: str
+    target: str
+    data: Mapping[str, object]
+    written: bool = False
+
+
+ENTRY: Final[ContextVar[Entry | None]] = ContextVar("entry", default=None)
+
+
+@contextlib.contextmanager
+def opened(entry: Entry) -> Iterator[None]:
+    """While a request that changes something is answered."""
+    token = ENTRY.set(entry)
+    try:
+        yield
+    finally:
+        ENTRY.reset(token)
+
+
+async def settle(db: Transaction, events: Sequence[Event]) -> None:
+    """Write the open entry down as done, in the first transaction of the request that changes something: every change
+    is an event."""
+    entry = ENTRY.get()
+    if entry is None or entry.written or not events:
+        return
+    sessions = dict.fromkeys(event.session for event in events if event.session)
+    await record(db, roles.caller(), entry.verb, entry.target or " ".join(sessions), "done", entry.data)
+    entry.written = True
+
+
+async def close(store: Store, entry: Entry, outcome: str) -> None:
+    """Write down what came of a request that changed nothing, or failed."""
+    async with store.write() as db:
+        await record(db, roles.caller(), entry.verb, entry.target, outcome, entry.data)
+
+
+def entry_of(request: msgspec.Struct) -> Entry:
+    """The entry of a request: its path as the verb, what it names, and all that was asked."""
+    fields: dict[str, Any] = msgspec.to_builtins(request)
+    fields.pop("request_id", None)
+    return Entry(roles.verb_of(type(request)), target_of(fields), bounded(fields))
+
+
+def target_of(fields: Mapping[str, Any]) -> str:
+    """What a request names, or `all`; empty where only the change itself will tell."""
+    named = [fields[name] for name in TARGETS if fields.get(name)]
+    words = [" ".join(map(str, one)) if isinstance(one, (list, tuple)) else str(one) for one in named]
+    return " ".join(words) or ("all" if fields.get("all") else "")
+
+
+def bounded(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields, or the beginning of their text where they are very many."""
+    text = msgspec.json.encode(fields).decode()
+    return fields if len(text) <= LONGEST_DATA else {"cut": text[:LONGEST_DATA]}
+
+
+def cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def outcome_of(reply: m.AnyReply) -> str:
+    """What a reply says of a request for which nothing was written."""
+    if isinstance(reply, m.ReapReply):
+        return reply.outcome
+    if isinstance(reply, m.ChangedReply) and not reply.changed and not any(i.changed for i in reply.items):
+        return "unchanged"
+    return "done"
+
+
+async def trail(store: Store, request: m.AuditRequest) -> m.AuditReply:
+    """`GET /v1/audit`."""
+    limit = max(1, min(request.limit, 1000))
+    before = max(0, min(request.before, 2**62))
+    rows = await entries(
+        store, since=request.since, user=request.user, verb=request.verb, before=before, limit=limit
+    )  # fmt: skip
+    return m.AuditReply(items=tuple(map(view, rows)), next=rows[-1]["id"] if len(rows) == limit else 0)
+
+
+def view(row: Row) -> m.AuditView:
+    """A row as it is shown."""
+    fields = {name: row[name] for name in ("id", "at", "uid", "gid", "pid", "verb", "target", "outcome")}
+    return m.AuditView(**fields, user=row["name"], data=msgspec.json.decode(row["data"]))

@@ -1,0 +1,182 @@
+"""Facts of the node: stored ones with a sequence number, live ones without, and the people who follow them.
+
+A follower that does not read is dropped rather than waited for: its queue is bounded, and it can come back with the
+last number it saw.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
+from rwkv_daemon.store.queries.events import events_before
+from rwkvctl.protocol.messages import Event, EventsRequest
+
+QUEUE: Final = 1000
+HEARTBEAT_S: Final = 15.0
+AWAY_S: Final = 1.0
+MOST: Final = 2**62
+MOST_A_PAGE: Final = 1000
+ONE_OF_MANY: Final = "job.moved"
+"""The kind of an event that is one of hundreds that came at once: a line of the job's own history, which no stream
+tells. What it tells instead is `jobs.state`, once for all of them."""
+
+
+@dataclass(slots=True)
+class Bus:
+    """Hands events to whoever follows. Stored events are published after their transaction has committed."""
+
+    followers: set[asyncio.Queue[Event | None]] = field(default_factory=set)
+    last: int = 0
+
+    def publish(self, events: Iterable[Event]) -> None:
+        """Give events to every follower; one whose queue is full is told to go (None)."""
+        for event in events:
+            self.last = max(self.last, event.seq)
+            for queue in list(self.followers):
+                if queue.full():
+                    self.followers.discard(queue)
+                    while not queue.empty():
+                        queue.get_nowait()
+                    queue.put_nowait(None)
+                else:
+                    queue.put_nowait(event)
+
+    @contextmanager
+    def follow(self) -> Any:
+        """A queue of all events from now on; None in it means: too slow, dropped."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUE)
+        self.followers.add(queue)
+        try:
+            yield queue
+        finally:
+            self.followers.discard(queue)
+
+
+async def record(db: Transaction, kind: str, **values: Any) -> Event:
+    """Store an event in the caller's transaction; publish it once that has committed."""
+    event = Event(kind=kind, at=now(), **values)
+    row = await db.one(
+        "INSERT INTO event (at, kind, job, engine, session, text, data) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING seq",
+        (
+            event.at,
+            kind,
+            int(event.job[1:]) if event.job else None,
+            int(event.engine[1:]) if event.engine else None,
+            event.session,
+            event.text,
+            json.dumps(event.data, ensure_ascii=False),
+        ),
+    )
+    assert row is not None
+    return msgspec.structs.replace(event, seq=row["seq"])
+
+
+def passing(kind: str, **values: Any) -> Event:
+    """An event that is streamed but not stored: progress and telemetry."""
+    return Event(kind=kind, at=now(), **values)
+
+
+async def newest(store: Store, limit: int) -> list[Event]:
+    """The last stored events, oldest first."""
+    return await stored(store, await newest_number(store) - max(limit, 0))
+
+
+async def newest_number(store: Store) -> int:
+    """The number of the last stored event."""
+    row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event")
+    return int(row["seq"]) if row else 0
+
+
+async def stored(store: Store, since: int, session: str = "", limit: int = 10_000) -> list[Event]:
+    """Stored events after a number, oldest first."""
+    rows = await store.all(
+        "SELECT * FROM event WHERE seq > ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",
+        (since, ONE_OF_MANY, session, session, limit),
+    )
+    return list(map(event_of, rows))
+
+
+def event_of(row: Row) -> Event:
+    """A row as it is told."""
+    return Event(
+        kind=row["kind"],
+        at=row["at"],
+        seq=row["seq"],
+        job=f"j{row['job']}" if row["job"] else "",
+        engine=f"e{row['engine']}" if row["engine"] else "",
+        session=row["session"],
+        text=row["text"],
+        data=json.loads(row["data"]),
+    )
+
+
+async def page(store: Store, request: EventsRequest) -> AsyncIterator[Event]:
+    """One page of the past, oldest first."""
+    before = min(request.before if request.before > 0 else MOST, MOST)
+    if request.until:
+        before = min(before, await number_at(store, request.until) + 1)
+    for row in await events_before(store, before, request.session, ONE_OF_MANY, min(request.limit, MOST_A_PAGE)):
+        yield event_of(row)
+
+
+async def number_at(store: Store, at: str) -> int:
+    """The number of the last stored event before a time."""
+    row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event WHERE at < ?", (at,))
+    return int(row["seq"]) if row else 0
+
+
+async def stream(
+    bus: Bus, store: Store, *, since: int, follow: bool, session: str, only_stored: bool = False
+) -> AsyncIterator[Event]:
+    """Stored events after `since`, then live ones, none missed and none twice; a heartbeat when nothing happens."""
+    with bus.follow() as queue:
+        last = bus.last if since < 0 else since
+        while since >= 0:
+            try:
+                past = await stored(store, min(last, MOST), session)
+            except StoreError:
+                if not follow:
+                    raise
+                event = await heard(queue, AWAY_S)
+                if event is None:
+                    return
+                live = not event.seq and wanted(event, last, session, only_stored=only_stored)
+                yield event if live else passing("heartbeat")  # what was stored is told once it can be read
+                continue
+            for known in past:
+                last = known.seq
+                yield known
+            if not past:
+                break
+        told_at = time.monotonic()
+        while follow:
+            event = await heard(queue, told_at + HEARTBEAT_S - time.monotonic())
+            if event is None:
+                return
+            if wanted(event, last, session, only_stored=only_stored):
+                told_at = time.monotonic()
+                yield event
+
+
+async def heard(queue: asyncio.Queue[Event | None], seconds: float) -> Event | None:
+    """The next live event, or a heartbeat if there is none in time; None for a follower that was dropped."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await queue.get()
+    except TimeoutError:
+        return passing("heartbeat")
+
+
+def wanted(event: Event, last: int, session: str, *, only_stored: bool) -> bool:
+    """Whether a live event is for this follower, who has heard of all up to number `last`."""
+    if session and event.session not in {"", session}:
+        return False
+    return event.seq > last if event.seq else not only_stored or event.kind == "heartbeat"

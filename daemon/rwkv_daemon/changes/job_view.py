@@ -1,0 +1,72 @@
+"""A job as clients see it, in replies and in events alike."""
+
+import json
+
+import msgspec
+
+from rwkv_daemon.rules.forecast import Expected
+from rwkv_daemon.store import JobRow
+from rwkv_data.scoring import statistics
+from rwkvctl.protocol.messages import JobView, MetricView, ScoreView
+from rwkvctl.protocol.states import TERMINAL
+
+NO_SHARE = ("perplexity", "param_search")
+"""Kinds whose mean so far is no share of right answers: bits per byte, and many points of a search at once."""
+
+
+def job_view(
+    job: JobRow, *, rate: float | None = None, score: ScoreView | None = None, detail: str = "",
+    expected: Expected | None = None, idle_s: float | None = None,
+) -> JobView:  # fmt: skip
+    """A job with its ETA, at `rate` samples a second or as it is `expected`, and its running score. Of one that makes
+    no progress for `idle_s` nobody knows when it ends."""
+    eta_s = (job.total - job.done) / rate if rate else expected.ends_s if expected else None
+    return JobView(
+        id=job.name,
+        model=job.model,
+        benchmark=job.benchmark,
+        kind=job.kind,
+        state=job.state,
+        session=job.session,
+        reason=job.reason,  # type: ignore[arg-type]  # the store holds what the planner's closed list gave it
+        detail=detail or job.detail,
+        version=job.version,
+        priority=job.priority,
+        group=job.group_name,
+        done=job.done,
+        total=job.total,
+        stages_done=job.stages_done,
+        stages_total=job.stages_total,
+        numerics=job.numerics,
+        engine=f"e{job.engine}" if job.engine else "",
+        attempt=job.attempt,
+        failure=job.failure,
+        limit=job.row_limit,
+        weights=job.weights_path,
+        generation_key=job.generation_key,
+        queued=job.queued,
+        started=job.started,
+        finished=job.finished,
+        samples_per_s=rate,
+        eta_s=eta_s if idle_s is None else None,
+        idle_s=idle_s,
+        starts_s=expected.starts_s if expected and job.state == "queued" else None,
+        expected_on=expected.lease if expected and job.state == "queued" else "",
+        running_score=running_score(job),
+        score=score,
+    )
+
+
+def as_data(job: JobRow, *, rate: float | None = None) -> dict[str, object]:
+    """The same as plain JSON values, for an event."""
+    return dict(json.loads(msgspec.json.encode(job_view(job, rate=rate))))
+
+
+def running_score(job: JobRow) -> MetricView | None:
+    """The share that is right so far of the samples that have a verdict; none of a job that is over, which has a score
+    or none. The interval counts questions: repeats of one are no more evidence about the others."""
+    if not job.judged or job.state in TERMINAL or job.kind.startswith(NO_SHARE):
+        return None
+    share = min(1.0, job.right_sum / job.judged)
+    low, high = statistics.wilson(share, max(1.0, job.judged / job.repeats))
+    return MetricView(value=share, ci_low=low, ci_high=high)

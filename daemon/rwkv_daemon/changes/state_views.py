@@ -1,0 +1,168 @@
+"""Rows of the store, and handles in memory, as the messages a client sees."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from rwkv_daemon.catalogue import second_names
+from rwkv_daemon.changes import job_view as jobview
+from rwkv_daemon.jobs import stop_intents
+from rwkv_daemon.node import EngineHandle, Node
+from rwkv_daemon.store import JobRow, Row
+from rwkv_daemon.store.queries.samples import score_of_work, scores_of, stages_of
+from rwkvctl.protocol.messages import (
+    EngineView,
+    JobView,
+    LeaseView,
+    SampleView,
+    ScoreView,
+    StageView,
+)
+
+score_decoder = msgspec.json.Decoder(ScoreView)
+
+
+class UnreadScore(ScoreView, frozen=True, kw_only=True, omit_defaults=True):
+    """A score whose provenance, nearly all of its bytes, is left unread."""
+
+    provenance: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)  # type: ignore[assignment]  # raw objects
+
+
+unread_decoder = msgspec.json.Decoder(UnreadScore)
+
+
+def brief_score(view: str) -> ScoreView:
+    """A score without its provenance, but for whether it was imported."""
+    score = unread_decoder.decode(view)
+    kept = {"imported": score.provenance["imported"]} if "imported" in score.provenance else {}
+    return msgspec.structs.replace(score, provenance=kept)
+
+
+async def job_view(node: Node, job: JobRow, *, with_score: bool = False) -> JobView:
+    """A job with what this daemon sees of its speed, and its score."""
+    return (await job_views(node, [job], with_score=with_score))[0]
+
+
+async def job_views(node: Node, jobs: Sequence[JobRow], *, with_score: bool = False) -> tuple[JobView, ...]:
+    """The same of many, in their order."""
+    scores = await scores_by_job(node, [job for job in jobs if with_score and job.state == "done"])
+    return tuple(
+        jobview.job_view(
+            job,
+            rate=rate_of(node, job),
+            score=scores.get(job.id),
+            detail=stop_intents.still_running(node, job) or lost_twin(job, scores, asked=with_score),
+            expected=node.forecast.jobs.get(job.id),
+            idle_s=idle_of(node, job),
+        )
+        for job in jobs
+    )
+
+
+async def scores_by_job(node: Node, jobs: Sequence[JobRow]) -> dict[int, ScoreView]:
+    """The score of each of these jobs: its own, or that of the same work which another job has measured."""
+    own = await scores_of(node.store, [job.id for job in jobs])
+    scores = {number: score_decoder.decode(view) for number, view in own.items()}
+    for job in jobs:
+        if not second_names.is_same_work(job):
+            continue
+        if view := await score_of_work(node.store, job.generation_key, job.grade_key):
+            scores[job.id] = second_names.renamed(score_decoder.decode(view), job.model)
+    return scores
+
+
+def lost_twin(job: JobRow, scores: Mapping[int, ScoreView], *, asked: bool) -> str:
+    """What an operator reads beside a job that used another one's score, once that other job is deleted."""
+    lost = asked and second_names.is_same_work(job) and job.id not in scores
+    return "the job whose score it used is deleted; dispatch again to measure it" if lost else ""
+
+
+def rate_of(node: Node, job: JobRow) -> float | None:
+    """Samples a second of a job that runs."""
+    handle = node.runners.get(job.id)
+    return handle.rate(job.done) if handle else None
+
+
+def idle_of(node: Node, job: JobRow) -> float | None:
+    """Seconds without a sample of a job that runs, where that is far more than usual."""
+    handle = node.runners.get(job.id)
+    return handle.pace.idle_s(time.monotonic()) if handle and job.done < job.total else None
+
+
+def engine_view(node: Node, handle: EngineHandle) -> EngineView:
+    """An engine with its rates."""
+    row, stats = handle.row, handle.stats
+    jobs = tuple(f"j{number}" for number, runner in node.runners.items() if runner.engine == row.id)
+    view = EngineView(
+        id=row.name, model=row.model, numerics=row.numerics, lease=row.lease, state=row.state,
+        pid=handle.worker.pid, jobs=jobs, detail=row.detail,
+    )  # fmt: skip
+    if stats is None:
+        return view
+    return msgspec.structs.replace(
+        view,
+        running=stats.running,
+        waiting=stats.waiting,
+        slots=stats.slots,
+        prefill_tokens_per_s=stats.prefill_tokens_per_s,
+        decode_tokens_per_s=stats.decode_tokens_per_s,
+        occupancy=stats.occupancy,
+        cache_hits=stats.cache_hits,
+        cache_misses=stats.cache_misses,
+    )
+
+
+def lease_views(node: Node) -> tuple[LeaseView, ...]:
+    """Leases with the engine that holds each."""
+    holders: dict[str, str] = {}
+    for handle in node.engines.values():
+        holders[handle.row.lease] = " ".join(filter(None, [holders.get(handle.row.lease), handle.row.name]))
+    return tuple(
+        msgspec.structs.replace(lease, engine=holders[lease.id], use="leased" if lease.use == "free" else lease.use)
+        if lease.id in holders
+        else lease
+        for lease in node.leases or []
+    )
+
+
+async def sample_views(
+    node: Node, job: JobRow, rows: Sequence[Row], stage_names: list[str], *, tail: int = 0
+) -> tuple[SampleView, ...]:
+    """Samples with what was asked and answered in each stage; `tail`: of each text only so many characters at its
+    end."""
+    stages = await stages_of(node.store, job.id, [(row["row"], row["repeat"]) for row in rows])
+    return tuple(sample_view(row, stages[row["row"], row["repeat"]], stage_names, tail) for row in rows)
+
+
+def sample_view(row: Row, stages: Sequence[Row], stage_names: list[str], tail: int = 0) -> SampleView:
+    """One of them."""
+    extracted = row["extracted"]
+    return SampleView(
+        number=row["number"],
+        row=row["row"],
+        repeat=row["repeat"],
+        value=row["value"],
+        reason=row["reason"],
+        expected=row["expected"][-tail:],
+        extracted=None if extracted is None else extracted[-tail:],
+        detail=row["detail"],
+        route=row["route"],
+        parts=json.loads(row["parts"]),
+        judge={} if tail else json.loads(row["judge"]),
+        stages=tuple(
+            StageView(
+                stage=stage_names[s["stage"]] if s["stage"] < len(stage_names) else str(s["stage"]),
+                prompt=s["prompt"][-tail:],
+                completion=s["text"][-tail:],
+                stop=s["stop"] or "choice",
+                prompt_tokens=s["prompt_tokens"],
+                generated_tokens=s["generated_tokens"],
+                seconds=s["seconds"],
+                engine=s["engine"],
+                logprobs=tuple(json.loads(s["logprobs"])),
+            )
+            for s in stages
+        ),
+    )

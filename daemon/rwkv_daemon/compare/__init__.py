@@ -1,0 +1,1 @@
+"""Two runs side by side: paired samples, flips, differences of scores."""

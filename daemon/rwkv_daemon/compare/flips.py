@@ -1,0 +1,52 @@
+"""What is said of rows on which two sides part beyond their grades: whether the token limit cut a completion off."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rwkv_daemon.jobs.score_writer import effective_kind
+from rwkv_daemon.node import Node
+from rwkv_daemon.store import Row
+from rwkv_daemon.store.queries.jobs import get_job
+from rwkv_daemon.store.queries.samples import CURSOR, stages_of
+from rwkv_data.definition.benchmark import Answer, Kind
+from rwkv_data.definition.errors import DataError
+from rwkvctl.protocol.messages import ComparisonView, FlipView
+
+Place = tuple[int, int]
+"""(row, repeat)."""
+
+
+async def with_cuts(node: Node, view: ComparisonView) -> ComparisonView:
+    """The same comparison, its flips with what was cut off."""
+    places = [place_of(flip) for flip in view.flips]
+    a, b = await cut_off(node, view.job_a, places), await cut_off(node, view.job_b, places)
+    flips = tuple(
+        msgspec.structs.replace(flip, cut_a=place in a, cut_b=place in b)
+        for flip, place in zip(view.flips, places, strict=True)
+    )
+    return msgspec.structs.replace(view, flips=flips)
+
+
+def place_of(flip: FlipView) -> Place:
+    """Row and repeat of the sample that is shown."""
+    return divmod(flip.after + 1, CURSOR)
+
+
+async def cut_off(node: Node, name: str, places: Sequence[Place]) -> set[Place]:
+    """Which of these samples of a job count as truncated; none where its benchmark is no more."""
+    job = await get_job(node.store, int(name[1:])) if places else None
+    if job is None:
+        return set()
+    try:
+        kind = effective_kind(node, job)
+    except DataError:
+        return set()
+    found = await stages_of(node.store, job.id, places)
+    return {place for place, stages in found.items() if stages and is_cut(kind, stages)}
+
+
+def is_cut(kind: Kind, stages: Sequence[Row]) -> bool:
+    """Whether these stages of a sample ended at the limit, as the score counts it."""
+    stops = tuple(stage["stop"] for stage in stages if stage["stop"])
+    return bool(stops) and kind.stop(Answer(text=stages[-1]["text"], stops=stops)) == "length"

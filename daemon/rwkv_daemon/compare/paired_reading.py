@@ -1,0 +1,98 @@
+"""Reading two runs side by side, a few rows at a time, however long they are."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from rwkv_daemon.compare.paired_samples import Common, Graded, Parted, Tally, flip, graded_rows
+from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.samples.search import Pace
+from rwkv_daemon.store import Store
+from rwkv_daemon.store.queries.comparing import Run, last_of, parted, rows_of, verdict_counts, verdicts
+from rwkv_daemon.store.read_lanes import LateError
+from rwkv_data.scoring import paired_tests
+from rwkv_data.scoring.paired_tests import Paired
+from rwkvctl.protocol.messages import FlipView
+
+MOST_AT_ONCE: Final = 5_000
+"""Samples that are held as objects at a time."""
+
+Piece = TypeVar("Piece")
+
+
+async def pieces(
+    store: Store, runs: Sequence[Run], read: Callable[[int, int], Awaitable[Piece]], progress: Progress,
+    most: int = 50_000,
+) -> AsyncIterator[Piece]:  # fmt: skip
+    """What `read` gives of all rows that any of the runs has, after one row up to another at a time. A query that does
+    not end in time is asked about fewer."""
+    after, pace, clock = -1, Pace(), asyncio.get_running_loop().time
+    end = max([row for row in [await last_of(store, run.job) for run in runs] if row is not None], default=-1)
+    while after < end:
+        began = clock()
+        try:
+            upto = await next_stop(store, runs, after, min(pace.size, most))
+            found = await read(after, upto)
+        except LateError:
+            pace.late()
+            continue
+        yield found
+        pace.took(clock() - began)
+        after = upto
+        progress.said = f"{after + 1:,} of {end + 1:,} rows of {' and '.join(f'j{run.job}' for run in runs)}"
+
+
+async def next_stop(store: Store, runs: Sequence[Run], after: int, size: int) -> int:
+    """The row up to which none of the runs has more than so many samples, but for one row's own."""
+    stops = [await rows_of(store, run.job, after, size) for run in runs]
+    full = [stop.row for stop in stops if stop.samples == size]
+    return min(full) if full else max(stop.row for stop in stops)
+
+
+async def tally_up(store: Store, a: Run, b: Run, tally: Tally, progress: Progress) -> Tally:
+    """Everything of two runs that a comparison needs."""
+
+    async def read(after: int, upto: int) -> list[dict[int, Graded]]:
+        return [graded_rows(await verdicts(store, run, after, upto)) for run in (a, b)]
+
+    async for ours, theirs in pieces(store, (a, b), read, progress, MOST_AT_ONCE):
+        tally.take(ours, theirs)
+        await asyncio.sleep(0)
+    return tally
+
+
+async def count_up(store: Store, a: Run, b: Run, progress: Progress) -> tuple[Common, Paired | None] | None:
+    """The same of two runs of the same rows with one right or wrong answer each: all is counted by the database. None
+    if their answers are others than that."""
+    rows_a = rows_b = both = whole = 0
+    right = [0, 0, 0, 0]
+    async for row in pieces(store, (a, b), lambda after, upto: verdict_counts(store, a, b, after, upto), progress):
+        rows_a, rows_b, both, whole = rows_a + row["a"], rows_b + row["b"], both + row["both"], whole + row["whole"]
+        right = [sum(each) for each in zip(right, (row[name] for name in RIGHT), strict=True)]
+        if sum(right) != whole:
+            return None
+    common = Common(rows_a, rows_b, rows_a + rows_b - both, whole)
+    return common, await asyncio.to_thread(paired_tests.pair_verdicts, *right) if whole else None
+
+
+RIGHT: Final = ("right", "only_a", "only_b", "neither")
+
+
+async def first_parted(store: Store, a: Run, b: Run, most: int, progress: Progress) -> list[Parted]:
+    """The first rows on which one of two such runs is right and the other wrong."""
+    found: list[Parted] = []
+    if most:
+        async for rows in pieces(store, (a, b), lambda after, upto: parted(store, a, b, after, upto, most), progress):
+            found += [Parted(*row) for row in rows]
+            if len(found) >= most:
+                break
+    return found[:most]
+
+
+async def flips_of(store: Store, a: Run, b: Run, rows: Sequence[Parted]) -> tuple[FlipView, ...]:
+    """Rows on which two runs part, as they are shown."""
+    found: list[FlipView] = []
+    for one in rows:
+        ours, theirs = [graded_rows(await verdicts(store, run, one.row - 1, one.row))[one.row] for run in (a, b)]
+        found.append(flip(one.row, ours, theirs, (one.a, one.b)))
+    return tuple(found)

@@ -1,0 +1,205 @@
+"""Samples of two jobs side by side: which rows both have, what each adds to the metric, and where they part."""
+
+import json
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from rwkv_data.scoring import metric_names, paired_tests
+from rwkv_data.scoring.metric_names import Sample
+from rwkv_data.scoring.paired_tests import RowValues
+from rwkvctl.protocol.messages import ComparisonView, FlipView, MetricView, ScoreView
+
+OTHER_ROWS = 0.01
+"""Where rows are paired by force, the share of reference answers that may differ before they are other questions."""
+
+LONGEST = 200
+MOST_FLIPS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """One row of one side: its samples, and what is shown of the first one that decides."""
+
+    samples: list[Sample]
+    numbers: list[int]
+    expected: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether every sample has a verdict."""
+        return all(sample.value is not None for sample in self.samples)
+
+
+def graded_rows(found: Iterable[Any]) -> dict[int, Graded]:
+    """Rows by their number, from samples of the store in order of row and repeat."""
+    rows: dict[int, Graded] = {}
+    for one in found:
+        own = rows.setdefault(one["row"], Graded([], [], one["expected"]))
+        parts = json.loads(one["parts"]) if one["parts"] != "{}" else {}
+        sample = Sample(one["row"], one["repeat"], one["value"], "", one["extracted"], one["reason"], "", parts)
+        own.samples.append(sample)
+        own.numbers.append(one["number"])
+    return rows
+
+
+class Common(NamedTuple):
+    """How many rows each side has, how many any of them, how many have all verdicts in both, and of these, how many
+    were other questions."""
+
+    rows_a: int
+    rows_b: int
+    either: int
+    whole: int
+    strangers: int = 0
+
+
+class Parted(NamedTuple):
+    """A row on which one side did better."""
+
+    row: int
+    a: float
+    b: float
+
+
+class Tally:
+    """Two sides row by row. They come in pieces, in order of rows, and of each row little is kept."""
+
+    def __init__(self, a: ScoreView, b: ScoreView) -> None:
+        self.a, self.b = a, b
+        self.rows_a = self.rows_b = self.either = self.whole = self.strangers = 0
+        self.shared = array("q")
+        self.values = RowValues(a.primary), RowValues(b.primary)
+        self.problems: list[Exception | None] = [None, None]
+
+    def take(self, a: Mapping[int, Graded], b: Mapping[int, Graded]) -> None:
+        """The next rows: every one of both sides between two rows."""
+        self.rows_a += len(a)
+        self.rows_b += len(b)
+        self.either += len(a.keys() | b.keys())
+        for row, ours in a.items():
+            theirs = b.get(row)
+            if theirs is None or not ours.whole or not theirs.whole:
+                continue
+            self.whole += 1
+            if not same_question(self.a, self.b, ours, theirs):
+                self.strangers += 1
+                continue
+            self.shared.append(row)
+            self._add(0, ours)
+            self._add(1, theirs)
+
+    def _add(self, side: int, row: Graded) -> None:
+        if self.problems[side] is None:
+            try:
+                self.values[side].add(row.samples)
+            except BAD_SAMPLES as error:
+                self.problems[side] = error
+
+    @property
+    def common(self) -> Common:
+        return Common(self.rows_a, self.rows_b, self.either, self.whole, self.strangers)
+
+    def all(self) -> tuple[Sequence[float], Sequence[float]]:
+        """What each shared row adds to the metric, on both sides. Raises what BAD_SAMPLES are."""
+        for problem in self.problems:
+            if problem is not None:
+                raise problem
+        return self.values[0].all(), self.values[1].all()
+
+    def parted(self, values: tuple[Sequence[float], Sequence[float]], most: int) -> list[Parted]:
+        """The first rows on which one side did better."""
+        found = (Parted(*each) for each in zip(self.shared, *values, strict=True) if each[1] != each[2])
+        return list(islice(found, most))
+
+
+BAD_SAMPLES: Final = (ValueError, KeyError, ArithmeticError)
+"""What samples raise that do not give a metric."""
+
+
+def pair_up(view: ComparisonView, tally: Tally, *, force: bool, flips: int) -> tuple[ComparisonView, list[Parted]]:
+    """The comparison of two sides that may be compared, or the reason why their rows cannot be paired; and the first
+    rows on which they part."""
+    if why := unpairable(tally.common, force=force):
+        return msgspec.structs.replace(view, why=why, left_out=tally.either - tally.whole), []
+    try:
+        values = tally.all()
+    except BAD_SAMPLES as error:
+        return msgspec.structs.replace(view, why=f"the samples do not give {view.metric}: {error}"), []
+    single = tally.a.repeats == tally.b.repeats == 1 and view.metric not in metric_names.CORPUS
+    found = paired_tests.pair(*values, verdicts=single)
+    return compared(view, tally.common, found), tally.parted(values, flips)
+
+
+def compared(view: ComparisonView, common: Common, found: paired_tests.Paired) -> ComparisonView:
+    """The comparison with what pairing has shown."""
+    estimate = found.difference
+    return msgspec.structs.replace(
+        view,
+        a=found.a,
+        b=found.b,
+        difference=MetricView(
+            value=estimate.value, stderr=estimate.stderr, ci_low=estimate.ci_low, ci_high=estimate.ci_high
+        ),
+        rows=found.rows,
+        left_out=common.either - found.rows,
+        only_a=found.only_a,
+        only_b=found.only_b,
+        test=found.test,
+        p=found.p,
+        lower_is_better=paired_tests.lower_is_better(view.metric),
+        forced=bool(view.differs or common.either - common.whole),
+    )
+
+
+def unpairable(common: Common, *, force: bool) -> str:
+    """Why the rows cannot be paired; empty where they can."""
+    if not common.rows_a or not common.rows_b:
+        empty = [name for name, rows in (("A", common.rows_a), ("B", common.rows_b)) if not rows]
+        return f"{' and '.join(empty)} came without samples"
+    if not common.whole:
+        return "no row is in both"
+    if (left_out := common.either - common.whole) and not force:
+        return f"{left_out} rows are in one of them only, or have no verdict in both"
+    if common.strangers > OTHER_ROWS * common.whole:
+        return f"the row numbers mean other questions: {common.strangers} of {common.whole} reference answers differ"
+    return ""
+
+
+def same_rows(a: ScoreView, b: ScoreView) -> bool:
+    """Whether the rows are known to be the same."""
+    known = a.provenance.get("rows_sha256")
+    return bool(known) and known == b.provenance.get("rows_sha256")
+
+
+def same_question(a: ScoreView, b: ScoreView, ours: Graded, theirs: Graded) -> bool:
+    """Whether both expected the same answer, where the rows are not known to be the same."""
+    return same_rows(a, b) or " ".join(ours.expected.split()) == " ".join(theirs.expected.split())
+
+
+def flip(row: int, a: Graded, b: Graded, values: tuple[float, float]) -> FlipView:
+    """One such row, shown by the repeat in which the sides first part."""
+    several = zip(a.samples, b.samples, strict=False)
+    place = next((number for number, (one, other) in enumerate(several) if one.value != other.value), 0)
+    return FlipView(
+        row=row,
+        value_a=values[0],
+        value_b=values[1],
+        sample_a=a.numbers[place],
+        sample_b=b.numbers[place],
+        after=row * 1048576 + place - 1,
+        expected=a.expected[:LONGEST],
+        answer_a=shortened(a.samples[place].extracted),
+        answer_b=shortened(b.samples[place].extracted),
+        reason_a=a.samples[place].reason,
+        reason_b=b.samples[place].reason,
+    )
+
+
+def shortened(text: str | None) -> str | None:
+    """A text that may be long, or none."""
+    return None if text is None else text[:LONGEST]

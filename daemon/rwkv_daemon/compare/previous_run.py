@@ -1,0 +1,84 @@
+"""How a job does against the last run of the same: its rows so far, paired with the same rows there."""
+
+import asyncio
+from array import array
+from collections.abc import Iterable
+from functools import partial
+from statistics import fmean
+from typing import Any, Final
+
+from rwkv_daemon.changes.job_view import NO_SHARE
+from rwkv_daemon.compare.paired_reading import count_up, pieces
+from rwkv_daemon.node import Node
+from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.store import JobRow, Row, Store
+from rwkv_daemon.store.queries.comparing import Run, last_run, verdict_values
+from rwkv_data.scoring import paired_tests
+from rwkv_data.scoring.paired_tests import Paired
+from rwkvctl.protocol.messages import MetricView, SoFarReply
+
+SAME: Final = ("configuration", "grading", "numerics", "grader", "grader_version")
+"""Columns of a job that must be equal for two runs to have asked and graded alike."""
+
+
+async def so_far(node: Node, job: JobRow) -> SoFarReply:
+    """The comparison, or why there is none. The same model's last run counts before another model's."""
+    if job.kind.startswith(NO_SHARE):
+        return SoFarReply(note=f"what {job.kind} measures is no share of right answers")
+    before = await last_run(node.store, job)
+    if before is None:
+        return SoFarReply(note="nothing to compare with: these rows were never finished in another run")
+    a, b = (Run(one.id, one.grade_key) for one in (before, job))
+    found = await node.looks.answer(("so far", a, b), partial(paired, node.store, a, b, one_each(before, job)))
+    if isinstance(found, Progress):
+        note = f"still comparing with {before.name}: {found.sentence}"
+        return SoFarReply(other=before.name, model=before.model, note=note, looking=True)
+    if not found:
+        return SoFarReply(other=before.name, model=before.model, note="no row is finished in both")
+    [known] = found
+    estimate = known.difference
+    return SoFarReply(
+        other=before.name,
+        model=before.model,
+        rows=known.rows,
+        value=known.b,
+        before=known.a,
+        difference=MetricView(value=estimate.value, stderr=estimate.stderr, ci_low=estimate.ci_low,
+                              ci_high=estimate.ci_high),
+        p=known.p,
+        test=known.test,
+        differs=tuple(name for name in SAME if getattr(job, name) != getattr(before, name)),
+    )  # fmt: skip
+
+
+def one_each(a: JobRow, b: JobRow) -> bool:
+    """Whether both runs have one sample a row."""
+    return a.repeats == b.repeats == 1
+
+
+async def paired(store: Store, a: Run, b: Run, verdicts: bool, progress: Progress) -> list[Paired]:
+    """Rows of both runs whose samples all have a verdict, compared; nothing if there are none."""
+    counted = await count_up(store, a, b, progress) if verdicts else None
+    if counted is not None:
+        return [counted[1]] if counted[1] else []
+    means = array("d"), array("d")
+
+    async def read(after: int, upto: int) -> list[list[Row]]:
+        return [await verdict_values(store, run, after, upto) for run in (a, b)]
+
+    async for found in pieces(store, (a, b), read, progress):
+        ours, theirs = (by_row(rows) for rows in found)
+        for row in (row for row in theirs if row in ours):
+            means[0].append(ours[row])
+            means[1].append(theirs[row])
+        await asyncio.sleep(0)
+    return [await asyncio.to_thread(paired_tests.pair, *means, verdicts=True)] if means[0] else []
+
+
+def by_row(found: Iterable[Any]) -> dict[int, float]:
+    """The mean verdict of each row that has all of its verdicts."""
+    values: dict[int, list[float | None]] = {}
+    for one in found:
+        values.setdefault(one["row"], []).append(one["value"])
+    judged = {row: [value for value in known if value is not None] for row, known in values.items()}
+    return {row: fmean(known) for row, known in judged.items() if len(known) == len(values[row])}

@@ -1,0 +1,287 @@
+"""`compare`: which scores two names mean, whether they may be compared, and what pairing their samples shows."""
+
+import asyncio
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice, product
+
+import msgspec
+
+from rwkv_daemon.catalogue import second_names
+from rwkv_daemon.compare.flips import with_cuts
+from rwkv_daemon.compare.paired_reading import count_up, first_parted, flips_of, tally_up
+from rwkv_daemon.compare.paired_samples import MOST_FLIPS, Tally, compared, pair_up, same_rows, unpairable
+from rwkv_daemon.node import Node
+from rwkv_daemon.rules.comparability import decisive_differences, harmless_differences, is_imported
+from rwkv_daemon.rules.plan import SelectionError, slug
+from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.store import Store
+from rwkv_daemon.store.queries.comparing import Run, scored_models, scores_of_job, scores_of_model, scores_of_weights
+from rwkv_daemon.store.queries.jobs import get_job, who_does
+from rwkv_data.scoring import metric_names, paired_tests
+from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.messages import CompareReply, CompareRequest, ComparisonView, ScoreView
+
+Key = tuple[str, str]
+"""(benchmark, kind)."""
+
+CANDIDATES = 12
+"""Newest scores of a side that are looked through for one that may be compared."""
+
+REMEMBERED = 5000
+"""Comparisons of two scores that are kept, of about a kilobyte each."""
+
+NOT_YET = "its verdict comes when all are compared"
+
+decoder = msgspec.json.Decoder(ScoreView)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A score that a name may mean."""
+
+    job: int
+    grade_key: str
+    view: ScoreView
+
+    @property
+    def identity(self) -> tuple[int, str, str]:
+        """What tells it from any other score, and from itself graded once more."""
+        return self.job, self.grade_key, self.view.finished
+
+    @property
+    def rank(self) -> tuple[bool, bool, int]:
+        """Our own scores before imported ones, whole before partial, then the newest."""
+        return is_imported(self.view), self.view.partial, -self.job
+
+
+@dataclass(slots=True)
+class Named:
+    """What A or B stands for."""
+
+    label: str
+    scores: dict[Key, list[Candidate]] = field(default_factory=dict)
+    job: int = 0
+
+    def add(self, rows: Iterable[tuple[int, str, str]]) -> "Named":
+        """Take in scores, (job, grade key, view as JSON) each."""
+        found = [Candidate(job, key, decoder.decode(view)) for job, key, view in rows]
+        for one in sorted(found, key=lambda candidate: candidate.rank):
+            self.scores.setdefault((one.view.benchmark, one.view.kind), []).append(one)
+        return self
+
+
+async def answer(node: Node, request: CompareRequest) -> CompareReply:
+    """The comparison, or how far it is. Raises RefusedError for names that mean nothing."""
+    question = msgspec.structs.replace(request, partial=False)
+    found = await node.looks.answer(question, partial(compare, node, question), patient=not request.partial)
+    if isinstance(found, CompareReply):
+        return found
+    items = tuple(msgspec.structs.replace(item, why=NOT_YET) for item in found.done)
+    return CompareReply(a=request.a, b=request.b, alpha=request.alpha, items=items, counts={}, looking=found.sentence)
+
+
+async def compare(node: Node, request: CompareRequest, progress: Progress | None = None) -> CompareReply:
+    """Every benchmark and kind that both sides have. Raises RefusedError for names that mean nothing."""
+    if not 0 < request.alpha < 1:
+        raise RefusedError("bad-request", f"alpha must lie between 0 and 1, not {request.alpha:g}.", "", Exit.USAGE)
+    progress = progress or Progress()
+    a, b = await named(node, request.a), await named(node, request.b)
+    match_jobs(a, b)
+    wanted = keys_wanted(request, node.benchmarks.all(), a, b)
+    common = [key for key in wanted if key in a.scores and key in b.scores]
+    items: list[ComparisonView] = []
+    for key in common:
+        progress.before = f"{len(items)} of {len(common)} benchmarks, now {' '.join(key)}: " if len(common) > 1 else ""
+        item = await compare_one(node, request, a.scores[key], b.scores[key], progress)
+        items.append(await with_cuts(node, item) if item.flips else item)
+        progress.done = tuple(items)
+    asked = [missing(key, a, b) for key in wanted if key not in common] if request.benchmarks else []
+    items = with_verdicts(items, request.alpha) + asked
+    return CompareReply(
+        a=a.label,
+        b=b.label,
+        alpha=request.alpha,
+        items=tuple(items),
+        counts=dict(Counter(item.verdict for item in items)),
+        only_a=tuple(" ".join(key) for key in wanted if key not in b.scores and key in a.scores),
+        only_b=tuple(" ".join(key) for key in wanted if key not in a.scores and key in b.scores),
+    )
+
+
+async def named(node: Node, word: str) -> Named:
+    """The scores that a job's name, a model's name or MODEL@VERSION stands for."""
+    store = node.store
+    if re.fullmatch(r"j\d{1,17}", word, re.ASCII):
+        return await named_job(store, int(word[1:]))
+    model, at, version = word.rpartition("@")
+    name = await second_names.whole_name(node, word)
+    rows = await scores_of_model(store, name)
+    weights = second_names.weights_called(name, await second_names.names_of_weights(node))
+    others = await scores_of_weights(store, weights, name)
+    if not rows and not others and at and re.fullmatch(r"\d{1,9}", version, re.ASCII):
+        name = await second_names.whole_name(node, model)
+        rows = await scores_of_model(store, name, int(version))
+        name = f"{name}@{version}"
+    if not rows and not others:
+        close = difflib.get_close_matches(word, await scored_models(store), 1, 0.5)
+        hint = f"Did you mean {close[0]}?" if close else "`rwkvctl scores` lists what there is."
+        raise RefusedError("no-such-score", f"There is no score of {word}.", hint, Exit.NOT_FOUND)
+    found = Named(name).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+    stand_ins = Named(name).add((row["id"], row["grade_key"], row["view"]) for row in others)
+    found.scores = stand_ins.scores | found.scores
+    return found
+
+
+async def named_job(store: Store, number: int) -> Named:
+    """The score of one job."""
+    job = await get_job(store, number)
+    if job is None:
+        raise RefusedError("no-such-job", f"There is no job j{number}.", "`rwkvctl jobs` lists them.", Exit.NOT_FOUND)
+    rows = await scores_of_job(store, number)
+    if second_names.is_same_work(job):
+        twin = await who_does(store, job.generation_key, job.grade_key, job.id)
+        rows = await scores_of_job(store, int(twin.job[1:])) if twin and twin.done else []
+    if not rows:
+        raise RefusedError("no-such-score", f"{job.name} is {job.state} and has no score.", "", Exit.NOT_FOUND)
+    label = f"{job.name} ({job.model})"
+    return Named(label, job=number).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+
+
+def match_jobs(a: Named, b: Named) -> None:
+    """Two jobs of one benchmark are compared though their kinds differ, if `force` allows that difference."""
+    if not (a.job and b.job):
+        return
+    [key_a], [key_b] = a.scores, b.scores
+    if key_a[0] != key_b[0]:
+        detail = f"j{a.job} measures {key_a[0]} and j{b.job} {key_b[0]}: they have no row in common."
+        raise RefusedError("not-comparable", detail, "", Exit.REFUSED)
+    b.scores = {key_a: b.scores[key_b]}
+
+
+def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: Named, b: Named) -> list[Key]:
+    """The benchmarks and kinds that are asked for, in alphabetical order. A job stands for its own only."""
+    every = sorted({*a.scores, *b.scores})
+    for side in (a, b):
+        every = [key for key in every if not side.job or key in side.scores]
+    known = {name for name, _ in every} | set(catalogue)
+    try:
+        names = {slug(name, known, "--benchmark") for name in request.benchmarks}
+    except SelectionError as error:
+        raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
+    # A search is no measurement: what is compared is the job that measured the point it chose.
+    every = [key for key in every if not key[1].startswith("param_search_")]
+    chosen = [key for key in every if (not names or key[0] in names) and (not request.kinds or key[1] in request.kinds)]
+    return sorted([*chosen, *((name, "") for name in names - {name for name, _ in chosen})])
+
+
+def missing(key: Key, a: Named, b: Named) -> ComparisonView:
+    """A benchmark that was asked for, and is not there to be compared."""
+    sides = [side.label for side in (a, b) if key not in side.scores]
+    why = f"{' and '.join(sides)} {'has' if len(sides) == 1 else 'have'} no score of it"
+    return ComparisonView(benchmark=key[0], kind=key[1], verdict="not comparable", why=why)
+
+
+async def compare_one(
+    node: Node, request: CompareRequest, a: Sequence[Candidate], b: Sequence[Candidate], progress: Progress
+) -> ComparisonView:
+    """One benchmark: the newest two scores that may be compared, or else the newest two. Of two scores that is always
+    the same, so it is remembered, without flips."""
+    one, other = choose(a, b)
+    place = (*one.identity, *other.identity, request.force)
+    if place in node.compared and not request.flips:
+        return node.compared[place]
+    differs = decisive_differences(one.view, other.view)
+    view = ComparisonView(
+        benchmark=one.view.benchmark,
+        kind=one.view.kind,
+        verdict="not comparable",
+        job_a=one.view.job,
+        job_b=other.view.job,
+        repeats_a=one.view.repeats,
+        repeats_b=other.view.repeats,
+        differs=tuple(differs),
+        noted=tuple(harmless_differences(one.view, other.view)),
+        metric=one.view.primary,
+        unit=metric_names.unit(one.view.primary),
+        a=headline(one.view),
+        b=headline(other.view),
+    )
+    if why := refusal(one.view, other.view, differs, force=request.force):
+        return msgspec.structs.replace(view, why=why)
+    found = await paired(node, request, view, one, other, progress)
+    while len(node.compared) >= REMEMBERED:
+        del node.compared[next(iter(node.compared))]
+    node.compared[place] = msgspec.structs.replace(found, flips=())
+    return found
+
+
+async def paired(
+    node: Node, request: CompareRequest, view: ComparisonView, one: Candidate, other: Candidate, progress: Progress
+) -> ComparisonView:
+    """The samples of two scores, paired. What is right or wrong is counted by the database; anything else is read."""
+    a, b = (Run(each.job, each.grade_key) for each in (one, other))
+    flips = max(0, min(request.flips, MOST_FLIPS))
+    counted = await count_up(node.store, a, b, progress) if are_verdicts(one.view, other.view) else None
+    if counted is not None:
+        common, found = counted
+        if (why := unpairable(common, force=request.force)) or found is None:
+            return msgspec.structs.replace(view, why=why, left_out=common.either - common.whole)
+        view, rows = compared(view, common, found), await first_parted(node.store, a, b, flips, progress)
+    else:
+        tally = await tally_up(node.store, a, b, Tally(one.view, other.view), progress)
+        # Resampling takes a second or two where there are many distinct values: not on the event loop's time.
+        view, rows = await asyncio.to_thread(pair_up, view, tally, force=request.force, flips=flips)
+    return msgspec.structs.replace(view, flips=await flips_of(node.store, a, b, rows))
+
+
+def are_verdicts(a: ScoreView, b: ScoreView) -> bool:
+    """Whether both have one answer for each of the same rows, and their headline is its mean."""
+    return same_rows(a, b) and a.repeats == b.repeats == 1 and {a.primary, b.primary} <= {"accuracy", "avg@1"}
+
+
+def choose(a: Sequence[Candidate], b: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
+    """The best ranked pair without a decisive difference, or the best of each."""
+    return next(comparable_pairs(a, b), (a[0], b[0]))
+
+
+def comparable_pairs(a: Sequence[Candidate], b: Sequence[Candidate]) -> Iterator[tuple[Candidate, Candidate]]:
+    for one, other in product(islice(a, CANDIDATES), islice(b, CANDIDATES)):
+        if not decisive_differences(one.view, other.view):
+            yield one, other
+
+
+def headline(view: ScoreView) -> float | None:
+    """The score's own headline."""
+    metric = view.metrics.get(view.primary)
+    return metric.value if metric else None
+
+
+def refusal(a: ScoreView, b: ScoreView, differs: Sequence[str], *, force: bool) -> str:
+    """Why two scores are not compared at all; empty where they are."""
+    for side, view in (("A", a), ("B", b)):
+        if headline(view) is None:
+            return f"{side} has no value: {view.why_null or 'no reason is stored'}"
+    if not paired_tests.alike(a.primary, b.primary):
+        return f"A's headline is {a.primary} and B's is {b.primary}: these are unlike measures"
+    if differs and not force:
+        return f"not the same in both: {'; '.join(differs)}"
+    return ""
+
+
+def with_verdicts(items: Sequence[ComparisonView], alpha: float) -> list[ComparisonView]:
+    """Adjust the p values over everything that was compared (Holm), and say what they say."""
+    tested = [item for item in items if item.p is not None]
+    adjusted = iter(paired_tests.holm([item.p for item in tested if item.p is not None]))
+    return [judged(item, next(adjusted), alpha) if item.p is not None else item for item in items]
+
+
+def judged(item: ComparisonView, p_holm: float, alpha: float) -> ComparisonView:
+    """The same with its verdict."""
+    difference = item.difference.value if item.difference else None
+    word = paired_tests.verdict(difference or 0.0, p_holm, alpha, lower=item.lower_is_better)
+    return msgspec.structs.replace(item, p_holm=p_holm, verdict=word)

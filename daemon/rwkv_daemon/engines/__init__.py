@@ -1,0 +1,1 @@
+"""Engine processes: launched, watched, asked over HTTP, unloaded."""

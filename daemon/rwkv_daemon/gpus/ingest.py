@@ -1,0 +1,264 @@
+"""From a snapshot of the sampler to the GPUs the daemon knows: whose, in which condition, and what is new."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rwkv_daemon.gpus import condition_store, presenter, self_test, xid_rules
+from rwkv_daemon.gpus.condition_rules import Measured, Record
+from rwkv_daemon.gpus.usage_rules import Look, idle_since, use_of
+from rwkv_daemon.gpus.watch_state import Held
+from rwkv_daemon.gpus.zombies import gpu_holders
+from rwkv_daemon.node import EngineHandle, Node, log
+from rwkv_daemon.rules.gpu_facts import Gpu, Holder, Reading, Snapshot, Xid
+from rwkvctl.settings import config
+
+LOOK_S: Final = 10.0
+"""The longest that a look at processes takes on a machine that is not stuck."""
+QUIET_LOOK_S: Final = 5.0
+"""Between two looks at the processes of a GPU on which there are none."""
+QUIET_BYTES: Final = 256 * 2**20
+XID_TOLD_S: Final = 60.0
+"""The same XID of the same GPU is one event a minute: storms of tens of thousands were seen."""
+
+Seen = tuple[Reading, tuple[Holder, ...]]
+
+
+async def take(node: Node, snapshot: Snapshot) -> None:
+    """Take in one look at all GPUs."""
+    at, sight = time.monotonic(), node.sight
+    seen = identified(node, snapshot.readings)
+    readings = [*seen, *missing(node, snapshot, {reading.id for reading in seen})]
+    due = [reading for reading in readings if wants_look(node, reading, at)]
+    if due:
+        sight.held.update({reading.id: Held(at, listed(reading), h) for reading, h in await looked_at(node, due)})
+    readings = [unseen(reading) if reading.id in sight.blind else reading for reading in readings]
+    sight.seen_at, sight.driver, sight.trouble = at, snapshot.driver, ""
+    sight.self_test = self_test.fault(readings, own_pids(node), pid_max(), lambda pid: Path(f"/proc/{pid}").exists())
+    for reading in readings:
+        await judge(node, reading, at)
+    for gone in node.gpus.keys() - {reading.id for reading in readings}:
+        condition_store.forget(node, gone)
+    presenter.publish(node)
+    await condition_store.settle(node)
+
+
+async def lose(node: Node, why: str) -> None:
+    """Nothing can be measured: no GPU is known, none takes work or is reaped, what runs goes on."""
+    at, sight = time.monotonic(), node.sight
+    sight.trouble, sight.self_test = why, why
+    for gpu in list(node.gpus.values()):
+        known = Reading(id=gpu.id, index=gpu.reading.index, slot=gpu.reading.slot, name=gpu.reading.name,
+                        parent=gpu.reading.parent, trouble=why)  # fmt: skip
+        await judge(node, known, at)
+    presenter.publish(node)
+    await condition_store.settle(node)
+
+
+def identified(node: Node, readings: Iterable[Reading]) -> list[Reading]:
+    """The readings, each under its UUID. A lost card does not say who it is: it is the one that was at its index, if
+    that one is nowhere else."""
+    readings = list(readings)
+    named = {reading.id for reading in readings} | {reading.parent for reading in readings}
+    found: list[Reading] = []
+    for reading in readings:
+        was = [k for k in node.sight.known.values() if k.index == reading.index and k.id not in named]
+        if not reading.id.startswith("gpu-index-") or not was:
+            found.append(reading)
+            continue
+        found += [
+            msgspec.structs.replace(reading, id=k.id, name=k.name, parent=k.parent, slot=k.slot) for k in was
+        ]  # fmt: skip
+    return found
+
+
+def missing(node: Node, snapshot: Snapshot, seen: set[str]) -> list[Reading]:
+    """GPUs of the inventory that were not looked at, with why; and those that hang since before they were ever seen.
+    Instances of a card that was divided anew are forgotten: that is an administrator's doing."""
+    cards = {reading.parent or reading.id for reading in snapshot.readings}
+    found: list[Reading] = []
+    for known in node.sight.known.values():
+        if known.id in seen or (known.parent or known.id) in cards:
+            continue
+        if known.index in snapshot.left_out:
+            trouble = hangs(node, known.index)
+        else:
+            trouble = f"the driver does not count it any more; it was GPU {known.index}"
+        found.append(
+            Reading(
+                id=known.id, index=known.index, slot=known.slot, name=known.name, parent=known.parent, trouble=trouble
+            )
+        )
+    at = {known.index for known in node.sight.known.values()}
+    never = [index for index in snapshot.left_out if index not in at]
+    return found + [Reading(id=f"gpu-index-{index}", index=index, trouble=hangs(node, index)) for index in never]
+
+
+def hangs(node: Node, index: int) -> str:
+    """Why a GPU is left out of the looks."""
+    since = node.sight.left_out.get(str(index), "")
+    return f"the driver hangs when it is asked about it (since {since}); what runs there goes on"
+
+
+def wants_look(node: Node, reading: Reading, at: float) -> bool:
+    """Whether to look at its processes now: at every look where there are some, or memory that nobody explains."""
+    held = node.sight.held.get(reading.id)
+    if reading.trouble:
+        return False
+    if held is None or held.listed != listed(reading) or reading.processes or listed(reading)[-1]:
+        return True
+    return at - held.at >= QUIET_LOOK_S
+
+
+def pids(reading: Reading) -> frozenset[int]:
+    """The processes that NVML lists."""
+    return frozenset(process.pid for process in reading.processes or ())
+
+
+def listed(reading: Reading) -> tuple[object, ...]:
+    """What makes another look at the processes worth while: other pids, or memory in use."""
+    return reading.processes is None, pids(reading), (reading.memory_used_bytes or 0) > QUIET_BYTES
+
+
+async def looked_at(node: Node, due: Iterable[Reading]) -> list[Seen]:
+    """Who holds each of these GPUs, as far as that is known in time. A GPU of which it is not is left alone until the
+    look at it has come back; the others are looked at the next time."""
+    blind = node.sight.blind = {gpu: look for gpu, look in node.sight.blind.items() if not look.done()}
+    wanted = [reading for reading in due if reading.id not in blind]
+    order, found = [reading.id for reading in wanted], list[Seen]()
+    look = asyncio.ensure_future(asyncio.to_thread(look_at_processes, node, wanted, found))
+    await asyncio.wait([look], timeout=LOOK_S)
+    seen = found.copy()
+    if not look.done() and len(seen) < len(order):
+        wanted.clear()
+        blind[order[len(seen)]] = look
+        log.error("whoever looks at the processes on %s is held up in the kernel; it is unknown", order[len(seen)])
+    return seen
+
+
+def look_at_processes(node: Node, readings: list[Reading], found: list[Seen]) -> None:
+    """Who holds each of these GPUs; runs in a thread, and ends early when the list is emptied. A look that fails finds
+    nobody, and what NVML lists then counts as somebody's."""
+    for reading in readings:
+        try:
+            found.append((reading, gpu_holders.look(node, reading)))
+        except Exception:  # noqa: BLE001 - logged; a look at processes must not end the watch of all GPUs
+            log.exception("the processes on %s cannot be looked at", reading.id)
+            found.append((reading, ()))
+
+
+def unseen(reading: Reading) -> Reading:
+    """A GPU whose processes nobody can look at: it takes no work, and what runs there goes on."""
+    why = "a process on it hangs in the kernel, and so does whoever looks at it; see `dmesg`, it may take a reboot"
+    return msgspec.structs.replace(reading, trouble=reading.trouble or why)
+
+
+async def judge(node: Node, reading: Reading, at: float) -> None:
+    """What one reading says of its GPU: use, condition, and events."""
+    sight, before = node.sight, node.gpus.get(reading.id)
+    identity = not reading.id.startswith("gpu-index-")
+    if identity and not reading.trouble:
+        condition_store.remember(node, reading)
+    record = sight.records.get(reading.id, Record())
+    newcomer = bool(pids(reading) - sight.pids.get(reading.id, pids(reading)))
+    since = idle_since(sight.idle_since.get(reading.id), reading.utilisation, at, newcomer=newcomer)
+    sight.idle_since[reading.id], sight.pids[reading.id] = since, pids(reading)
+    held = sight.held.get(reading.id)
+    probe = sight.probes.get(reading.id)
+    look = Look(
+        reading=reading,
+        holders=held.holders if held and not reading.trouble else (),
+        engines=engines_on(node, reading.id),
+        idle_s=None if since is None else at - since,
+        window_s=node.config.settings.gpu_idle_window_s,
+        probe=probe.text if probe else "",
+    )
+    verdict = use_of(look)
+    gpu = Gpu(
+        reading=reading, use=verdict.use, holders=look.holders, why=verdict.why, contended=verdict.contended,
+        idle_s=look.idle_s,
+    )  # fmt: skip
+    node.gpus[reading.id] = condition_store.conditioned(gpu, record)
+    if reading.id in sight.records:
+        text = condition_store.apply(node, reading.id, Measured(reading, free=verdict.use == "free"))
+        if text:
+            tell(node, reading.id, "gpu.state", text)
+    if before is not None:
+        compare(node, before, node.gpus[reading.id])
+    note_contention(node, node.gpus[reading.id])
+    for event in reading.xids:
+        await xid_happened(node, node.gpus[reading.id], event, at)
+
+
+def engines_on(node: Node, gpu_id: str) -> tuple[str, ...]:
+    """Our engines that hold a lease on it."""
+    return tuple(handle.row.name for handle in node.engines.values() if handle.row.lease == gpu_id)
+
+
+def own_pids(node: Node) -> dict[str, list[int]]:
+    """The pids of our engines that compute now, by GPU."""
+    found: dict[str, list[int]] = {}
+    if config.marker("RWKVCTL_TEST_DEVICE"):
+        return found
+    for handle in node.engines.values():
+        if handle.row.state == "ready":
+            found.setdefault(handle.row.lease, []).append(handle.worker.pid)
+    return found
+
+
+@cache
+def pid_max() -> int:
+    """The largest pid this kernel gives."""
+    return int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
+
+
+def compare(node: Node, before: Gpu, now_is: Gpu) -> None:
+    """Changes of use that somebody should hear of later: a GPU lost or back, a zombie come or gone."""
+    news = before.use != now_is.use and before.why != condition_store.NOT_LOOKED_AT
+    if not news or not {before.use, now_is.use} & {"unknown", "zombie"}:
+        return
+    why = f": {now_is.why}" if now_is.why else ""
+    tell(node, now_is.id, "gpu.use", f"{presenter.label(now_is)} is {now_is.use} (it was {before.use}){why}")
+
+
+def note_contention(node: Node, gpu: Gpu) -> None:
+    """Who is beside an engine of ours: for the event, and for the provenance of scores measured meanwhile."""
+    contended = node.sight.contended
+    if gpu.contended and gpu.id not in contended:
+        contended[gpu.id] = gpu.why
+        tell(node, gpu.id, "gpu.use", f"{presenter.label(gpu)}: {gpu.why}")
+    elif not gpu.contended and contended.pop(gpu.id, None) is not None:
+        tell(node, gpu.id, "gpu.use", f"{presenter.label(gpu)} is ours alone again")
+
+
+def tell(node: Node, gpu_id: str, kind: str, text: str) -> None:
+    """An event about a GPU, stored when the store can be written. One about its condition says what that is; others
+    are no news of it."""
+    gpu = node.gpus[gpu_id]
+    data = msgspec.to_builtins(presenter.lease_of(gpu))
+    brief = {"id": gpu_id, "index": data["index"], "use": gpu.use}
+    node.sight.tell(kind, text, data if kind == "gpu.state" else brief)
+
+
+async def xid_happened(node: Node, gpu: Gpu, event: Xid, at: float) -> None:
+    """Say so, once a minute for each kind; an engine of ours whose CUDA context it ended is ended, and started anew."""
+    engine = next((h for h in node.engines.values() if event.pid and h.worker.pid == event.pid), None)
+    whose = engine.row.name if engine else f"pid {event.pid}" if event.pid else ""
+    if at - node.sight.xids.get((gpu.id, event.code), at - 2 * XID_TOLD_S) >= XID_TOLD_S:
+        node.sight.xids[gpu.id, event.code] = at
+        hit = f", hit {whose}" if whose else ""
+        tell(node, gpu.id, "gpu.xid", f"{presenter.label(gpu)}: {xid_rules.sentence(event.code)}{hit}")
+    if engine is not None and event.code in xid_rules.ENDS_THE_CONTEXT:
+        doom(node, engine, event)
+
+
+def doom(node: Node, engine: EngineHandle, event: Xid) -> None:
+    """An engine without its CUDA context answers nothing any more: it is killed in the next round."""
+    log.error("%s: its CUDA context ended with %s; it is killed", engine.row.name, xid_rules.sentence(event.code))
+    engine.doomed = engine.doomed or f"its CUDA context ended with {xid_rules.sentence(event.code)}"
+    node.wake.set()

@@ -1,0 +1,156 @@
+"""What the daemon answers about GPUs, and the operator's decisions about them."""
+
+from collections.abc import Callable
+from typing import Final
+
+from rwkv_daemon.gpus import condition_store, history, presenter
+from rwkv_daemon.gpus.condition_rules import (
+    Drain,
+    Happening,
+    Probe,
+    Quarantine,
+    Record,
+    Release,
+    Reserve,
+    Undrain,
+    Unquarantine,
+)
+from rwkv_daemon.gpus.selectors import ids_of
+from rwkv_daemon.node import Change, Node
+from rwkv_daemon.rules.gpu_facts import Gpu, Holder
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import Exit, RefusedError
+
+LONGEST: Final = 200
+DECISIONS: Final[dict[str, Callable[[str], Happening]]] = {
+    "reserve": Reserve,
+    "release": lambda _: Release(),
+    "drain": Drain,
+    "undrain": lambda _: Undrain(),
+    "quarantine": lambda reason: Quarantine(reason, "operator"),
+    "unquarantine": lambda _: Unquarantine(),
+}
+NEED_REASON: Final = {"reserve": "what for: --for training", "drain": "why: --reason", "quarantine": "why: --reason"}
+
+
+def gpus(node: Node) -> m.GpusReply:
+    """`GET /v1/gpus`."""
+    ordered = sorted(node.gpus.values(), key=presenter.place)
+    sight = node.sight
+    return m.GpusReply(
+        items=tuple(view(node, gpu) for gpu in ordered),
+        driver=sight.driver,
+        trouble=sight.trouble,
+        self_test="" if not node.gpus else sight.self_test,
+    )
+
+
+async def past(node: Node, request: m.GpuHistoryRequest) -> m.GpuHistoryReply:
+    """`GET /v1/gpus/history`."""
+    only = ids_of([request.gpu], node.gpus) if request.gpu else [""]
+    return await history.answer(node, request, only[0])
+
+
+async def change(node: Node, request: m.GpuChange) -> m.GpusChangedReply:
+    """`POST /v1/gpus`. Repeating it changes nothing, so it needs no id."""
+    reason = " ".join(request.reason.split())[:LONGEST]
+    if request.action in NEED_REASON and not reason:
+        raise RefusedError(
+            "reason-missing", f"Say {NEED_REASON[request.action]}.", "It is shown wherever the GPU is.", Exit.USAGE
+        )
+    ids = ids_of(request.gpus, node.gpus)
+    async with node.owner, node.change() as transaction:
+        if request.action == "forget":
+            items = [await forget(node, transaction, gpu_id) for gpu_id in ids]
+        else:
+            happening = DECISIONS[request.action](reason)
+            items = [await decide(node, transaction, gpu_id, happening) for gpu_id in ids]
+    return m.GpusChangedReply(items=tuple(items))
+
+
+async def probe(node: Node, request: m.GpuProbe) -> m.GpusChangedReply:
+    """`POST /v1/gpus/probe`."""
+    ids = ids_of(request.gpus, node.gpus)
+    async with node.owner, node.change() as transaction:
+        items = [await set_probe(node, transaction, gpu_id, request.command) for gpu_id in ids]
+    node.sight.probe_now.set()
+    return m.GpusChangedReply(items=tuple(items))
+
+
+async def set_probe(node: Node, transaction: Change, gpu_id: str, command: tuple[str, ...]) -> m.ChangedGpu:
+    """Only what is reserved has a probe: it explains what somebody else does there."""
+    record = node.sight.records.get(gpu_id, Record())
+    if command and not record.reserved_for:
+        return changed(node, gpu_id, error="it is not reserved: `rwkvctl gpus reserve` first")
+    await condition_store.happen(node, transaction, gpu_id, Probe(command))
+    return changed(node, gpu_id, did=record.probe != command)
+
+
+async def decide(node: Node, transaction: Change, gpu_id: str, happening: Happening) -> m.ChangedGpu:
+    """One decision about one GPU. One that never said who it is cannot be decided about."""
+    before = node.sight.records.get(gpu_id)
+    if before is None:
+        return changed(node, gpu_id, error="it has never answered, so it is not known which GPU this is")
+    await condition_store.happen(node, transaction, gpu_id, happening)
+    return changed(node, gpu_id, did=node.sight.records[gpu_id] != before)
+
+
+async def forget(node: Node, transaction: Change, gpu_id: str) -> m.ChangedGpu:
+    """Strike a GPU off the inventory: one that is there would only be found again."""
+    gpu = node.gpus[gpu_id]
+    if not gpu.reading.trouble:
+        return changed(node, gpu_id, error="it is here and answers")
+    before = changed(node, gpu_id, did=True)
+    await condition_store.strike_off(node, transaction, gpu_id)
+    return before
+
+
+def changed(node: Node, gpu_id: str, *, did: bool = False, error: str = "") -> m.ChangedGpu:
+    """What a change did."""
+    gpu = node.gpus[gpu_id]
+    name = presenter.label(gpu).removeprefix("GPU ")
+    return m.ChangedGpu(gpu=name, condition=gpu.condition, reason=gpu.reason, changed=did, error=error)
+
+
+def view(node: Node, gpu: Gpu) -> m.GpuView:
+    """A GPU with everything that is known of it."""
+    reading, record = gpu.reading, node.sight.records.get(gpu.id, Record())
+    said = node.sight.probes.get(gpu.id)
+    return m.GpuView(
+        id=gpu.id,
+        index=presenter.label(gpu).removeprefix("GPU "),
+        name=reading.name,
+        parent=reading.parent,
+        use=gpu.use,
+        condition=gpu.condition,
+        why=gpu.why,
+        reason=gpu.reason,
+        since=gpu.since,
+        engines=tuple(handle.row.name for handle in node.engines.values() if handle.row.lease == gpu.id),
+        reserved_for=record.reserved_for,
+        probe=record.probe,
+        probe_says=said.text if said else "",
+        contended=gpu.contended,
+        holders=tuple(map(holder_view, gpu.holders)),
+        memory_used_bytes=reading.memory_used_bytes,
+        memory_total_bytes=reading.memory_total_bytes,
+        utilisation=reading.utilisation,
+        idle_s=None if gpu.idle_s is None else round(gpu.idle_s),
+        power_w=reading.power_w,
+        power_limit_w=reading.power_limit_w,
+        temperature_c=reading.temperature_c,
+        clock_mhz=reading.clock_sm_mhz,
+        clock_max_mhz=reading.clock_max_sm_mhz,
+        throttle=reading.throttle,
+        ecc_uncorrected=reading.ecc_uncorrected,
+        application_xids=record.application_xids,
+        failures=record.failures,
+    )
+
+
+def holder_view(holder: Holder) -> m.GpuHolderView:
+    """A process as a client sees it."""
+    return m.GpuHolderView(
+        pid=holder.pid, start=holder.start_ticks, cls=holder.cls, why=holder.why, user=holder.user,
+        command=holder.command, memory_bytes=holder.bytes, age_s=holder.age_s,
+    )  # fmt: skip

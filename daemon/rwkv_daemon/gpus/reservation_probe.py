@@ -1,0 +1,88 @@
+"""Probes of reservations: a command of the operator's that says how the work on a reserved GPU is getting on.
+
+It explains a training run that holds its GPUs and computes nothing (it evaluates, or waits for data); it decides
+nothing. No shell, hardly any environment, a time limit, and the first part of what it prints.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from typing import Final
+
+from rwkv_daemon.gpus.watch_state import ProbeAnswer
+from rwkv_daemon.node import Node
+from rwkv_daemon.workers import worker_process
+
+EVERY_S: Final = 30.0
+LIMIT_S: Final = 5.0
+MOST_BYTES: Final = 4096
+LONGEST: Final = 200
+ENVIRONMENT: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/"}
+NOBODY: Final = 65534
+
+
+async def probe_forever(node: Node) -> None:
+    """Ask the probes of reserved GPUs on which something runs, each command once for all of its GPUs."""
+    while True:
+        await probe_all(node)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(EVERY_S):
+                await node.sight.probe_now.wait()
+        node.sight.probe_now.clear()
+
+
+async def probe_all(node: Node) -> None:
+    """One round of all probes."""
+    wanted: dict[tuple[str, ...], list[str]] = {}
+    for gpu_id, record in node.sight.records.items():
+        gpu = node.gpus.get(gpu_id)
+        if record.probe and gpu is not None and gpu.use != "free":
+            wanted.setdefault(record.probe, []).append(gpu_id)
+        else:
+            node.sight.probes.pop(gpu_id, None)
+    for command, gpus in wanted.items():
+        answer = ProbeAnswer(time.monotonic(), await ask(command))
+        node.sight.probes.update(dict.fromkeys(gpus, answer))
+
+
+async def ask(command: tuple[str, ...]) -> str:
+    """What one probe says: its last line, or in a sentence why it says nothing."""
+    other = NOBODY if os.geteuid() == 0 else None
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT, env=ENVIRONMENT, cwd="/", start_new_session=True,
+            user=other, group=other, extra_groups=None if other is None else [],
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        return f"(it cannot be run: {error})"
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            assert process.stdout is not None
+            text = await process.stdout.read(MOST_BYTES)
+            code = await process.wait() if process.stdout.at_eof() or len(text) < MOST_BYTES else 0
+    except TimeoutError:
+        return f"(it did not answer within {LIMIT_S:g} s)"
+    finally:
+        await end(process)
+    line = last_line(text.decode(errors="replace"))
+    return line if code == 0 and line else f"(it ended with code {code}{': ' + line if line else ''})"
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """Kill a probe with all that it started, which may hold its output open. Until it is collected the number of its
+    group is its own; afterwards it may be another's."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        await asyncio.to_thread(worker_process.kill_session, process.pid)
+    await process.wait()
+
+
+def last_line(text: str) -> str:
+    """The last line with anything on it, in a bounded length."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    return lines[-1][:LONGEST] if lines else ""

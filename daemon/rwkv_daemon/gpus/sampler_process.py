@@ -1,0 +1,148 @@
+"""The daemon's side of the sampler process: start it, read it under a deadline, replace it, leave out what hangs.
+
+A sampler that is stuck inside the driver cannot be killed. It is abandoned, and only so many may lie there. One that
+hangs there and could be killed dies with the daemon: it does not hear that its stdin has closed.
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from rwkv_daemon.gpus.sampler_main import NO_NVML
+from rwkv_daemon.gpus.watch_state import Sight
+from rwkv_daemon.node import log
+from rwkv_daemon.rules.gpu_facts import Snapshot
+from rwkv_daemon.workers import tied_process
+from rwkvctl.settings import config
+
+MOST_STUCK: Final = 3
+LONGEST_LINE: Final = 4 * 2**20
+LATE_S: Final = 2.0
+CHECK_S: Final = 0.25
+"""A snapshot that is later than the first is asked after so often."""
+PIPE_BYTES: Final = 65536
+
+decoder: Final = msgspec.json.Decoder(Snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a sampler came to its end: there is no NVML, it ended by itself, it hung while asking `asked`, it spoke
+    nonsense, or it could not be started."""
+
+    how: Literal["no-nvml", "ended", "hung", "nonsense", "not-started"]
+    asked: str = ""
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Sampler:
+    """One sampler process. `asks` is the pipe on which it says whom it asks: read when a snapshot is late, and emptied
+    with each one, so that nothing wakes the daemon for it. `asked` is whom it asked last."""
+
+    process: asyncio.subprocess.Process
+    asks: int
+    deadline_s: float
+    asked: str = "driver"
+
+    async def line(self) -> bytes:
+        """The next snapshot as it was written; empty at its end. Raises TimeoutError if nobody was asked anything new
+        for as long as the deadline, ValueError for a line that is too long."""
+        assert self.process.stdout is not None
+        progress, late = time.monotonic(), False
+        while True:
+            try:
+                async with asyncio.timeout(CHECK_S if late else min(LATE_S, self.deadline_s)):
+                    line = await self.process.stdout.readline()
+            except TimeoutError:
+                late = True
+                if self.heard():
+                    progress = time.monotonic()
+                elif time.monotonic() - progress > self.deadline_s:
+                    raise
+                continue
+            self.heard()
+            return line
+
+    def heard(self) -> bool:
+        """Whether it has asked anybody since the last time; what else it says there goes to the log."""
+        found = False
+        with contextlib.suppress(BlockingIOError):
+            while text := os.read(self.asks, PIPE_BYTES):
+                for line in text.decode(errors="replace").split("\n"):
+                    if line.startswith("?"):
+                        self.asked, found = line[1:], True
+                    elif line.strip():
+                        log.warning("GPU sampler: %s", line)
+        return found
+
+    async def end(self, sight: Sight) -> None:
+        """Kill it; one that does not die of that is left where it is."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        try:
+            async with asyncio.timeout(1.0):
+                await self.process.wait()
+        except TimeoutError:
+            log.error("a GPU sampler (pid %d) is stuck in the driver and is left there", self.process.pid)
+            sight.stuck.append(self.process)
+        os.close(self.asks)
+
+
+@contextlib.asynccontextmanager
+async def started(sight: Sight, deadline_s: float, *options: str) -> AsyncIterator[Sampler]:
+    """A sampler for as long as the block runs. Raises OSError if no process can be started."""
+    if devices := config.marker("RWKVCTL_TEST_DEV"):
+        options = (*options, "--kernel-log", f"{devices}/kmsg")
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    try:
+        os.set_blocking(reading, False)
+        process = await asyncio.create_subprocess_exec(
+            *tied_process.command("rwkv_daemon.gpus.sampler_main"), *options, stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE, stderr=writing, env=config.base_environment(), limit=LONGEST_LINE,
+        )  # fmt: skip
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    sampler = Sampler(process, reading, deadline_s)
+    try:
+        yield sampler
+    finally:
+        await sampler.end(sight)
+
+
+async def snapshots(sampler: Sampler) -> AsyncIterator[Snapshot]:
+    """What it sees, until it ends. Raises TimeoutError if it hangs, ValueError if it speaks nonsense."""
+    while line := await sampler.line():
+        yield decoder.decode(line)
+
+
+async def ending(sampler: Sampler) -> Ended:
+    """How a sampler ended that said nothing more."""
+    code = await sampler.process.wait()
+    if code == NO_NVML:
+        return Ended("no-nvml")
+    return Ended("ended", sampler.asked, f"code {code}")
+
+
+def too_many_stuck(sight: Sight) -> bool:
+    """Whether so many samplers lie in the driver that another would only join them."""
+    sight.stuck = [process for process in sight.stuck if process.returncode is None]
+    return len(sight.stuck) >= MOST_STUCK
+
+
+async def answers(sight: Sight, index: str, deadline_s: float) -> bool:
+    """Whether the driver answers for one GPU again: asked by a process of its own, which may hang."""
+    with contextlib.suppress(TimeoutError, ValueError, OSError):
+        async with started(sight, deadline_s, "--only", index) as sampler:
+            line = await sampler.line()
+            return bool(line) and bool(decoder.decode(line).readings)
+    return False

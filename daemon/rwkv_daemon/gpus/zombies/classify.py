@@ -1,0 +1,197 @@
+"""What kind of process holds a GPU: the decision procedure, as a pure function of one snapshot. First match wins.
+
+The order is that of harm: what is not there or already dead can be hurt by nothing, so it comes first; then everything
+that must never be touched; then the one class that is ours to end. A process is nobody's zombie because it computes
+nothing: a warm engine, a notebook and a training that waits for its judge look the same from outside.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Final, Literal
+
+from rwkv_daemon.gpus.zombies.class_names import span
+from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, Process
+from rwkv_daemon.rules.gpu_facts import HolderClass
+
+Lookup = Literal["unknown", "runs", "ended", "not ours"]
+"""What the store knows of a marker: not asked yet, it runs, it has ended, no such attempt."""
+
+REAPABLE: Final[frozenset[HolderClass]] = frozenset({"orphan", "foreign"})
+"""What may be ended at all: an orphan by itself or on request, a foreign process on request only."""
+
+CONTAINERS: Final = re.compile(r"docker|containerd|libpod|kubepods|lxc|machine\.slice|slurm")
+CONTAINER_ID: Final = re.compile(r"[0-9a-f]{12,64}|job_\d+|machine-[^/]+|lxc/[^/]+")
+SYSTEM_UIDS: Final = range(1, 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """An engine or runner of ours, as the store knows it. `ended_s` is how long ago it ended."""
+
+    name: str
+    state: Lookup
+    ended_s: float = 0.0
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """Lists of the operator: names of users, and patterns for commands (name or executable) and cgroups."""
+
+    users: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    cgroups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """Who asks: this daemon, its namespace, what it runs, and what it was told to leave alone.
+
+    `contained`: this daemon is in a PID namespace of its own. `attempts` maps markers to what is known of them;
+    `neighbours` maps a cgroup to the markers of live workers in it.
+    """
+
+    pid: int
+    uid: int
+    pid_namespace: int = INIT_PID_NAMESPACE
+    contained: bool = False
+    cgroups: frozenset[str] = frozenset()
+    attempts: Mapping[str, Attempt] = field(default_factory=dict)
+    neighbours: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    protection: Protection = Protection()
+    blocked_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One step of the procedure: what was measured, and whether it says that the process is of this class."""
+
+    name: HolderClass
+    matches: bool
+    value: str
+
+
+STUCK_S: Final = 60.0
+"""How long every living thread must have been uninterruptible, at every look."""
+
+
+def classify(process: Process, situation: Situation) -> Rule:
+    """The first rule that matches. One always does: the last takes the rest."""
+    return next(rule for rule in rules(process, situation) if rule.matches)
+
+
+def rules(process: Process, situation: Situation) -> Iterator[Rule]:
+    """Every rule in order, each with what it measured."""
+    tasks = f"state {process.stat.state}" + (f", threads {''.join(sorted(process.tasks))}" if process.tasks else "")
+    yield Rule("defunct", process.defunct, tasks)
+    protected = protected_by(process, situation)
+    yield Rule("protected", bool(protected), protected or "no system service, not on a list, no debugger")
+    attempt = attempt_of(process, situation)
+    yield Rule("ours", attempt is not None and attempt.state in {"runs", "unknown"}, marker_value(process, attempt))
+    blocked = f"uninterruptible for {span(situation.blocked_s)}" if process.blocked else tasks
+    yield Rule("stuck", process.blocked and situation.blocked_s >= STUCK_S, blocked)
+    elsewhere = elsewhere_value(process, situation)
+    orphan = attempt is not None and attempt.state == "ended" and not elsewhere
+    yield Rule("orphan", orphan, marker_value(process, attempt))
+    contained = elsewhere or container_of(process, situation)
+    yield Rule("container", bool(contained), contained or "our PID namespace, no container's cgroup")
+    owner = f"user {process.user} ({', '.join(map(str, process.uids))}), ours is {situation.uid}"
+    yield Rule("other-user", not is_ours(process, situation), owner)
+    yield Rule("foreign", True, f"user {process.user}, no attempt of ours")
+
+
+def attempt_of(process: Process, situation: Situation) -> Attempt | None:
+    """The attempt it belongs to: named by its marker, which only the store can make true; another user's copy of the
+    marker says nothing. None if it is not ours."""
+    if not process.marker or not is_ours(process, situation):
+        return None
+    found = situation.attempts.get(process.marker, Attempt(name="an attempt", state="unknown"))
+    return None if found.state == "not ours" else found
+
+
+def marker_value(process: Process, attempt: Attempt | None) -> str:
+    """What is known of its marker."""
+    if not process.marker:
+        return "no marker"
+    if attempt is None:
+        return f"marker {process.marker[:8]}, which this store does not know"
+    if attempt.state == "unknown":
+        return f"marker {process.marker[:8]}, not looked up yet"
+    return f"{attempt.name}, which " + ("runs" if attempt.state == "runs" else f"ended {span(attempt.ended_s)} ago")
+
+
+def is_ours(process: Process, situation: Situation) -> bool:
+    """Whether it runs wholly as our user: real, effective and saved. Where that cannot be read, it is not ours."""
+    return bool(process.uids) and all(uid == situation.uid for uid in process.uids)
+
+
+def protected_by(process: Process, situation: Situation) -> str:
+    """Why it must never be touched, empty if nothing says so."""
+    if process.kernel or process.pid <= 1:
+        return "part of the system itself"
+    if process.pid == situation.pid or (process.stat.parent == situation.pid and not process.marker):
+        return "this daemon or its GPU sampler"
+    if process.tracer:
+        return f"under a debugger (pid {process.tracer})"
+    lists = situation.protection
+    if process.user in lists.users:
+        return f"user {process.user} is on the list protect_users"
+    if any(uid in SYSTEM_UIDS and uid != situation.uid for uid in process.uids):
+        return f"system account {process.user}"
+    names = (process.stat.comm, process.exe.rpartition("/")[2], process.exe, *interpreted(process.command))
+    if pattern := first_match(names, lists.commands):
+        return f"its command is on the list protect_commands ({pattern})"
+    groups = tuple(group for group in process.cgroups if not within(group, situation.cgroups))
+    if pattern := first_match(groups, lists.cgroups):
+        return f"its cgroup is on the list protect_cgroups ({pattern})"
+    return ""
+
+
+def interpreted(command: str) -> tuple[str, ...]:
+    """The names of the first words of a command line: `python -m jupyter lab` is jupyter, whatever runs it."""
+    return tuple(word.rpartition("/")[2] for word in command.split()[:3])
+
+
+def first_match(texts: tuple[str, ...], patterns: tuple[str, ...]) -> str:
+    return next((pattern for pattern in patterns for text in texts if text and fnmatchcase(text, pattern)), "")
+
+
+def within(group: str, groups: frozenset[str]) -> bool:
+    """Whether a cgroup is one of these or below one: our own unit's workers are no foreign system service."""
+    return any(group == one or group.startswith(f"{one}/") for one in groups)
+
+
+def elsewhere_value(process: Process, situation: Situation) -> str:
+    """Why it is not in our PID namespace, empty if it is."""
+    if process.nested:
+        return f"another PID namespace, {container_id(process)}"
+    if process.pid_namespace not in {None, situation.pid_namespace}:
+        return f"PID namespace {process.pid_namespace}, {container_id(process)}"
+    return ""
+
+
+def container_of(process: Process, situation: Situation) -> str:
+    """The container its cgroup names, empty if it names none. A cgroup that this daemon shares says nothing."""
+    named = [g for g in process.cgroups if CONTAINERS.search(g) and not within(g, situation.cgroups)]
+    return container_id(process) if named else ""
+
+
+def container_id(process: Process) -> str:
+    """The id of its container as far as its cgroup tells: what `docker ps` and `squeue` show."""
+    for group in process.cgroups:
+        if CONTAINERS.search(group) and (ids := CONTAINER_ID.findall(group)):
+            last = str(ids[-1])
+            return f"container {last[:12] if re.fullmatch('[0-9a-f]+', last) else last}"
+    return f"container of {process.cgroups[-1]}" if process.cgroups else "container unknown"
+
+
+def neighbour(process: Process, situation: Situation) -> str:
+    """The marker of a live worker in the same cgroup, unless that is simply the daemon's own: ending one of two that a
+    cgroup holds together has killed neighbours before."""
+    for group in process.cgroups:
+        others = situation.neighbours.get(group, frozenset()) - {process.marker}
+        if others and group not in situation.cgroups:
+            return min(others)
+    return ""

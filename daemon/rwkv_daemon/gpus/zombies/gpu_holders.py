@@ -1,0 +1,180 @@
+"""The processes that hold one GPU, each with its class: NVML's list joined with /proc, and open device files in doubt.
+
+NVML's pids are not to be trusted by themselves: they have named processes that do not exist, missed holders
+altogether, and mean nothing in another PID namespace.
+"""
+
+import os
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from rwkv_daemon.gpus.zombies import wording
+from rwkv_daemon.gpus.zombies.classify import Attempt, Protection, Rule, Situation, classify, container_id
+from rwkv_daemon.gpus.zombies.evidence import Look
+from rwkv_daemon.gpus.zombies.process_tracker import Census, log_bytes
+from rwkv_daemon.gpus.zombies.procfs import Machine, Process
+from rwkv_daemon.rules.gpu_facts import GpuProcess, Holder, HolderClass, Reading
+from rwkvctl.settings.fields import Settings
+
+if TYPE_CHECKING:
+    from rwkv_daemon.node import Node
+
+UNEXPLAINED_BYTES: Final = 256 * 1024 * 1024
+"""Memory that may be in use without an owner: the driver's own."""
+
+
+def look(node: "Node", reading: Reading) -> tuple[Holder, ...]:
+    """Who holds this GPU now. It reads /proc (some milliseconds), so it is called in a thread; and it does so without
+    the lock, as a process that hangs in the driver can hold up whoever reads of it."""
+    census, clock = node.zombies, time.monotonic()
+    known = {process.pid: census.process(process.pid, clock) for process in reading.processes or ()}
+    with census.lock:
+        counts = census.readings.get(reading.id) is not reading
+        census.readings[reading.id] = reading
+        situation = situation_of(node)
+        listed = {process.pid: process for process in reading.processes or ()}
+        found = [seen(census, situation, reading, one, known[pid], clock, counts=counts) for pid, one in listed.items()]
+    more = device_holders(census, reading, clock) - set(listed) if suspicious(reading, found) else set()
+    unlisted = {pid: census.process(pid, clock) for pid in sorted(more)}
+    with census.lock:
+        found += [
+            seen(census, situation, reading, GpuProcess(pid=pid), process, clock, counts=counts)
+            for pid, process in unlisted.items()
+        ]
+        holders = tuple(sorted((h for h in found if h is not None and not own(h)), key=lambda holder: holder.pid))
+        census.forget(reading.id, {holder.pid for holder in holders} | set(listed), clock)
+    return holders
+
+
+def own(holder: Holder) -> bool:
+    """The daemon and its sampler open device files to measure; they hold nothing."""
+    return holder.cls == "protected" and os.getpid() in {holder.pid, holder.parent} and holder.bytes is None
+
+
+def suspicious(reading: Reading, found: list[Holder | None]) -> bool:
+    """Whether there may be a holder that NVML does not list: memory that nobody explains, or a list that is not true.
+    An instance of a divided card has no device file of its own."""
+    if reading.parent or reading.trouble or reading.minor is None:
+        return False
+    if reading.processes is None or any(holder is not None and holder.cls in {"ghost", "defunct"} for holder in found):
+        return True
+    known = [process.bytes for process in reading.processes]
+    if None in known:
+        return False
+    used = (reading.memory_used_bytes or 0) - sum(bytes_ for bytes_ in known if bytes_ is not None)
+    return used > UNEXPLAINED_BYTES
+
+
+def device_holders(census: Census, reading: Reading, clock: float) -> set[int]:
+    """Who has this GPU's device file open. The scan of all processes is made without the lock."""
+    device = f"nvidia{reading.minor}"
+    return {pid for pid, devices in census.device_holders(clock).items() if device in devices}
+
+
+def seen(
+    census: Census,
+    situation: Situation,
+    reading: Reading,
+    listed: GpuProcess,
+    process: Process | None,
+    clock: float,
+    *,
+    counts: bool,
+) -> Holder | None:
+    """One process of a GPU as a holder; None if it has ended since it was listed by its open file alone."""
+    if process is None or (situation.contained and not holds(census.machine, process, reading)):
+        return missing(census, situation, reading, listed, clock)
+    if blocked_s := census.blocked_s(process, clock):
+        situation = replace(situation, blocked_s=blocked_s)
+    rule = classify(process, situation)
+    holder = holder_of(process, rule, situation, listed.bytes)
+    attempt = situation.attempts.get(process.marker)
+    utilisation = None if reading.trouble else reading.utilisation
+    at = Look(clock, utilisation, process.cpu_s, log_bytes(attempt.log) if attempt else 0)
+    census.keep(process, rule, holder, reading.id, at, counts=counts)
+    return holder
+
+
+def missing(census: Census, situation: Situation, reading: Reading, listed: GpuProcess, clock: float) -> Holder | None:
+    """What NVML lists and /proc does not show: hidden, of another namespace, or nobody."""
+    if listed not in (reading.processes or ()):
+        return None
+    cls: HolderClass = "ghost"
+    if situation.contained:
+        cls = "container"
+    elif census.machine.exists(listed.pid):
+        cls = "other-user"
+    lasts_s = census.missing(reading.id, listed.pid, clock) if cls == "ghost" else 0.0
+    why = wording.absent(listed.pid, cls, lasts_s)
+    return Holder(pid=listed.pid, cls=cls, why=why, bytes=listed.bytes)
+
+
+def holds(machine: Machine, process: Process, reading: Reading) -> bool:
+    """Whether it has a device file of this GPU open now. Where its files may not be looked at, it is not known, and so
+    not so."""
+    devices = machine.devices(process.pid) or frozenset()
+    if reading.minor is None:
+        return bool(devices)
+    return f"nvidia{reading.minor}" in devices
+
+
+def holder_of(process: Process, rule: Rule, situation: Situation, bytes_: int | None) -> Holder:
+    """A snapshot and its class as a plain value for the GPU's state."""
+    attempt = situation.attempts.get(process.marker)
+    ours = attempt is not None and attempt.state in {"runs", "ended"} and rule.name in {"ours", "orphan", "stuck"}
+    return Holder(
+        pid=process.pid,
+        start_ticks=process.stat.start_ticks,
+        cls=rule.name,
+        why=wording.verdict(process, rule, situation),
+        bytes=bytes_,
+        uid=process.uids[0] if process.uids else -1,
+        user=process.user,
+        command=process.command,
+        state=process.stat.state,
+        parent=process.stat.parent,
+        age_s=round(process.age_s, 1),
+        cpu_s=round(process.cpu_s, 2),
+        container=container_id(process) if rule.name == "container" else "",
+        attempt=attempt.name if attempt is not None and ours else "",
+    )
+
+
+def situation_of(node: "Node", *, with_neighbours: bool = False) -> Situation:
+    """Who we are, what we run, and what the operator protects. `with_neighbours`: and which cgroups our workers are
+    in, which costs a file each."""
+    census = node.zombies
+    live = {
+        **{h.row.uuid: Attempt(name=h.row.name, state="runs") for h in tuple(node.engines.values())},
+        **{h.worker.uuid: Attempt(name=f"j{h.job}", state="runs") for h in tuple(node.runners.values())},
+    }
+    return Situation(
+        pid=os.getpid(),
+        uid=os.geteuid(),
+        pid_namespace=census.namespace,
+        contained=census.contained,
+        cgroups=census.cgroups,
+        neighbours=neighbours_of(node) if with_neighbours else {},
+        attempts={marker: stored.now() for marker, stored in census.attempts.items()} | live,
+        protection=protection_of(node.config.settings),
+    )
+
+
+def neighbours_of(node: "Node") -> dict[str, frozenset[str]]:
+    """The markers of live workers, by cgroup."""
+    found: dict[str, frozenset[str]] = {}
+    workers = [h.worker for h in tuple(node.engines.values())] + [h.worker for h in tuple(node.runners.values())]
+    for worker in workers:
+        for group in node.zombies.machine.cgroups(worker.pid):
+            found[group] = found.get(group, frozenset()) | {worker.uuid}
+    return found
+
+
+def protection_of(settings: Settings) -> Protection:
+    """The operator's lists, as they are in force now."""
+    return Protection(
+        users=tuple(settings.protect_users.split()),
+        commands=tuple(settings.protect_commands.split()),
+        cgroups=tuple(settings.protect_cgroups.split()),
+    )

@@ -1,0 +1,200 @@
+"""What the looks at GPUs have found of their processes: the newest snapshot of each, and what it did since.
+
+Looks are made in threads, one GPU at a time, and the reaper reads from the event loop; a lock lies around both. Nothing
+here is stored: after a restart of the daemon every window begins anew.
+"""
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rwkv_daemon.gpus.zombies.classify import Attempt, Lookup, Rule
+from rwkv_daemon.gpus.zombies.evidence import Look
+from rwkv_daemon.gpus.zombies.procfs import Machine, Process
+from rwkv_daemon.rules.gpu_facts import Holder, Reading
+from rwkv_daemon.workers.cgroups import SUBGROUP
+
+if TYPE_CHECKING:
+    from rwkv_daemon.gpus.zombies.kill_act import Act
+
+WHOLE_EVERY_S: Final = 10.0
+"""Between two whole snapshots of a process; between them only its state and CPU time are read."""
+
+SCAN_EVERY_S: Final = 10.0
+FORGET_S: Final = 60.0
+MOST_LOOKS: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAttempt:
+    """What the store answered about a marker."""
+
+    name: str
+    state: Lookup
+    ended: datetime | None = None
+    log: str = ""
+
+    def now(self) -> Attempt:
+        ago = (datetime.now(UTC) - self.ended).total_seconds() if self.ended else 0.0
+        return Attempt(name=self.name, state=self.state, ended_s=max(0.0, ago), log=self.log)
+
+
+@dataclass(slots=True)
+class Sighting:
+    """A process that holds GPUs: as it is, its class, and since when it gave no sign of life. `looks` are kept, by GPU,
+    for orphans only: nobody else is ever judged by them."""
+
+    process: Process
+    rule: Rule
+    seen: float
+    alive_at: float
+    holders: dict[str, Holder] = field(default_factory=dict)
+    looks: dict[str, deque[Look]] = field(default_factory=dict)
+    blocked_since: float | None = None
+
+    def copy(self) -> "Sighting":
+        """A picture of it that no later look changes."""
+        return replace(self, holders=dict(self.holders), looks={gpu: deque(looks) for gpu, looks in self.looks.items()})
+
+
+@dataclass(slots=True)
+class Desk:
+    """What the reaper has in hand, by (pid, start): its orders, the processes it is ending, those it has asked the
+    operator about; and the GPUs it has closed. Touched by the event loop only."""
+
+    orders: "asyncio.Queue[Act]" = field(default_factory=asyncio.Queue)
+    acting: "dict[tuple[int, int], Act]" = field(default_factory=dict)
+    asked: set[tuple[int, int]] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Census:
+    """The memory of the looks, and what this daemon itself is: that never changes."""
+
+    machine: Machine = field(default_factory=Machine.here)
+    namespace: int = field(init=False)
+    cgroups: frozenset[str] = field(init=False)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    sightings: dict[int, Sighting] = field(default_factory=dict)
+    snapshots: dict[int, tuple[float, Process]] = field(default_factory=dict)
+    readings: dict[str, Reading] = field(default_factory=dict)
+    absent: dict[tuple[str, int], float] = field(default_factory=dict)
+    attempts: dict[str, StoredAttempt] = field(default_factory=dict)
+    scanned: float = float("-inf")
+    by_device: dict[int, frozenset[str]] = field(default_factory=dict)
+    desk: Desk = field(default_factory=Desk)
+
+    def __post_init__(self) -> None:
+        self.namespace = self.machine.pid_namespace(os.getpid()) or 0
+        self.cgroups = with_their_units(self.machine.cgroups(os.getpid()))
+
+    @property
+    def contained(self) -> bool:
+        """Whether this daemon is in a PID namespace of its own: NVML's pids then mean nothing to it."""
+        return self.namespace != self.machine.first_namespace
+
+    def process(self, pid: int, clock: float) -> Process | None:
+        """The process as it is now. A whole snapshot is taken now and then, and when its state is unusual."""
+        stat = self.machine.stat(pid)
+        if stat is None:
+            return None
+        taken, known = self.snapshots.get(pid, (float("-inf"), None))
+        fresh = known is not None and clock - taken < WHOLE_EVERY_S and stat.state not in "ZXD"
+        if fresh and known is not None and known.stat.start_ticks == stat.start_ticks:
+            return replace(known, stat=stat, tasks=(), age_s=known.age_s + clock - taken)
+        found = self.machine.snapshot(pid)
+        if found is not None:
+            self.snapshots[pid] = clock, found
+        return found
+
+    def keep(self, process: Process, rule: Rule, holder: Holder, gpu: str, look: Look, *, counts: bool) -> None:
+        """Remember one look at one process; it counts once for each reading of the GPU. Another process under the same
+        pid, or another class, begins afresh."""
+        found = self.sightings.get(process.pid)
+        if found is None or found.process.stat.start_ticks != process.stat.start_ticks:
+            found = self.sightings[process.pid] = Sighting(process, rule, look.at, look.at)
+        if look.utilisation != 0 or process.stat.cpu_ticks != found.process.stat.cpu_ticks:
+            found.alive_at = look.at
+        found.process, found.rule, found.seen, found.holders[gpu] = process, rule, look.at, holder
+        if rule.name == "orphan" and counts:
+            found.looks.setdefault(gpu, deque(maxlen=MOST_LOOKS)).append(look)
+        elif rule.name != "orphan":
+            found.looks.clear()
+
+    def blocked_s(self, process: Process, clock: float) -> float:
+        """For how long it has been blocked at every look, without any CPU time in between."""
+        found = self.sightings.get(process.pid)
+        if found is None or found.process.stat.start_ticks != process.stat.start_ticks:
+            return 0.0
+        if not process.blocked:
+            found.blocked_since = None
+        elif found.blocked_since is None or process.stat.cpu_ticks != found.process.stat.cpu_ticks:
+            found.blocked_since = clock
+        return clock - found.blocked_since if found.blocked_since is not None else 0.0
+
+    def missing(self, gpu: str, pid: int, clock: float) -> float:
+        """For how long NVML has listed a pid that /proc does not show."""
+        return clock - self.absent.setdefault((gpu, pid), clock)
+
+    def device_holders(self, clock: float) -> dict[int, frozenset[str]]:
+        """Who has which device files open; scanned now and then only, as it looks at every process."""
+        if clock - self.scanned >= SCAN_EVERY_S:
+            self.by_device, self.scanned = self.machine.holders(), clock
+        return self.by_device
+
+    def forget(self, gpu: str, listed: set[int], clock: float) -> None:
+        """Let go of what no longer holds this GPU."""
+        for key in [key for key in self.absent if key[0] == gpu and key[1] not in listed]:
+            del self.absent[key]
+        for pid, sighting in list(self.sightings.items()):
+            if pid not in listed:
+                sighting.looks.pop(gpu, None)
+                sighting.holders.pop(gpu, None)
+            if not sighting.holders or clock - sighting.seen > FORGET_S:
+                del self.sightings[pid]
+                self.snapshots.pop(pid, None)
+
+    def wanted(self) -> set[str]:
+        """Markers about which the store must be asked (again): unknown ones, and those that ran when it was."""
+        with self.lock:
+            markers = {sighting.process.marker for sighting in self.sightings.values()} - {""}
+            self.attempts = {marker: found for marker, found in self.attempts.items() if marker in markers}
+            return markers - {marker for marker, found in self.attempts.items() if found.state in {"ended", "not ours"}}
+
+    def learn(self, found: dict[str, StoredAttempt]) -> None:
+        """What the store said."""
+        with self.lock:
+            self.attempts |= found
+
+    def all(self) -> list[Sighting]:
+        """Every process that holds a GPU, as it was last seen."""
+        with self.lock:
+            return [sighting.copy() for sighting in self.sightings.values()]
+
+    def ghosts(self, clock: float) -> list[tuple[str, int, float]]:
+        """(GPU, pid, for how long) of what NVML lists and /proc does not show."""
+        with self.lock:
+            return [(gpu, pid, clock - since) for (gpu, pid), since in self.absent.items()]
+
+
+def log_bytes(path: str) -> int:
+    """The size of an attempt's log; 0 where there is none."""
+    with contextlib.suppress(OSError):
+        return Path(path).stat().st_size if path else 0
+    return 0
+
+
+def with_their_units(groups: Iterable[str]) -> frozenset[str]:
+    """Our cgroups; where the service manager put us into a leaf of our unit's (DelegateSubgroup=), all of the unit's:
+    workers lie beside that leaf."""
+    own = frozenset(groups)
+    units = (group.removesuffix(f"/{SUBGROUP}") for group in own)
+    return own | {unit for unit in units if unit.endswith(".service")}

@@ -1,0 +1,199 @@
+"""Carrying out an act: intent on disk, SIGTERM, a while, another look, SIGKILL once, and then: is the memory back?
+
+Every row is stored before what it says is done, except the outcome, which is stored until it is: a process may outlive
+its own end in the log, but no signal is ever sent that the log does not know.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from typing import Final
+
+from rwkv_daemon.changes import audit
+from rwkv_daemon.gpus import condition_store, presenter
+from rwkv_daemon.gpus.zombies import wording
+from rwkv_daemon.gpus.zombies.kill_act import Act, GoneError, NotTouchedError, Outcome, check, seize
+from rwkv_daemon.node import Change, Node, log
+from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.queries.zombie_acts import add_step
+from rwkv_daemon.workers.crash_points import crash_point
+from rwkv_daemon.workers.worker_process import send
+
+KILL_S: Final = 30.0
+"""For a process to be gone after SIGKILL: one that is not then is stuck in the kernel."""
+
+RELEASE_S: Final = 30.0
+"""For NVML to count the memory of an ended process as free."""
+
+SETTLE_S: Final = 1.5
+"""A look that began before the end may arrive after it: only later ones are believed."""
+
+RETRY_S: Final = 2.0
+GIB: Final = 2**30
+
+
+async def carry_out(node: Node, act: Act, *, resumed: bool = False) -> Outcome:
+    """End one process, and say truthfully what came of it. Raises StoreError before anything was done."""
+    before = act.before if resumed else memory(node, act)
+    if not resumed:
+        await begin(node, act, before)
+    outcome = await attempt(node, act, before, resumed=resumed)
+    await conclude(node, act, outcome)
+    return outcome
+
+
+async def begin(node: Node, act: Act, before: int | None) -> None:
+    """The intent, durable before the first signal."""
+    crash_point("reap-before-intent")
+    who = wording.name(act.process)
+    async with node.change() as change:
+        await add_step(change.db, act.columns(), "intent", memory_bytes=before)
+        await audit.record(change.db, act.actor, "reap", f"pid {act.process.pid}", "intent", detail(act))
+        by = "the daemon" if act.automatic else act.actor.name
+        await change.note("zombie", text=f"{who} is being ended by {by}", data=detail(act))
+    crash_point("reap-after-intent")
+
+
+async def attempt(node: Node, act: Act, before: int | None, *, resumed: bool) -> Outcome:
+    """The signals. One that is gone when an act is taken up again had its signal from the daemon before."""
+    started = time.monotonic()
+    try:
+        pidfd = await asyncio.to_thread(seize, node, act)
+    except NotTouchedError as error:
+        if resumed and isinstance(error, GoneError):
+            return await released(node, act, before, f"{wording.name(act.process)} ended while the daemon was away")
+        return Outcome("not-touched", f"Nothing was done: {error}.")
+    try:
+        sent = await signals(node, act, pidfd)
+    except NotTouchedError as error:
+        return Outcome("not-touched", f"SIGTERM was sent, and then nothing more: {error}.")
+    except StoreError as error:
+        return Outcome("not-touched", f"No further signal was sent: the store cannot be written ({error}).")
+    except PermissionError:
+        return Outcome("not-touched", f"The kernel does not let this daemon signal pid {act.process.pid}.")
+    finally:
+        os.close(pidfd)
+    if not sent:
+        return Outcome("still-there", f"{wording.name(act.process)} is still there {KILL_S:.0f} s after SIGKILL.")
+    took = time.monotonic() - started
+    return await released(node, act, before, f"{wording.name(act.process)} ended after {sent} in {took:.1f} s")
+
+
+async def signals(node: Node, act: Act, pidfd: int) -> str:
+    """SIGTERM, and SIGKILL once if that was not enough; returns the last one sent, or nothing if it is still there.
+    Raises NotTouchedError if it is not to be killed any more."""
+    for number, patience_s in ((signal.SIGTERM, node.config.settings.stop_term_s), (signal.SIGKILL, KILL_S)):
+        if number is signal.SIGKILL:
+            try:
+                await asyncio.to_thread(check, node, act)
+            except NotTouchedError:
+                if await ended(pidfd, 0):
+                    return "SIGTERM"
+                raise
+        async with node.change() as change:
+            await add_step(change.db, act.columns(), number.name, memory_bytes=memory(node, act))
+        crash_point(f"reap-before-{number.name}")
+        send(pidfd, number)
+        crash_point(f"reap-after-{number.name}")
+        if await ended(pidfd, patience_s):
+            return number.name
+    return ""
+
+
+async def ended(pidfd: int, patience_s: float) -> bool:
+    """Whether the process is gone within that time: its pidfd becomes readable."""
+    gone = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(pidfd, gone.set)
+    try:
+        async with asyncio.timeout(patience_s + 0.05):
+            await gone.wait()
+    except TimeoutError:
+        return False
+    finally:
+        loop.remove_reader(pidfd)
+    return True
+
+
+async def released(node: Node, act: Act, before: int | None, what: str) -> Outcome:
+    """Whether NVML agrees that the memory is free: nothing is called freed before that."""
+    gone_at = time.monotonic()
+    where = " and ".join(label(node, gpu) for gpu in act.gpus)
+    while time.monotonic() - gone_at < RELEASE_S:
+        if node.sight.seen_at > gone_at + SETTLE_S and is_released(node, act, before):
+            after = memory(node, act)
+            freed = "its memory"
+            if before is not None and after is not None:
+                freed = f"{max(0, before - after) / GIB:.1f} GiB"
+            return Outcome("freed", f"{what}; {freed} on {where} is free again.")
+        await asyncio.sleep(0.1)
+    return Outcome("not-freed", f"{what}; NVML still counts its memory on {where} after {RELEASE_S:.0f} s.")
+
+
+def is_released(node: Node, act: Act, before: int | None) -> bool:
+    """Whether NVML lists it nowhere, and half of what it held is back at least (others may have come meanwhile)."""
+    for gpu in act.gpus:
+        reading = node.gpus[gpu].reading if gpu in node.gpus else None
+        if reading is None or reading.trouble or reading.processes is None:
+            return False
+        if any(process.pid == act.process.pid for process in reading.processes):
+            return False
+    held, after = sum(size or 0 for size in act.gpus.values()), memory(node, act)
+    return before is None or after is None or after <= before - held // 2
+
+
+async def conclude(node: Node, act: Act, outcome: Outcome) -> None:
+    """Store the outcome, however long that takes: an act is never left without one."""
+    crash_point("reap-before-outcome")
+    while True:
+        try:
+            async with node.change() as change:
+                await write_outcome(node, change, act, outcome)
+        except StoreError as error:
+            log.error("what came of pid %d cannot be stored yet (%s): %s", act.process.pid, outcome.text, error)
+            await asyncio.sleep(RETRY_S)
+        else:
+            crash_point("reap-after-outcome")
+            return
+
+
+async def write_outcome(node: Node, change: Change, act: Act, outcome: Outcome) -> None:
+    """The outcome's row, the audit, the event; and the GPU is closed where a process cannot be got rid of."""
+    memory_bytes = memory(node, act)
+    await add_step(
+        change.db, act.columns(), "outcome", outcome=outcome.word, text=outcome.text, memory_bytes=memory_bytes
+    )
+    target = f"pid {act.process.pid}"
+    await audit.record(change.db, act.actor, "reap", target, outcome.word, {"text": outcome.text} | detail(act))
+    await change.note("zombie", text=outcome.text, data=detail(act) | {"outcome": outcome.word})
+    if outcome.word in {"still-there", "not-freed"}:
+        for gpu in act.gpus:
+            await condition_store.quarantine(node, change, gpu, outcome.text)
+
+
+def detail(act: Act) -> dict[str, object]:
+    """What identifies an act in an event."""
+    process = act.process
+    return {
+        "act": act.id,
+        "pid": process.pid,
+        "start_ticks": process.stat.start_ticks,
+        "class": act.cls,
+        "user": process.user,
+        "command": process.command,
+        "gpus": list(act.gpus),
+    }
+
+
+def memory(node: Node, act: Act) -> int | None:
+    """Bytes in use on the GPUs of an act together; None where one is not known."""
+    known = [node.gpus[gpu].reading.memory_used_bytes for gpu in act.gpus if gpu in node.gpus]
+    if not known or None in known or len(known) < len(act.gpus):
+        return None
+    return sum(size for size in known if size is not None)
+
+
+def label(node: Node, gpu: str) -> str:
+    """What people call a GPU; its UUID where it is not there any more."""
+    return presenter.label(node.gpus[gpu]) if gpu in node.gpus else gpu

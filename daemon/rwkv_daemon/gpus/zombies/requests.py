@@ -1,0 +1,214 @@
+"""What an operator asks about processes on GPUs: the list, every rule of one, and its end."""
+
+import asyncio
+import time
+from typing import Final, Literal
+
+import msgspec
+
+from rwkv_daemon.gpus import presenter
+from rwkv_daemon.gpus.zombies import gpu_holders, orders, policy, reaper
+from rwkv_daemon.gpus.zombies.classify import REAPABLE, rules
+from rwkv_daemon.gpus.zombies.evidence import Finding
+from rwkv_daemon.gpus.zombies.kill_act import NotTouchedError, permit
+from rwkv_daemon.gpus.zombies.process_tracker import Sighting
+from rwkv_daemon.node import Node
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.gpu_facts import Gpu, Holder
+from rwkv_daemon.store.interface import Row
+from rwkv_daemon.store.queries.zombie_acts import history, outcome_of
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import Exit, RefusedError
+
+HISTORY: Final = 20
+ANSWER_S: Final = 100.0
+"""The longest that `reap` waits for an outcome: with the default settings all steps together take 80 s at most."""
+
+
+async def zombies(node: Node, request: m.ZombiesRequest) -> m.ZombiesReply:
+    """`GET /v1/zombies`."""
+    sightings = {one.process.pid: one for one in node.zombies.all()}
+    found = [
+        view(node, gpu, holder, sightings.get(holder.pid))
+        for gpu in sorted(node.gpus.values(), key=presenter.place)
+        for holder in gpu.holders
+        if request.pid in {0, holder.pid}
+    ]
+    if request.pid:
+        found = [await explained(node, one, sightings.get(one.pid)) for one in found]
+        if not found:
+            raise no_holder(node, request.pid)
+    standing = await orders.standing_of(node, ())
+    why = next((finding.value for finding in policy.always(standing) if not finding.holds), "")
+    reaped = tuple(map(reaped_view, await history(node.store, HISTORY)))
+    return m.ZombiesReply(items=tuple(found), policy=node.config.settings.reap, observing=why, reaped=reaped)
+
+
+def no_holder(node: Node, pid: int) -> RefusedError:
+    """Nobody by that pid holds a GPU, as far as that is known."""
+    dark = [presenter.label(gpu) for gpu in node.gpus.values() if gpu.reading.trouble]
+    if dark:
+        why = f"Who holds {' and '.join(dark)} is not known just now; process {pid} holds no other GPU."
+        return RefusedError("no-holder", why, "See `rwkvctl gpus`.", Exit.NOT_FOUND)
+    why, hint = f"Process {pid} holds no GPU of this node.", "See `rwkvctl zombies` for those that do."
+    return RefusedError("no-holder", why, hint, Exit.NOT_FOUND)
+
+
+def view(node: Node, gpu: Gpu, holder: Holder, sighting: Sighting | None) -> m.ZombieView:
+    """One holder of one GPU."""
+    same = sighting if sighting is not None and sighting.process.stat.start_ticks == holder.start_ticks else None
+    return m.ZombieView(
+        gpu=gpu.id,
+        index=presenter.label(gpu).removeprefix("GPU "),
+        pid=holder.pid,
+        cls=holder.cls,
+        start_ticks=holder.start_ticks,
+        user=holder.user,
+        uid=holder.uid,
+        age_s=holder.age_s,
+        memory_bytes=holder.bytes,
+        state=holder.state,
+        parent=holder.parent,
+        command=holder.command,
+        attempt=holder.attempt,
+        container=holder.container,
+        still_s=round(time.monotonic() - same.alive_at, 1) if same else None,
+        verdict=verdict(node, holder, same),
+        command_line=orders.command(same) if same and holder.cls in REAPABLE and not node.zombies.contained else "",
+    )
+
+
+def verdict(node: Node, holder: Holder, sighting: Sighting | None) -> str:
+    """The sentence of its class, and what becomes of it."""
+    if sighting is None or holder.cls not in REAPABLE or node.zombies.contained:
+        return holder.why
+    if orders.key(sighting) in node.zombies.desk.acting:
+        return f"{holder.why}; it is being ended"
+    if holder.cls == "orphan" and node.config.settings.reap == "auto":
+        missing = next((finding for finding in orders.gathered(node, sighting) if not finding.holds), None)
+        later = f" when all evidence is there ({missing.value})" if missing else " as soon as the node's rules allow it"
+        return f"{holder.why}; it is ended by itself{later}"
+    return f"{holder.why}; `{orders.command(sighting)}` ends it"
+
+
+async def explained(node: Node, item: m.ZombieView, sighting: Sighting | None) -> m.ZombieView:
+    """The same with every rule and its measured value, in the order in which they are asked."""
+    if sighting is None or sighting.process.stat.start_ticks != item.start_ticks:
+        return item
+    with node.zombies.lock:
+        situation = gpu_holders.situation_of(node)
+    found: list[m.RuleView] = []
+    for rule in rules(sighting.process, situation):
+        found.append(m.RuleView(part="class", name=rule.name, holds=rule.matches, value=rule.value))
+        if rule.matches:
+            break
+    if item.cls == "orphan":
+        found += [rule_view("evidence", finding) for finding in orders.gathered(node, sighting)]
+    if item.cls in REAPABLE:
+        conditions = await orders.preconditions(node, sighting, by_itself=item.cls == "orphan")
+        found += [rule_view("node", finding) for finding in conditions]
+    return msgspec.structs.replace(item, rules=tuple(found))
+
+
+def rule_view(part: Literal["evidence", "node"], finding: Finding) -> m.RuleView:
+    return m.RuleView(part=part, name=finding.name, holds=finding.holds, value=finding.value)
+
+
+def reaped_view(row: Row) -> m.ReapedView:
+    """One line of the history."""
+    return m.ReapedView(
+        at=row["at"],
+        pid=row["pid"],
+        outcome=row["outcome"],
+        text=row["text"],
+        by="the daemon" if row["automatic"] else row["asker"],
+        memory_before_bytes=row["before_bytes"],
+        memory_after_bytes=row["memory_bytes"],
+    )
+
+
+async def reap(node: Node, request: m.ReapRequest) -> m.ReapReply:
+    """`POST /v1/reap`: what would be done, or the doing, with its outcome. A request that is repeated gets the outcome
+    of the first. Raises RefusedError."""
+    desk = node.zombies.desk
+    if request.request_id and (row := await outcome_of(node.store, request.request_id)) is not None:
+        return m.ReapReply(items=(), outcome=row["outcome"], text=row["text"])
+    act = next((act for act in desk.acting.values() if request.request_id and act.id == request.request_id), None)
+    if act is None:
+        sighting = await meant(node, request)
+        if not request.yes:
+            reply = await zombies(node, m.ZombiesRequest(pid=request.pid))
+            text = f"Nothing was done; `{orders.command(sighting)}` does it."
+            return m.ReapReply(items=reply.items, outcome="dry-run", text=text, plan=planned(node, sighting))
+        conditions = await orders.preconditions(node, sighting, by_itself=False)
+        wanted = orders.act_of(sighting, roles.caller(), conditions, automatic=False, name=request.request_id)
+        act = orders.order(node, wanted)
+        if act.id != wanted.id:
+            raise refused("under-way", f"Process {request.pid} is being ended already.", "See `rwkvctl zombies`.")
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            outcome = await asyncio.shield(act.done)
+    except TimeoutError:
+        text = f"The end of process {request.pid} goes on; see `rwkvctl zombies`."
+        return m.ReapReply(items=(), outcome="under-way", text=text)
+    return m.ReapReply(items=(), outcome=outcome.word, text=outcome.text)
+
+
+async def meant(node: Node, request: m.ReapRequest) -> Sighting:
+    """The process that is meant, if it may be ended now. Raises RefusedError with the reason if not."""
+    holder = next((h for gpu in node.gpus.values() for h in gpu.holders if h.pid == request.pid), None)
+    if holder is None:
+        raise no_holder(node, request.pid)
+    sighting = next((one for one in node.zombies.all() if one.process.pid == request.pid), None)
+    if sighting is None:
+        raise refused("not-reapable", f"Not ended: {holder.why}.")
+    start = sighting.process.stat.start_ticks
+    if request.start_ticks not in ({start} if request.yes else {0, start}):
+        what = f"did not start at {request.start_ticks}" if request.start_ticks else "was not named by its start"
+        hint = f"It started at {start}; see what it is now: `rwkvctl zombies {request.pid}`."
+        raise refused("other-process", f"Process {request.pid} {what}; nothing was done.", hint)
+    permitted(node, sighting)
+    for finding in await orders.preconditions(node, sighting, by_itself=False):
+        if not finding.holds:
+            hint = "See `rwkvctl gpus` and `rwkvctl doctor`."
+            raise refused("observing", f"Nothing is ended now: {finding.value}.", hint)
+    return sighting
+
+
+def permitted(node: Node, sighting: Sighting) -> None:
+    """Raises RefusedError unless it may be ended, and by whoever asks: a process that this daemon did not start only by
+    somebody who could signal it without this daemon."""
+    with node.zombies.lock:
+        situation = gpu_holders.situation_of(node, with_neighbours=True)
+    try:
+        permit(sighting.process, sighting.rule.name, situation)
+    except NotTouchedError as error:
+        raise refused("not-reapable", f"Not ended: {error}.") from error
+    who = roles.caller()
+    if sighting.rule.name == "foreign" and who.uid not in {0, situation.uid}:
+        owner = sighting.process.user
+        why = f"Not ended: this daemon did not start pid {sighting.process.pid}, so only {owner} or root may end it."
+        raise refused("not-yours", why, f"You are {who.name}.")
+
+
+def refused(code: str, detail: str, hint: str = "") -> RefusedError:
+    return RefusedError(code, detail, hint, Exit.REFUSED)
+
+
+def planned(node: Node, sighting: Sighting) -> tuple[str, ...]:
+    """What would be done, step by step."""
+    term_s = node.config.settings.stop_term_s
+    where = " and ".join(reaper.label(node, gpu) for gpu in sighting.holders)
+    return (
+        "write the intent down",
+        f"look again whether pid {sighting.process.pid} is the same process and holds {where}",
+        f"SIGTERM, then up to {term_s:.0f} s of patience",
+        f"look again, SIGKILL once, then up to {reaper.KILL_S:.0f} s",
+        f"ask NVML whether the memory of {where} is free again, and write the outcome down",
+    )
+
+
+def notes(node: Node) -> list[str]:
+    """What `status` says: orphans that wait for the operator's word."""
+    asked = node.zombies.desk.asked
+    return [orders.request(node, one) for one in node.zombies.all() if orders.key(one) in asked] if asked else []

@@ -1,0 +1,1 @@
+"""The machine around the daemon: disk, systemd, its own log, files of other users."""

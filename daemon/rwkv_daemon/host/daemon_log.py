@@ -1,0 +1,187 @@
+"""The daemon's log on standard error: for people, for the journal, or as JSON lines; and no flood of repeats.
+
+    text      2026-11-22 07:30:53 INFO rwkv7-g1 gsm8k cot: done job=j12 session=...
+    journal   <6>rwkv7-g1 gsm8k cot: done job=j12 ...          the journal keeps time and priority itself
+    json      {"at": "...", "level": "info", "message": "...", "job": "j12"}
+
+What a record is about travels as `extra=` fields: job, engine, attempt, session.
+"""
+
+import errno
+import json
+import logging
+import os
+import sys
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from rwkvctl.protocol.messages import Event
+from rwkvctl.text.sanitize import safe_line, safe_text
+
+FIELDS: Final = ("job", "engine", "attempt", "session")
+PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+"""syslog(3)'s numbers, which the journal reads from `<N>` before a line."""
+
+WINDOW_S: Final = 60.0
+AT_MOST: Final = 5
+"""So many times the same is said within a window."""
+KNOWN_AT_MOST: Final = 1000
+LONGEST: Final = 4000
+"""Characters of a message."""
+LACKS: Final = frozenset({errno.EAGAIN, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
+"""What the machine has no more of is no mistake of ours: where it was missing does not matter."""
+
+
+class TextFormatter(logging.Formatter):
+    """Lines for people: time in UTC, level, message, and what the record is about."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return f"{at} {record.levelname} {said(self, record)}"
+
+
+class JournalFormatter(logging.Formatter):
+    """For the journal: every line has its priority, those of a traceback too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = f"<{priority(record.levelno)}>"
+        return "\n".join(prefix + line for line in said(self, record).split("\n"))
+
+
+class JsonFormatter(logging.Formatter):
+    """For a log collector: one JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        found: dict[str, object] = {
+            "at": at,
+            "level": record.levelname.lower(),
+            "message": shortened(record.getMessage()),
+        }
+        found |= dict(fields_of(record))
+        if record.exc_info:
+            found["exception"] = self.formatException(record.exc_info)
+        return json.dumps(found, ensure_ascii=False)
+
+
+def said(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    """The message on one line, what it is about, and the traceback where there is one. Whatever a client, a file or a
+    foreign process put into it is shown and not obeyed: a line feed or a NUL would begin a line of its own, which the
+    journal would take for another message of ours."""
+    about = "".join(f" {name}={value}" for name, value in fields_of(record))
+    trace = f"\n{safe_text(formatter.formatException(record.exc_info))}" if record.exc_info else ""
+    return f"{safe_line(shortened(record.getMessage()) + about)}{trace}"
+
+
+def shortened(text: str) -> str:
+    """The beginning of what is too long for a log: clients choose some of what is said there."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+
+
+def fields_of(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
+    """What a record is about."""
+    return ((name, value) for name in FIELDS if (value := record.__dict__.get(name)))
+
+
+def fields(event: Event) -> dict[str, str]:
+    """What an event is about, for `extra=`."""
+    return {"job": event.job, "engine": event.engine, "session": event.session}
+
+
+def priority(level: int) -> int:
+    """A level as syslog's number; 7 is for debugging."""
+    return next((number for least, number in PRIORITIES if level >= least), 7)
+
+
+@dataclass(slots=True)
+class Seen:
+    """How often something was said since a moment."""
+
+    since: float
+    times: int = 0
+
+
+class Repeats(logging.Filter):
+    """Lets the same be said a few times a minute. What was left out is counted, and said with the next one."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.clock = clock
+        self.seen: OrderedDict[tuple[int, str], Seen] = OrderedDict()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = shortened(record.getMessage())
+        now, key = self.clock(), (record.levelno, text)
+        seen = self.seen.pop(key, None) or Seen(now)
+        if now - seen.since > WINDOW_S:
+            if (left_out := seen.times - AT_MOST) > 0:
+                record.msg, record.args = f"{text} ({left_out} more like this were left out)", ()
+            seen = Seen(now)
+        seen.times += 1
+        self.seen[key] = seen
+        if len(self.seen) > KNOWN_AT_MOST:
+            self.seen.popitem(last=False)
+        return seen.times <= AT_MOST
+
+
+def say_what_lacks(record: logging.LogRecord) -> None:
+    """A sentence in place of the traceback where the machine had no room, memory, processes or open files left."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, OSError) and error.errno in LACKS:
+        record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error.strerror}", (), None
+
+
+class Handler(logging.StreamHandler):  # type: ignore[type-arg]
+    """Standard error; knows whether the journal is at its other end."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        super().__init__(sys.stderr)
+        self.to_journal = is_journal(variables.get("JOURNAL_STREAM", ""), sys.stderr.fileno())
+        self.counts: Counter[str] = Counter()
+        self.repeats = Repeats()
+        self.choose("auto")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Count everything, and leave repeats out."""
+        say_what_lacks(record)
+        self.counts[record.levelname.lower()] += 1
+        return self.repeats.filter(record)
+
+    def choose(self, wanted: str) -> None:
+        """Write in a format; `auto` is the journal's where that listens, else text."""
+        chosen = wanted if wanted != "auto" else "journal" if self.to_journal else "text"
+        self.setFormatter({"journal": JournalFormatter, "json": JsonFormatter}.get(chosen, TextFormatter)())
+
+
+def is_journal(stream: str, descriptor: int) -> bool:
+    """Whether a descriptor is the stream that $JOURNAL_STREAM names (`DEVICE:INODE`): a child's may be another one."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return False
+    return stream == f"{found.st_dev}:{found.st_ino}"
+
+
+def set_up(variables: Mapping[str, str]) -> None:
+    """Log to standard error from now on."""
+    logging.basicConfig(level=logging.INFO, handlers=[Handler(variables)], force=True)
+
+
+def ours() -> Iterator[Handler]:
+    """Our handler, where logging is set up."""
+    return (handler for handler in logging.getLogger().handlers if isinstance(handler, Handler))
+
+
+def counted() -> dict[str, int]:
+    """How many lines there were of each level."""
+    return dict(sum((handler.counts for handler in ours()), Counter()))
+
+
+def set_format(wanted: str) -> None:
+    """Another format from now on."""
+    for handler in ours():
+        handler.choose(wanted)

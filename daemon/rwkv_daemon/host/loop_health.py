@@ -1,0 +1,45 @@
+"""The health of the event loop: a beat on it, how late each one came, and the watchdog that is fed by it.
+
+A loop that is blocked cannot beat, so the service manager hears nothing and restarts the daemon. NVML, the store and
+the judge have no part in it: where one of them hangs, the daemon lives and says so.
+"""
+
+import asyncio
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from rwkv_daemon.host.sd_notify import Notifier
+
+BEAT_S: Final = 1.0
+REMEMBERED: Final = 60
+SHARE_OF_WATCHDOG: Final = 3
+"""Beats within one deadline of the manager: one may be lost and one late."""
+
+
+@dataclass(slots=True)
+class Pulse:
+    """How late the last beats were, in seconds."""
+
+    late_s: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+    @property
+    def lag_s(self) -> float:
+        """The last beat's lateness."""
+        return self.late_s[-1] if self.late_s else 0.0
+
+    @property
+    def worst_s(self) -> float:
+        """The worst of the last minute."""
+        return max(self.late_s, default=0.0)
+
+
+async def beat(pulse: Pulse, notifier: Notifier) -> None:
+    """Beat until cancelled."""
+    period = BEAT_S if notifier.watchdog_s is None else min(BEAT_S, notifier.watchdog_s / SHARE_OF_WATCHDOG)
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(period)
+        pulse.late_s.append(max(0.0, time.monotonic() - before - period))
+        notifier.alive()

@@ -1,0 +1,68 @@
+"""What the store needs now and then: a look at all of a large file, and the end of answers nobody asks for again."""
+
+import asyncio
+import datetime as dt
+from pathlib import Path
+from typing import Final
+
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.queries.bulk import forget_orders
+from rwkv_daemon.store.queries.jobs import forget_replies
+
+EVERY_S: Final = 3600.0
+REPLIES_KEPT: Final = dt.timedelta(days=7)
+"""A client repeats a request within minutes; a week is generous."""
+
+
+async def keep_house(node: Node) -> None:
+    """Look once, then tidy up every hour, until cancelled."""
+    if not node.store.checked:
+        await look_for_damage(node)
+    while True:
+        try:
+            await tidy(node)
+            await remove_torn(node)
+        except StoreError as error:
+            log.warning("the store is not tidied up: %s", error)
+        except OSError as error:
+            log.warning("the runs are not tidied up: %s", error)
+        await asyncio.sleep(EVERY_S)
+
+
+async def look_for_damage(node: Node) -> None:
+    """Say so if the file is not whole. What runs goes on, and what can still be stored is."""
+    try:
+        problem = await node.store.damage()
+    except StoreError as error:
+        problem = str(error)
+    if problem:
+        text = (
+            f"the store is damaged ({problem}); stop the daemon and run `rwkvctl rebuild`, which sets it aside, or "
+            "`rwkvctl restore`"
+        )
+        log.error("%s", text)
+        node.notes.append(text)
+
+
+async def remove_torn(node: Node) -> None:
+    """Remove what was left beside files of engines that are gone, by a daemon or a shim that was killed while it
+    replaced them."""
+    living = {f"e{number}" for number in (*node.engines, *node.leasing.launching)}
+
+    def remove() -> list[Path]:
+        torn = [path for path in node.config.runs_dir.glob("engines/e*/*.tmp") if path.parent.name not in living]
+        for path in torn:
+            path.unlink(missing_ok=True)
+        return torn
+
+    if torn := await asyncio.to_thread(remove):
+        log.info("%d files that were never finished were removed below %s", len(torn), node.config.runs_dir / "engines")
+
+
+async def tidy(node: Node, at: dt.datetime | None = None) -> None:
+    """Forget the answers to requests that are older than a week."""
+    before = (at or dt.datetime.now(dt.UTC)) - REPLIES_KEPT
+    async with node.store.write() as db:
+        await forget_replies(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        await forget_orders(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))

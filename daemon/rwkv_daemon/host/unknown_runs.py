@@ -1,0 +1,36 @@
+"""Run directories that the store does not know: of an earlier store, or younger than the backup it was restored from.
+
+Jobs and engines are numbered by the store, so a new job could come to lie in the folder of another one. Such folders
+are set aside whole, and whatever still runs in them is ended: nothing would ever read what it writes.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.node import Node
+from rwkv_daemon.workers import worker_process
+
+
+async def set_aside(node: Node) -> None:
+    """Move them beside the runs, and say so."""
+    runs = node.config.runs_dir
+    jobs = {row["id"] for row in await node.store.all("SELECT id FROM job")}
+    engines = {row["id"] for row in await node.store.all("SELECT id FROM engine")}
+    strange = [*unknown(runs.glob("j*"), jobs), *unknown(runs.glob("engines/e*"), engines)]
+    if not strange:
+        return
+    aside = runs.with_name(f"runs.before-{now().replace(':', '')}")
+    for folder in strange:
+        target = aside / folder.relative_to(runs)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        worker_process.end_in(folder)
+        folder.rename(target)
+    async with node.change() as change:
+        text = f"{len(strange)} run directories are of jobs and engines that the store does not know: now in {aside}"
+        await change.note("store.strange-runs", text=text)
+
+
+def unknown(folders: Iterable[Path], known: set[int]) -> list[Path]:
+    """The folders named by a letter and a number that is not among the known ones."""
+    return [folder for folder in folders if folder.name[1:].isdecimal() and int(folder.name[1:]) not in known]

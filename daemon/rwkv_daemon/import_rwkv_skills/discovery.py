@@ -1,0 +1,149 @@
+"""What lies at a path: files that belong to one score, told apart by where they lie and by their first line."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from rwkv_daemon.import_rwkv_skills import summaries, tables, v3
+from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines, Record, document, is_hidden
+from rwkv_daemon.import_rwkv_skills.verdicts import Finding
+
+MOST_FILES: Final = 50_000
+FOLDERS: Final = ("scores", "eval", "completions", "benchmark", "model", "task")
+SEARCH: Final = "param_search"
+"""A folder of trials of a parameter search: they are no scores of a model."""
+
+Key = tuple[Path, str, str]
+"""(results folder, model's folder, name of the data set's files)."""
+
+
+@dataclass(slots=True)
+class Found:
+    """Files by what they belong to. `refused` are those that look like results and cannot be read."""
+
+    v3: dict[Key, dict[str, Path]] = field(default_factory=dict)
+    tables: dict[Key, dict[str, Path]] = field(default_factory=dict)
+    summaries: list[Path] = field(default_factory=list)
+    refused: list[BadFileError] = field(default_factory=list)
+    ignored: int = 0
+
+    def readers(self) -> Iterator[tuple[Path, partial[Finding]]]:
+        """(a file to name it by, what reads it) of each score."""
+        for (_, model, stem), files in sorted(self.v3.items()):
+            bundle = v3.Files(files.get("scores"), files.get("eval"), files.get("completions"))
+            yield next(iter(files.values())), partial(v3.read, bundle, model_of(model), stem)
+        for (_, model, stem), files in sorted(self.tables.items()):
+            yield next(iter(files.values())), partial(tables.read, files, model_of(model), stem)
+        for path in self.summaries:
+            yield path, partial(summaries.read, path)
+
+
+def discover(path: Path) -> Found:
+    """Look at a file, or at everything under a folder. A single file brings those that belong to it along. Raises
+    BadFileError for what cannot be looked at."""
+    found = Found()
+    if path.is_dir():
+        for one in files_under(path):
+            sort_in(found, one)
+        return found
+    for one in companions(path):
+        sort_in(found, one)
+    return found
+
+
+def files_under(folder: Path) -> Iterator[Path]:
+    """Files in a stable order; links are not followed, so that nothing outside is read."""
+    seen = 0
+    for parent, names, files in os.walk(folder, onerror=complain):
+        names[:] = sorted(name for name in names if not is_hidden(Path(parent, name)))
+        for name in sorted(files):
+            path = Path(parent, name)
+            if path.suffix in {".json", ".jsonl"} and not path.is_symlink() and not is_hidden(path):
+                seen += 1
+                if seen > MOST_FILES:
+                    raise BadFileError(f"{folder} holds more than {MOST_FILES} files; import a part of it")
+                yield path
+
+
+def complain(error: OSError) -> None:
+    """A folder that cannot be read must not look like an empty one."""
+    raise BadFileError(f"{error.filename} cannot be read by the daemon: {error.strerror}") from error
+
+
+def companions(path: Path) -> Iterator[Path]:
+    """The file, and those of the same score in the neighbouring folders."""
+    yield path
+    folder, model = path.parent.parent, path.parent.name
+    if folder.name in FOLDERS:
+        stem = stem_of(path)
+        for name in FOLDERS:
+            for file in (f"{stem}.json", f"{stem}.jsonl", f"{stem}_results.jsonl"):
+                other = folder.parent / name / model / file
+                if other != path and other.is_file() and not other.is_symlink() and not is_hidden(other):
+                    yield other
+
+
+def stem_of(path: Path) -> str:
+    """What the files of one score have in common."""
+    return path.stem.removesuffix("_results") if path.parent.parent.name == "eval" else path.stem
+
+
+def sort_in(found: Found, path: Path) -> None:
+    """Put a file where it belongs."""
+    if SEARCH in path.parts:
+        found.ignored += 1
+        return
+    try:
+        put(found, path)
+    except BadFileError as error:
+        found.refused.append(error)
+
+
+def put(found: Found, path: Path) -> None:
+    """The same. Raises BadFileError for a file that is no JSON."""
+    kind, key = path.parent.parent.name, (path.parent.parent.parent, path.parent.name, stem_of(path))
+    record = first(path)
+    if path.suffix == ".jsonl" and kind in FOLDERS and tables.is_row(kind, record):
+        found.tables.setdefault(key, {})[kind] = path
+    elif path.suffix == ".jsonl" and kind in {"eval", "completions"} and "sample_index" in record:
+        found.v3.setdefault(key, {})[kind] = path
+    elif path.suffix == ".jsonl" and kind in {"eval", "completions"} and "problem_index" in record:
+        raise BadFileError(f"{path}:1: older than v3; bring it up to date with rwkv-skills' migrate_results_schema_v3")
+    elif path.suffix == ".json" and v3.is_score(record):
+        own = key if kind == "scores" else (path, "", path.stem)
+        found.v3.setdefault(own, {})["scores"] = path
+    elif path.suffix == ".json" and summaries.is_summary(record):
+        found.summaries.append(path)
+    else:
+        found.ignored += 1
+
+
+def first(path: Path) -> Record:
+    """The object that tells what a file is: the first line's, or the whole file's. Raises BadFileError."""
+    if path.suffix == ".json":
+        return document_or_nothing(path)
+    return next((record for _, record in JsonLines(path).records()), {})
+
+
+def document_or_nothing(path: Path) -> Record:
+    """A JSON file's object; a list or a number is somebody else's file. Raises BadFileError."""
+    try:
+        return document(path)[0]
+    except BadFileError as error:
+        if str(error).endswith("no JSON object"):
+            return {}
+        raise
+
+
+def model_of(folder: str) -> str:
+    """A model's name from its folder's, in which every sign but letters and digits became `_`: `rwkv7_g1d_0_4b` was
+    rwkv7-g1d-0.4b. Files that name the model themselves are believed instead."""
+    words = folder.split("_")
+    for place in range(len(words) - 1):
+        size = words[place + 1].removesuffix("b")
+        if words[place].isdecimal() and words[place + 1].endswith("b") and size.isdecimal():
+            words[place : place + 2] = [f"{words[place]}.{words[place + 1]}", ""]
+    return "-".join(word for word in words if word)

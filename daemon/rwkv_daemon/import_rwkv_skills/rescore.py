@@ -1,0 +1,131 @@
+"""The statistics of imported samples, and what they say of the numbers that came with them."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from rwkv_daemon.import_rwkv_skills.verdicts import Finding, Place, Verdict
+from rwkv_data.scoring import metric_names
+from rwkv_data.scoring.metric_names import Sample
+from rwkvctl.protocol.messages import MetricView
+
+TOLERANCE: Final = 5e-4
+"""Numbers that agree to three digits agree: some of its tools round."""
+
+PREFERRED: Final = ("accuracy", "judge_accuracy", "exact_accuracy", "prompt_accuracy")
+SAME: Final = {*PREFERRED}
+"""Names of rwkv-skills for the share of samples that passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recount:
+    """What the samples say. Without samples the metrics are the source's own, without intervals."""
+
+    primary: str
+    metrics: dict[str, MetricView]
+    rows: int
+    repeats: int
+    why_null: str = ""
+    disagreements: tuple[str, ...] = ()
+
+
+def recount(finding: Finding) -> Recount:
+    """The statistics of a score."""
+    if not finding.verdicts and not finding.places:
+        return unchecked(finding)
+    rows = rows_of(finding.verdicts, finding.places)
+    repeats = max(len(row) for row in rows)
+    primary = "accuracy" if repeats == 1 else f"avg@{repeats}"
+    if why := why_null(rows, repeats):
+        return Recount(primary, {primary: MetricView(value=None)}, len(rows), repeats, why)
+    names = [primary, *(name for name in finding.metrics if of_repeats(name, repeats) and name != primary)]
+    found = {name: measured(name, rows) for name in names}
+    return Recount(primary, found, len(rows), repeats, "", tuple(disagreements(finding, found, rows)))
+
+
+def rows_of(verdicts: Mapping[Place, Verdict], places: set[Place]) -> list[list[Sample]]:
+    """Samples by row, in order. One without a verdict has no value."""
+    samples = [sample_of(place, verdicts.get(place)) for place in sorted({*verdicts, *places})]
+    return [list(group) for _, group in groupby(samples, key=lambda sample: sample.row)]
+
+
+def sample_of(place: Place, verdict: Verdict | None) -> Sample:
+    """One sample as statistics see it."""
+    value = float(verdict.passed) if verdict else None
+    return Sample(*place, value, "", verdict.answer if verdict else None, reason_of(verdict))
+
+
+def reason_of(verdict: Verdict | None) -> str:
+    """Right, wrong, or never graded."""
+    return "error" if verdict is None else "right" if verdict.passed else "wrong"
+
+
+def why_null(rows: Sequence[Sequence[Sample]], repeats: int) -> str:
+    """Why the samples give no score; empty where they do."""
+    total = sum(len(row) for row in rows)
+    if ungraded := sum(sample.value is None for row in rows for sample in row):
+        return f"{ungraded} of {total} samples came without a verdict"
+    if total != repeats * len(rows):
+        return f"{total} of {repeats * len(rows)} samples came: not every row has {repeats}"
+    return ""
+
+
+def of_repeats(name: str, repeats: int) -> bool:
+    """Whether a metric is one of repeats that so many samples a row can give."""
+    what, _, number = name.partition("@")
+    return what in {"pass", "avg"} and number.isascii() and number.isdecimal() and 1 <= int(number) <= repeats
+
+
+def measured(name: str, rows: Sequence[Sequence[Sample]]) -> MetricView:
+    """One metric with its interval."""
+    found = metric_names.measure(name, rows)
+    return MetricView(value=found.value, stderr=found.stderr, ci_low=found.ci_low, ci_high=found.ci_high)
+
+
+def disagreements(finding: Finding, found: Mapping[str, MetricView], rows: Sequence[Sequence[Sample]]) -> list[str]:
+    """Which of the source's numbers the samples do not give, in words. With a judge's accuracy beside it, the exact one
+    is about verdicts that were not kept."""
+    share = metric_names.measure("accuracy", rows).value
+    ours = {name: view.value for name, view in found.items()} | {
+        name: share for name in SAME if name != "exact_accuracy" or "judge_accuracy" not in finding.metrics
+    }
+    words = [
+        f"{name} is {value:.4g} there, its samples give {ours[name]:.4g}"
+        for name, value in finding.metrics.items()
+        if ours.get(name) is not None and abs(ours[name] - value) > TOLERANCE  # type: ignore[operator]
+    ]
+    counted = sum(len(row) for row in rows)
+    if finding.samples and finding.samples != counted:
+        words.append(f"samples is {finding.samples} there, {counted} came")
+    return words
+
+
+def unchecked(finding: Finding) -> Recount:
+    """A score without samples: its numbers as they came."""
+    found = {name: as_came(value) for name, value in finding.metrics.items()}
+    named = [name for name in PREFERRED if name in found]
+    repeated = sorted(name for name in found if name.startswith(("avg@", "pass@1")))
+    primary = next(iter([*repeated, *named, *found]), "accuracy")
+    rows = finding.problems or finding.samples
+    repeats = max(1, finding.samples // rows) if rows else 1
+    why = "" if found else "it came without a number and without samples"
+    return Recount(primary, found or {primary: MetricView(value=None)}, rows, repeats, why)
+
+
+def as_came(value: float) -> MetricView:
+    """A number without an interval; beyond one it can only be points of a hundred."""
+    return MetricView(value=value, unit="points" if value > 1 else "share")
+
+
+def rows_identity(verdicts: Mapping[Place, Verdict]) -> str:
+    """What identifies the rows of an imported score: the reference answers by row number, hashed. Two imports with the
+    same ones asked the same questions; none of ours has such an identity."""
+    expected = {place[0]: verdict.expected for place, verdict in sorted(verdicts.items(), reverse=True)}
+    if not any(expected.values()):
+        return ""
+    digest = hashlib.sha256()
+    for row, answer in sorted(expected.items()):
+        digest.update(f"{row}\0{answer}\0".encode())
+    return f"references:{digest.hexdigest()}"

@@ -1,0 +1,137 @@
+"""`import`: find, read, check, store, and say of every score what became of it."""
+
+import asyncio
+import os
+import pwd
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rwkv_daemon.host.shown_files import is_trusted
+from rwkv_daemon.import_rwkv_skills import discovery
+from rwkv_daemon.import_rwkv_skills.lines import MAY_READ, BadFileError, is_hidden
+from rwkv_daemon.import_rwkv_skills.model_names import benchmark_of, kind_of
+from rwkv_daemon.import_rwkv_skills.rescore import Recount, recount
+from rwkv_daemon.import_rwkv_skills.storing import Session, take_in, taken_in
+from rwkv_daemon.import_rwkv_skills.verdicts import Finding
+from rwkv_daemon.node import Node
+from rwkv_daemon.rules import roles
+from rwkv_data.definition.benchmark import Benchmark
+from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.messages import ImportedView, ImportReply, ImportRequest
+
+
+async def import_results(node: Node, request: ImportRequest) -> ImportReply:
+    """Everything at a path, as far as whoever asks may read it. Raises RefusedError for a path that cannot be looked
+    at."""
+    uid = roles.caller().uid
+    if not is_trusted(uid):
+        MAY_READ.set(lambda status: node.shown_files.may_read(uid, status))
+    path = checked(request.path)
+    try:
+        found = await asyncio.to_thread(discovery.discover, path)
+    except BadFileError as error:
+        raise refused(error) from error
+    session = Session("" if request.dry_run else new_id(), str(path), overwrite=request.overwrite)
+    items = [ImportedView(source=of_error(error), outcome="refused", problem=str(error)) for error in found.refused]
+    items += [await one(node, session, source, read) for source, read in found.readers()]
+    return ImportReply(
+        path=str(path),
+        dry_run=request.dry_run,
+        items=tuple(items),
+        counts=dict(Counter(item.outcome for item in items)),
+        session=session.id if any(item.outcome in {"imported", "replaced"} for item in items) else "",
+        ignored=found.ignored,
+    )
+
+
+def checked(text: str) -> Path:
+    """The path, if it is one that can be looked at."""
+    path = Path(text)
+    if not path.is_absolute() or "\0" in text:
+        raise RefusedError("bad-request", "The path must be absolute: the daemon reads it.", "", Exit.USAGE)
+    if is_hidden(path):
+        hint = "Over TCP, or through a forwarded socket, nothing can be imported: ask on the node itself."
+        raise RefusedError("cannot-read", f"{path}: there is nothing that you may read.", hint, Exit.NOT_FOUND)
+    try:
+        path.stat()
+    except OSError as error:
+        raise refused(f"{path} cannot be read by the daemon: {error.strerror or error}") from error
+    return path
+
+
+def refused(error: object) -> RefusedError:
+    """The daemon cannot read it; it says as whom it tries."""
+    hint = f"The daemon runs as {user()} on this node; the files must be readable for it."
+    return RefusedError("cannot-read", f"{error}.", hint, Exit.NOT_FOUND)
+
+
+def user() -> str:
+    """The name the daemon runs under, or its number where it has none."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"user {os.geteuid()}"
+
+
+def of_error(error: BadFileError) -> str:
+    """The file that an error names."""
+    return str(error).partition(": ")[0]
+
+
+def new_id() -> str:
+    """An import is a session of its own, so that `--session-id` finds what it brought."""
+    return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
+
+
+def named(finding: Finding) -> Finding:
+    """The same, if it says whose score it is. Raises BadFileError."""
+    if not finding.model:
+        raise BadFileError(f"{finding.source}: it names no model")
+    return finding
+
+
+async def one(node: Node, session: Session, source: Path, read: Callable[[], Finding]) -> ImportedView:
+    """One score. Whatever is wrong with its files is its own fate, not the others'."""
+    try:
+        finding = named(await asyncio.to_thread(read))
+        found = await asyncio.to_thread(recount, finding)
+        names = names_of(finding, node.benchmarks.all())
+        job, outcome = await stored(node, session, finding, found, names)
+    except BadFileError as error:
+        return ImportedView(source=str(source), outcome="refused", problem=str(error))
+    return ImportedView(
+        source=str(source),
+        outcome=outcome,  # type: ignore[arg-type]  # one of the words of `stored`
+        model=finding.model,
+        benchmark=names[0],
+        kind=names[1],
+        job=job,
+        samples=len(finding.places | finding.verdicts.keys()),
+        duplicates=finding.duplicates,
+        metrics=finding.metrics,
+        disagreements=found.disagreements,
+        problem=found.why_null,
+    )
+
+
+def names_of(finding: Finding, catalogue: Mapping[str, Benchmark]) -> tuple[str, str]:
+    """(benchmark, kind) in the catalogue's words."""
+    name = benchmark_of(finding.dataset, set(catalogue))
+    return name, kind_of(finding, catalogue[name].kinds if name in catalogue else ())
+
+
+async def stored(
+    node: Node, session: Session, finding: Finding, found: Recount, names: tuple[str, str]
+) -> tuple[str, str]:
+    """(job, outcome). Without a session nothing is stored."""
+    if session.id:
+        number, outcome = await take_in(node, session, finding, found, names)
+        return f"j{number}", outcome
+    async with node.store.write() as db:
+        known, earlier = await taken_in(db, session, finding, names)
+    if earlier:
+        return f"j{earlier[0]}", "would-replace"
+    return (f"j{known}", "there") if known is not None else ("", "would-import")

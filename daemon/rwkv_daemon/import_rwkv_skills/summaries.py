@@ -1,0 +1,124 @@
+"""Old summaries of rwkv-skills and of the scripts before it: one JSON file a run, without samples."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from rwkv_daemon.import_rwkv_skills import lines
+from rwkv_daemon.import_rwkv_skills.lines import Record
+from rwkv_daemon.import_rwkv_skills.subjects import subjects_of
+from rwkv_daemon.import_rwkv_skills.verdicts import Finding
+
+PREFIXES: Final = {
+    "single_choice_plain": (False, "multiple_choice"), "single_choice_cot": (True, "multiple_choice_cot"),
+    "cot_general": (True, "free_response"), "cot_llm_judge": (True, "free_response_judge"),
+    "instruction_following": (False, "instruction_following"),
+}  # fmt: skip
+"""What the first words of an old summary's `benchmark` mean: chain of thought or not, and the task."""
+
+FILES: Final = (
+    ("cot_llm_judge", True, "free_response_judge"), ("cot_", True, ""), ("results_", False, ""),
+)  # fmt: skip
+"""What the beginning of an old summary's file name means; without a task the catalogue knows it by the set's name."""
+
+
+def is_summary(record: Record) -> bool:
+    """Whether a JSON object is an old summary."""
+    return is_ifeval(record) or (
+        isinstance(record.get("model"), str)
+        and any(isinstance(record.get(name), str) for name in ("dataset_slug", "dataset"))
+        and (isinstance(record.get("accuracy"), (int, float)) or isinstance(record.get("metrics"), dict))
+    )
+
+
+def is_ifeval(record: Record) -> bool:
+    """The shape of the oldest IFEval summaries, which name no model."""
+    results = record.get("results")
+    strict = results.get("strict") if isinstance(results, dict) else None
+    return isinstance(strict, dict) and bool(lines.numbers(strict)) and isinstance(record.get("response_file"), str)
+
+
+def read(path: Path) -> Finding:
+    """The summary. Raises BadFileError."""
+    record, sha256 = lines.document(path)
+    finding = ifeval(path, record) if is_ifeval(record) else plain(path, record)
+    finding.files[str(path)] = sha256
+    finding.created = lines.time(record.get("created_at")) or lines.time(record.get("timestamp"))
+    return finding
+
+
+def ifeval(path: Path, record: Record) -> Finding:
+    """IFEval: strict accuracies, the model's name in that of the response file."""
+    strict = lines.numbers(record["results"]["strict"])
+    model = Path(lines.name(record["response_file"])).stem.removesuffix("_no_think").removesuffix("_think")
+    found = {name: value for name, value in strict.items() if name in {"prompt_accuracy", "instruction_accuracy"}}
+    return Finding(
+        source=path, layout="summary", model=model or path.parent.name, dataset="ifeval_test", cot=False,
+        task="instruction_following", metrics=found, samples=int(strict.get("prompt_total", 0)),
+    )  # fmt: skip
+
+
+def plain(path: Path, record: Record) -> Finding:
+    """Every other old summary."""
+    dataset = lines.name(record.get("dataset_slug")) or dataset_of(lines.name(record.get("dataset")))
+    cot, task = manner(path, record, dataset)
+    model = Path(lines.name(record.get("model_path"))).stem or lines.name(record.get("model"))
+    return Finding(
+        source=path, layout="summary", model=model, dataset=dataset, cot=cot, task=task,
+        metrics=metrics(record, task), samples=samples(record), subjects=subjects_of(record.get("score_by_subject")),
+    )  # fmt: skip
+
+
+def dataset_of(path: str) -> str:
+    """`data/gsm8k/test.jsonl` as `gsm8k_test`."""
+    found = Path(path)
+    if found.suffix not in {".json", ".jsonl", ".csv", ".parquet"}:
+        return found.name
+    return f"{found.parent.name}_{found.stem}" if found.parent.name else found.stem
+
+
+def manner(path: Path, record: Record, dataset: str) -> tuple[bool | None, str]:
+    """Chain of thought or not, and the task; from what the summary says, else from its file's name."""
+    prefix = lines.name(record.get("benchmark")).removesuffix(f"_{dataset}")
+    if prefix in PREFIXES:
+        return PREFIXES[prefix]
+    task = lines.name(record.get("task"))
+    if isinstance(record.get("cot"), bool):
+        return record["cot"], task
+    file = path.name.lower()
+    if "nocot" in file or "_plain_" in file:
+        return False, task
+    for beginning, cot, meant in FILES:
+        if file.startswith(beginning):
+            return cot, task or meant
+    return True if "_cot_" in file else None, task
+
+
+def metrics(record: Record, task: str) -> dict[str, float]:
+    """The headline numbers, under the names that rwkv-skills has for them today."""
+    given = record.get("metrics")
+    found = lines.numbers(given)
+    known = {"ExactMatchMetric": "exact_accuracy", "JudgeMetric": "judge_accuracy"}
+    for old, today in known.items():
+        inner: Any = given.get(old) if isinstance(given, dict) else None
+        values = lines.numbers(inner)
+        if "accuracy" in values or "value" in values:
+            found[today] = values.get("accuracy", values.get("value", 0.0))
+    found |= strict_shares(given.get("InstructionFollowingMetric") if isinstance(given, dict) else None)
+    plain_name = {"free_response": "exact_accuracy", "free_response_judge": "judge_accuracy"}.get(task, "accuracy")
+    accuracy = lines.numbers({"accuracy": record.get("accuracy")})
+    return ({plain_name: accuracy["accuracy"]} if accuracy and plain_name not in found else {}) | found
+
+
+def strict_shares(given: object) -> dict[str, float]:
+    """IFEval's strict accuracies, of prompts and of instructions."""
+    levels = {"prompt_level": "prompt_accuracy", "instruction_level": "instruction_accuracy"}
+    found = {today: given.get(old) for old, today in levels.items()} if isinstance(given, dict) else {}
+    return lines.numbers({name: one.get("strict") for name, one in found.items() if isinstance(one, dict)})
+
+
+def samples(record: Record) -> int:
+    """How many samples it says it rests on."""
+    counts = lines.numbers({name: record.get(name) for name in ("total", "num_samples", "samples")})
+    listed = [len(record[name]) for name in ("generations", "strict_results") if isinstance(record.get(name), list)]
+    by_subject = sum(subject["rows"] for subject in subjects_of(record.get("score_by_subject")).values())
+    return int(next(iter([*counts.values(), *listed]), by_subject))

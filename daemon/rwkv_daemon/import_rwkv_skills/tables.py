@@ -1,0 +1,143 @@
+"""The database of rwkv-skills as its exporter writes it: `TABLE/MODEL/DATASET.jsonl` for the tables benchmark, model,
+task, completions, eval and scores, the rows of one task each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rwkv_daemon.import_rwkv_skills import lines
+from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines, Record
+from rwkv_daemon.import_rwkv_skills.model_names import moment
+from rwkv_daemon.import_rwkv_skills.verdicts import MOST_STAGES, Finding, Place, Trace, Turn, Verdict, stop_of
+
+TABLES: Final = ("benchmark", "model", "task", "completions", "eval", "scores")
+SIGNS: Final = {
+    "benchmark": "benchmark_id", "model": "model_id", "task": "task_id", "completions": "completions_id",
+    "eval": "eval_id", "scores": "score_id",
+}  # fmt: skip
+"""The column that a table's rows are known by."""
+
+
+def is_row(table: str, record: Record) -> bool:
+    """Whether an object is a row of that table."""
+    return table in SIGNS and SIGNS[table] in record
+
+
+def read(files: Mapping[str, Path], model: str, stem: str) -> Finding:
+    """Everything but the samples' texts. Raises BadFileError."""
+    source = next(files[table] for table in ("scores", "eval", "completions", "task") if table in files)
+    finding = Finding(source=source, layout="tables", model=model, dataset=stem)
+    read_names(files, finding)
+    if "scores" in files:
+        read_score(files["scores"], finding)
+    keys: dict[int, Place] = {}
+    if "completions" in files:
+        reader = Reader(files["completions"], finding, keys)
+        finding.traces = reader
+        for trace in reader():
+            finding.see(trace)
+    if "eval" in files:
+        read_verdicts(files["eval"], finding, keys)
+    return finding
+
+
+def read_names(files: Mapping[str, Path], finding: Finding) -> None:
+    """Model, data set and task, from their tables."""
+    rows = {table: only(files[table], finding) for table in ("model", "benchmark", "task") if table in files}
+    finding.model = lines.name(rows.get("model", {}).get("model_name")) or finding.model
+    benchmark = rows.get("benchmark", {})
+    parts = [lines.name(benchmark.get(column)) for column in ("benchmark_name", "benchmark_split")]
+    finding.dataset = "_".join(filter(None, parts)) or finding.dataset
+    task = rows.get("task", {})
+    if task.get("is_param_search") is True:
+        raise BadFileError(f"{files['task']}: a trial of a parameter search is no score of a model")
+    finding.task = lines.name(task.get("evaluator"))
+    finding.more = {"git_hash": lines.name(task.get("git_hash")), "config_path": lines.name(task.get("config_path"))}
+    if isinstance(task.get("sampling_config"), dict):
+        finding.sampling = task["sampling_config"]
+
+
+def only(path: Path, finding: Finding) -> Record:
+    """The one row of a table's file. Raises BadFileError if there are several: which one the rest belongs to is not
+    said."""
+    rows = all_rows(path, finding)
+    if len(rows) > 1:
+        raise BadFileError(f"{path}: {len(rows)} rows, where the exporter writes one")
+    return rows[0] if rows else {}
+
+
+def all_rows(path: Path, finding: Finding) -> list[Record]:
+    """Every row of a small file."""
+    source = JsonLines(path)
+    rows = [record for _, record in source.records()]
+    finding.files[str(path)] = source.sha256
+    return rows
+
+
+def read_score(path: Path, finding: Finding) -> None:
+    """The newest score of the task."""
+    rows = all_rows(path, finding)
+    if not rows:
+        raise BadFileError(f"{path} is empty")
+    newest = max(rows, key=lambda row: moment(lines.time(row.get("created_at"))))
+    finding.metrics = lines.numbers(newest.get("metrics"))
+    finding.created = lines.time(newest.get("created_at"))
+    finding.cot = newest["is_cot"] if isinstance(newest.get("is_cot"), bool) else None
+
+
+def read_verdicts(path: Path, finding: Finding, keys: Mapping[int, Place]) -> None:
+    """The eval table; its rows point at completions by number."""
+    source = JsonLines(path)
+    for number, record in source.records():
+        where = f"{path}:{number}"
+        pointed = record.get("completions_id")
+        if not isinstance(pointed, int) or pointed not in keys:
+            raise BadFileError(f"{where}: completions_id names no row of the completions table")
+        words = (lines.text(record, name, where) for name in ("answer", "ref_answer", "fail_reason"))
+        finding.judge(keys[pointed], Verdict(lines.flag(record, "is_passed", where), *words))
+    finding.files[str(path)] = source.sha256
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads the completions table, any number of times; it must not change in between. A row whose status is not
+    `answer` is half a sample, and left out."""
+
+    path: Path
+    finding: Finding
+    keys: dict[int, Place]
+
+    def __call__(self) -> Iterator[Trace]:
+        source, task = JsonLines(self.path), None
+        for number, record in source.records():
+            where = f"{self.path}:{number}"
+            task = record.get("task_id") if task is None else task
+            if record.get("task_id") != task:
+                raise BadFileError(f"{where}: a row of another task than the first")
+            trace = trace_of(record, where)
+            if isinstance(record.get("completions_id"), int):
+                self.keys[record["completions_id"]] = trace.place
+            if record.get("status", "answer") != "cot":
+                yield trace
+        if self.finding.files.setdefault(str(self.path), source.sha256) != source.sha256:
+            raise BadFileError(f"{self.path} changed while it was read")
+
+
+def trace_of(record: Record, where: str) -> Trace:
+    """A row of the completions table."""
+    context = record.get("context")
+    stages = context.get("stages") if isinstance(context, dict) else None
+    if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
+        raise BadFileError(f"{where}: context has no list of stages")
+    if len(stages) > MOST_STAGES:
+        raise BadFileError(f"{where}: {len(stages)} stages")
+    turns = tuple(turn_of(stage, where) for stage in stages)
+    sampling = context.get("sampling_config") if isinstance(context, dict) else None
+    return Trace(lines.place(record, where), turns, sampling if isinstance(sampling, dict) else {})
+
+
+def turn_of(stage: Record, where: str) -> Turn:
+    """One stage."""
+    prompt, completion, stop = (lines.text(stage, name, where) for name in ("prompt", "completion", "stop_reason"))
+    return Turn(prompt, completion, stop_of(stop))

@@ -1,0 +1,99 @@
+"""What the readers of all layouts make: a score that was found, its verdicts, and its samples."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rwkv_daemon.import_rwkv_skills.lines import Record
+from rwkv_daemon.import_rwkv_skills.subjects import Subject
+
+MOST_STAGES: Final = 20
+LARGEST_SAMPLING: Final = 20_000
+"""Characters of a sampling configuration as JSON; a larger one is none, and is left out."""
+
+Place = tuple[int, int]
+"""(sample index, repeat index)."""
+
+
+class Turn(NamedTuple):
+    """One stage of a sample: what was asked, answered, and how it stopped."""
+
+    prompt: str
+    completion: str
+    stop: str
+
+
+class Verdict(NamedTuple):
+    """What rwkv-skills decided of one sample."""
+
+    passed: bool
+    answer: str
+    expected: str
+    why: str
+
+
+class Trace(NamedTuple):
+    """A sample as it was generated. `sampling` is by stage name (`stage1`)."""
+
+    place: Place
+    turns: tuple[Turn, ...]
+    sampling: Record
+
+
+Traces = Callable[[], Iterator[Trace]]
+"""Reads the samples; may be called again. Raises BadFileError, also when the file is no longer what it was."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Finding:
+    """One score of rwkv-skills. `files` maps each file that it rests on to its sha256."""
+
+    source: Path
+    layout: str
+    model: str
+    dataset: str
+    task: str = ""
+    cot: bool | None = None
+    created: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
+    samples: int = 0
+    problems: int = 0
+    subjects: dict[str, Subject] = field(default_factory=dict)
+    more: Record = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[Place, Verdict] = field(default_factory=dict)
+    places: set[Place] = field(default_factory=set)
+    sampling: Record = field(default_factory=dict)
+    stages: int = 0
+    cut_off: int = 0
+    duplicates: int = 0
+    traces: Traces | None = None
+
+    def see(self, trace: Trace) -> None:
+        """Note what a first reading shows of one sample. A second line of the same sample does not count, as in
+        rwkv-skills."""
+        if trace.place in self.places:
+            self.duplicates += 1
+            return
+        self.places.add(trace.place)
+        if not self.sampling and len(repr(trace.sampling)) <= LARGEST_SAMPLING:
+            self.sampling = trace.sampling
+        self.stages = max(self.stages, len(trace.turns))
+        self.cut_off += any(turn.stop == "length" for turn in trace.turns)
+
+    def judge(self, place: Place, verdict: Verdict) -> None:
+        """Note a sample's verdict; the first one counts."""
+        if place in self.verdicts:
+            self.duplicates += 1
+        else:
+            self.verdicts[place] = verdict
+
+
+STOPS = {"stop_token": "stop_token", "stop_suffix": "stop_suffix", "max_length": "length", "length": "length",
+         "logits_only": ""}  # fmt: skip
+
+
+def stop_of(word: str) -> str:
+    """How rwkv-skills says that a stage ended, in our words; what it does not say counts as a stop."""
+    return STOPS.get(word, "stop_token")

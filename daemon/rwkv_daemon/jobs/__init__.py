@@ -1,0 +1,1 @@
+"""The life of a job: its runner, its stopping, its outcome, its scores."""

@@ -1,0 +1,197 @@
+"""Deleting jobs, bringing them back, and removing them for good.
+
+A deletion moves nothing but rows of the store, in one transaction, and so does its undoing. A prune first stores that a
+job is to go; then a chore removes its run directory, then its rows. Killed at any moment, the next daemon goes on.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, get_args
+
+from rwkv_daemon.api.requests.job_control import (
+    ANSWER_S,
+    MOST_NAMED,
+    changed,
+    found_or_error,
+    pieces,
+    spelled,
+    unchanged,
+)
+from rwkv_daemon.node import Change, Node, log
+from rwkv_daemon.rules.lifecycle import Happening, allows
+from rwkv_daemon.store import JobRow, StoreError
+from rwkv_daemon.store.queries.deletions import (
+    bring_back,
+    deleted_before,
+    let_go,
+    let_go_of,
+    measured,
+    numbers_in,
+    put_away,
+    remove_rows,
+    state_before,
+)
+from rwkv_daemon.workers.crash_points import crash_point
+from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.states import TERMINAL, Deletable
+
+LOOK_S: Final = 30.0
+"""Between two looks for what is to be removed, where nobody asks; and after one that failed."""
+DELETABLE: Final[tuple[str, ...]] = get_args(Deletable)
+
+
+async def loss(node: Node, request: m.LossRequest) -> m.LossReply:
+    """What would be lost, and which jobs cannot go. Raises RefusedError for a state whose jobs run."""
+    refused: list[m.ChangedJob] = []
+    if request.deleted_before:
+        names = await deleted_before(node.store, request.deleted_before)
+    elif request.state:
+        check_state(request.state)
+        names = [f"j{number}" for number in await numbers_in(node.store, request.state)]
+    else:
+        found = [await found_or_error(node, name) for name in dict.fromkeys(map(spelled, request.jobs))]
+        judged = [(job, refusal(node, job) if isinstance(job, JobRow) else job) for job in found]
+        refused = [why for _, why in judged if why is not None]
+        names = [job.name for job, why in judged if why is None and isinstance(job, JobRow)]
+    numbers = [int(name[1:]) for name in names]
+    samples, scores = await measured(node.store, numbers)
+    taken = await asyncio.to_thread(bytes_of, [node.folder(number).path for number in numbers])
+    named = names[:MOST_NAMED] if request.state else names
+    return m.LossReply(
+        jobs=tuple(named), samples=samples, scores=scores, bytes=taken, refused=tuple(refused),
+        more=len(names) - len(named),
+    )  # fmt: skip
+
+
+def check_state(state: str) -> None:
+    """Raises RefusedError for a state whose jobs run."""
+    if state not in DELETABLE:
+        text = f"Jobs that are {state} are not deleted; stop them first."
+        raise RefusedError("bad-request", text, f"It is one of {', '.join(DELETABLE)}.", Exit.USAGE)
+
+
+def bytes_of(folders: Iterable[Path]) -> int:
+    """What folders take on the disk; one that is not there takes nothing."""
+    taken = 0
+    for folder in folders:
+        for place, _, files in os.walk(folder):
+            for name in files:
+                with contextlib.suppress(OSError):
+                    taken += Path(place, name).lstat().st_blocks * 512
+    return taken
+
+
+def refusal(node: Node, job: JobRow) -> m.ChangedJob | None:
+    """Why a job cannot be deleted; None if it can."""
+    if allows(job.state, "delete") and job.id not in node.runners:
+        return None
+    doing = "its runner has not ended yet" if job.state in TERMINAL else f"it is {job.state}"
+    return unchanged(job, f"{job.name} is not deleted: {doing}; `rwkvctl stop {job.name}` first")
+
+
+async def delete_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+    """Take a job out of sight. One that runs stays."""
+    if (refused := refusal(node, job)) is not None:
+        return refused
+    await put_away(change.db, job)
+    deleted = changed(await change.move(job, "delete"))
+    crash_point("delete-before-commit")
+    return deleted
+
+
+async def undelete(node: Node, request: m.UndeleteRequest) -> m.ChangedReply:
+    """Bring deleted jobs back."""
+    items: list[m.ChangedJob] = []
+    for some in pieces(request.jobs):
+        async with node.owner, node.change() as change:
+            items += [await undelete_one(node, change, name) for name in some]
+    return m.ChangedReply(items=tuple(items))
+
+
+async def undelete_one(node: Node, change: Change, name: str) -> m.ChangedJob:
+    """What was not done comes back stopped: nothing begins to run because of it."""
+    found = await deleted_job(node, name)
+    if isinstance(found, m.ChangedJob):
+        return found
+    job, was = found
+    happening: Happening = "undelete done" if was == "done" else "undelete"
+    await bring_back(change.db, job.id)
+    return changed(await change.move(job, happening, **({"finished": job.finished} if job.finished else {})))
+
+
+async def deleted_job(node: Node, name: str) -> tuple[JobRow, str] | m.ChangedJob:
+    """A deleted job with the state it had, or what is said of any other name."""
+    number = name.removeprefix("j")
+    found = await state_before(node.store, int(number)) if number.isdecimal() and len(number) < 18 else None
+    if found is not None:
+        return found
+    there = await found_or_error(node, name)
+    return unchanged(there, "") if isinstance(there, JobRow) else there
+
+
+async def prune(node: Node, request: m.PruneRequest) -> m.ChangedReply:
+    """Remove deleted jobs for good. Answers when they are gone, or, after a while, what still goes."""
+    items: list[m.ChangedJob] = []
+    for some in pieces(request.jobs):
+        async with node.owner, node.change() as change:
+            items += [await prune_one(node, change, name) for name in some]
+    crash_point("prune-after-intent")
+    node.prune.set()
+    return m.ChangedReply(items=await removed(node, items))
+
+
+async def prune_one(node: Node, change: Change, name: str) -> m.ChangedJob:
+    found = await deleted_job(node, name)
+    if isinstance(found, m.ChangedJob):
+        why = f"{found.job} is not deleted; `rwkvctl delete {found.job}` comes first" if found.state else found.error
+        return m.ChangedJob(job=found.job, state=found.state, changed=False, error=why)
+    job, _ = found
+    await let_go(change.db, job.id)
+    text = f"{job.model} {job.benchmark} {job.kind}: removed for good"
+    await change.note("job.pruned", job=job.name, session=job.session, text=text)
+    return m.ChangedJob(job=job.name, state="deleted", changed=True)
+
+
+async def removed(node: Node, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJob, ...]:
+    """The same once all are gone, or with what is not gone at the deadline."""
+    deadline = time.monotonic() + ANSWER_S
+    mine = {item.job for item in items if item.changed}
+    while (left := mine & {f"j{number}" for number in await let_go_of(node.store)}) and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
+    still = "is being removed"
+    return tuple(
+        m.ChangedJob(job=item.job, state=item.state, changed=True, still=still) if item.job in left else item
+        for item in items
+    )
+
+
+async def remove_forever(node: Node) -> None:
+    """Remove what is to go: at the start what an earlier daemon left, then whenever a prune asks."""
+    while True:
+        node.prune.clear()
+        for job in await let_go_of(node.store):
+            try:
+                await remove(node, job)
+            except (OSError, StoreError) as error:
+                log.error("j%d cannot be removed just now: %s", job, error)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(node.prune.wait(), LOOK_S)
+
+
+async def remove(node: Node, job: int) -> None:
+    """The files, then the rows, the job's own last: what is left half done begins here again. Raises OSError."""
+    folder = node.folder(job).path
+    if await asyncio.to_thread(os.path.lexists, folder):
+        await asyncio.to_thread(shutil.rmtree, folder)
+    crash_point("prune-after-files")
+    more = True
+    while more:
+        async with node.store.write() as db:
+            more = await remove_rows(db, job)
+        crash_point("prune-after-rows")

@@ -1,0 +1,50 @@
+"""What is done when somebody outside has ended a process of ours: it is counted, and told. The rules are in
+`rules.outside_kills`."""
+
+import time
+from typing import Any
+
+from rwkv_daemon.jobs.pause_resume import apply, put_aside_in
+from rwkv_daemon.node import Change, Node
+from rwkv_daemon.rules import outside_kills
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id, update_job
+
+
+def counted(job: JobRow) -> dict[str, Any]:
+    """The columns of a job whose runner or engine was ended just now."""
+    return {"kills": outside_kills.in_a_row(job.kills, job.killed_at, job.stages_done), "killed_at": job.stages_done}
+
+
+def too_often(job: JobRow, what: str) -> str:
+    """Why a job is held that gets nowhere; empty if it may be tried again."""
+    count = counted(job)["kills"]
+    if count < outside_kills.MOST:
+        return ""
+    return f"ended from outside {count} times in a row, the last time {what}; `rwkvctl resume {job.name}` tries again"
+
+
+async def tell(node: Node, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
+    """Somebody outside has ended that: an event, and an alarm where it happens again and again."""
+    whose = (job.id, job.attempt) if job else engine
+    alarm = node.kills.note(time.monotonic(), what, whose)
+    text = f"{what}: nobody of rwkvctl did that; it is no failure, and its work is tried again"
+    named = {"job": job.name, "session": job.session} if job else {}
+    data = {"alarm": alarm, "said": node.kills.sentence(time.monotonic())}
+    await change.note("killed", engine=engine, text=text, data=data, **named)
+
+
+async def engine_killed(node: Node, engine: int, name: str, how: str) -> bool:
+    """Somebody outside has ended an engine: count that with the jobs it served. Returns whether one of those has got on
+    since the kill before this one."""
+    numbers = [n for n, handle in node.runners.items() if engine in {handle.engine, *handle.endpoints}]
+    found = await jobs_by_id(node.store, numbers)
+    served = [job for job in found if job.state in ACTIVE and job.state != "stopping"]
+    async with node.change() as change:
+        for job in served:
+            await update_job(change.db, job.id, **counted(job))
+            if why := too_often(job, f"its engine {name}: {how}"):
+                await put_aside_in(node, change, job, "hold", "killed", why)
+        await tell(node, change, f"{name} was ended ({how})", engine=name)
+    await apply(node)
+    return any(counted(job)["kills"] == 1 for job in served)

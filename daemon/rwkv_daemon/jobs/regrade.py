@@ -1,0 +1,96 @@
+"""Grading again: stored completions by the present grader, as a new grade beside the old one, without an engine.
+
+A job that is being graded again is `grading` without an engine; the supervisor gives it a runner, as often as it needs
+one. If it cannot be done, the job goes back to the grade it had. A grader of the same version is asked again only for
+what has no verdict (an error, a judge that could not be had).
+"""
+
+import json
+from dataclasses import replace
+
+import msgspec
+
+from rwkv_daemon.catalogue import catalogue, second_names
+from rwkv_daemon.node import Change, Node
+from rwkv_daemon.rules import work_keys
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.queries.jobs import as_json
+from rwkv_daemon.store.queries.judging import ask_again
+from rwkv_daemon.store.queries.samples import count_unjudged, forget_errors, refresh_counts, score_of
+from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.protocol.views import ScoreView
+
+
+def is_regrade(job: JobRow) -> bool:
+    """Whether a job is being graded again, which needs no engine."""
+    return job.state in {"grading", "stopping"} and job.engine is None
+
+
+async def regrade(node: Node, job: JobRow) -> JobRow:
+    """Begin to grade a finished job again. Raises RefusedError with the reason if that means nothing."""
+    check(node, job)
+    benchmark = node.benchmarks.all()[job.benchmark]
+    fact = catalogue.kind_fact(node.benchmarks, benchmark, benchmark.kinds[job.kind], json.loads(job.settings))
+    key = work_keys.grade_key(job.generation_key, fact.grader, fact.grader_version, fact.grading)
+    if key == job.grade_key:
+        return await again(node, job)
+    columns = {
+        "grade_key": key,
+        "grader": fact.grader,
+        "grader_version": fact.grader_version,
+        "grading": as_json(dict(fact.grading)),
+    }
+    async with node.change() as change:
+        return await begin(node, change, job, **columns)
+
+
+async def again(node: Node, job: JobRow) -> JobRow:
+    """The same grader once more, for what it gave no verdict on."""
+    waiting = await count_unjudged(node.store, job.id, job.grade_key)
+    async with node.change() as change:
+        errors = await forget_errors(change.db, job.id, job.grade_key)
+        await ask_again(change.db, job.id, job.grade_key)
+        counts = await refresh_counts(change.db, job.id, job.grade_key)
+        if counts.done < job.total:
+            return await begin(node, change, job)
+        if not waiting:
+            raise RefusedError("graded", f"{job.name} is graded by {job.grader} {job.grader_version} already.")
+        assert not errors, "what was forgotten is missing"
+        return await change.move(job, "rejudge", finished="")
+
+
+async def begin(node: Node, change: Change, job: JobRow, **columns: str) -> JobRow:
+    """In one transaction: the new key, what is graded under it, and that it is to be graded."""
+    key = columns.get("grade_key", job.grade_key)
+    counts = await refresh_counts(change.db, job.id, key)
+    return await change.move(
+        replace(job, done=counts.done, right_sum=counts.right_sum, judged=counts.judged),
+        "regrade", restarts=0, kills=0, finished="", engine=None, **columns,
+    )  # fmt: skip
+
+
+async def undo(node: Node, change: Change, job: JobRow, why: str) -> JobRow:
+    """It cannot be graded again: back to the grade it had; a job that never had a score fails."""
+    stored = await score_of(node.store, job.id)
+    if stored is None:
+        return await change.move(job, "fail", detail=why)
+    known = msgspec.json.decode(stored, type=ScoreView).provenance
+    columns = {name: known[name] for name in ("grade_key", "grader", "grader_version")}
+    columns["grading"] = as_json(known.get("grading", {}))
+    await refresh_counts(change.db, job.id, str(known["grade_key"]))
+    return await change.move(job, "finish", detail=f"grading again failed: {why}", **columns)
+
+
+def check(node: Node, job: JobRow) -> None:
+    """Only what is generated whole, by this node, and of a kind that still exists, can be graded again."""
+    benchmark = node.benchmarks.all().get(job.benchmark)
+    if job.id in node.runners or job.state not in {"done", "failed", "stopped"}:
+        raise RefusedError("running", f"{job.name} is {job.state}; it can be graded again when it is done.")
+    if second_names.is_same_work(job):
+        raise RefusedError("same-work", f"{job.name} has no completions of its own: it {job.detail}.")
+    if not job.total or (job.done < job.total and job.stages_done < job.stages_total):
+        raise RefusedError("incomplete", f"{job.name} has {job.stages_done} of {job.stages_total} completions.")
+    if benchmark is None or job.kind not in benchmark.kinds:
+        raise RefusedError("no-such-kind", f"This version has no {job.benchmark} {job.kind}.")
+    if not node.folder(job.id).path.is_dir():
+        raise RefusedError("no-completions", f"The completions of {job.name} are not on this node.")

@@ -1,0 +1,87 @@
+"""What run directories keep for `rwkvctl rebuild`: the store's own rows, beside what the workers wrote.
+
+    runs/j12/row-3.json           the job, its session and attempt 3, as they were when that began
+    runs/j12/score-KEY.json       the job with its score under that grade key, once it was stored
+    runs/j12/verdicts.jsonl       what the judge said of each sample, appended before it is stored
+    runs/engines/e3/row.json      the engine, once it was ready
+
+Nothing but `rebuild` reads them, so one that cannot be written is a warning and no failure.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.store import JobRow, Row, StoreError
+from rwkv_daemon.store.queries.judging import Judged
+from rwkv_daemon.workers.run_directory import replace
+
+
+async def keep_attempt(node: Node, job: int, number: int) -> None:
+    """A runner is about to be started."""
+    found = {
+        "job": await node.store.one("SELECT * FROM job WHERE id = ?", (job,)),
+        "session": await node.store.one(
+            "SELECT session.* FROM session JOIN job ON job.session = session.id WHERE job.id = ?", (job,)
+        ),
+        "attempt": await node.store.one("SELECT * FROM attempt WHERE job = ? AND number = ?", (job, number)),
+    }
+    await keep(node.folder(job).path / f"row-{number}.json", found)
+
+
+async def keep_score(node: Node, job: int, grade_key: str) -> None:
+    """A score was stored. Where it cannot be read back now, `rebuild` has it computed again."""
+    try:
+        found = {
+            "job": await node.store.one("SELECT * FROM job WHERE id = ?", (job,)),
+            "score": await node.store.one("SELECT * FROM score WHERE job = ? AND grade_key = ?", (job, grade_key)),
+        }
+    except StoreError as error:
+        log.warning("j%d: its score is not kept beside its samples: %s", job, error)
+        return
+    await keep(node.folder(job).path / f"score-{grade_key}.json", found)
+
+
+def keep_verdicts(node: Node, job: JobRow, verdicts: Iterable[tuple[tuple[int, int], Judged]]) -> None:
+    """Verdicts on samples, each a (row, repeat), are about to be stored: nothing is paid for twice."""
+    path = node.folder(job.id).path / "verdicts.jsonl"
+    lines = [
+        msgspec.json.encode(asdict(one) | {"grade_key": job.grade_key, "row": row, "repeat": repeat}) + b"\n"
+        for (row, repeat), one in verdicts
+    ]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.writelines(lines)
+    except OSError as error:
+        log.warning("%s cannot be written (%s): `rwkvctl rebuild` would ask the judge again", path, error)
+
+
+async def keep_engine(node: Node, engine: int) -> None:
+    """An engine has said what it is."""
+    found = {"engine": await node.store.one("SELECT * FROM engine WHERE id = ?", (engine,))}
+    await keep(node.engine_folder(engine) / "row.json", found)
+
+
+async def keep(path: Path, rows: dict[str, Row | None]) -> None:
+    """Write rows by their tables' names."""
+    content = msgspec.json.encode({name: as_dict(row) for name, row in rows.items() if row is not None})
+    try:
+        await asyncio.to_thread(write, path, content)
+    except OSError as error:
+        log.warning("%s cannot be written (%s): `rwkvctl rebuild` would not know of it", path, error)
+
+
+def write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace(path, content)
+
+
+def as_dict(row: Row) -> dict[str, Any]:
+    """A row by its columns' names."""
+    return dict(zip(row.keys(), row, strict=True))

@@ -1,0 +1,308 @@
+"""Job runners: start, ingest what they write, act on how they end, adopt."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+import uuid as uuids
+from dataclasses import replace
+from pathlib import Path
+
+from rwkv_daemon import periodic_tasks
+from rwkv_daemon.changes import events
+from rwkv_daemon.changes.job_view import as_data
+from rwkv_daemon.clock import now
+from rwkv_daemon.jobs import outcomes, pause_resume, regrade, run_archive, stall_detection, stop_intents
+from rwkv_daemon.jobs.outcomes import Ending
+from rwkv_daemon.jobs.stop_ladder import Ladder, remains
+from rwkv_daemon.logs import job_links
+from rwkv_daemon.node import Node, RunnerHandle, log
+from rwkv_daemon.rules import lifecycle
+from rwkv_daemon.rules.rate_estimate import Meter
+from rwkv_daemon.scheduling import engine_assignment
+from rwkv_daemon.store import AttemptRow, ConflictError, EngineRow, JobRow, StoreError
+from rwkv_daemon.store.queries.jobs import add_attempt, attempts_of, get_job, running_attempts
+from rwkv_daemon.store.queries.samples import ingest
+from rwkv_daemon.workers import cgroups, worker_process
+from rwkv_daemon.workers.cgroups import Limits
+from rwkv_daemon.workers.crash_points import crash_point
+from rwkv_daemon.workers.run_directory import JobSpec, Record, decode_record, whole_lines
+from rwkv_daemon.workers.worker_process import NotStartedError
+from rwkvctl.protocol.engine import EngineStats
+from rwkvctl.settings import config
+
+SLICE_BYTES = 1024 * 1024
+SLICES = 8
+"""Of one runner in a round: one that writes faster than the store takes it must not hold up the others."""
+
+
+async def start_runner(node: Node, job: JobRow, engine: EngineRow | None) -> None:
+    """A new attempt at a queued job, on an engine that is ready; without one, only to grade what is there."""
+    number, uuid, settings = job.attempt + 1, str(uuids.uuid4()), node.config.settings
+    earlier = [attempt.number for attempt in await attempts_of(node.store, job.id)]
+    async with node.change() as change:
+        await add_attempt(change.db, job.id, number, uuid)
+        happening: lifecycle.Happening = "place" if engine else "regrade"
+        number_of_engine = engine.id if engine else None
+        await change.move(job, happening, attempt=number, engine=number_of_engine, started=job.started or now())
+    crash_point("after-attempt-stored")
+    folder = node.folder(job.id)
+    try:
+        launch = worker_process.Launch(
+            uuid=uuid,
+            argv=(sys.executable, "-m", "rwkv_daemon.runner", str(folder.path)),
+            record=folder.record(number),
+            log=folder.log(number),
+            environment=runner_environment(),
+            cgroup=node.scopes.make(uuid, Limits(settings.runner_memory_max_bytes, settings.worker_pids_max)),
+            log_cap_bytes=settings.log_cap_bytes,
+        )
+        write_run_directory(node, job, number, earlier, engine)
+        await run_archive.keep_attempt(node, job.id, number)
+        worker = await asyncio.to_thread(worker_process.start, launch)
+    except (NotStartedError, OSError) as error:
+        why = f"it could not be started: {error}"
+        await outcomes.attempt_ended(node, Ending(job.id, number, None, why=why, started=False))
+        return
+    crash_point("after-worker-started")
+    node.runners[job.id] = RunnerHandle(
+        job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=engine is None,
+        meter=Meter(job.done),
+    )  # fmt: skip
+    job_links.link(node, job, folder.log(number))
+
+
+def runner_environment() -> dict[str, str]:
+    """What a runner inherits. A crash point of the tests is passed on only if it is one of the runner's."""
+    environment = config.base_environment() | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    point = config.marker("RWKVCTL_CRASH_AT")
+    return environment | ({"RWKVCTL_CRASH_AT": point} if point.startswith("runner-") else {})
+
+
+def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int], engine: EngineRow | None) -> None:
+    """What the runner reads: its specification, its engines, and that it should run."""
+    folder = node.folder(job.id)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.write_desired("run")
+    if engine is not None:
+        engine_assignment.assign(node, job.id, [engine])
+    folder.write_spec(
+        JobSpec(
+            job=job.id,
+            attempt=number,
+            earlier=tuple(earlier),
+            model=job.model,
+            benchmark=job.benchmark,
+            kind=job.kind,
+            settings=config_settings(job),
+            seed=job.seed,
+            limit=job.row_limit,
+            repeats=job.repeats,
+            data_dir=str(node.config.data_dir),
+            rows_sha256=job.rows_sha256,
+            generation_key=job.generation_key,
+            grade_key=job.grade_key,
+            regrade=engine is None,
+            catalogue_dir=str(node.config.benchmarks_dir),
+            file_sha256=node.benchmarks.file_sha256.get(job.benchmark, ""),
+            slots_dir=str(node.config.slots_dir),
+            slots=node.config.settings.grading_slots or os.cpu_count() or 1,
+            unsandboxed=bool(json.loads(job.grading).get("unsandboxed", False)),
+        )
+    )
+
+
+def config_settings(job: JobRow) -> dict[str, str]:
+    """What --set changed for this job."""
+    return {str(name): str(value) for name, value in json.loads(job.settings).items()}
+
+
+async def adopt_runners(node: Node) -> None:
+    """After a restart of the daemon: watch the runners that still run, and act on those that ended meanwhile. A stop
+    that was under way goes on from the rung it had reached."""
+    await pause_resume.load(node)
+    await periodic_tasks.look_at_disk(node)
+    for attempt in await running_attempts(node.store):
+        if attempt.job in node.runners:
+            continue  # a store that was away had cut the adoption off
+        folder = node.folder(attempt.job)
+        worker = worker_process.adopt(attempt.uuid, folder.record(attempt.number))
+        if worker is not None:
+            job = await get_job(node.store, attempt.job)
+            node.runners[attempt.job] = RunnerHandle(
+                attempt.job,
+                attempt.number,
+                worker,
+                ingested=attempt.ingested,
+                engine=job.engine if job else None,
+                stages_before=job.stages_done if job else 0,
+                regrades=job is not None and job.engine is None,
+                ladder=Ladder.resumed(attempt.rung),
+                meter=Meter(job.done if job else 0),
+            )
+            log.info("adopted the runner of j%d (pid %d)", attempt.job, worker.pid)
+            continue
+        await asyncio.to_thread(worker_process.sweep, attempt.uuid)
+        await ingest_all(node, attempt)
+        record = worker_process.read_record(folder.record(attempt.number))
+        same_boot = record is not None and record.boot_id == worker_process.boot_id()
+        exited = record if record is not None and record.done and same_boot else None
+        if exited is not None and exited.code == 0:
+            await ingest_missed(node, attempt.job)
+        await outcomes.handled(
+            node, Ending(attempt.job, attempt.number, exited, rung=attempt.rung, started=record is not None)
+        )
+    await stop_intents.apply(node)
+
+
+async def watch_runners(node: Node) -> None:
+    """One look at every runner: store what it wrote; if it has ended, act on that."""
+    for handle in list(node.runners.values()):
+        try:
+            await watch_runner(node, handle)
+        except Exception as error:  # one job fails with it instead of all
+            if isinstance(error, StoreError) and not isinstance(error, ConflictError):
+                raise
+            log.exception("j%d: what its runner did cannot be handled", handle.job)
+            await abandon(node, handle, f"{type(error).__name__}: {error}")
+
+
+async def abandon(node: Node, handle: RunnerHandle, why: str) -> None:
+    """Fail a job that cannot be handled. Its runner ends first: nobody would read what it writes, and the next attempt
+    would do the same work beside it."""
+    await asyncio.to_thread(worker_process.sweep, handle.worker.uuid)
+    if handle.exit is None:
+        handle.exit = (await asyncio.to_thread(handle.worker.close),)
+    await outcomes.give_up(node, handle.job, handle.attempt, why)
+    node.runners.pop(handle.job, None)
+
+
+async def watch_runner(node: Node, handle: RunnerHandle) -> None:
+    """A handle goes only when what follows from its end is stored: until then every round tries again. What it wrote is
+    read to the end once nothing of it can write any more."""
+    if handle.exit is None and worker_process.has_ended(handle.worker):
+        await asyncio.to_thread(worker_process.sweep, handle.worker.uuid)
+        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone, and something of it is not
+            await stop_intents.intend(node, handle, handle.intent or "stalled")
+        else:
+            handle.exit = (await asyncio.to_thread(handle.worker.close),)
+    more = await ingest_some(node, handle)
+    if handle.exit is None:
+        await asyncio.to_thread(worker_process.end_orphans, handle.worker)
+        await look_for_stall(node, handle)
+        await stop_intents.press(node, handle)
+        return
+    if more:
+        return
+    if handle.exit[0] is not None and handle.exit[0].code == 0:
+        await ingest_missed(node, handle.job)
+    ending = Ending(
+        handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before, stalled=handle.stall,
+        rung=int(handle.ladder.rung),
+    )  # fmt: skip
+    await outcomes.attempt_ended(node, ending)
+    cgroups.remove_for(handle.worker.record.cgroup)
+    node.runners.pop(handle.job, None)
+
+
+async def look_for_stall(node: Node, handle: RunnerHandle) -> None:
+    """Notice a runner that stands still, keep its stacks, and have it ended; its job starts again where it stood."""
+    clock, motion = time.monotonic(), handle.motion
+    motion.beat.see(stall_detection.beat_of(node.folder(handle.job).alive(handle.attempt)), clock)
+    motion.progress.see(handle.ingested, clock)
+    engines = [e for n in {handle.engine, *handle.endpoints} if n and (e := node.engines.get(n)) is not None]
+    if handle.intent or not (engines or handle.regrades):
+        motion.reset(clock)
+    elif any(engine.stats is not None and engine.stats.running and tokens_flow(engine.stats) for engine in engines):
+        motion.progress.at = clock
+    if not (why := stall_detection.verdict(motion, clock, node.config.settings.stall_s)):
+        return
+    stacks = await asyncio.to_thread(stall_detection.dump, handle.worker, node.folder(handle.job).log(handle.attempt))
+    job = await get_job(node.store, handle.job)
+    assert job is not None
+    async with node.change() as change:
+        text = f"{job.name} stands still: {why}; its stacks are kept, and it starts again"
+        data = {"why": why, "stacks": stacks}
+        await change.note("job.stalled", job=job.name, session=job.session, text=text, data=data)
+    handle.stall = why
+    await stop_intents.intend(node, handle, "stalled")
+
+
+def tokens_flow(stats: EngineStats) -> bool:
+    """Whether an engine computes anything."""
+    return bool(stats.prefill_tokens_per_s or stats.decode_tokens_per_s)
+
+
+async def ingest_all(node: Node, attempt: AttemptRow) -> None:
+    """Store everything an attempt wrote before it ended."""
+    handle = RunnerHandle(attempt.job, attempt.number, worker=None, ingested=attempt.ingested)  # type: ignore[arg-type]
+    while await ingest_slice(node, handle):
+        pass
+
+
+async def ingest_some(node: Node, handle: RunnerHandle) -> bool:
+    """Store what a runner wrote, as far as its turn goes; whether there is more."""
+    for _ in range(SLICES):
+        if not await ingest_slice(node, handle):
+            return False
+        await asyncio.sleep(0)
+    return True
+
+
+async def ingest_missed(node: Node, number: int) -> None:
+    """A runner says that all is done. What the store lacks all the same (an earlier attempt wrote it with its last
+    breath, or the store was restored from a backup) no runner would ever do again: it is in files that are read."""
+    job = await get_job(node.store, number)
+    if job is None or job.done >= job.total or regrade.is_regrade(job):
+        return
+    for attempt in await attempts_of(node.store, number):
+        await ingest_all(node, replace(attempt, ingested=0))
+
+
+async def ingest_slice(node: Node, handle: RunnerHandle) -> bool:
+    """Store the next slice of a samples file; whether there was one. The offset moves in the same transaction."""
+    path = node.folder(handle.job).samples(handle.attempt)
+    records, used = await asyncio.to_thread(next_records, path, handle.ingested)
+    if not used:
+        return False
+    job = await get_job(node.store, handle.job)
+    assert job is not None
+    crash_point("before-ingest-commit")
+    async with node.change() as change:
+        counts = await ingest(change.db, job.id, handle.attempt, job.grade_key, records, handle.ingested + used)
+        stage = lifecycle.stage(
+            stages_done=counts.stages_done, stages_total=job.stages_total, graded=counts.done, total=job.total
+        )
+        if stage in {"generate", "grade"} and lifecycle.allows(job.state, stage):
+            job = await change.move(job, stage)
+    crash_point("after-ingest-commit")
+    handle.ingested += used
+    job = replace(
+        job, done=counts.done, stages_done=counts.stages_done, right_sum=counts.right_sum, judged=counts.judged
+    )
+    view = as_data(job, rate=handle.rate(counts.done))
+    node.bus.publish([events.passing("job.progress", job=job.name, session=job.session, data=view)])
+    return True
+
+
+def next_records(path: Path, offset: int) -> tuple[list[Record], int]:
+    """The records of the next slice, and how many bytes they take. Thousands, so not in the event loop."""
+    lines, used = whole_lines(read_slice(path, offset))
+    return [record for line in lines if (record := decode_record(line)) is not None], used
+
+
+def read_slice(path: Path, offset: int) -> bytes:
+    """The next slice, made durable first: what the store counts as done must survive a power loss."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size <= offset:
+                return b""
+            os.fdatasync(file.fileno())
+            file.seek(offset)
+            data = file.read(SLICE_BYTES)
+            while data and b"\n" not in data and (more := file.read(SLICE_BYTES)):
+                data += more
+            return data
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,240 @@
+"""The score of a finished job: statistics over its graded samples, and the provenance that makes it mean something."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.jobs import run_archive
+from rwkv_daemon.node import Change, Node
+from rwkv_daemon.store import JobRow, NewJob
+from rwkv_daemon.store.queries.engines import get_engine
+from rwkv_daemon.store.queries.gpus import contended
+from rwkv_daemon.store.queries.jobs import attempts_of
+from rwkv_daemon.store.queries.samples import GradedSample, add_score, graded, totals
+from rwkv_daemon.store.queries.searches import chosen_on
+from rwkv_daemon.store.queries.shared_completions import TAKEN
+from rwkv_daemon.workers.crash_points import crash_point
+from rwkv_data.definition.benchmark import Answer, Kind
+from rwkv_data.definition.errors import DataError
+from rwkv_data.definition.row_window import Extent
+from rwkv_data.definition.stage import Row
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.scoring import score
+from rwkvctl import __version__
+from rwkvctl.protocol.messages import MetricView, ScoreView, Selection
+
+
+class OtherWeightsError(Exception):
+    """An engine of other weights than the job's answered: its score would be another model's."""
+
+
+async def store_score(
+    node: Node, job: JobRow, end: Callable[[Change], Awaitable[None]], judge: dict[str, object] | None = None
+) -> None:
+    """Compute and store the score, and finish the job, in one transaction. `judge` is what the score says of its judge.
+    Raises OtherWeightsError."""
+    view = await score_view(node, job)
+    if judge:
+        view = msgspec.structs.replace(view, provenance=view.provenance | {"judge": judge})
+    crash_point("before-score-commit")
+    async with node.change() as change:
+        await end(change)
+        checking = "wanted" if node.checker and await wants_checker(node, job) else job.checking
+        finished = await change.move(job, "finish", engine=None, checking=checking)
+        view = msgspec.structs.replace(view, finished=finished.finished)
+        await add_score(change.db, job.id, job.grade_key, finished.finished, msgspec.json.encode(view).decode())
+        text = f"{job.model} {job.benchmark} {job.kind}: {headline(view)}"
+        data = json.loads(msgspec.json.encode(view))
+        await change.note("job.score", job=job.name, session=job.session, text=text, data=data)
+    crash_point("after-score-commit")
+    await run_archive.keep_score(node, job.id, job.grade_key)
+
+
+async def wants_checker(node: Node, job: JobRow) -> bool:
+    """Wrong answers of texts are checked, unless the dispatch said not to."""
+    row = await node.store.one("SELECT selection FROM session WHERE id = ?", (job.session,))
+    selection = msgspec.json.decode(row["selection"], type=Selection) if row else Selection()
+    kind = effective_kind(node, job)
+    return kind.samples_tokens and kind.search is None and not selection.disable_checker
+
+
+async def score_view(node: Node, job: JobRow) -> ScoreView:
+    """The score as it is stored and shown."""
+    rows, problem = await asyncio.to_thread(asked_rows, node, job)
+    kind = effective_kind(node, job)
+    samples = await graded(node.store, job.id, job.grade_key)
+    result = await asyncio.to_thread(statistics, kind, samples, rows)
+    found = await totals(node.store, job.id)
+    return ScoreView(
+        job=job.name,
+        model=job.model,
+        benchmark=job.benchmark,
+        kind=job.kind,
+        version=job.version,
+        **counted(result, found.generated_tokens),
+        partial=is_partial(node, job),
+        why_null=why_null(job, result),
+        warnings=(*warnings_of(result, kind), *await selected_on_test(node, job, kind)),
+        session=job.session,
+        provenance=await provenance(node, job, result, problem),
+    )
+
+
+def statistics(kind: Kind, samples: Iterable[GradedSample], rows: Sequence[Row] | None) -> dict[str, Any]:
+    """What `rwkv_data.scoring.score` makes of graded samples."""
+    plain = [(s.row, s.repeat, s.value, whole_stop(kind, s), s.extracted, s.reason, s.route, s.parts) for s in samples]
+    return score.score(kind, plain, rows)
+
+
+def counted(result: dict[str, Any], generated_tokens: int) -> dict[str, Any]:
+    """The fields of a score that are statistics."""
+    same = ("primary", "n", "rows", "repeats", "scored", "truncated", "no_answer", "timeouts", "unjudged", "errors")
+    return {
+        **{name: result[name] for name in (*same, "chance")},
+        "metrics": {name: MetricView(**values) for name, values in result["metrics"].items()},
+        "completion_tokens": generated_tokens / max(1, result["n"]),
+    }
+
+
+def why_null(job: JobRow, result: dict[str, Any]) -> str:
+    """Why there is no score, and what would give one: what has its completions is graded again, the rest is not."""
+    if not result["reason"]:
+        return ""
+    if job.stages_done < job.stages_total and result["errors"]:
+        return f"{result['reason']}; `rwkvctl dispatch --overwrite` measures it again"
+    remedy = f"; `rwkvctl regrade {job.name}` tries them again" if result["unjudged"] or result["errors"] else ""
+    return f"{result['reason']}{remedy}"
+
+
+TRUNCATED_SHARE: Final = 0.01
+"""Above this share of samples that ran into the token limit, a score says so."""
+
+
+def warnings_of(result: dict[str, Any], kind: Kind) -> tuple[str, ...]:
+    """What a reader of the score must know."""
+    found = []
+    if result["n"] and result["truncated"] / result["n"] > TRUNCATED_SHARE:
+        share = 100 * result["truncated"] / result["n"]
+        found.append(f"{share:.1f} % of the samples were cut off at the token limit: raise max_tokens")
+    if kind.search:
+        found.append("the best of many points, chosen on these rows: measure it on the others with --set part=report")
+    elif kind.part == "search":
+        found.append("only the rows that are set aside for choosing settings were asked")
+    return tuple(found)
+
+
+async def selected_on_test(node: Node, job: JobRow, kind: Kind) -> list[str]:
+    """Settings that a search chose on rows that are among these make the score optimistic."""
+    if kind.search or kind.part == "report":
+        return []
+    searches = await chosen_on(node.store, job.model, job.benchmark, json.loads(job.settings))
+    return [f"its settings were chosen on some of these rows ({', '.join(searches)}): optimistic"] if searches else []
+
+
+def is_partial(node: Node, job: JobRow) -> bool:
+    """Whether --limit left rows out."""
+    if job.row_limit is None:
+        return False
+    manifest = node.benchmarks.manifest(node.benchmarks.get(job.benchmark))
+    whole = effective_kind(node, job).rows_asked(manifest.extent) if manifest else job.total
+    return job.total < whole * job.repeats
+
+
+def whole_stop(kind: Kind, sample: GradedSample) -> str:
+    """How a sample ended as the kind sees it; one without any stage is an error."""
+    if not sample.stops:
+        return "error"
+    return kind.stop(Answer(text=sample.text, stops=tuple(filter(None, sample.stops))))  # type: ignore[arg-type]  # stored stop kinds
+
+
+def effective_kind(node: Node, job: JobRow) -> Kind:
+    """The kind with the job's settings."""
+    manifest = node.benchmarks.manifest(node.benchmarks.get(job.benchmark))
+    extent = manifest.extent if manifest else Extent(job.total // max(1, job.repeats))
+    return node.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), extent)
+
+
+def asked_rows(node: Node, job: JobRow) -> tuple[list[Row] | None, str]:
+    """The rows the job asked, without examples, for chance level and groups; or why they cannot be had any more."""
+    kind = effective_kind(node, job)
+    try:
+        rows = prepared_sets.load_rows(node.config.data_dir, node.benchmarks.get(job.benchmark))
+    except DataError as error:
+        return None, str(error)
+    asked = replace(kind, shots=None).asked(rows, (), job.row_limit)
+    return (asked, "") if len(asked) * job.repeats == job.total else (None, "the rows have changed since")
+
+
+async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: str) -> dict[str, object]:
+    """Everything needed to say whether two scores may be compared."""
+    found = await totals(node.store, job.id)
+    session = await node.store.one("SELECT * FROM session WHERE id = ?", (job.session,))
+    engines = [await get_engine(node.store, int(name[1:])) for name in found.engines]
+    others = [engine.name for engine in engines if engine and engine.weights_sha256 != job.weights_sha256]
+    if others or not job.generation_key:
+        raise OtherWeightsError(f"{', '.join(others) or 'the job'} was not of the weights that were dispatched")
+    extra = breakdowns(result)
+    if shared := await contended(node.store, [engine.lease for engine in engines if engine], job.started, now()):
+        extra["contended"] = shared  # somebody else computed there meanwhile: answers hold, timings do not
+    if shared_by := [
+        one.why.removeprefix(TAKEN) for one in await attempts_of(node.store, job.id) if one.why.startswith(TAKEN)
+    ]:
+        extra["completions_of"] = shared_by[0]
+    return {
+        **asked(job),
+        "rwkvctl_version": __version__,
+        "git_commit": session["git_commit"] if session else "",
+        "engines": [json.loads(engine.health) | {"lease": engine.lease} for engine in engines if engine],
+        "attempts": job.attempt,
+        "prompt_tokens": found.prompt_tokens,
+        "cached_tokens": found.cached_tokens,
+        "generated_tokens": found.generated_tokens,
+        "host": node.hostname,
+        "queued": job.queued,
+        "started": job.started,
+        "scored": now(),
+        **extra,
+        **({"rows_problem": problem} if problem else {}),
+    }
+
+
+def breakdowns(result: dict[str, Any]) -> dict[str, object]:
+    """The statistics that have no field of their own in a score."""
+    return {name: result[name] for name in ("groups", "macro", "routes", "curves", "search") if result.get(name)}
+
+
+def asked(job: JobRow | NewJob) -> dict[str, object]:
+    """What was asked, of which weights, and how it is graded."""
+    return {
+        "weights_name": Path(job.weights_path).name,
+        "weights_sha256": job.weights_sha256,
+        "rows_sha256": job.rows_sha256,
+        "benchmark_version": job.benchmark_version,
+        "grader": job.grader,
+        "grader_version": job.grader_version,
+        "grading": json.loads(job.grading),
+        "configuration": json.loads(job.configuration),
+        "settings": json.loads(job.settings),
+        "seed": job.seed,
+        "limit": job.row_limit,
+        "numerics": job.numerics,
+        "generation_key": job.generation_key,
+        "grade_key": job.grade_key,
+    }
+
+
+def headline(view: ScoreView) -> str:
+    """`accuracy 91.3 % [87.6, 94.0]`, or why there is none."""
+    metric = view.metrics[view.primary]
+    if metric.value is None or metric.ci_low is None or metric.ci_high is None:
+        return f"no score: {view.why_null}"
+    scale, sign = (100, " %") if metric.unit == "share" else (1, "")
+    value, low, high = (scale * number for number in (metric.value, metric.ci_low, metric.ci_high))
+    digits = 1 if sign else 3
+    return f"{view.primary} {value:.{digits}f}{sign} [{low:.{digits}f}, {high:.{digits}f}]"

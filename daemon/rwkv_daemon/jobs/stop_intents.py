@@ -1,0 +1,97 @@
+"""What is wanted of each runner now, and seeing that it happens: go on, finish the batch, stop, or be ended.
+
+The intent comes from what is stored: a job's state, what it is to become, the pauses that cover it. Only a stall is
+known here alone; it ends the process at once, and another attempt follows.
+"""
+
+import contextlib
+
+from rwkv_daemon.jobs.stop_ladder import Ladder, Patience, Rung, climb, told_of
+from rwkv_daemon.node import Node, RunnerHandle, log
+from rwkv_daemon.scheduling.pauses import Pauses
+from rwkv_daemon.store import JobRow, StoreError
+from rwkv_daemon.store.queries.jobs import ACTIVE, get_job, jobs_by_id, update_job
+from rwkv_daemon.store.queries.pauses_attempts import update_attempt
+from rwkv_daemon.workers.crash_points import crash_point
+from rwkv_daemon.workers.run_directory import Desired
+
+FIRST = {"stop": Rung.ASK, "pause": Rung.BATCH, "yield": Rung.BATCH, "stalled": Rung.KILL}
+"""Where the ladder begins for each intent."""
+MESSAGES: dict[Rung, Desired] = {Rung.NONE: "run", Rung.BATCH: "pause", Rung.ASK: "stop"}
+
+
+def intent_of(job: JobRow, pauses: Pauses) -> str:
+    """What is wanted of the runner of this job; empty: that it goes on."""
+    if job.state == "stopping":
+        return "stop"
+    if job.wanted:
+        return "pause"
+    return "yield" if pauses.ends(job) else ""
+
+
+async def apply(node: Node) -> None:
+    """Let every runner have the intent that follows from what is stored now; those that go on again are told so."""
+    for job in await jobs_by_id(node.store, node.runners):
+        handle = node.runners.get(job.id)
+        if handle is not None and job.state in ACTIVE:
+            await intend(node, handle, intent_of(job, node.pauses) or ("stalled" if handle.stall else ""))
+
+
+async def intend(node: Node, handle: RunnerHandle, intent: str) -> None:
+    """Want something of a runner; the first step is taken at once."""
+    handle.intent = intent
+    await press(node, handle)
+
+
+async def press(node: Node, handle: RunnerHandle) -> None:
+    """One look at a runner of which something is wanted. A rung beyond the first is never taken back: what was asked to
+    stop ends, and what follows from its end is decided then."""
+    ladder = handle.ladder
+    if not handle.intent:
+        if ladder.rung is Rung.BATCH:
+            handle.ladder = Ladder()
+            say(node, handle, Rung.NONE)
+        if ladder.rung <= Rung.BATCH:
+            return
+    first = max(FIRST.get(handle.intent, Rung.ASK), ladder.rung)
+    if await climb(ladder, handle.worker, first, Patience.of(node.config.settings)):
+        say(node, handle, ladder.rung)
+        crash_point("stop-after-rung")
+        with contextlib.suppress(StoreError):  # a store that cannot be written keeps nobody alive
+            await write_down(node, handle)
+
+
+def say(node: Node, handle: RunnerHandle, rung: Rung) -> None:
+    """The message of a rung, if it has one. On a full disk there is no message, and the next rung follows in time."""
+    if rung in MESSAGES:
+        try:
+            node.folder(handle.job).write_desired(MESSAGES[rung])
+        except OSError as error:
+            log.error("j%d: its runner cannot be told to %s: %s", handle.job, MESSAGES[rung], error)
+
+
+async def write_down(node: Node, handle: RunnerHandle) -> None:
+    """The rung, for the next daemon and the operator. What cannot be ended is `stuck`: it is never called stopped."""
+    rung = handle.ladder.rung
+    job = await get_job(node.store, handle.job)
+    assert job is not None
+    text = f"{job.name}: its runner (pid {handle.worker.pid}) {rung.words}"
+    if rung is Rung.STUCK:
+        text += f": {await told_of(handle.ladder, handle.worker)}; look at it by hand, it may take a reboot"
+    async with node.change() as change:
+        stuck = {"state": "stuck"} if rung is Rung.STUCK else {}
+        await update_attempt(change.db, handle.job, handle.attempt, rung=int(rung), **stuck)
+        if stuck:
+            await update_job(change.db, job.id, detail=text)
+        await change.note("job.pressed", job=job.name, session=job.session, text=text)
+
+
+def still_running(node: Node, job: JobRow) -> str:
+    """What of a job still runs that is to end, and what comes next; empty if nothing is to."""
+    handle = node.runners.get(job.id)
+    if handle is None or not handle.intent or handle.exit is not None:
+        return ""
+    if handle.ladder.rung is Rung.STUCK:
+        return job.detail
+    wait = Patience.of(node.config.settings).on(handle.ladder.rung)
+    return f"its runner (pid {handle.worker.pid}) {handle.ladder.rung.words}; the next step follows after {wait:.0f} s"

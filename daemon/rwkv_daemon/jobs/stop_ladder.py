@@ -1,0 +1,153 @@
+"""The stop ladder: how a worker is brought to its end, from a polite word to a kill that nothing escapes.
+
+Each rung has its time; what still runs after the last one is `stuck`, and is never called stopped. The rung is stored
+with the attempt, so that a daemon that comes back goes on from there and never starts again at the polite word.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from rwkv_daemon.workers import cgroups, worker_process
+from rwkv_daemon.workers.worker_process import Worker
+from rwkvctl.settings.fields import Settings
+
+KILL_S: Final = 1.0
+"""Between the kill of the group and that of everything else: what obeys is gone by then."""
+LOOK_S: Final = 5.0
+SHIM_S: Final = 5.0
+"""A shim that outlives all it watched for so long is stopped or stuck itself, and goes the same way."""
+
+T = TypeVar("T")
+
+
+class Rung(IntEnum):
+    """How far the end of a worker has been pressed."""
+
+    NONE = 0
+    BATCH = 1  # it was asked to finish its batch
+    ASK = 2  # it was asked to stop
+    TERM = 3  # SIGTERM to its group, through the shim
+    KILL = 4  # SIGKILL to its group
+    SWEEP = 5  # SIGKILL to its cgroup, or to whatever carries its marker
+    STUCK = 6  # nothing helps
+
+    @property
+    def words(self) -> str:
+        """What was done, for the log."""
+        return WORDS[self]
+
+
+WORDS: Final = {
+    Rung.NONE: "runs",
+    Rung.BATCH: "is asked to finish its batch",
+    Rung.ASK: "is asked to stop",
+    Rung.TERM: "did not stop when asked: SIGTERM to its group",
+    Rung.KILL: "ignored SIGTERM: SIGKILL to its group",
+    Rung.SWEEP: "left processes behind: SIGKILL to everything that belongs to it",
+    Rung.STUCK: "cannot be ended, not even by SIGKILL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long each rung is given."""
+
+    batch_s: float
+    ask_s: float
+    term_s: float
+    sweep_s: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        return cls(settings.pause_grace_s, settings.stop_grace_s, settings.stop_term_s, settings.stop_kill_s)
+
+    def on(self, rung: Rung) -> float:
+        """The time on one rung before the next."""
+        waits = (0.0, self.batch_s, self.ask_s, self.term_s, KILL_S, self.sweep_s)
+        return waits[rung]
+
+
+def after(rung: Rung, waited_s: float, patience: Patience) -> Rung:
+    """The rung to stand on after so long on this one."""
+    if rung is Rung.STUCK or waited_s < patience.on(rung):
+        return rung
+    return Rung(rung + 1)
+
+
+@dataclass(slots=True)
+class Ladder:
+    """Where one worker stands. `killed` are pids that were sent SIGKILL: a second one does nothing to a process that
+    cannot die, so none is sent. `looking` is the look at its processes that has begun last."""
+
+    rung: Rung = Rung.NONE
+    since: float = 0.0
+    killed: set[int] = field(default_factory=set)
+    again: bool = False
+    looking: "asyncio.Future[Any] | None" = None
+
+    @classmethod
+    def resumed(cls, rung: int) -> Self:
+        """Where an earlier daemon left it; what that rung does is done once more, since it may have died before."""
+        return cls(Rung(rung), time.monotonic(), again=rung > Rung.NONE)
+
+    def reach(self, first: Rung, patience: Patience) -> bool:
+        """Climb as far as the time allows, at least to `first`; whether a rung was entered now."""
+        clock, before = time.monotonic(), self.rung
+        self.rung = max(first, after(self.rung, clock - self.since, patience) if self.rung else first)
+        entered = self.rung != before or self.again
+        if entered:
+            self.since, self.again = clock, False
+        return entered
+
+
+async def climb(ladder: Ladder, worker: Worker, first: Rung, patience: Patience) -> bool:
+    """Press the end of a worker as far as is due; whether a rung was entered, which the caller writes down. The words
+    of the first two rungs are the caller's to say."""
+    entered = ladder.reach(first, patience)
+    if entered and ladder.rung is Rung.TERM:
+        worker_process.ask_to_stop(worker)
+    elif entered and ladder.rung is Rung.KILL:
+        await in_time(ladder, lambda: worker_process.kill_group(worker))
+    elif ladder.rung >= Rung.SWEEP:
+        await in_time(ladder, lambda: sweep(ladder, worker))
+    return entered
+
+
+async def in_time(ladder: Ladder, look: Callable[[], T]) -> T | None:
+    """A look at processes, in a thread; None if it does not come back. A process that hangs in the driver can hang who
+    reads its /proc, and nobody else may wait for that: no second look begins while one hangs."""
+    if ladder.looking is not None and not ladder.looking.done():
+        return None
+    found = ladder.looking = asyncio.get_running_loop().run_in_executor(None, look)
+    await asyncio.wait({found}, timeout=LOOK_S)
+    return found.result() if found.done() else None
+
+
+async def told_of(ladder: Ladder, worker: Worker) -> str:
+    """What still runs of a worker that cannot be ended, for the operator."""
+    found = await in_time(ladder, lambda: remains(worker))
+    return "a look at its processes hangs in the kernel" if found is None else ", ".join(found)
+
+
+def sweep(ladder: Ladder, worker: Worker) -> None:
+    """SIGKILL everything of the attempt that has not had one: the cgroup, else what carries the marker. The shim is
+    left to write the exit record, unless nothing else is there and it does not go."""
+    folder = Path(worker.record.cgroup)
+    if folder.name == worker.uuid:  # as it was made for this attempt alone: nobody else's cgroup is ever killed
+        cgroups.kill(folder)
+    alive = set(worker_process.members(worker.uuid))
+    lingers = alive == {worker.record.shim} and time.monotonic() - ladder.since > SHIM_S
+    for pid in alive - ladder.killed:
+        if pid != worker.record.shim or lingers:
+            worker_process.kill_member(pid, worker.uuid)
+            ladder.killed.add(pid)
+
+
+def remains(worker: Worker) -> list[str]:
+    """What still runs of a worker, one sentence each, for the operator."""
+    return [f"pid {pid} ({worker_process.state_of(pid)})" for pid in sorted(worker_process.members(worker.uuid))]

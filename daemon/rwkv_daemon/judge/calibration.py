@@ -1,0 +1,48 @@
+"""How far the judge can be trusted: it judges answers whose verdict is known, and is told by none of them."""
+
+from dataclasses import dataclass
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
+from rwkv_data.judges.agreement import Agreement
+from rwkv_data.judges.calibration import Known, rows_for
+from rwkv_data.judges.judge_rule import JudgeRule, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A judge model under one rule. `misjudged` says what it got wrong: (what is hard about it, its reason)."""
+
+    model: str
+    rule: str
+    at: str
+    agreement: Agreement
+    misjudged: tuple[tuple[str, str], ...]
+
+    def sentence(self) -> str:
+        """What is printed beside the scores that this judge gave."""
+        return f"{self.model} by {self.rule}: {self.agreement.sentence()}"
+
+
+async def calibrate(service: JudgeService, rule: JudgeRule, *, job: str = "calibration") -> Calibration:
+    """Judge every known answer once. Replies come from the cache where this judge has been asked before."""
+    found: list[tuple[Known, JudgeOutcome[Verdict]]] = []
+    tasks = {
+        JudgeTask[Verdict](
+            job=job, row=known.row, rule=rule, extracted=known.answer.text, answer=known.answer, label=known.about
+        ): known
+        for known in rows_for(rule)
+    }
+
+    async def deliver(task: JudgeTask[Verdict], outcome: JudgeOutcome[Verdict]) -> None:
+        found.append((tasks[task], outcome))
+
+    await service.judge_all(tasks, deliver)
+    service.close_job(job)
+    wrong = [
+        (known.about, outcome.detail)
+        for known, outcome in found
+        if outcome.value is not None and (outcome.value >= 0.5) != (known.value >= 0.5)
+    ]
+    agreement = Agreement.of((known.value, outcome.value) for known, outcome in found)
+    return Calibration(service.model, f"{rule.name}/{rule.version}", now(), agreement, tuple(sorted(wrong)))

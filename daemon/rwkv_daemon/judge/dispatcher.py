@@ -1,0 +1,378 @@
+"""The one place where questions become replies: the line, the pool, the budget and the cache, kept moving by `run`.
+
+A reply is in the cache before anybody gets it; one that the cache does not take (the disk is full) is held here, and
+nothing more is asked until it is kept: else the same would be paid for again and again. A question that is already on
+its way is not sent again: whoever wants it too waits for the same reply. Whoever stops waiting leaves the rest
+untouched: what is in line is taken out when nobody waits for it any more, what is in flight is paid for, so it lands in
+the cache.
+
+What fails for a while goes back in line; while nothing can be asked at all (no key, no budget) everything stays there.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from rwkv_daemon.judge.clock import Clock
+from rwkv_daemon.judge.fair_queue import Line
+from rwkv_daemon.judge.http_client import ExchangeError
+from rwkv_daemon.judge.keys import Endpoint, Key, Pool
+from rwkv_daemon.judge.replies import Reply, Usage, tidy
+from rwkv_daemon.judge.reply_cache import VerdictCache
+from rwkv_daemon.judge.request import Question, Request
+from rwkv_daemon.judge.retry import Failure, back_off_s
+from rwkv_daemon.judge.sender import Sender
+from rwkv_daemon.judge.spending import Budget
+
+log = logging.getLogger("rwkvctl")
+
+EventKind = Literal["key-out", "outage", "recovered", "budget", "manner", "cache"]
+BUDGET_LOOK_S = 30.0
+KEEP_AGAIN_S = 5.0
+MOST_DENIALS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeEvent:
+    """Something the operator should know. The text holds no key."""
+
+    kind: EventKind
+    text: str
+
+
+class NoReplyError(Exception):
+    """There will be no reply to this question; `status` says of which kind that is."""
+
+    def __init__(self, status: Literal["refused", "failed", "stopped"], text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(slots=True)
+class Exchange:
+    """Made by the service, which checks the configuration first."""
+
+    model: str
+    max_tries: int
+    pool: Pool
+    budget: Budget
+    cache: VerdictCache
+    sender: Sender
+    clock: Clock
+    dice: random.Random
+    tell: Callable[[JudgeEvent], None]
+    line: Line = field(default_factory=Line)
+    flights: dict[str, Request] = field(default_factory=dict)
+    unkept: dict[str, Reply] = field(default_factory=dict)
+    in_flight: list[Request] = field(default_factory=list)
+    tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    paused: str = ""
+    stopping: bool = False
+    parked: str = ""
+    told: set[str] = field(default_factory=set)
+    outage_since: float | None = None
+    outages: int = 0
+    outage_s: float = 0.0
+    from_cache: int = 0
+
+    async def reply(self, job: str, question: Question, *, fresh: bool = False) -> tuple[Reply, bool]:
+        """The reply, and whether it was known already. Waits as long as it takes; raises NoReplyError."""
+        if self.stopping:
+            raise NoReplyError("stopped", "the judge is stopping")
+        key = question.key(self.model)
+        request = self.flights.get(key)
+        first = request is None
+        if request is None:
+            request = Request(key, question, asyncio.get_running_loop().create_future(), [])
+            request.future.add_done_callback(_retrieved)
+            self.flights[key] = request
+        self._join(job, request)
+        try:
+            if first:
+                await self._begin(request, fresh=fresh)
+            return await asyncio.shield(request.future), request.known
+        finally:
+            request.waiters -= 1
+            if not request.waiters and (request.queued or not request.asked_at):
+                self._end(request)
+
+    def _join(self, job: str, request: Request) -> None:
+        """One more waits for a request; a job that is new to it may be the one whose turn comes first."""
+        request.waiters += 1
+        if job not in request.jobs:
+            request.jobs.append(job)
+            if request.queued:
+                self.line.add(job, request)
+
+    async def _begin(self, request: Request, *, fresh: bool) -> None:
+        """The cache, else into line. The request is known to others from its first moment, so that none of them asks
+        the same between a look into the cache and its answer."""
+        known = None
+        try:
+            known = self.unkept.get(request.key) or (None if fresh else await self.cache.get(request.key))
+        except Exception as error:  # whoever waits for it hears it
+            log.exception("the judge's cache cannot be read")
+            self._end(request, error)
+            return
+        finally:
+            if known is not None:
+                request.known = True
+                self.from_cache += 1
+                self._end(request, known)
+            elif not request.future.done():
+                self._line_up(request)
+
+    def _line_up(self, request: Request) -> None:
+        request.queued = True
+        for job in request.jobs:
+            self.line.add(job, request)
+        self.wake.set()
+
+    async def run(self, grace_s: float = 10.0) -> None:
+        """Ask whatever can be asked, until `stop` or a cancellation; then let what is in flight land, for a while."""
+        try:
+            async with asyncio.TaskGroup() as flying:
+                try:
+                    await self._move(flying)
+                finally:
+                    self.stopping = True
+                    for request in self.line.requests():
+                        self._end(request, NoReplyError("stopped", "the judge is stopping"))
+                    await self._land(grace_s)
+                    await self._kept_all()
+        finally:
+            for request in list(self.flights.values()):
+                self._end(request, NoReplyError("stopped", "the judge has stopped"))
+            await self.sender.transport.close()
+
+    async def _move(self, flying: asyncio.TaskGroup) -> None:
+        while not self.stopping:
+            self.wake.clear()
+            try:
+                until = self._start_what_can(flying) if await self._kept_all() else self.clock.now() + KEEP_AGAIN_S
+            except Exception:  # the supervisor's rule: a round that fails must not end the daemon
+                log.exception("the judge could not decide what to send; it looks again in a moment")
+                until = self.clock.now() + 1.0
+            await self.clock.wait(self.wake, until)
+
+    async def _land(self, grace_s: float) -> None:
+        """What is in flight has been paid for."""
+        try:
+            async with asyncio.timeout(grace_s):
+                while self.in_flight:
+                    self.wake.clear()
+                    await self.wake.wait()
+        except TimeoutError:
+            log.warning("the judge stops with %d requests in flight; they will be asked again", len(self.in_flight))
+            for task in self.tasks:
+                task.cancel()
+
+    def stop(self) -> None:
+        """Send nothing more; `run` returns soon."""
+        self.stopping = True
+        self.wake.set()
+
+    def _start_what_can(self, flying: asyncio.TaskGroup) -> float | None:
+        """Send every request that may go now. Returns when to look again, None: when something happens."""
+        refusals: list[str] = []
+        while not self.paused:
+            now = self.clock.now()
+            found = self.line.next(now, lambda job, request: self._affordable(job, request, refusals))
+            if found is None:
+                break
+            job, request = found
+            key = self.pool.pick(now, self._most(request).tokens)
+            if key is None:
+                self._park(self._outage())
+                return _earliest(self.line.due(), self.pool.when(now, self._most(request).tokens))
+            self.line.take(job, request)
+            self._launch(flying, job, request, key)
+        if self.paused:
+            self.parked = self.paused
+            return None
+        self._park(self._outage(), refusals[0] if refusals and not self.in_flight else "")
+        return _earliest(self.line.due(), self.clock.now() + BUDGET_LOOK_S if refusals else None)
+
+    def _affordable(self, job: str, request: Request, refusals: list[str]) -> bool:
+        refusal = self.budget.refusal(job, self._most(request))
+        if refusal:
+            refusals.append(refusal)
+        return not refusal
+
+    def _most(self, request: Request) -> Usage:
+        """The most a request can use, at the dearest endpoint."""
+        question = request.question
+        prompt = question.prompt_tokens
+        rooms = [(endpoint, self.sender.room(endpoint, question)) for endpoint in self.pool.endpoints]
+        return Usage(
+            prompt, max(room for _, room in rooms), max(endpoint.cost(prompt, room) for endpoint, room in rooms)
+        )
+
+    def _launch(self, flying: asyncio.TaskGroup, job: str, request: Request, key: Key) -> None:
+        now, most = self.clock.now(), self._most(request)
+        request.asked_at, request.key_name = now, key.name
+        key.in_flight += 1
+        key.last_used = now
+        key.requests.add(now, 1)
+        self.budget.hold(job, most)
+        self.in_flight.append(request)
+        task = flying.create_task(self._fly(job, request, key, most, key.tokens.add(now, most.tokens)))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _fly(self, job: str, request: Request, key: Key, most: Usage, reserved: list[float]) -> None:
+        """One request, from its start to its reply, or back in line."""
+        used: int | None = None
+        try:
+            reply = await self.sender.ask(key, request.question, self._learnt)
+            reply = replace(reply, endpoint=key.endpoint.config.label)
+            used = reply.usage.tokens
+            self._arrived(job, key, reply)
+            await self._keep(request, reply)
+            self._end(request, reply)
+        except ExchangeError as error:
+            used = 0 if error.failure.status else None
+            self._failed(request, key, error.failure)
+        except Exception as error:  # one strange reply must not stop all judging
+            log.exception("the judge could not handle a request")
+            self._end(request, NoReplyError("failed", f"{type(error).__name__} in the judge, see the daemon's log"))
+        finally:
+            if used is not None:
+                key.tokens.settle(reserved, used)
+            key.in_flight -= 1
+            self.budget.release(job, most)
+            self.in_flight.remove(request)
+            self.wake.set()
+
+    def _arrived(self, job: str, key: Key, reply: Reply) -> None:
+        endpoint = key.endpoint
+        endpoint.counts["ok"] += 1
+        endpoint.usage += reply.usage
+        endpoint.latencies.append((self.clock.now(), reply.latency_s))
+        self.budget.add(job, reply.usage)
+        self.pool.succeeded(key)
+
+    async def _keep(self, request: Request, reply: Reply) -> None:
+        """Into the cache, before anybody sees it. The verdict is good where that fails, too."""
+        try:
+            await self.cache.put(request.key, reply)
+        except Exception as error:  # noqa: BLE001 - told to the operator
+            self.unkept[request.key] = reply
+            self._say("cache", f"a judge's reply could not be kept: {type(error).__name__}: {error}")
+
+    async def _kept_all(self) -> bool:
+        """Try again to keep what could not be kept; whether nothing is left."""
+        for key, reply in list(self.unkept.items()):
+            try:
+                await self.cache.put(key, reply)
+            except Exception as error:  # noqa: BLE001 - told to the operator when it began
+                self.parked = f"what was paid for cannot be kept: {error}"
+                return False
+            self.unkept.pop(key, None)
+        return True
+
+    def _failed(self, request: Request, key: Key, failure: Failure) -> None:
+        """Back in line, unless it has been refused or has failed too often while others succeeded."""
+        now = self.clock.now()
+        failure = replace(failure, text=tidy(self.sender.scrubber.clean(failure.text)))
+        key.endpoint.counts[_counted(failure)] += 1
+        request.last_error = failure.text
+        if failure.meaning == "refused":
+            if self.pool.refused(key, request, failure.text):
+                self._say("key-out", f"{key.name} is out of use: {key.dead}")
+            self._end(request, NoReplyError("refused", failure.text))
+            return
+        self._blame(request, key, failure, now)
+        if request.denials >= MOST_DENIALS and not key.dead:
+            self._end(request, NoReplyError("refused", failure.text))
+        elif request.tries >= self.max_tries:
+            self._end(request, NoReplyError("failed", f"{request.tries} failures, the last: {failure.text}"))
+        elif not request.waiters:
+            self._end(request)
+        else:
+            key.endpoint.counts["retries"] += 1
+            wait = back_off_s(request.tries, self.dice) if failure.meaning == "again" else 0.0
+            self.line.put_aside(request, now + wait)
+
+    def _blame(self, request: Request, key: Key, failure: Failure, now: float) -> None:
+        """What the failure says about the key; and about the request, if others have succeeded since its last one."""
+        if failure.meaning == "throttled":
+            self.pool.throttled(key, now, request.asked_at, failure.wait_s)
+        elif failure.meaning == "key":
+            if not key.dead:
+                key.dead = failure.text
+                self._say("key-out", f"{key.name} is out of use: {failure.text}")
+        elif failure.meaning == "denied":
+            if self.pool.denied(key, request, failure.text):
+                self._say("key-out", f"{key.name} is out of use: {failure.text}")
+        else:
+            self.pool.failed(key, now, request.asked_at, failure.text, failure.wait_s)
+            request.tries += self.pool.successes != request.successes_seen
+            request.successes_seen = self.pool.successes
+
+    def unreadable(self, replies: Iterable[Reply]) -> None:
+        """These left a sample without a verdict: whoever says such things does not judge."""
+        by_name = {endpoint.config.label: endpoint for endpoint in self.pool.endpoints}
+        for reply in replies:
+            by_name.get(reply.endpoint, self.pool.endpoints[0]).counts["unreadable"] += 1
+
+    def _learnt(self, endpoint: Endpoint) -> None:
+        self._say("manner", f"{endpoint.config.label} is asked differently from now on: {endpoint.manner}")
+
+    def _end(self, request: Request, outcome: Reply | Exception | None = None) -> None:
+        """The request is over: with a reply, with an error, or because nobody waits."""
+        request.queued = False
+        if self.flights.get(request.key) is request:
+            del self.flights[request.key]
+        if request.future.done():
+            return
+        if isinstance(outcome, Reply):
+            request.future.set_result(outcome)
+        elif outcome is not None:
+            request.future.set_exception(outcome)
+        else:
+            request.future.cancel()
+
+    def _outage(self) -> str:
+        """Note the beginning and the end of an outage; returns its reason, or nothing."""
+        reason, now = self.pool.outage(), self.clock.now()
+        if reason and self.outage_since is None:
+            self.outage_since, self.outages = now, self.outages + 1
+            self._say("outage", f"the judge cannot be asked, jobs wait: {reason}")
+        elif not reason and self.outage_since is not None:
+            self.outage_s += now - self.outage_since
+            self._say("recovered", f"the judge answers again after {now - self.outage_since:.0f} s")
+            self.outage_since = None
+        return reason
+
+    def _park(self, outage: str, over_budget: str = "") -> None:
+        """Why nothing is sent, if so; the operator is told once."""
+        if over_budget and over_budget not in self.told:
+            self.told.add(over_budget)
+            self._say("budget", f"{over_budget}; jobs wait")
+        self.parked = f"outage: {outage}" if outage else over_budget
+
+    def _say(self, kind: EventKind, text: str) -> None:
+        clean = self.sender.scrubber.clean(text)
+        log.log(logging.INFO if kind in {"recovered", "manner"} else logging.WARNING, "judge: %s", clean)
+        self.tell(JudgeEvent(kind, clean))
+
+
+def _counted(failure: Failure) -> str:
+    if failure.timed_out:
+        return "timeout"
+    return "429" if failure.status == 429 else "5xx" if failure.status >= 500 else "failed"
+
+
+def _earliest(*times: float | None) -> float | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+def _retrieved(future: "asyncio.Future[Reply]") -> None:
+    """Nobody may be waiting any more: then the error is no news."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,186 @@
+"""Keys and endpoints: which key takes the next request, and what its failures say about it. No I/O, no clock.
+
+A key is out for one of three reasons: it pauses (429, until the server's time or a growing one of ours), it is `open`
+(three failures in a row: it is tried with one request at a time, at growing intervals, until one succeeds), or it is
+dead (refused by the server: until somebody revives it). When no key is left, that is an outage: requests stay in line.
+"""
+
+import random
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rwkv_daemon.judge.limits import Window
+from rwkv_daemon.judge.replies import NOTHING, Usage
+from rwkv_daemon.judge.request import Request
+from rwkv_daemon.judge.request_style import STANDARD, Manner
+from rwkv_daemon.judge.retry import back_off_s
+from rwkv_daemon.judge.statistics import LATENCIES
+from rwkvctl.settings.judge import EndpointConfig
+from rwkvctl.settings.secret import Secret
+
+FAILURES_TO_OPEN = 3
+REFUSALS_TO_STOP = 3
+NEVER = float("inf")
+
+
+@dataclass(slots=True, eq=False)
+class Endpoint:
+    """A server, and what was learnt about it."""
+
+    config: EndpointConfig
+    manner: Manner = STANDARD
+    counts: Counter[str] = field(default_factory=Counter)
+    usage: Usage = NOTHING
+    latencies: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=LATENCIES))
+
+    def __post_init__(self) -> None:
+        self.manner = Manner(structured=self.config.structured)
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Money for so many tokens."""
+        return (prompt_tokens * self.config.prompt_price + completion_tokens * self.config.completion_price) / 1_000_000
+
+
+@dataclass(slots=True, eq=False)
+class Key:
+    """One key at one endpoint. `allowed` is how many requests it gets at once: fewer after a 429, then slowly more."""
+
+    endpoint: Endpoint
+    secret: Secret
+    number: int
+    requests: Window
+    tokens: Window
+    allowed: float
+    in_flight: int = 0
+    last_used: float = 0.0
+    pause_until: float = 0.0
+    changed_at: float = float("-inf")
+    failures: int = 0
+    level: int = 0
+    throttles: int = 0
+    succeeded: bool = False
+    strikes: set[str] = field(default_factory=set)
+    dead: str = ""
+    last_error: str = ""
+
+    @property
+    def name(self) -> str:
+        """As logs and screens show it."""
+        return f"{self.endpoint.config.label} key {self.number} ({self.secret})"
+
+    @property
+    def usable(self) -> bool:
+        return not self.dead and self.level == 0
+
+    def ready_at(self, now: float, tokens: int) -> float:
+        """When it could take a request of so many tokens; NEVER while it is dead or full."""
+        if self.dead or self.in_flight >= (1 if self.level else int(self.allowed)):
+            return NEVER
+        return max(self.pause_until, self.requests.ready_at(now, 1), self.tokens.ready_at(now, tokens), now)
+
+    def state(self, now: float) -> str:
+        """One word or a few, for people."""
+        if self.dead:
+            return f"out: {self.dead}"
+        if self.level:
+            return f"failing: {self.last_error}"
+        return "paused (429)" if self.pause_until > now else "ok"
+
+
+@dataclass(slots=True)
+class Pool:
+    """All keys of one judge."""
+
+    endpoints: list[Endpoint]
+    keys: list[Key]
+    dice: random.Random
+    successes: int = 0
+
+    @classmethod
+    def of(cls, given: Iterable[tuple[EndpointConfig, tuple[Secret, ...]]], dice: random.Random) -> "Pool":
+        endpoints, keys = [], []
+        for config, secrets in given:
+            endpoints.append(Endpoint(config))
+            for number, secret in enumerate(secrets, 1):
+                windows = Window(config.requests_per_min), Window(config.tokens_per_min)
+                keys.append(Key(endpoints[-1], secret, number, *windows, allowed=float(config.concurrency)))
+        return cls(endpoints, keys, dice)
+
+    def pick(self, now: float, tokens: int) -> Key | None:
+        """The least busy key that can take a request now; among equals the one that has rested longest."""
+        ready = [key for key in self.keys if key.ready_at(now, tokens) <= now]
+        return min(ready, key=lambda key: (key.in_flight / key.allowed, key.last_used), default=None)
+
+    def when(self, now: float, tokens: int) -> float | None:
+        """When a key will be ready by itself; None if that takes an answer or a person."""
+        first = min((key.ready_at(now, tokens) for key in self.keys), default=NEVER)
+        return None if first == NEVER else first
+
+    def succeeded(self, key: Key) -> None:
+        """A reply: the key works."""
+        self._answers(key)
+        key.succeeded, key.throttles = True, 0
+        key.strikes.clear()
+        key.allowed = min(key.allowed + 1 / key.allowed, key.endpoint.config.concurrency)
+
+    def refused(self, key: Key, request: Request, text: str) -> bool:
+        """A request that will never do. True if the key is out: it has never done anything but refuse, so it is not
+        the rows that are wrong."""
+        self._answers(key)
+        key.strikes.add(request.key)
+        if not key.succeeded and len(key.strikes) >= REFUSALS_TO_STOP:
+            key.dead = f"it refuses everything ({text})"
+        return bool(key.dead)
+
+    def _answers(self, key: Key) -> None:
+        self.successes += 1
+        if key.level:
+            key.pause_until = 0.0
+        key.failures, key.level, key.last_error = 0, 0, ""
+
+    def failed(self, key: Key, now: float, asked_at: float, text: str, wait_s: float | None) -> None:
+        """A failure that may pass. Those of requests sent before the last step count towards the same step."""
+        key.last_error = text
+        key.failures += 1
+        if wait_s is not None:
+            key.pause_until = max(key.pause_until, now + wait_s)
+        if key.failures >= FAILURES_TO_OPEN and asked_at >= key.changed_at:
+            key.level += 1
+            key.changed_at = now
+            key.pause_until = max(key.pause_until, now + back_off_s(key.level, self.dice))
+
+    def throttled(self, key: Key, now: float, asked_at: float, wait_s: float | None) -> None:
+        """A 429: pause, and come back with half as many requests at once."""
+        if wait_s is not None:
+            key.pause_until = max(key.pause_until, now + wait_s)
+        if asked_at >= key.changed_at:
+            key.changed_at = now
+            key.throttles += 1
+            key.allowed = max(1.0, key.allowed / 2)
+            if wait_s is None:
+                key.pause_until = max(key.pause_until, now + back_off_s(key.throttles, self.dice))
+
+    def denied(self, key: Key, request: Request, text: str) -> bool:
+        """A 403: is it the key, or this prompt (some providers moderate so)? True if the key is out: it never worked,
+        or two different requests were denied with no success between them."""
+        key.strikes.add(request.key)
+        request.denials += 1
+        if not key.succeeded or len(key.strikes) > 1:
+            key.dead = text
+            return True
+        return False
+
+    def outage(self) -> str:
+        """Why nothing can be asked at all; empty if something can."""
+        if any(key.usable for key in self.keys):
+            return ""
+        reasons = dict.fromkeys(f"{key.endpoint.config.label}: {key.dead or key.last_error}" for key in self.keys)
+        return "; ".join(list(reasons)[:3])
+
+    def revive(self) -> None:
+        """Somebody has looked: every key gets another chance at once."""
+        for key in self.keys:
+            key.dead, key.level, key.failures, key.pause_until = "", 0, 0, 0.0
+            key.endpoint.counts.pop("unreadable", None)
+            key.strikes.clear()

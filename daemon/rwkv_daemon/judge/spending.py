@@ -1,0 +1,91 @@
+"""What judging may cost: in all and per job, in money and in tokens. Requests in flight are counted at their most."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from rwkv_daemon.judge.replies import NOTHING, Usage
+from rwkvctl.settings.judge import JudgeConfig
+
+
+def utc_day() -> str:
+    """The day on which a daily budget counts."""
+    return datetime.now(UTC).date().isoformat()
+
+
+@dataclass(slots=True)
+class Budget:
+    """`spent` and `jobs` are facts, `held` what is in flight."""
+
+    config: JudgeConfig
+    spent: Usage = NOTHING
+    today: Callable[[], str] = utc_day
+    jobs: dict[str, Usage] = field(default_factory=dict)
+    held: Usage = NOTHING
+    held_by_job: dict[str, Usage] = field(default_factory=dict)
+    day: str = ""
+
+    def __post_init__(self) -> None:
+        self.day = self.today()
+
+    def refusal(self, job: str, most: Usage) -> str:
+        """Why a request that costs `most` must wait; empty if it need not."""
+        config = self.config
+        self._turn_of_the_day()
+        return _over("the judge's budget", config.budget, config.budget_tokens, self.spent + self.held + most) or _over(
+            f"the budget of {job}",
+            config.job_budget,
+            config.job_budget_tokens,
+            self.of(job) + self.held_by_job.get(job, NOTHING) + most,
+        )
+
+    def left(self) -> tuple[float | None, int | None]:
+        """(money, tokens) that may still be spent in all; None where there is no such limit."""
+        self._turn_of_the_day()
+        config, gone = self.config, self.spent + self.held
+        return (
+            max(0.0, config.budget - gone.cost) if config.budget else None,
+            max(0, config.budget_tokens - gone.tokens) if config.budget_tokens else None,
+        )
+
+    def of(self, job: str) -> Usage:
+        """What a job has spent."""
+        return self.jobs.get(job, NOTHING)
+
+    def hold(self, job: str, most: Usage) -> None:
+        """Set aside for a request that is sent."""
+        self.held += most
+        self.held_by_job[job] = self.held_by_job.get(job, NOTHING) + most
+
+    def release(self, job: str, most: Usage) -> None:
+        """The request is over; what it did cost is added by `add`."""
+        back = Usage(-most.prompt_tokens, -most.completion_tokens, -most.cost)
+        self.held += back
+        self.held_by_job[job] = self.held_by_job.get(job, NOTHING) + back
+
+    def add(self, job: str, usage: Usage) -> None:
+        """Enter what a request did cost."""
+        self._turn_of_the_day()
+        self.spent += usage
+        self.jobs[job] = self.of(job) + usage
+
+    def forget(self, job: str) -> None:
+        """The job is over. What it holds in flight is released as it lands."""
+        self.jobs.pop(job, None)
+        if not self.held_by_job.get(job, NOTHING).tokens:
+            self.held_by_job.pop(job, None)
+
+    def _turn_of_the_day(self) -> None:
+        if self.day != self.today():
+            self.day = self.today()
+            if self.config.budget_resets == "daily":
+                self.spent = NOTHING
+
+
+def _over(whose: str, money: float, tokens: int, wanted: Usage) -> str:
+    slack = 1e-9  # sums of many small costs
+    if money and wanted.cost > money + slack:
+        return f"{whose} of {money:g} does not allow another request"
+    if tokens and wanted.tokens > tokens:
+        return f"{whose} of {tokens:,} tokens does not allow another request"
+    return ""

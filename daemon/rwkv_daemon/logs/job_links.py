@@ -1,0 +1,85 @@
+"""`--run-log-dir`: links to the logs of jobs in a folder that whoever dispatches names.
+
+The daemon makes folders and links with its own rights. So its users may only name folders under `log_link_dirs`, and
+below those no link is followed: whoever can write there could turn it to anywhere.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from rwkv_daemon.host.shown_files import is_trusted
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.plan import SelectionError
+from rwkv_daemon.store import JobRow
+from rwkvctl.protocol.messages import Selection
+
+LONGEST_NAME: Final = 255
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def checked(node: Node, selection: Selection) -> str:
+    """The folder of a selection as its jobs remember it: without links. Raises SelectionError for one that is not for
+    whoever asks to name."""
+    given = selection.run_log_dir
+    if not given:
+        return ""
+    if not given.startswith("/") or "\0" in given:
+        raise SelectionError(f"--run-log-dir must be an absolute path, not {given!r}.")
+    if is_trusted(roles.caller().uid):
+        return os.path.realpath(given)
+    path = os.path.normpath(given)
+    if root_of(node, Path(path)) is None:
+        roots = node.config.settings.log_link_dirs
+        remedy = f"under {roots}" if roots else "none, as the daemon's setting log_link_dirs is empty"
+        raise SelectionError(f"--run-log-dir {given}: folders for links to logs must lie {remedy}.")
+    return path
+
+
+def root_of(node: Node, path: Path) -> Path | None:
+    """The folder of the setting that a path lies in; None if there is none."""
+    roots = (Path(root) for root in node.config.settings.log_link_dirs.split(":") if root.startswith("/"))
+    return next((root for root in roots if path.is_relative_to(root)), None)
+
+
+def link(node: Node, job: JobRow, target: Path) -> None:
+    """Link an attempt's log under a name that says what it is of. Nice to have, never fatal."""
+    if not job.run_log_dir:
+        return
+    name = f"{job.name}_{job.model}_{job.benchmark}_{job.kind}".replace("/", "_")
+    try:
+        with folder(node, Path(job.run_log_dir)) as descriptor:
+            replace_link(descriptor, f"{fitted(name)}.log", target, node.config.runs_dir)
+    except (OSError, ValueError) as error:
+        log.warning("%s: no link in --run-log-dir: %s", job.name, error)
+
+
+def fitted(name: str) -> str:
+    """The name in as many bytes as a file's may have."""
+    return name.encode()[: LONGEST_NAME - len(".log")].decode(errors="ignore")
+
+
+@contextlib.contextmanager
+def folder(node: Node, path: Path) -> Iterator[int]:
+    """A descriptor of the folder, which is made; only the root it lies in may be a link. Raises OSError."""
+    root = root_of(node, path) or Path("/")
+    with contextlib.ExitStack() as opened:
+        descriptor = os.open(root, FOLDER)
+        opened.callback(os.close, descriptor)
+        for name in path.relative_to(root).parts:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=descriptor)
+            descriptor = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+            opened.callback(os.close, descriptor)
+        yield descriptor
+
+
+def replace_link(folder: int, name: str, target: Path, runs_dir: Path) -> None:
+    """Put a link there, in place of an earlier one of ours; what else lies there is left alone. Raises OSError."""
+    with contextlib.suppress(OSError):
+        if Path(os.readlink(name, dir_fd=folder)).is_relative_to(runs_dir):
+            os.unlink(name, dir_fd=folder)
+    os.symlink(target, name, dir_fd=folder)

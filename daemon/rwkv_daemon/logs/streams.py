@@ -1,0 +1,270 @@
+"""Logs as streams: the last lines, or from a moment or an offset on, then what is added, each piece with its offset.
+
+A job's log is told with what happened to the job and to its engines, and goes on with its next attempt.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rwkv_daemon.changes import events
+from rwkv_daemon.logs.reader import Piece, read_piece, start_of_tail
+from rwkv_daemon.logs.tailer import Tail
+from rwkv_daemon.logs.timestamps import Times, seconds, times_path
+from rwkv_daemon.node import Node
+from rwkv_daemon.store.queries.engines import get_engine
+from rwkv_daemon.store.queries.jobs import get_job
+from rwkv_daemon.store.queries.pauses_attempts import Happening, engine_events, job_events, named
+from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.messages import Event, LogChunk, LogsRequest
+from rwkvctl.protocol.states import ACTIVE, TERMINAL
+
+HEARTBEAT_S = 15.0
+"""A follower with nothing to read gets an empty piece so often: it shows whether there is still anybody."""
+NEXT_ATTEMPT_S = 1.0
+BEGUN_S = 0.1
+MOST_EVENTS = 200
+
+
+async def stream(node: Node, request: LogsRequest) -> AsyncIterator[LogChunk]:
+    """The log of a job, an engine, or the daemon. Raises RefusedError."""
+    target = request.target
+    number = int(target[1:]) if target[1:].isdecimal() and len(target) < 18 else 0
+    if target == "daemon":
+        source = daemon_log(node, request)
+    elif target.startswith("e") and await get_engine(node.store, number):
+        source = engine_log(node, number, request)
+    elif target.startswith("j") and await get_job(node.store, number):
+        source = job_log(node, number, request)
+    else:
+        raise RefusedError("no-such-log", f"There is no job or engine {target}.", "", Exit.NOT_FOUND)
+    async for chunk in source:
+        yield chunk
+
+
+async def daemon_log(node: Node, request: LogsRequest) -> AsyncIterator[LogChunk]:
+    """What happened on the node, as text; live too."""
+    kept = await events.newest(node.store, max(0, min(request.tail, 10_000)))
+    first = node.bus.last if not kept else kept[-1].seq
+    for event in kept:
+        if event.at >= request.since:
+            yield told(event)
+    live = events.stream(node.bus, node.store, since=first, follow=request.follow, session="")
+    async for event in live:
+        if event.text or event.kind == "heartbeat":
+            yield told(event)
+
+
+def told(event: Event) -> LogChunk:
+    """An event as a line."""
+    text = "" if event.kind == "heartbeat" else f"{event.at} {named(event.job, event.text or event.kind)}\n"
+    return LogChunk(source="daemon", text=text, at=event.at)
+
+
+async def engine_log(node: Node, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
+    """What became of an engine, and what it said."""
+    log = Log(node, f"e{number}", number)
+    for chunk in past(await log.happened(), request):
+        yield chunk
+    async for chunk in log.pieces(request):
+        yield chunk
+
+
+def past(happened: Iterable[Happening], request: LogsRequest) -> list[LogChunk]:
+    """What happened before, as lines; for a reader that goes on where it was, only what happened after `since`."""
+    if request.offset >= 0:
+        return [line_of(event) for event in happened if request.since and event.at > request.since]
+    return [line_of(event) for event in happened if event.at >= request.since]
+
+
+def line_of(event: Happening) -> LogChunk:
+    """A stored event as a line."""
+    return LogChunk(source="daemon", text=f"{event.at} {event.text}\n", at=event.at)
+
+
+async def job_log(node: Node, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
+    """One attempt after the other, until the job ends. What happens between two of them, when nobody follows a log, or
+    as the last one ends, is told from the store."""
+    if request.follow:
+        await until_begun(node, number)
+    job = await get_job(node.store, number)
+    assert job is not None
+    attempt = request.attempt or job.attempt  # 0: it has not been started yet, and its first log is waited for
+    log = Log(node, f"j{number}", number, attempt)
+    for chunk in past(await log.happened(), request):
+        yield chunk
+    while True:
+        async for chunk in log.pieces(request):
+            yield chunk
+        if not request.follow:
+            return
+        while (following := await next_attempt(node, number, attempt)) == attempt:
+            for chunk in [*map(line_of, await log.happened()), LogChunk(source=f"j{number}", text="", attempt=attempt)]:
+                yield chunk
+        for event in await log.happened():
+            yield line_of(event)
+        if not following:
+            return
+        attempt, request = following, whole(request)
+        log = Log(node, f"j{number}", number, attempt, log.seen)
+
+
+async def until_begun(node: Node, number: int) -> None:
+    """Wait while an attempt is stored and its runner not started yet: it would look like one that has ended."""
+    deadline = time.monotonic() + HEARTBEAT_S
+    while number not in node.runners and time.monotonic() < deadline:
+        job = await get_job(node.store, number)
+        if job is None or job.state != "starting":
+            return
+        await asyncio.sleep(BEGUN_S)
+
+
+def whole(request: LogsRequest) -> LogsRequest:
+    """The same for an attempt that has just begun: all of it."""
+    return LogsRequest(target=request.target, offset=0, follow=request.follow, timestamps=request.timestamps)
+
+
+async def next_attempt(node: Node, number: int, attempt: int) -> int:
+    """The attempt after this one, once it runs or has run; 0 if the job is over; the same one after a heartbeat's
+    time. One that is being started is waited for: its log would look like that of one that has ended."""
+    deadline = time.monotonic() + HEARTBEAT_S
+    while time.monotonic() < deadline:
+        handle = node.runners.get(number)
+        if handle is not None and handle.attempt > attempt:
+            return attempt + 1
+        job = await get_job(node.store, number) if handle is None else None
+        if job is not None and job.attempt > attempt and job.state not in ACTIVE:
+            return attempt + 1
+        if job is not None and job.state in TERMINAL:
+            return 0
+        await asyncio.sleep(NEXT_ATTEMPT_S)
+    return attempt
+
+
+@dataclass(slots=True)
+class Log:
+    """One follower of one log file. `seen` is the last event that was told with it."""
+
+    node: Node
+    source: str
+    number: int
+    attempt: int = 1
+    seen: int = 0
+
+    @property
+    def is_job(self) -> bool:
+        return self.source.startswith("j")
+
+    @property
+    def path(self) -> Path:
+        if self.is_job:
+            return self.node.folder(self.number).log(self.attempt)
+        return self.node.engine_folder(self.number) / "log.txt"
+
+    def lives(self) -> bool:
+        """Whether its worker may still write."""
+        if not self.is_job:
+            return self.number in self.node.engines
+        handle = self.node.runners.get(self.number)
+        return handle is not None and handle.attempt == self.attempt
+
+    def concerns(self, event: Event) -> bool:
+        """Whether an event is told with this log: of the job, or of an engine that it uses, but not of another job."""
+        if self.source in {event.job, event.engine}:
+            return True
+        handle = self.node.runners.get(self.number) if self.is_job and event.engine and not event.job else None
+        return handle is not None and int(event.engine[1:]) in {handle.engine, *handle.endpoints}
+
+    async def happened(self) -> list[Happening]:
+        """What has been stored since the last event that was told: none is told twice, and none is left out."""
+        read = job_events if self.is_job else engine_events
+        found = await read(self.node.store, self.number, MOST_EVENTS, self.seen)
+        self.seen = found[-1].seq if found else self.seen
+        return found
+
+    async def pieces(self, request: LogsRequest) -> AsyncIterator[LogChunk]:
+        """The file from where it was asked for, then what is added while it may grow."""
+        times = Times(times_path(self.path))
+        offset = await asyncio.to_thread(self.begin, request, times)
+        if not request.follow:
+            end = await asyncio.to_thread(size_of, self.path)
+            while offset < end and (piece := await asyncio.to_thread(read_at, self.path, offset)).data:
+                offset = piece.end
+                for chunk in self.chunks(piece, times, request):
+                    yield chunk
+            return
+        with self.node.tails.follow(self.path, self.lives, self.concerns) as tail:
+            async for news in self.live(tail, offset):
+                for chunk in [line_of(news)] if isinstance(news, Happening) else self.chunks(news, times, request):
+                    yield chunk
+
+    def begin(self, request: LogsRequest, times: Times) -> int:
+        """The byte to begin at. Called in a thread."""
+        times.read()
+        if request.offset >= 0:
+            return request.offset
+        return times.offset_at(seconds(request.since)) if request.since else start_of_tail(self.path, request.tail)
+
+    async def live(self, tail: Tail, offset: int) -> AsyncIterator[Piece | Happening]:
+        """Pieces as they come, events among them; an empty piece once all there is has been told, and where nothing
+        comes for long. That there are events is heard, what they are is read from the store: some come while nobody
+        listens."""
+        told = False
+        while True:
+            turned, over = tail.turned, tail.over
+            if heard := {
+                event.seq: Happening(event.seq, event.at, event.text if self.is_job else named(event.job, event.text))
+                for event in tail.said
+                if event.seq > self.seen
+            }:
+                for event in sorted((heard | {event.seq: event for event in await self.happened()}).values()):
+                    yield event
+                self.seen = max(self.seen, *heard)
+            piece = await tail.next(offset)
+            if piece.data:
+                offset = piece.end
+                yield piece
+            elif over:
+                return
+            elif not told:
+                told = True
+                yield piece
+            else:
+                try:
+                    async with asyncio.timeout(HEARTBEAT_S):
+                        await turned.wait()
+                except TimeoutError:
+                    yield piece
+
+    def chunks(self, piece: Piece, times: Times, request: LogsRequest) -> list[LogChunk]:
+        """A piece as it is sent: what is missing before it is said, and with `timestamps` each part has its time."""
+        found = []
+        if piece.dropped:
+            text = f"… {piece.dropped:,} bytes were dropped here: the log was over log_cap_bytes …\n"
+            found.append(LogChunk(source="daemon", text=text, attempt=self.attempt, offset=piece.start))
+        parts = [(piece, "")]
+        if request.timestamps and piece.data:
+            times.read()
+            parts = list(times.split(piece, time.time()))
+        for part, at in parts:
+            text = part.data.decode(errors="replace")
+            found.append(LogChunk(source=self.source, text=text, attempt=self.attempt, offset=part.end, at=at))
+        return found
+
+
+def read_at(path: Path, offset: int) -> Piece:
+    """The piece of a closed file at an offset."""
+    try:
+        with path.open("rb") as file:
+            return read_piece(file.fileno(), offset)
+    except FileNotFoundError:
+        return Piece(offset, b"")
+
+
+def size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,156 @@
+"""The growing ends of logs, each read once for all who follow it.
+
+A follower takes pieces at its own pace: from memory while it keeps up, from the file where it fell behind. Nobody waits
+for it, and nothing is kept for it. The file stays open while anybody follows, so that one that is deleted or renamed
+under its worker is followed to its end all the same. Who has nothing to read sleeps until there is.
+"""
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rwkv_daemon.changes.events import Bus
+from rwkv_daemon.logs.reader import Piece, next_data, read_piece
+from rwkvctl.protocol.messages import Event
+
+LOOK_S: Final = 0.25
+KEPT_BYTES: Final = 1024 * 1024
+AT_ONCE: Final = 64
+"""Pieces of one log in one look: others have their turn before a log that grows without end."""
+
+
+@dataclass(slots=True)
+class Tail:
+    """The end of one log. `lives`: may more come? `concerns`: which events are told with it; the last of them are in
+    `said`. `over` is set when no more can come, and all that was told is in `said`."""
+
+    path: Path
+    lives: Callable[[], bool]
+    concerns: Callable[[Event], bool]
+    followers: int = 0
+    descriptor: int = -1
+    size: int = 0
+    kept: deque[Piece] = field(default_factory=deque)
+    said: deque[Event] = field(default_factory=lambda: deque(maxlen=200))
+    over: bool = False
+    announced: tuple[int, bool] = (0, False)
+    turned: asyncio.Event = field(default_factory=asyncio.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def look(self) -> bool:
+        """Read what was added since the last look; whether anything is new. Called in a thread."""
+        with self.lock:
+            alive = self.lives()
+            if self.descriptor >= 0 or self.open():
+                if os.fstat(self.descriptor).st_size < self.size:  # somebody cut it
+                    self.kept.clear()
+                    self.size = 0
+                more = self.take_in()
+            else:
+                more = False
+            before, self.announced = self.announced, (self.size, not alive and not more)
+            return before != self.announced
+
+    def take_in(self) -> bool:
+        """Keep what was added in memory; whether there is still more."""
+        for _ in range(AT_ONCE):
+            piece = read_piece(self.descriptor, self.size)
+            if not piece.data:
+                return False
+            self.kept.append(piece)
+            self.size = piece.end
+            while len(self.kept) > 1 and self.size - self.kept[0].start > KEPT_BYTES:
+                self.kept.popleft()
+        return True
+
+    def open(self) -> bool:
+        """Open the file, once it is there; what it has by then is read by each follower for itself."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        self.size = os.fstat(descriptor).st_size  # before the descriptor: `next` looks at both without the lock
+        self.descriptor = descriptor
+        return True
+
+    def after(self, offset: int) -> Piece | None:
+        """The piece at an offset, if it is in memory."""
+        for piece in self.kept:
+            if piece.start - piece.dropped <= offset < piece.end:
+                skip = max(0, offset - piece.start)
+                return Piece(piece.start + skip, piece.data[skip:], max(0, piece.start - offset))
+        return None
+
+    async def next(self, offset: int) -> Piece:
+        """The piece at an offset; an empty one where there is none yet."""
+        if (piece := self.after(offset)) is not None:
+            return piece
+        if offset == self.size and self.descriptor >= 0:
+            return Piece(offset, b"")
+        return await asyncio.to_thread(self.read, offset)
+
+    def read(self, offset: int) -> Piece:
+        """The piece at an offset, from the file; from its beginning if somebody cut it. Called in a thread."""
+        with self.lock:
+            if self.descriptor < 0 and not self.open():
+                return Piece(offset, b"")
+            if offset > os.fstat(self.descriptor).st_size:
+                offset = next_data(self.descriptor, 0) or 0
+            return read_piece(self.descriptor, offset)
+
+    def close(self) -> None:
+        with self.lock:
+            if self.descriptor >= 0:
+                os.close(self.descriptor)
+                self.descriptor = -1
+
+
+@dataclass(slots=True)
+class Tails:
+    """Every log that somebody follows."""
+
+    followed: dict[Path, Tail] = field(default_factory=dict)
+    wanted: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @contextmanager
+    def follow(self, path: Path, lives: Callable[[], bool], concerns: Callable[[Event], bool]) -> Iterator[Tail]:
+        """The shared end of a log, for as long as it is needed."""
+        tail = self.followed.setdefault(path, Tail(path, lives, concerns))
+        tail.followers += 1
+        self.wanted.set()
+        try:
+            yield tail
+        finally:
+            tail.followers -= 1
+
+    async def keep_up(self, bus: Bus) -> None:
+        """Look at every followed log four times a second, until cancelled; nothing is done while there is none."""
+        while True:
+            await self.wanted.wait()
+            self.wanted.clear()
+            with bus.follow() as queue:
+                while self.followed:
+                    await self.look(queue)
+                    await asyncio.sleep(LOOK_S)
+
+    async def look(self, queue: "asyncio.Queue[Event | None]") -> None:
+        """One look at all: those that nobody follows any more are closed, whoever has something new is woken."""
+        tails = list(self.followed.values())
+        changed = await asyncio.to_thread(lambda: [tail.look() for tail in tails])
+        events = [event for _ in range(queue.qsize()) if (event := queue.get_nowait()) is not None and event.text]
+        for tail, new in zip(tails, changed, strict=True):
+            told = [event for event in events if tail.concerns(event)]
+            tail.said.extend(told)
+            tail.over = tail.announced[1]  # after the last events: a follower that sees it leaves
+            if new or told:
+                tail.turned.set()
+                tail.turned = asyncio.Event()
+            if not tail.followers:
+                del self.followed[tail.path]
+                tail.close()

@@ -1,0 +1,68 @@
+"""When a log was how long: the file that the shim keeps beside it, once a second while the log grows.
+
+Workers write their lines without a time. This tells it for each, to the second, whatever wrote them.
+"""
+
+import struct
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from rwkv_daemon.logs.reader import Piece
+
+ENTRY: Final = struct.Struct("<dQ")
+
+
+def times_path(log: Path) -> Path:
+    """`log-3.times` beside `log-3.txt`."""
+    return log.with_suffix(".times")
+
+
+@dataclass(slots=True)
+class Times:
+    """The entries of one log that were read so far: at `at[i]` (seconds since 1970) it was `size[i]` bytes long."""
+
+    path: Path
+    at: list[float] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+
+    def read(self) -> None:
+        """Take in what was added. A log of the version before has no times."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(len(self.at) * ENTRY.size)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        for at, size in ENTRY.iter_unpack(data[: len(data) // ENTRY.size * ENTRY.size]):
+            self.at.append(at)
+            self.size.append(size)
+
+    def offset_at(self, moment: float) -> int:
+        """Where what was written from a moment on begins. The clock may have been set back: the first later entry."""
+        later = next((i for i, at in enumerate(self.at) if at >= moment), len(self.at))
+        return self.size[later - 1] if later else 0
+
+    def split(self, piece: Piece, now: float) -> Iterator[tuple[Piece, str]]:
+        """A piece in parts that were written at the same second, each with its time; the newest was written now."""
+        start = piece.start
+        index = bisect_left(self.size, start + 1)
+        while start < piece.end:
+            end = min(self.size[index], piece.end) if index < len(self.size) else piece.end
+            at = self.at[index] if index < len(self.at) else now
+            yield Piece(start, piece.data[start - piece.start : end - piece.start]), spelt(at)
+            start, index = end, index + 1
+
+
+def spelt(at: float) -> str:
+    """Seconds since 1970 as everywhere else."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def seconds(text: str) -> float:
+    """RFC 3339 as seconds since 1970. Raises ValueError."""
+    found = datetime.fromisoformat(text)
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,177 @@
+"""The forecast with the facts of this node: of what is queued, and of a plan behind it."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from msgspec import structs
+
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.rules.forecast import Forecast, Load, Server, forecast
+from rwkv_daemon.rules.job_lanes import UNKNOWN, LaneKey, key_of
+from rwkv_daemon.rules.placement import EngineKind, WaitingJob, in_order
+from rwkv_daemon.rules.plan import Pair, Plan
+from rwkv_daemon.rules.rate_estimate import Place
+from rwkv_daemon.rules.scale_out import LOAD_S
+from rwkv_daemon.scheduling import leases, placement_facts
+from rwkvctl.protocol.messages import PlanRow
+
+EVERY_S: Final = 3.0
+SHARE: Final = 100
+"""Looking ahead takes no more than a hundredth of the time."""
+FIRST: Final = 1000
+"""Waiting jobs of which it is said when each starts; those behind them are dealt out in parts."""
+PARTS: Final = 2000
+WORDS: Final = {"same": "", "size": "by a model of its size", "scaled": "by a model of another size"}
+
+
+@dataclass(slots=True)
+class Sums:
+    """Work of one kind and priority: seconds over the jobs of which they are known, and how many are not."""
+
+    known_s: float = 0.0
+    known: int = 0
+    unknown: int = 0
+
+    def add(self, work_s: float | None, sign: int = 1) -> None:
+        if work_s is None:
+            self.unknown += sign
+        else:
+            self.known, self.known_s = self.known + sign, self.known_s + sign * work_s
+
+
+Rest = dict[tuple[int, EngineKind], Sums]
+
+
+async def keep_current(node: Node) -> None:
+    """Look ahead again and again; outside the supervisor's round, as it decides nothing. Where nothing has moved there
+    is nothing new to see."""
+    seen: object = None
+    while True:
+        began = time.thread_time()
+        try:
+            now = node.queue.lanes.version, node.rates.changes, len(node.queue.running), len(node.engines)
+            if node.queue.running or now != seen:
+                node.forecast = ahead(node, ()) if node.queue.jobs or node.queue.running else Forecast()
+            seen = now
+        except Exception:  # noqa: BLE001 - logged; a forecast that fails must not end the daemon
+            log.exception("there is no forecast")
+            node.forecast = Forecast()
+        await asyncio.sleep(max(EVERY_S, SHARE * (time.thread_time() - began)))
+
+
+def ahead(node: Node, more: Sequence[WaitingJob], besides: Rest | None = None) -> Forecast:
+    """What is expected of everything that runs and waits, of `more` jobs among it, and of the work `besides`."""
+    clock = time.monotonic()
+    work = placement_facts.Clock(node, placement_facts.main_device(node))
+    lanes = node.queue.lanes
+    ready = [] if node.disk_low else lanes.open_lanes()
+    rest: Rest = {key: replace(sums) for key, sums in (besides or {}).items()}
+    for lane in ready:
+        sums = rest.setdefault((lane.key.priority, lane.key.needs), Sums())
+        sums.known, sums.known_s = sums.known + lane.known, sums.known_s + lane.known_s
+        sums.unknown += len(lane.lengths) - lane.known
+    first = [placement_facts.waiting_job(node, turn.job, work, clock) for turn in lanes.turns(ready, FIRST)]
+    for job in first:
+        length = lanes.lanes[lane_key(node, job.id)].lengths[job.id]
+        rest[job.priority, job.needs].add(None if length == UNKNOWN else -length, -1)
+    servers = servers_of(node)
+    loads = [*running_loads(node, work), *(Load(job.id, job.needs, job.work_s) for job in in_order([*more, *first]))]
+    loads += parts(rest, len(servers))
+    kinds = {job.needs for job in (*more, *first)} | {kind for _, kind in rest}
+    load_s = {kind: node.leasing.fit(*kind, work.device).load_s or LOAD_S for kind in kinds}
+    return forecast(loads, servers, load_s)
+
+
+def lane_key(node: Node, job: int) -> LaneKey:
+    return key_of(node.queue.jobs[job])
+
+
+def parts(rest: Rest, servers: int) -> list[Load]:
+    """Very many jobs as a few loads of each kind: as many as can be spread over all leases, if there are no more."""
+    each = max(1, min(2 * servers, PARTS // max(1, len(rest))))
+    loads = []
+    for (_, kind), sums in sorted(rest.items(), key=lambda one: -one[0][0]):
+        if sums.known > 0:
+            count = min(each, sums.known)
+            loads += [Load(None, kind, max(0.0, sums.known_s) / count)] * count
+        for place in range(count := min(servers or 1, sums.unknown)):
+            loads.append(Load(None, kind, None, jobs=sums.unknown // count + (place < sums.unknown % count)))
+    return loads
+
+
+def running_loads(node: Node, work: placement_facts.Clock) -> list[Load]:
+    """What is left of the jobs that run."""
+    loads = []
+    for number, job in node.queue.running.items():
+        handle = node.runners.get(number)
+        engine = node.engines.get(handle.engine or 0) if handle is not None else None
+        if handle is not None and engine is not None and placement_facts.feeds(job):
+            left_s = work.work_s(job, handle)
+            starves = handle.pace.idle_s(time.monotonic()) is not None
+            known_s = None if left_s is None or starves or handle.meter.disproves(left_s) else left_s
+            loads.append(Load(number, placement_facts.kind_of(job), known_s, engine.row.lease))
+    return loads
+
+
+def servers_of(node: Node) -> list[Server]:
+    """Leases that compute now or may be given an engine."""
+    serving = {handle.row.lease: handle.serves for handle in node.engines.values() if not handle.closed}
+    return [
+        Server(lease.id, serving.get(lease.id))
+        for lease in placement_facts.usable(node)
+        if lease.id in serving or (lease.use == "free" and lease.condition == "ok")
+    ]
+
+
+async def with_estimates(node: Node, made: Plan, priority: int) -> tuple[Plan, Forecast]:
+    """The plan with what is expected of its rows, and when all of it will be done. Its hash does not change. Of very
+    many rows it is not said when each starts."""
+    pairs: list[Pair] = []
+    for first in range(0, len(made.pairs), FIRST):
+        pairs += estimated_pairs(node, made.pairs[first : first + FIRST])
+        await asyncio.sleep(0)
+    runs = [(place, pair) for place, pair in enumerate(pairs) if is_run(pair)]
+    if len(runs) > FIRST:
+        rest: Rest = {}
+        for _, pair in runs:
+            rest.setdefault((priority, needs(pair)), Sums()).add(pair.row.est_s)
+        return replace(made, pairs=tuple(pairs)), ahead(node, (), rest)
+    more = [WaitingJob(-place - 1, needs(pair), priority=priority, work_s=pair.row.est_s) for place, pair in runs]
+    found = ahead(node, more)
+    labels = {lease.id: leases.label(node.leases, lease.id) for lease in placement_facts.usable(node)}
+    for place, pair in runs:
+        if (expected := found.jobs.get(-place - 1)) is not None:
+            row = structs.replace(
+                pair.row, starts_s=expected.starts_s, ends_s=expected.ends_s, lease=labels[expected.lease],
+                loads=expected.loads,
+            )  # fmt: skip
+            pairs[place] = replace(pair, row=row)
+    return replace(made, pairs=tuple(pairs)), found
+
+
+def is_run(pair: Pair) -> bool:
+    """Whether an engine would work on a pair."""
+    return pair.generates and pair.row.action in {"run", "resume"}
+
+
+def needs(pair: Pair) -> EngineKind:
+    return EngineKind(pair.model.sha256, pair.row.numerics)
+
+
+def estimated_pairs(node: Node, pairs: Iterable[Pair]) -> list[Pair]:
+    """Pairs with how long one engine would work on each."""
+    device = placement_facts.main_device(node)
+    return [replace(pair, row=estimated(node, pair, device)) if is_run(pair) else pair for pair in pairs]
+
+
+def estimated(node: Node, pair: Pair, device: str) -> PlanRow:
+    """A row with how long one engine would work on it, where that was ever measured."""
+    kind, row, size = pair.kind, pair.row, node.queue.sizes.get(pair.model.sha256, 0)
+    place = Place(kind.benchmark, kind.kind, row.numerics, device)
+    found = node.rates.sample_s(pair.model.sha256, size, place)
+    if found is None or row.samples is None:
+        return row
+    return structs.replace(row, est_s=found[0] * row.samples, basis=WORDS[found[1]])

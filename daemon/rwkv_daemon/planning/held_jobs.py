@@ -1,0 +1,224 @@
+"""Held jobs whose reason may be gone: looked at again when something they wait for has changed, and let go."""
+
+import asyncio
+import contextlib
+import time
+
+import msgspec
+
+from rwkv_daemon.catalogue import catalogue
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.planning.held_scan import HeldLook, Look
+from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
+from rwkv_daemon.scheduling import placement_facts
+from rwkv_daemon.store import JobRow, StoreError
+from rwkv_daemon.store.queries.jobs import (
+    as_json,
+    get_job,
+    held_checkpoints,
+    held_page,
+    known_hashes,
+    update_job,
+    who_does,
+)
+from rwkv_daemon.store.queries.rows import HeldJob
+from rwkvctl.protocol.messages import NamedCheckpoint, Selection
+from rwkvctl.protocol.states import Reason
+
+LOOKED_AT = {"weights-hashing", "weights-copying", "data-missing", "weights-missing", "does-not-load", "disk-low",
+             "judge-not-configured", "no-fit", "queued"}  # fmt: skip
+"""Reasons that may be gone by themselves."""
+ALWAYS_AFTER_S = 600.0
+"""However much seems unchanged, held jobs are looked at so often."""
+PAGE, REST = 50, 10.0
+"""Jobs of one round, and the time without a look after one, in times of its length."""
+
+
+async def release_held(node: Node) -> None:
+    """Let held jobs go whose reason is gone. What they need for their keys is known by now.
+
+    Thousands may be held, and the caller holds what everybody else waits for: so one page, and then the next round.
+    """
+    last = node.looked_at_held
+    if last.now is None and not await something_changed(node, last):
+        return
+    look = last.now = last.now or await begin(node)
+    held = await held_page(node.store, look.after, PAGE)
+    last.twins = last.twins or any(job.reason == "queued" for job in held)
+    for job in held:
+        if job.reason in LOOKED_AT and node.retry_at.get(job.id, 0) <= look.begun:
+            try:
+                await look_at(node, look, job)
+            except StoreError:
+                raise
+            except Exception:  # noqa: BLE001 - one that cannot be looked at keeps none of the others
+                log.exception("j%d is held, and cannot be looked at", job.id)
+    if len(held) == PAGE:
+        look.after = held[-1].id
+        node.look_at_held = True
+        node.wake.set()
+    else:
+        last.now, last.ended = None, time.monotonic()
+
+
+async def something_changed(node: Node, last: HeldLook) -> bool:
+    """Whether a look is due; after a long one not at once, or the hashing of a shelf of weights would take all time."""
+    clock = time.monotonic()
+    if clock - last.ended < REST * (last.ended - last.begun):
+        node.look_at_held = True  # as soon as it has rested
+        return False
+    surroundings = await what_is_there(node)
+    due = any(last.begun < at <= clock for at in node.retry_at.values())
+    if not due and surroundings == last.surroundings and clock - last.begun < ALWAYS_AFTER_S:
+        return False
+    last.begun, last.surroundings = clock, surroundings
+    return True
+
+
+async def begin(node: Node) -> Look:
+    """Ask everything once."""
+    named = await held_checkpoints(node.store)
+    folder = f"{node.config.weights_dir}/"
+    node.looked_at_held.twins = False
+    node.looked_at_held.elsewhere = tuple(path for path in named if not path.startswith(folder))
+    return Look(node.looked_at_held.begun, await models_of(node, named), node.disk_low)
+
+
+async def what_is_there(node: Node) -> tuple[object, ...]:
+    """Everything that a held job may wait for, cheaply: equal means that nothing has changed."""
+    rows, files = await asyncio.to_thread(stamps, node)
+    await node.tally.of(node.store)  # of what was dispatched since
+    return (
+        rows, files, node.disk_low, node.benchmarks.judge, node.benchmarks.as_read, placement_facts.sizes(node),
+        node.settling.said, node.tally.held, *await known_hashes(node.store),
+        node.tally.over if node.looked_at_held.twins else 0,
+    )  # fmt: skip
+
+
+def stamps(node: Node) -> tuple[object, object]:
+    """(manifests of prepared rows, checkpoint files), each with what changes when it does."""
+    manifests = []
+    for path in sorted(node.config.data_dir.glob("*/manifest.json")):
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            manifests.append((path.parent.name, found.st_mtime_ns, found.st_size, found.st_ino))
+    files = [(str(one.path), one.identity) for one in catalogue.checkpoints(node.config.weights_dir)]
+    for text in node.looked_at_held.elsewhere:
+        with contextlib.suppress(SelectionError):
+            files += [(text, one.identity) for one in catalogue.named([NamedCheckpoint(path=text)])]
+    return tuple(manifests), tuple(files)
+
+
+async def look_at(node: Node, look: Look, job: HeldJob) -> None:
+    """One held job: let it go, or say what it waits for now."""
+    if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(node.config, job.benchmark):
+        return
+    pair = replan(node, look, job)
+    if isinstance(pair, str):
+        await change_reason(node, job, "weights-missing", pair)
+    elif pair.row.action != "run":
+        await change_reason(node, job, pair.row.reason, pair.row.detail)
+    elif job.generation_key and pair.generation_key != job.generation_key:
+        missing: Reason = "data-missing" if pair.model.sha256 == job.weights_sha256 else "weights-missing"
+        detail = "its rows or weights were replaced by others; dispatch again for those"
+        await change_reason(node, job, missing, detail)
+    else:
+        await queue_held(node, job, pair)
+
+
+async def models_of(node: Node, named: dict[str, str]) -> dict[str, ModelFact]:
+    """The checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
+    found = {str(one.path): one for one in catalogue.checkpoints(node.config.weights_dir)}
+    for path, name in named.items():
+        if path not in found:
+            with contextlib.suppress(SelectionError):
+                given = NamedCheckpoint(path=path, name=name)
+                found |= {str(one.path): one for one in catalogue.named([given])}
+    return {fact.path: fact for _, fact in await catalogue.model_facts(node.store, found.values(), node.settling)}
+
+
+def replan(node: Node, look: Look, job: HeldJob) -> Pair | str:
+    """The job's pair as the planner sees it now, or why there is none."""
+    model = look.models.get(job.weights_path)
+    if model is None:
+        return f"{job.weights_path} is gone"
+    known = bool(job.weights_sha256) and model.sha256 == job.weights_sha256
+    if job.weights_inodes and job.weights_inodes != model.inodes and not known:
+        return f"{job.weights_path} is another file by now; dispatch again for it"
+    wanted = (job.benchmark, job.kind, job.settings)
+    if wanted not in look.kinds:
+        look.kinds[wanted] = kind_of(node, job)
+    kind = look.kinds[wanted]
+    if isinstance(kind, str):
+        return kind
+    selection = Selection(limit=job.row_limit, seed=job.seed, overwrite=True, only_jobs=(job.kind,))
+    facts = Facts(
+        models=(model,),
+        kinds=(kind,),
+        numerics=job.numerics,
+        used=lambda key: key == job.generation_key,
+        disk_low=look.disk_low,
+        fits=lambda one: placement_facts.misfit(node, one.sha256, job.numerics),
+        judge=node.benchmarks.judge,
+    )
+    return plan_pair(selection, facts, model, kind)
+
+
+def kind_of(node: Node, job: HeldJob) -> KindFact | str:
+    """What the job asks, with its settings, or why it can no longer be asked."""
+    benchmark = node.benchmarks.all().get(job.benchmark)
+    if benchmark is None or job.kind not in benchmark.kinds:
+        return f"this version has no {job.benchmark} {job.kind}"
+    settings = msgspec.json.decode(job.settings.encode(), type=dict[str, str])
+    try:
+        return catalogue.kind_fact(node.benchmarks, benchmark, benchmark.kinds[job.kind], settings)
+    except SelectionError as error:
+        return str(error)
+
+
+async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
+    """Nothing is missing any more: queue it, unless its key shows by now that another job does the same work. Then it
+    waits until that one ends, and is done with its score."""
+    job = await get_job(node.store, held.id)
+    if job is None or job.state != "held":
+        return
+    twin = None
+    if job.attempt == 0 and not await was_overwrite(node, job):
+        twin = await who_does(node.store, pair.generation_key, pair.grade_key, job.id)
+    if twin is not None and not twin.done:
+        node.looked_at_held.twins = True
+        await change_reason(node, held, "queued", twin.told)
+        return
+    columns = {
+        "weights_sha256": pair.model.sha256,
+        "generation_key": pair.generation_key,
+        "grade_key": pair.grade_key,
+        "rows_sha256": pair.kind.rows_sha256,
+        "configuration": as_json(pair.kind.configuration),
+        "grader": pair.kind.grader,
+        "grader_version": pair.kind.grader_version,
+        "grading": as_json(dict(pair.kind.grading)),
+        "benchmark_version": pair.kind.benchmark_version,
+        "repeats": pair.kind.repeats,
+        "stages": len(pair.kind.configuration["stages"]),  # type: ignore[arg-type]  # a list
+        "row_limit": pair.work.limit,
+        "total": pair.row.samples or 0,
+    }
+    async with node.change() as change:
+        if twin is not None:
+            await change.move(job, "same", reason="done", detail=twin.told, **columns)
+        else:
+            await change.move(job, "release", **columns)
+
+
+async def was_overwrite(node: Node, job: JobRow) -> bool:
+    """Whether the dispatch asked for the same work again on purpose."""
+    row = await node.store.one("SELECT selection FROM session WHERE id = ?", (job.session,))
+    return row is not None and msgspec.json.decode(row["selection"], type=Selection).overwrite
+
+
+async def change_reason(node: Node, job: HeldJob, reason: Reason, detail: str) -> None:
+    """A held job is held for another reason now."""
+    if (job.reason, job.detail) != (reason, detail):
+        async with node.change() as change:
+            await update_job(change.db, job.id, reason=reason, detail=detail)

@@ -1,0 +1,126 @@
+"""What a plan would have the judge and the checker asked, and what that costs: said before anything is sent.
+
+The rule grader settles what it accepts, so where a model's score by the rule is known only the rest counts. Nothing is
+guessed of prices: where none is set there is no cost.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rwkv_daemon.judge.replies import NOTHING, Usage, estimated_tokens
+from rwkv_daemon.judge.service import JudgeService
+from rwkv_daemon.node import Node
+from rwkv_daemon.rules.plan import Pair, Plan
+from rwkv_daemon.store.queries.judge_cost import mean_reply, right_shares
+from rwkv_data.definition.benchmark import Benchmark, Kind
+from rwkv_data.judges.checker import rule_for
+from rwkv_data.judges.judge_rule import Rule
+from rwkvctl.protocol.messages import PaidView, Selection
+
+Shares = Mapping[tuple[str, str, str], float]
+"""(model, benchmark, kind) -> the share of its samples that was right before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls for some samples, and the tokens of one where none was measured."""
+
+    calls: int = 0
+    most: int = 0
+    tokens: Usage = NOTHING
+
+
+async def of_plan(node: Node, selection: Selection, made: Plan) -> tuple[PaidView, ...]:
+    """One line for each of the two that would be asked anything."""
+    pairs = [pair for pair in made.pairs if pair.row.action in {"run", "resume", "hold"} and pair.row.samples]
+    if not pairs or (node.judge is None and node.checker is None):
+        return ()
+    right, every = await right_shares(node.store), node.benchmarks.all()
+    found = []
+    if node.judge is not None:
+        calls = total(pairs, every, lambda pair, kind: (kind.grader.judge, doubted(pair, right)))
+        found.append(await said(node, "judge", node.judge, calls))
+    if node.checker is not None and not selection.disable_checker:
+        rule = rule_for(node.checker.config.max_prompt_chars)
+        calls = total(
+            pairs, every, lambda pair, kind: (rule if checked(kind) else None, 1 - right.get(place(pair), 0.0))
+        )
+        found.append(await said(node, "checker", node.checker, calls))
+    return tuple(view for view in found if view.calls)
+
+
+def place(pair: Pair) -> tuple[str, str, str]:
+    return pair.model.name, pair.kind.benchmark, pair.kind.kind
+
+
+def doubted(pair: Pair, right: Shares) -> float:
+    """The share of samples that the rule grader leaves to the judge; all of them where that was never seen."""
+    model, benchmark, kind = place(pair)
+    plain = pair.kind.asked_as
+    return 1 - right.get((model, benchmark, plain), 0.0) if plain and plain != kind else 1.0
+
+
+def checked(kind: Kind) -> bool:
+    """Whether wrong answers of a kind go to the checker."""
+    return kind.samples_tokens and kind.search is None
+
+
+def total(
+    pairs: Iterable[Pair],
+    every: Mapping[str, Benchmark],
+    asked: Callable[[Pair, Kind], tuple[Rule[Any] | None, float]],
+) -> Calls:
+    """All calls of a plan. `asked` says by which rule a pair's samples are asked about, and which share of them."""
+    known: dict[tuple[str, str], tuple[int, int]] = {}
+    calls = most = prompt = completion = 0
+    for pair in pairs:
+        benchmark = every[pair.kind.benchmark]
+        rule, share = asked(pair, benchmark.kinds[pair.kind.kind])
+        if rule is None:
+            continue
+        which = pair.kind.benchmark, pair.kind.kind
+        if which not in known:
+            known[which] = example(rule, benchmark)
+        requests, chars = known[which]
+        samples = pair.row.samples or 0
+        some = math.ceil(samples * share) * requests
+        calls, most = calls + some, most + samples * requests * rule.attempts
+        prompt, completion = prompt + some * estimated_tokens(chars), completion + some * rule.max_tokens
+    return Calls(calls, most, Usage(prompt, completion))
+
+
+def example(rule: Rule[Any], benchmark: Benchmark) -> tuple[int, int]:
+    """(requests for a sample, characters of one), as an example of the benchmark is asked about."""
+    try:
+        one = benchmark.examples[0]
+        requests = rule.ask(one.row, one.answer.text, one.answer)
+    except (IndexError, KeyError, TypeError, ValueError):
+        return 1, 0
+    chars = sum(len(text) for messages in requests for message in messages for text in message.values())
+    return len(requests), chars // max(1, len(requests))
+
+
+async def said(node: Node, role: str, service: JudgeService, calls: Calls) -> PaidView:
+    """Calls with their cost, and what its budget has left."""
+    mean = await mean_reply(node.store, "judge" if service is node.judge else role)
+    prompt, completion = (
+        (math.ceil(mean[0] * calls.calls), math.ceil(mean[1] * calls.calls))
+        if mean
+        else (calls.tokens.prompt_tokens, calls.tokens.completion_tokens)
+    )
+    endpoints = service.exchange.pool.endpoints
+    priced = any(one.config.prompt_price or one.config.completion_price for one in endpoints)
+    money, tokens = service.exchange.budget.left()
+    return PaidView(
+        role=role,
+        model=service.model,
+        calls=calls.calls,
+        calls_most=calls.most,
+        tokens=prompt + completion,
+        cost=max(one.cost(prompt, completion) for one in endpoints) if priced else None,
+        measured=mean is not None,
+        budget_left=money,
+        tokens_left=tokens,
+    )

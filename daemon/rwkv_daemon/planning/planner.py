@@ -1,0 +1,378 @@
+"""Plans with the facts of this node, dispatch, and the release of held jobs. The planner itself is pure (`plan`)."""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from rwkv_daemon.catalogue import catalogue
+from rwkv_daemon.catalogue.catalogue import Checkpoint
+from rwkv_daemon.host.shown_files import is_trusted
+from rwkv_daemon.jobs.pause_resume import resume_in
+from rwkv_daemon.logs import job_links
+from rwkv_daemon.node import Node
+from rwkv_daemon.rules.placement import EngineKind
+from rwkv_daemon.rules.plan import (
+    Facts,
+    Grid,
+    KindFact,
+    ModelFact,
+    Pair,
+    Plan,
+    SelectionError,
+    Twins,
+    grid,
+    keys_of,
+    limit_for,
+    plan_of,
+    plan_pair,
+)
+from rwkv_daemon.rules.roles import caller
+from rwkv_daemon.scheduling import placement_facts
+from rwkv_daemon.store import NewJob, Transaction
+from rwkv_daemon.store.queries.jobs import (
+    OPEN,
+    KnownJob,
+    add_jobs,
+    add_session,
+    as_json,
+    generated_work,
+    generation_keys,
+    get_job,
+    keyless_work,
+    paths_of_model,
+    remember_benchmark,
+    scored_work,
+    unfinished_work,
+)
+from rwkv_daemon.workers.crash_points import crash_point
+from rwkv_data.definition.benchmark import Benchmark, HubSource
+from rwkvctl import __version__
+from rwkvctl.protocol.messages import NamedCheckpoint, Selection
+from rwkvctl.protocol.states import Action, Reason
+
+KNOWN_S = 15.0
+"""So long a plan waits for the first look at the GPUs after a start."""
+Find = Callable[[Sequence[NamedCheckpoint]], Iterable[Checkpoint]]
+AT_ONCE = 250
+"""Pairs that are planned before others get their turn."""
+Remember = Callable[[Transaction, str, list[str]], Awaitable[None]]
+"""Keeps a dispatch's answer inside its transaction: (db, session, jobs)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A selection with the facts of this node, but for what is looked up of single pairs."""
+
+    selection: Selection
+    facts: Facts
+    grid: Grid
+
+
+async def plan(node: Node, selection: Selection) -> Plan:
+    """What a dispatch of this selection would do now: some hundreds of pairs at a time, so that others get their turn.
+    Raises SelectionError."""
+    draft, twins = await drafted(node, selection), Twins()
+    pairs: list[Pair] = []
+    for first in range(0, len(draft.grid), AT_ONCE):
+        some = range(first, min(first + AT_ONCE, len(draft.grid)))
+        pairs += [twins.settled(pair) for pair in await pairs_at(node, draft, some)]
+        await asyncio.sleep(0)
+    return plan_of(draft.grid, pairs)
+
+
+async def page(node: Node, selection: Selection, after: int, limit: int) -> tuple[Plan, int]:
+    """(some pairs of the plan in dispatch order, how many there are): exactly those that `plan` has at these places.
+    Raises SelectionError."""
+    draft, twins = await drafted(node, selection), Twins()
+    places = range(min(after, len(draft.grid)), min(after + limit, len(draft.grid)))
+    for pair in await pairs_at(node, draft, draft.grid.before(places)):
+        twins.settled(pair)
+    pairs = [twins.settled(pair) for pair in await pairs_at(node, draft, places)]
+    return plan_of(draft.grid, pairs), len(draft.grid)
+
+
+async def drafted(node: Node, selection: Selection) -> Draft:
+    """What is known before a pair is looked at. Raises SelectionError."""
+    job_links.checked(node, selection)
+    await know_the_device(node, selection.numerics)
+    numerics = node.numerics(selection.numerics)
+    models = await models_of(node, selection)
+    asker = caller()
+    named = await node.searches.matching(
+        (asker.uid, asker.name), selection.model_regex, [model.name for model in models]
+    )
+    facts = Facts(
+        models=tuple(models),
+        kinds=tuple(catalogue.kind_facts(selection, node.benchmarks)),
+        numerics=numerics,
+        disk_low=node.disk_low,
+        fits=lambda model: placement_facts.misfit(node, model.sha256, numerics),
+        for_model=catalogue.ModelSettings(node.benchmarks, selection).of,
+        judge=node.benchmarks.judge,
+        matching=lambda _expressions, _names: named,
+    )
+    return Draft(selection, facts, grid(selection, facts))
+
+
+async def pairs_at(node: Node, draft: Draft, places: Sequence[int]) -> list[Pair]:
+    """The pairs at some places, with what the store says of each."""
+    found: list[Pair] = []
+    for first in range(0, len(places), AT_ONCE):
+        some = [draft.grid.at(place) for place in places[first : first + AT_ONCE]]
+        facts = await looked_up(node, draft, some)
+        found += [plan_pair(draft.selection, facts, m, facts.for_model(m, k)) for m, k in some]
+    return found
+
+
+async def looked_up(node: Node, draft: Draft, pairs: Sequence[tuple[ModelFact, KindFact]]) -> Facts:
+    """The facts with what the store knows of these pairs."""
+    selection, facts, store = draft.selection, draft.facts, node.store
+    keys: dict[str, str] = {}
+    for model, kind in pairs:
+        keys |= keys_of(selection, facts, model, facts.for_model(model, kind))
+    scored, generated = await scored_work(store, list(keys)), await generated_work(store, list(keys))
+    used = await generation_keys(store, list(keys))
+    by_key = {job.grade_key: job for job in await unfinished_work(store, list(keys.values()))}
+    keyless: dict[tuple[str, str, str], list[KnownJob]] = {}
+    files = {model.path: model.inodes for model, _ in pairs}
+    for job in await keyless_work(store, [(m.path, k.benchmark, k.kind) for m, k in pairs]):
+        if job.weights_inodes in {"", files[job.weights_path]}:  # else it was of another file at that path
+            keyless.setdefault((job.weights_path, job.benchmark, job.kind), []).append(job)
+    rows = {(kind.benchmark, kind.kind): kind.rows for _, kind in pairs}
+
+    def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:
+        identity, limit = (model, benchmark, kind), limit_for(selection, rows.get((benchmark, kind)))
+        job = by_key.get(key) or same_before_keys(node, selection, keyless.get(identity, ()), limit)
+        if job is None:
+            return None
+        if job.state in OPEN:
+            return job.name, "skip", "queued", f"{job.name} is {job.state}"
+        if selection.overwrite or key in scored:
+            return None
+        if job.reason == "held":
+            return job.name, "skip", "held", f"{job.name} is stopped and held; `rwkvctl release {job.name}` ends that"
+        return job.name, "resume", "resume", f"{job.name} has {job.done} of {job.total} samples"
+
+    return replace(
+        facts,
+        scored=lambda key: scored.get(key, ""),
+        generated=lambda key: generated.get(key, {}),
+        used=used.__contains__,
+        open_jobs=open_job,
+    )
+
+
+async def models_of(node: Node, selection: Selection) -> list[ModelFact]:
+    """The checkpoints to choose from, as facts. Raises SelectionError."""
+    found = await asyncio.to_thread(candidates, node, selection)
+    await refuse_taken_names(node, selection, found)
+    return [fact for _, fact in await catalogue.model_facts(node.store, found, node.settling)]
+
+
+def candidates(node: Node, selection: Selection) -> list[Checkpoint]:
+    """The checkpoints to choose from. Raises SelectionError for a path without one, and where two checkpoints would
+    have one name."""
+    given = selection.checkpoints
+    found = by_path(node, given, catalogue.named) if given else list(catalogue.checkpoints(node.config.weights_dir))
+    paths = {str(one.path) for one in found}
+    names = {one.label: one for one in found}
+    for one in by_path(node, [file for file in selection.files if file.path not in paths], catalogue.elsewhere):
+        if (other := names.setdefault(one.label, one)) is not one and other.identity != one.identity:
+            raise same_name(one, str(other.path))
+        found.append(one)
+    return found
+
+
+def by_path(node: Node, given: Sequence[NamedCheckpoint], find: Find) -> list[Checkpoint]:
+    """Checkpoints that are named by path: those of the weights folder, and elsewhere those that whoever asks has shown
+    to be theirs to read. Raises SelectionError, which does not say whether another one is there."""
+    uid = caller().uid
+    if is_trusted(uid) or not given:
+        return list(find(given))
+    own = {str(one.path) for one in catalogue.checkpoints(node.config.weights_dir)}
+    return [one_by_path(node, one, find, own) for one in given]
+
+
+def one_by_path(node: Node, given: NamedCheckpoint, find: Find, own: Container[str]) -> Checkpoint:
+    """The same of one path; `own` are those of the weights folder."""
+    with contextlib.suppress(SelectionError):
+        (found,) = find([given])
+        if str(found.path) in own:
+            return replace(found, inodes="")
+        if node.shown_files.all_of(caller().uid, found.inodes):
+            return found
+    raise SelectionError(
+        f"{given.path}: there is no checkpoint that you may read. Over TCP, or through a forwarded socket, only "
+        "those of the weights folder can be measured."
+    )
+
+
+async def refuse_taken_names(node: Node, selection: Selection, found: Sequence[Checkpoint]) -> None:
+    """Raises SelectionError for a checkpoint by path if earlier jobs measured another checkpoint under its name, and
+    that one is still there: its scores would look like a new version of the other's."""
+    paths = {file.path for file in selection.files}
+    for one in found:
+        if str(one.path) in paths:
+            for path in await paths_of_model(node.store, one.label):
+                if path != str(one.path) and await asyncio.to_thread(is_another, path, one):
+                    raise same_name(one, path)
+
+
+def is_another(path: str, than: Checkpoint) -> bool:
+    """Whether another checkpoint lies at a path."""
+    try:
+        return catalogue.identity_of(Path(path)) != than.identity
+    except (OSError, ValueError):
+        return False
+
+
+def same_name(one: Checkpoint, other: str) -> SelectionError:
+    return SelectionError(
+        f"{one.path} and {other} are both called {one.label}: their scores could not be told apart. "
+        "--manifest gives a checkpoint another name."
+    )
+
+
+async def know_the_device(node: Node, wanted: str) -> None:
+    """Wait until it is known whether this node computes on GPUs, if that decides the numerics: they are in the keys.
+    Raises SelectionError."""
+    deadline = time.monotonic() + KNOWN_S
+    while node.leases is None and (wanted or node.config.settings.numerics) == "auto":
+        if time.monotonic() > deadline:
+            raise SelectionError(
+                "The GPUs of this node have not been seen yet, so what --numerics auto means is not known; name a "
+                "profile, or ask again when `rwkvctl gpus` shows them."
+            )
+        await asyncio.sleep(0.05)
+
+
+def same_before_keys(
+    node: Node, selection: Selection, keyless: Iterable[KnownJob], limit: int | None
+) -> KnownJob | None:
+    """Of the jobs for a pair that have no key yet (its weights are being hashed) the one that was asked for with the
+    same flags; `limit` is the selection's as it means for the kind's rows."""
+    for job in keyless:
+        asked = (limit, node.numerics(selection.numerics), as_json(settings_of(node, selection, job)))
+        if (job.row_limit, job.numerics, job.settings) == asked:
+            return job
+    return None
+
+
+def settings_of(node: Node, selection: Selection, job: KnownJob) -> dict[str, str]:
+    """What a dispatch of a job's kind for its model would set now."""
+    kind = node.benchmarks.kind_of(job.benchmark, job.kind)
+    standing = node.benchmarks.settings(job.benchmark, kind, job.model)
+    return standing | catalogue.of_selection(selection, kind)
+
+
+async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remember) -> tuple[str, list[str]]:
+    """Queue the plan's pairs as one session, in one transaction with the answer's idempotency key."""
+    selection = msgspec.structs.replace(selection, run_log_dir=job_links.checked(node, selection))
+    session = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
+    new = [pair for pair in made.pairs if pair.row.action in {"run", "hold"}]
+    resumed = [pair.row.job for pair in made.pairs if pair.row.action == "resume"]
+    goes_on = [job for name in resumed if (job := await get_job(node.store, int(name[1:]))) is not None]
+    crash_point("before-dispatch-commit")
+    async with node.change() as change:
+        versions = (__version__, git_commit(Path(__file__)))
+        await add_session(change.db, session, msgspec.json.encode(selection).decode(), node.hostname, versions)
+        ids = await add_jobs(change.db, session, new_jobs(selection, new))
+        numbers = [f"j{number}" for number in ids]
+        every = node.benchmarks.all()
+        for pair in {pair.kind.benchmark: pair for pair in new if pair.kind.rows is not None}.values():
+            await remember_benchmark(change.db, benchmark_values(pair, every[pair.kind.benchmark]))
+        for pair in new:
+            node.back_off.pop(EngineKind(pair.model.sha256, pair.row.numerics), None)
+        for job in goes_on:
+            await resume_in(node, change, job)
+        text = f"{len(new)} jobs queued, {len(resumed)} resumed"
+        await change.note("session", session=session, text=text, data={"jobs": numbers, "resumed": resumed})
+        await remember(change.db, session, numbers + resumed)
+    crash_point("after-dispatch-commit")
+    return session, numbers
+
+
+def new_jobs(selection: Selection, pairs: list[Pair]) -> list[NewJob]:
+    """Planned pairs as rows of the queue. A kind is spelled once, of however many models it is asked."""
+    kinds = {id(pair.kind): pair.kind for pair in pairs}
+    spelled = {number: spell(kind) for number, kind in kinds.items()}
+    return [new_job(selection, pair, spelled[id(pair.kind)]) for pair in pairs]
+
+
+class Spelled(NamedTuple):
+    """What a job keeps of its kind as JSON."""
+
+    settings: str
+    configuration: str
+    grading: str
+    stages: int
+
+
+def spell(kind: KindFact) -> Spelled:
+    stages = kind.configuration["stages"]
+    assert isinstance(stages, list)
+    return Spelled(as_json(dict(kind.settings)), as_json(kind.configuration), as_json(dict(kind.grading)), len(stages))
+
+
+def new_job(selection: Selection, pair: Pair, spelled: Spelled) -> NewJob:
+    """A planned pair as a row of the queue."""
+    held = pair.row.action == "hold"
+    return NewJob(
+        model=pair.model.name,
+        weights_path=pair.model.path,
+        weights_sha256=pair.model.sha256,
+        benchmark=pair.kind.benchmark,
+        kind=pair.kind.kind,
+        state="held" if held else "queued",
+        reason=pair.row.reason if held else "",
+        detail=pair.row.detail if held else "",
+        priority=selection.priority,
+        generation_key=pair.generation_key,
+        grade_key=pair.grade_key,
+        settings=spelled.settings,
+        configuration=spelled.configuration,
+        grader=pair.kind.grader,
+        grader_version=pair.kind.grader_version,
+        grading=spelled.grading,
+        benchmark_version=pair.kind.benchmark_version,
+        rows_sha256=pair.kind.rows_sha256,
+        seed=pair.work.seed,
+        row_limit=pair.work.limit,
+        numerics=pair.row.numerics,
+        repeats=pair.kind.repeats,
+        stages=spelled.stages,
+        total=pair.row.samples or 0,
+        run_log_dir=selection.run_log_dir,
+        group_name=selection.group,
+        weights_inodes="" if is_trusted(caller().uid) else pair.model.inodes,
+    )
+
+
+def benchmark_values(pair: Pair, benchmark: Benchmark) -> tuple[object, ...]:
+    """What is remembered of the rows a job is about to ask."""
+    source = benchmark.source.repo if isinstance(benchmark.source, HubSource) else "built in or files"
+    return (
+        pair.kind.rows_sha256, benchmark.name, benchmark.version, benchmark.split, pair.kind.rows, benchmark.licence,
+        source,
+    )  # fmt: skip
+
+
+def git_commit(path: Path) -> str:
+    """The commit this code was run from, if it lies in a git checkout; read from its files, git is not needed."""
+    for parent in path.parents:
+        head = parent / ".git" / "HEAD"
+        if head.is_file():
+            text = head.read_text(encoding="utf-8").strip()
+            reference = parent / ".git" / text.removeprefix("ref: ")
+            if not text.startswith("ref: "):
+                return text
+            return reference.read_text(encoding="utf-8").strip() if reference.is_file() else ""
+    return ""

@@ -1,0 +1,44 @@
+"""Which checkpoint came before which. Pure: it reads what names say, and when a model was first measured."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from rwkv_weights.local import file_names
+from rwkvctl.protocol.messages import ModelView
+
+
+def with_lineage(found: Sequence[ModelView], scored: Mapping[str, int]) -> list[ModelView]:
+    """Checkpoints and every scored model (with the number of its first scored job), each with the scored one that came
+    before it: of its size, or of none that is known, by data version, then date, then which was measured first."""
+    known = {view.name for view in found}
+    every = [*found, *(by_name(name) for name in scored if name not in known)]
+    ordered = sorted(every, key=lambda view: (*made(view), scored.get(view.name, float("inf")), view.name))
+    return [msgspec.structs.replace(view, previous=before(view, ordered[:place], scored))
+            for place, view in enumerate(ordered)]  # fmt: skip
+
+
+def by_name(name: str) -> ModelView:
+    """A model whose file is not under the weights folder: all that its name says."""
+    read = file_names.parse(name)
+    return ModelView(
+        name=name,
+        path="",
+        size_bytes=0,
+        architecture=read.architecture,
+        data_version=read.version,
+        parameters_b=read.size_b,
+        date=read.date,
+        context=read.context,
+    )
+
+
+def made(view: ModelView) -> tuple[object, str]:
+    """Data version, then date."""
+    return file_names.natural(view.data_version), view.date
+
+
+def before(view: ModelView, older: Sequence[ModelView], scored: Mapping[str, int]) -> str:
+    """The name of the last scored one of its size among older ones; empty where there is none."""
+    sizes = {view.parameters_b, None}
+    return next((one.name for one in reversed(older) if one.parameters_b in sizes and one.name in scored), "")

@@ -1,0 +1,107 @@
+"""What is to blame when a job's process ends early, and what follows. Pure: a table of exits.
+
+Four classes. `infrastructure` (a process killed, memory, disk, a lost machine) is tried again. `model` and `benchmark`
+would only fail again: the job fails alone, at once, with the reason. `judge` means that all is generated and no verdict
+can be had.
+"""
+
+import random
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from rwkv_daemon.rules import exit_codes
+from rwkv_daemon.workers.worker_process import ShimRecord
+from rwkvctl.protocol.states import Reason
+
+Failure = Literal["infrastructure", "model", "benchmark", "judge"]
+Then = Literal["retry", "hold", "fail", "yield"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to blame, what follows, and for a hold what the job waits for."""
+
+    failure: Failure
+    then: Then
+    reason: Reason | Literal[""] = ""
+
+
+AGAIN: Final = Verdict("infrastructure", "retry")
+"""Whatever is not known better: killed by a signal, lost with its shim, a code that nobody documents."""
+
+EXITS: Final[Mapping[int, Verdict]] = MappingProxyType(
+    {
+        exit_codes.STOPPED: Verdict("infrastructure", "yield"),
+        exit_codes.PAUSED: Verdict("infrastructure", "yield"),
+        exit_codes.BAD_ROWS: Verdict("benchmark", "hold", "data-missing"),
+        exit_codes.DISK_FULL: Verdict("infrastructure", "hold", "disk-low"),
+        exit_codes.CANNOT_RUN: Verdict("infrastructure", "fail"),
+        exit_codes.OUT_OF_TIME: Verdict("benchmark", "fail"),
+        exit_codes.NO_SANDBOX: Verdict("infrastructure", "fail"),
+        exit_codes.REFUSED: Verdict("benchmark", "fail"),
+        exit_codes.BROKEN: Verdict("benchmark", "fail"),
+        exit_codes.TROUBLE: AGAIN,
+    }
+)
+"""By the runner's exit code. One that ends as if it had been asked to, and nobody did (the machine shuts down), goes
+back to the queue and loses no try."""
+
+Cause = Literal["fault", "memory", "outside"]
+"""What ended a process that nobody of us ended: itself (an error, a crash), the kernel for want of memory, which may be
+its own doing, or somebody else."""
+
+OUTSIDE: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+"""Signals that no error of a process sends to it. SIGKILL may be the kernel's, too."""
+
+
+def cause_of(record: ShimRecord | None) -> Cause:
+    """From the exit record; there is none where the shim was killed as well, or the machine went down. A kill of which
+    it is not known whether memory was short counts as if it was: that is bounded, and a kill from outside is not."""
+    if record is None or not record.done:
+        return "outside"
+    if record.signal not in OUTSIDE:
+        return "fault"
+    return "memory" if record.signal == signal.SIGKILL and record.oom != "" else "outside"
+
+
+def engine_cause(record: ShimRecord | None) -> Cause:
+    """The same for an engine, which ends in order, with code 0, when it is sent SIGTERM."""
+    return "outside" if record is not None and record.done and record.code == 0 else cause_of(record)
+
+
+def how(record: ShimRecord | None) -> str:
+    """An exit as an operator reads it."""
+    if record is None or not record.done:
+        return "killed together with its shim"
+    if record.signal is None:
+        return f"exit code {record.code}"
+    name = signal.Signals(record.signal).name if record.signal in set(signal.Signals) else f"signal {record.signal}"
+    match cause_of(record):
+        case "outside":
+            return f"{name} from outside"
+        case "memory" if record.oom == "machine":
+            return f"{name} as the machine ran out of memory"
+        case "memory" if record.oom == "cgroup":
+            return f"{name} as it reached its memory limit"
+        case _:
+            return name
+
+
+ENGINE_TROUBLE: Final = "the engine answered 5"
+"""How the runner's last words begin where the engine, not the request, was at fault."""
+
+
+def classify(code: int | None, last_words: str) -> Verdict:
+    """What to make of an exit code (None: a signal, or lost) and the log's last line."""
+    if code is None or (code == exit_codes.REFUSED and last_words.startswith(ENGINE_TROUBLE)):
+        return AGAIN
+    return EXITS.get(code, AGAIN)
+
+
+def wait_s(base_s: float, restarts: int, draw: random.Random) -> float:
+    """How long to wait before the next try: doubled each time, and spread, so that jobs that fell together do not come
+    back together."""
+    return base_s * float(2 ** min(restarts, 16)) * draw.uniform(0.5, 1.5)

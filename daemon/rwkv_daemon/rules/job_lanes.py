@@ -1,0 +1,359 @@
+"""The waiting jobs in lanes, so that a decision looks at the head of each lane and not at every job. Pure.
+
+A lane holds what placement treats alike: one priority, model, engine and group. Its jobs stand in the order in which
+they start, and what lies in it is summed up, so that a round costs as much as there are lanes, whether ten jobs wait or
+a million. Lanes change only by what changes: jobs that come, go or become late, pauses, and measured rates.
+"""
+
+import heapq
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from rwkv_daemon.rules.placement import PATIENCE_S, EngineKind
+from rwkv_daemon.store.queries.rates import QueuedJob
+
+FEW: Final = 32
+"""So many jobs are put into their places one by one; more are sorted in together."""
+UNKNOWN: Final = float("-inf")
+"""Stands for the length of work that was never measured: it may be the longest of all."""
+
+NOTHING: Final[Mapping[int, float]] = {}
+Price = Callable[[QueuedJob], float | None]
+Covers = Callable[[QueuedJob], str]
+"""Why a job is not to be started now; empty if nothing speaks against it."""
+
+
+class LaneKey(NamedTuple):
+    """What the jobs of a lane have in common."""
+
+    priority: int
+    model: str
+    needs: EngineKind
+    group: str
+
+
+class Turn(NamedTuple):
+    """Where a job stands; turns sort as placement serves them. `length` is the negative of its work in seconds."""
+
+    level: int
+    early: bool
+    length: float
+    job: int
+
+
+@dataclass(slots=True)
+class Lane:
+    """`order`: (length, job) of those that are not late, longest first; `late`: those that have waited too long, oldest
+    first. `arrivals`: a heap of (time, job), also of jobs that have gone. `shut`: why nothing in it starts now, since
+    `shut_at`; that time is no waiting, and `stood` is all of it so far."""
+
+    key: LaneKey
+    lengths: dict[int, float] = field(default_factory=dict)
+    order: list[tuple[float, int]] = field(default_factory=list)
+    late: list[int] = field(default_factory=list)
+    arrivals: list[tuple[float, int]] = field(default_factory=list)
+    since: dict[int, float] = field(default_factory=dict)
+    samples: int = 0
+    known: int = 0
+    known_s: float = 0.0
+    shut: str = ""
+    shut_at: float = 0.0
+    stood: float = 0.0
+
+    @property
+    def work_s(self) -> float | None:
+        """Seconds of one engine over the jobs of which that is known; None if it is of none."""
+        return self.known_s if self.known else None
+
+    def time(self, clock: float) -> float:
+        """The time that counts as waiting."""
+        return (self.shut_at if self.shut else clock) - self.stood
+
+    def put(self, jobs: Collection[QueuedJob], price: Price, clock: float, waited: Mapping[int, float]) -> None:
+        """Jobs begin to wait here, or go on: `waited` says how long those have."""
+        now = self.time(clock)
+        places = []
+        for job in jobs:
+            length = self.count(job, price(job))
+            since = self.since[job.id] = now - waited.get(job.id, 0.0)
+            heapq.heappush(self.arrivals, (since, job.id))
+            places.append((length, job.id))
+        if len(places) <= FEW:
+            for place in places:
+                insort(self.order, place)
+        else:
+            self.order = sorted(self.order + places)
+
+    def count(self, job: QueuedJob, work_s: float | None) -> float:
+        """Add a job to the sums; returns its length."""
+        self.samples += max(0, job.total - job.done)
+        if work_s is not None:
+            self.known, self.known_s = self.known + 1, self.known_s + work_s
+        length = self.lengths[job.id] = UNKNOWN if work_s is None else -work_s
+        return length
+
+    def take(self, jobs: Collection[QueuedJob]) -> None:
+        """Jobs wait here no longer."""
+        gone = {job.id for job in jobs}
+        if len(gone) > FEW:
+            self.order = [place for place in self.order if place[1] not in gone]
+            self.late = [number for number in self.late if number not in gone]
+        for job in jobs:
+            length = self.lengths.pop(job.id)
+            del self.since[job.id]
+            self.samples -= max(0, job.total - job.done)
+            if length != UNKNOWN:
+                self.known, self.known_s = self.known - 1, self.known_s + length
+            if len(gone) <= FEW:
+                drop(self.order, (length, job.id))
+                drop(self.late, job.id)
+        if len(self.arrivals) > 2 * len(self.since) + FEW:
+            self.arrivals = sorted((at, number) for number, at in self.since.items())
+
+    def promote(self, clock: float) -> None:
+        """Who has waited too long stands before the others."""
+        now, late = self.time(clock), set[int]()
+        while self.arrivals and now - self.arrivals[0][0] > PATIENCE_S:
+            at, number = heapq.heappop(self.arrivals)
+            if self.since.get(number) == at:
+                late.add(number)
+        if late:
+            self.order = [place for place in self.order if place[1] not in late]
+            self.late = sorted([*self.late, *late])
+
+    def shut_for(self, why: str, clock: float) -> None:
+        """Nothing here may start (or everything may again, where `why` is empty)."""
+        if why and not self.shut:
+            self.shut_at = clock
+        elif self.shut and not why:
+            self.stood += clock - self.shut_at
+        self.shut = why
+
+    def reprice(self, jobs: Mapping[int, QueuedJob], price: Price) -> None:
+        """Estimate the work of every job anew."""
+        self.samples, self.known, self.known_s = 0, 0, 0.0
+        late = set(self.late)
+        for number in self.lengths:
+            self.count(jobs[number], price(jobs[number]))
+        self.order = sorted((length, number) for number, length in self.lengths.items() if number not in late)
+
+    def head(self) -> Turn:
+        """The turn of its first job."""
+        return next(self.turns())
+
+    def turns(self) -> Iterator[Turn]:
+        """Its jobs in the order in which they start."""
+        level = -self.key.priority
+        for number in self.late:
+            yield Turn(level, False, 0.0, number)
+        for length, number in self.order:
+            yield Turn(level, True, length, number)
+
+    def waited_s(self, job: int, clock: float) -> float:
+        """How long a job has been waiting for a place."""
+        return self.time(clock) - self.since[job]
+
+
+def drop(places: list[Any], place: object) -> None:
+    """Take one out of a sorted list, if it is there."""
+    at = bisect_left(places, place)
+    if at < len(places) and places[at] == place:
+        del places[at]
+
+
+@dataclass(slots=True)
+class Lanes:
+    """Every waiting job. Of those that generate the same (`families`, by their key) one waits in its lane, and the
+    others are `behind` it, or behind one that runs. `delayed`: those that wait for a retry; `exempt`: those that may
+    start although their lane is shut. `version` changes with anything here."""
+
+    jobs: dict[int, QueuedJob] = field(default_factory=dict)
+    lanes: dict[LaneKey, Lane] = field(default_factory=dict)
+    firsts: dict[str, int] = field(default_factory=dict)
+    families: dict[str, set[int]] = field(default_factory=dict)
+    behind: dict[int, int] = field(default_factory=dict)
+    delayed: set[int] = field(default_factory=set)
+    busy: dict[str, int] = field(default_factory=dict)
+    """Keys that are being generated, each by which job."""
+    unsettled: set[str] = field(default_factory=set)
+    """Keys of families whose first may be another one by now."""
+    unlooked: set[LaneKey] = field(default_factory=set)
+    """Lanes of which it is not known yet whether a pause covers them."""
+    exempt: list[int] = field(default_factory=list)
+    id_sum: int = 0
+    version: int = 0
+
+    # jobs that come and go
+
+    def put(self, jobs: Iterable[QueuedJob], price: Price, clock: float) -> None:
+        """Jobs wait from now on; one that is known already is known anew."""
+        coming = {job.id: job for job in jobs}
+        known = [number for number in coming if number in self.jobs]
+        waited = {number: self.waited_s(number, clock) for number in known}
+        self.take(known)
+        for job in coming.values():
+            self.jobs[job.id] = job
+            self.id_sum += job.id
+            self.join_family(job)
+        self.enter(coming.values(), price, clock, waited)
+
+    def take(self, numbers: Iterable[int]) -> None:
+        """Jobs wait no longer."""
+        going = [job for number in numbers if (job := self.jobs.get(number)) is not None]
+        self.leave(going)
+        for job in going:
+            if self.jobs.pop(job.id, None) is not None:
+                self.id_sum -= job.id
+                self.delayed.discard(job.id)
+                self.behind.pop(job.id, None)
+                self.leave_family(job)
+
+    def enter(
+        self, jobs: Iterable[QueuedJob], price: Price, clock: float, waited: Mapping[int, float] = NOTHING
+    ) -> None:
+        """Put jobs into their lanes."""
+        self.version += 1
+        for key, some in by_lane(jobs).items():
+            lane = self.lanes.get(key)
+            if lane is None:
+                lane = self.lanes[key] = Lane(key)
+                self.unlooked.add(key)
+            lane.put(some, price, clock, waited)
+
+    def leave(self, jobs: Iterable[QueuedJob]) -> None:
+        """Take jobs out of their lanes, where they are in one."""
+        self.version += 1
+        for key, some in by_lane(jobs).items():
+            lane = self.lanes.get(key)
+            if lane is not None:
+                lane.take([job for job in some if job.id in lane.lengths])
+                if not lane.lengths:
+                    del self.lanes[key]
+
+    def join_family(self, job: QueuedJob) -> None:
+        key = job.generation_key
+        if not key:
+            return
+        first = self.firsts.setdefault(key, job.id)
+        if first != job.id:
+            self.families.setdefault(key, {first}).add(job.id)
+        if first != job.id or key in self.busy:
+            self.unsettled.add(key)
+
+    def leave_family(self, job: QueuedJob) -> None:
+        key = job.generation_key
+        if not key:
+            return
+        family = self.families.get(key, set())
+        family.discard(job.id)
+        if family:
+            self.unsettled.add(key)
+            self.firsts[key] = next(iter(family))
+        else:
+            del self.firsts[key]
+        if len(family) < 2:
+            self.families.pop(key, None)
+
+    # once a round
+
+    def shut(self, covers: Covers, alone: Iterable[int], clock: float, *, anew: bool) -> None:
+        """Look which lanes a pause covers: those that are new, or every one `anew`. `alone` are jobs that may start
+        although others of their lane may not."""
+        for key in list(self.lanes if anew else self.unlooked & self.lanes.keys()):
+            lane = self.lanes[key]
+            nobody = replace(self.jobs[next(iter(lane.lengths))], id=0)
+            lane.shut_for(covers(nobody), clock)
+        if anew:
+            self.version += 1
+            self.unsettled |= self.families.keys()
+        self.unlooked.clear()
+        self.exempt = [number for number in alone if number in self.jobs and self.is_exempt(self.jobs[number], covers)]
+
+    def is_exempt(self, job: QueuedJob, covers: Covers) -> bool:
+        """Whether a job may start although its lane is shut."""
+        lane = self.lanes.get(key_of(job))
+        return lane is not None and bool(lane.shut) and job.id in lane.lengths and not covers(job)
+
+    def delay(self, until: Mapping[int, float], price: Price, clock: float) -> None:
+        """Take aside what waits for a retry, and let it back when its time has come."""
+        aside = {number for number, at in until.items() if at > clock and number in self.jobs}
+        if aside == self.delayed:
+            return
+        back, off = self.delayed - aside, aside - self.delayed
+        self.delayed = aside
+        moved = [self.jobs[number] for number in back | off]
+        self.leave(moved)
+        self.enter([self.jobs[number] for number in back], price, clock)
+        for job in moved:
+            self.behind.pop(job.id, None)
+            if job.generation_key in self.families or job.generation_key in self.busy:
+                self.unsettled.add(job.generation_key)
+
+    def settle(self, busy: Mapping[str, int], covers: Covers, price: Price, clock: float) -> None:
+        """Of jobs that generate the same, let one wait in its lane and the others behind it."""
+        changed = {key for key, _ in busy.items() ^ self.busy.items() if key in self.firsts}
+        self.busy = dict(busy)
+        unsettled, self.unsettled = self.unsettled | changed, set()
+        for key in unsettled & self.firsts.keys():
+            family = [self.jobs[number] for number in self.families.get(key, {self.firsts[key]})]
+            ready = [job for job in family if job.id not in self.delayed and not covers(job)]
+            first = self.busy.get(key) or min(((-job.priority, job.id) for job in ready), default=(0, 0))[1]
+            waits = {job.id for job in ready if job.id != first}
+            back = [job for job in family if job.id in self.behind and job.id not in waits | self.delayed]
+            off = [job for job in family if job.id in waits and job.id not in self.behind]
+            self.leave(off)
+            for job in back:
+                del self.behind[job.id]
+            self.enter(back, price, clock)
+            self.behind.update(dict.fromkeys(waits, first))
+
+    # what placement is told
+
+    def open_lanes(self) -> list[Lane]:
+        """Lanes from which jobs may start."""
+        return [lane for lane in self.lanes.values() if not lane.shut]
+
+    def front(self, rooms: Mapping[EngineKind, int], first: int) -> list[int]:
+        """The jobs that one round can be about: of each lane as many as find room and one more, and the `first` of all
+        that wait, which are told why."""
+        lanes, found = self.open_lanes(), dict.fromkeys(self.exempt)
+        for lane in lanes:
+            for turn in islice(lane.turns(), rooms.get(lane.key.needs, 0) + 1):
+                found[turn.job] = None
+        for turn in self.turns(lanes, first + sum(rooms.values())):
+            found[turn.job] = None
+        return list(found)
+
+    def turns(self, lanes: Collection[Lane], most: int) -> Iterator[Turn]:
+        """The first jobs of some lanes in the order in which they start. Of very many lanes only those are looked into
+        whose heads are among the first."""
+        heads = heapq.nsmallest(most, ((lane.head(), place) for place, lane in enumerate(lanes)))
+        every = list(lanes)
+        return islice(heapq.merge(*(every[place].turns() for _, place in heads)), most)
+
+    def set_aside(self, most: int) -> list[tuple[int, str]]:
+        """(job, why) of the oldest of those that a pause covers."""
+        shut = [lane for lane in self.lanes.values() if lane.shut]
+        first = heapq.nsmallest(most, ((next(iter(lane.lengths)), place) for place, lane in enumerate(shut)))
+        numbers = (number for _, place in first for number in islice(shut[place].lengths, most))
+        oldest = heapq.nsmallest(most, (number for number in numbers if number not in self.exempt))
+        return [(number, self.lanes[key_of(self.jobs[number])].shut) for number in oldest]
+
+    def waited_s(self, job: int, clock: float) -> float:
+        """How long a job has been waiting for a place; nothing, if it is not in its lane."""
+        lane = self.lanes.get(key_of(self.jobs[job]))
+        return lane.waited_s(job, clock) if lane is not None and job in lane.since else 0.0
+
+
+def key_of(job: QueuedJob) -> LaneKey:
+    return LaneKey(job.priority, job.model, EngineKind(job.weights_sha256, job.numerics), job.group_name)
+
+
+def by_lane(jobs: Iterable[QueuedJob]) -> dict[LaneKey, list[QueuedJob]]:
+    found: dict[LaneKey, list[QueuedJob]] = {}
+    for job in jobs:
+        found.setdefault(key_of(job), []).append(job)
+    return found

@@ -1,0 +1,515 @@
+"""Models x benchmarks minus what is done: the plan that `queue` shows and `dispatch` carries out. Pure.
+
+Both call `make_plan` with the same facts, so they cannot disagree; every pair gets exactly one action and one reason.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from fnmatch import fnmatch
+
+from msgspec import structs
+
+from rwkv_daemon.rules.work_keys import Work, digest, generation_key, grade_key
+from rwkvctl.protocol.messages import PlanRow, Selection
+from rwkvctl.protocol.model_names import is_shown_as
+from rwkvctl.protocol.numerics import NUMERICS
+from rwkvctl.protocol.states import REASONS, Action, Reason
+
+EARLY = {"mmlu", "mmlu_pro", "gsm8k", "math_500", "human_eval", "mbpp", "livecodebench", "ifeval", "ceval"}
+"""Benchmarks people look at first; they go to the front of the queue (rwkv-skills' order)."""
+Matching = Callable[[Sequence[str], Sequence[str]], Collection[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFact:
+    """A checkpoint as the planner sees it. `order` sorts data versions naturally; `sha256` is empty until hashed, which
+    waits while it is `copying`; `inodes` say which files it is, where it was named by path."""
+
+    name: str
+    path: str
+    sha256: str
+    architecture: str = ""
+    parameters_b: float | None = None
+    order: tuple[object, ...] = ()
+    builtin: bool = False
+    broken: str = ""
+    copying: bool = False
+    inodes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindFact:
+    """One way to ask a benchmark, with the settings of this selection applied. `asked_as`: the kind whose completions
+    serve this one, which differs in its grader alone (empty: its own). `rows_problem`: why rows that are prepared are
+    not those that its settings mean. `instead`: the kind of the same prompts that is
+    meant where neither is named."""
+
+    benchmark: str
+    benchmark_version: int
+    kind: str
+    domain: str
+    configuration: dict[str, object]
+    repeats: int
+    grader: str
+    grader_version: str
+    rows: int | None
+    rows_sha256: str
+    rows_problem: str = ""
+    chain_of_thought: bool = False
+    builtin: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    grading: Mapping[str, object] = field(default_factory=dict)
+    profile: str = ""
+    default: bool = True
+    judged: bool = False
+    asked_as: str = ""
+    instead: str = ""
+
+    @property
+    def job(self) -> str:
+        """The job kind without the profile."""
+        return self.kind.partition(".")[0]
+
+
+def found_in(expressions: Sequence[str], names: Sequence[str]) -> Collection[str]:
+    """The names in which an expression is found. That may take for ever: see `rwkv_daemon.catalogue.regex_guard`."""
+    for expression in expressions:
+        try:
+            re.compile(expression)
+        except re.error as error:
+            raise no_expression(expression, str(error)) from error
+    return [name for name in names if any(re.search(one, name) for one in expressions)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key,
+    `generated` (kind -> job, where it is whole) by generation key. `used` says whether any job has a generation key.
+    `for_model` puts a model's own settings into a kind; `fits` says why a model is too large for every lease; `judge`
+    names the models that judge, empty where none is configured; `matching` gives those of some names in which an
+    expression is found."""
+
+    models: tuple[ModelFact, ...]
+    kinds: tuple[KindFact, ...]
+    numerics: str
+    scored: Callable[[str], str] = field(default=lambda _key: "")
+    generated: Callable[[str], dict[str, str]] = field(default=lambda _key: {})
+    used: Callable[[str], bool] = field(default=lambda _key: False)
+    open_jobs: Callable[[str, str, str, str], tuple[str, Action, Reason, str] | None] = field(
+        default=lambda _model, _benchmark, _kind, _key: None
+    )
+    disk_low: bool = False
+    fits: Callable[[ModelFact], str] = field(default=lambda _model: "")
+    for_model: Callable[[ModelFact, KindFact], KindFact] = field(default=lambda _model, kind: kind)
+    judge: str = ""
+    matching: Matching = found_in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One row of the plan with what a dispatch needs to queue it. `generates`: not where another job's completions are
+    graded."""
+
+    row: PlanRow
+    model: ModelFact
+    kind: KindFact
+    work: Work
+    generation_key: str
+    grade_key: str
+    generates: bool = True
+
+
+class SelectionError(Exception):
+    """A flag names something that does not exist, or is not valid; the sentence says which."""
+
+
+class NoModelError(SelectionError):
+    """No checkpoint of the node passes the filters; the sentence names those that are called nearly so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Pairs in dispatch order, and a hash that changes when what would be done changes."""
+
+    pairs: tuple[Pair, ...]
+    models: int
+    benchmarks: int
+
+    @property
+    def hash(self) -> str:
+        """Over (generation key, benchmark, kind, action, reason); the model's name where a key is not known yet."""
+        return digest(
+            sorted(
+                (p.generation_key or p.model.name, p.kind.benchmark, p.kind.kind, p.row.action, p.row.reason)
+                for p in self.pairs
+            )
+        )[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Every pair of a plan by its place in dispatch order: each kind on all models, then the next kind."""
+
+    models: tuple[ModelFact, ...]
+    kinds: tuple[KindFact, ...]
+
+    def __len__(self) -> int:
+        return len(self.models) * len(self.kinds)
+
+    def at(self, place: int) -> tuple[ModelFact, KindFact]:
+        """The pair at a place."""
+        kind, model = divmod(place, len(self.models))
+        return self.models[model], self.kinds[kind]
+
+    def before(self, places: range) -> list[int]:
+        """Places before these whose pairs may be the same work as one of these: of the same weights, or of a kind of
+        the same benchmark."""
+        shown = [self.at(place) for place in places]
+        benchmarks = {kind.benchmark for _, kind in shown}
+        weights = {model.sha256 for model, _ in shown if model.sha256}
+        models = [number for number, model in enumerate(self.models) if model.sha256 in weights]
+        kinds = [number for number, kind in enumerate(self.kinds) if kind.benchmark in benchmarks]
+        every = (kind * len(self.models) + model for kind in kinds for model in models)
+        return sorted(place for place in every if place < places.start)
+
+
+def grid(selection: Selection, facts: Facts) -> Grid:
+    """The pairs that a selection means. Raises SelectionError for a flag that cannot be meant."""
+    check_numbers(selection)
+    models = select_models(selection, facts.models, facts.matching)
+    return Grid(tuple(models), tuple(sort_kinds(selection, select_kinds(selection, facts.kinds))))
+
+
+def make_plan(selection: Selection, facts: Facts) -> Plan:
+    """The plan. Raises SelectionError for a flag that cannot be meant."""
+    every, twins = grid(selection, facts), Twins()
+    pairs = (planned_at(selection, facts, every, place) for place in range(len(every)))
+    return plan_of(every, [twins.settled(pair) for pair in pairs])
+
+
+def planned_at(selection: Selection, facts: Facts, every: Grid, place: int) -> Pair:
+    """The pair at a place, by itself."""
+    model, kind = every.at(place)
+    return plan_pair(selection, facts, model, facts.for_model(model, kind))
+
+
+def plan_of(every: Grid, pairs: Iterable[Pair]) -> Plan:
+    """All pairs as a plan."""
+    return Plan(tuple(pairs), len(every.models), len({kind.benchmark for kind in every.kinds}))
+
+
+def check_numbers(selection: Selection) -> None:
+    """Numbers and words that a flag's own type cannot check."""
+    if selection.limit is not None and not 1 <= selection.limit < 2**62:
+        raise SelectionError(f"--limit must be from 1 to 2^62, not {selection.limit}.")
+    if selection.seed is not None and not 0 <= selection.seed < 2**63:
+        raise SelectionError(f"--seed must be from 0 to 2^63 - 1, not {selection.seed}.")
+    if abs(selection.priority) > 1_000_000:
+        raise SelectionError(f"--priority must be within a million, not {selection.priority}.")
+    if selection.numerics not in {"", "auto", *NUMERICS}:
+        raise SelectionError(f"--numerics must be one of auto, {', '.join(NUMERICS)}, not {selection.numerics!r}.")
+
+
+@dataclass(slots=True)
+class Twins:
+    """A file that is a copy of another is the same model: of pairs with one key, only the first runs. Of pairs that
+    differ in their grader alone only the first generates."""
+
+    first: dict[str, str] = field(default_factory=dict)
+    generates: dict[str, str] = field(default_factory=dict)
+
+    def settled(self, pair: Pair) -> Pair:
+        """The next pair, as it is behind those before."""
+        if pair.row.action == "run" and pair.grade_key in self.first:
+            detail = f"{self.first[pair.grade_key]} is the same checkpoint, byte for byte"
+            return replace(pair, row=structs.replace(pair.row, action="skip", reason="queued", detail=detail))
+        self.first.setdefault(pair.grade_key, pair.model.name)
+        whose = ""
+        if pair.row.action == "run" and pair.generates and pair.generation_key:
+            whose = self.generates.get(pair.generation_key, "")
+            self.generates.setdefault(pair.generation_key, f"{pair.kind.kind} of this dispatch")
+        return grades(pair, whose) if whose else pair
+
+
+def grades(pair: Pair, whose: str) -> Pair:
+    """The pair as one that generates nothing."""
+    detail = f"grades the completions of {whose}; nothing is generated"
+    return replace(pair, row=structs.replace(pair.row, detail=detail), generates=False)
+
+
+def select_models(selection: Selection, models: Iterable[ModelFact], matching: Matching = found_in) -> list[ModelFact]:
+    """Models by glob or name, by expression, by size, then by the selection mode, in natural order."""
+    models = list(models)
+    names = [model.name for model in models]
+    chosen = wanted_models(selection.models, models)
+    if selection.model_regex:
+        named = matching(selection.model_regex, [m.name for m in chosen])
+        chosen = [m for m in chosen if m.name in named]
+    chosen = [m for m in chosen if fits_size(m, selection.min_param_b, selection.max_param_b)]
+    chosen = MODES[selection.model_select](chosen)
+    if not chosen and (selection.models or selection.model_regex):
+        wanted = " ".join(selection.models + selection.model_regex)
+        raise NoModelError(f"No model matches {wanted}{near(wanted, names)}; see `rwkvctl models`.")
+    return sorted(chosen, key=lambda m: (m.order, m.name))
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """` (near it: gsm8k, gsm_plus)`, or nothing where no name is like that one."""
+    plain = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower().strip("*?").removesuffix(".pth"), plain, 3, 0.5)
+    return f" (near it: {', '.join(plain[name] for name in found)})" if found else ""
+
+
+def wanted_models(globs: tuple[str, ...], models: Sequence[ModelFact]) -> list[ModelFact]:
+    """No globs: every model but the built-in one, which runs only when it is named. Raises NoModelError for a glob that
+    matches none."""
+    if not globs:
+        return [model for model in models if not model.builtin]
+    paths: set[str] = set()
+    for glob in globs:
+        found = [model for model in models if matches(model, glob)] or shown_as(glob, models)
+        if not found:
+            known = near(glob, [model.name for model in models])
+            raise NoModelError(f"--models: no model matches {glob}{known}; see `rwkvctl models`.")
+        paths |= {model.path for model in found}
+    return [model for model in models if model.path in paths]
+
+
+def matches(model: ModelFact, glob: str) -> bool:
+    """A glob may name the model, its file, or its path; `builtin` names the built-in checkpoint and nothing else."""
+    if model.builtin:
+        return glob == "builtin"
+    file = model.path.rpartition("/")[2]
+    texts = (model.name, file, model.path)
+    return glob in texts or any(fnmatch(text, glob) for text in texts) or fnmatch(model.path, f"*/{glob}")
+
+
+def shown_as(word: str, models: Iterable[ModelFact]) -> list[ModelFact]:
+    """The models that a list with little room shows as this word."""
+    return [model for model in models if not model.builtin and is_shown_as(model.name, word)]
+
+
+def no_expression(expression: str, why: str) -> SelectionError:
+    """What to say of one that is none."""
+    return SelectionError(f"--model-regex {expression!r} is not a valid expression: {why}.")
+
+
+def fits_size(model: ModelFact, least: float | None, most: float | None) -> bool:
+    """A model of unknown size passes a lower bound and fails an upper one, as in rwkv-skills."""
+    if model.parameters_b is None:
+        return most is None
+    return (least is None or model.parameters_b >= least) and (most is None or model.parameters_b <= most)
+
+
+def newest_data(models: list[ModelFact]) -> list[ModelFact]:
+    """For each (architecture, size) the model that sorts last; models whose name says no size are all kept."""
+    newest: dict[tuple[str, float], ModelFact] = {}
+    for model in sorted(models, key=lambda m: (m.order, m.name)):
+        if model.parameters_b is not None:
+            newest[model.architecture, model.parameters_b] = model
+    return [m for m in models if m.parameters_b is None or newest[m.architecture, m.parameters_b] is m]
+
+
+def extremes(models: list[ModelFact]) -> list[ModelFact]:
+    """For each size the first and the last model by data version; models of unknown size are all kept."""
+    kept: list[ModelFact] = [m for m in models if m.parameters_b is None]
+    for size in {m.parameters_b for m in models} - {None}:
+        same = sorted((m for m in models if m.parameters_b == size), key=lambda m: (m.order, m.name))
+        kept += same if len(same) <= 2 else [same[0], same[-1]]
+    return kept
+
+
+MODES: dict[str, Callable[[list[ModelFact]], list[ModelFact]]] = {
+    "all": lambda models: models,
+    "latest-data": newest_data,
+    "param-extrema": extremes,
+}
+
+
+def select_kinds(selection: Selection, kinds: Iterable[KindFact]) -> list[KindFact]:
+    """Kinds by job kind, benchmark, domain and profile. Without a filter: every benchmark but the built-in ones, each
+    in its usual kinds. The others (`free_response.lm-eval`) run when they, or their profile, are named."""
+    every = list(kinds)
+    known_kinds = {name for k in every for name in (k.kind, k.job)}
+    known_names, known_profiles = {k.benchmark for k in every}, {k.profile for k in every}
+    known_domains = {k.domain for k in every}
+    check_known("--only-jobs", selection.only_jobs, known_kinds)
+    check_known("--skip-jobs", selection.skip_jobs, known_kinds)
+    check_known("--job-order", selection.job_order, known_kinds)
+    check_known("--domains", selection.domains, known_domains)
+    check_known("--profiles", selection.profiles, known_profiles)
+    only = [slug(name, known_names, "--only-datasets") for name in selection.only_datasets]
+    skip = [slug(name, known_names, "--skip-datasets") for name in selection.skip_datasets]
+    return [
+        k
+        for k in every
+        if is_wanted(selection, k)
+        and not {k.kind, k.job} & set(selection.skip_jobs)
+        and (not selection.domains or k.domain in selection.domains)
+        and (k.benchmark in only if only else not k.builtin)
+        and k.benchmark not in skip
+    ]
+
+
+def is_wanted(selection: Selection, kind: KindFact) -> bool:
+    """By its full name; or by its job kind, where it is the usual one or its profile is named."""
+    if selection.profiles and kind.profile not in selection.profiles:
+        return False
+    if kind.kind in selection.only_jobs:
+        return True
+    if kind.instead and kind.instead not in selection.skip_jobs:
+        return False
+    if kind.domain == "param_search":  # hundreds of points: never by the way
+        return not selection.only_jobs and kind.domain in selection.domains
+    usual = kind.default or bool(selection.profiles)
+    return usual and (not selection.only_jobs or kind.job in selection.only_jobs)
+
+
+def check_known(flag: str, given: tuple[str, ...], known: set[str]) -> None:
+    if unknown := sorted(set(given) - known):
+        raise SelectionError(f"{flag}: unknown {', '.join(unknown)}; known are {', '.join(sorted(known))}.")
+
+
+SPLITS = (
+    "train", "test", "validation", "val", "dev", "devtest", "main", "science", "verified", "all", "text", "other",
+    "human", "math", "phy", "cs", "bio", "chem", "eng",
+)  # fmt: skip
+ALIASES = {
+    "math500": "math_500",
+    "math": "hendrycks_math",
+    "arc": "arc_challenge",
+    "arc_c": "arc_challenge",
+    "arc_e": "arc_easy",
+    "input_data": "ifeval",
+    "ceval_exam": "ceval",
+    "minerva_math": "minerva_ocw",
+    "humaneval": "human_eval",
+    "humanevalplus": "human_eval_plus",
+    "humaneval_plus": "human_eval_plus",
+    "humanevalfix": "human_eval_fix",
+    "humaneval_fix": "human_eval_fix",
+    "humaneval_cn": "human_eval_cn",
+    "mbppplus": "mbpp_plus",
+    "lcb": "livecodebench",
+    "gpqa": "gpqa_main",
+    "simpleqa_verified": "simpleqa",
+    "lambada_openai": "lambada",
+}
+"""Usual spellings of our names, after the split is cut off."""
+
+
+def slug(name: str, known: set[str], flag: str) -> str:
+    """A benchmark's canonical name from any usual spelling (`MATH-500`, `gsm8k_test`). Raises SelectionError."""
+    text = re.sub(r"[^0-9a-z]+", "_", name.lower().replace("+", "_plus")).strip("_")
+    stem, _, split = text.rpartition("_")
+    for candidate in (text, stem) if split in SPLITS else (text,):
+        for spelling in (candidate, ALIASES.get(candidate, "")):
+            if spelling in known:
+                return spelling
+    raise SelectionError(f"{flag}: unknown {name}{near(text, known)}; known are {', '.join(sorted(known))}.")
+
+
+def sort_kinds(selection: Selection, kinds: list[KindFact]) -> list[KindFact]:
+    """Order: --job-order, then well-known benchmarks, then few samples first, direct before chain of thought."""
+    ranks = {kind: rank for rank, kind in enumerate(selection.job_order)}
+    last = len(ranks)
+
+    def place(kind: KindFact) -> tuple[object, ...]:
+        early = (1 if kind.chain_of_thought else 0) if kind.benchmark in EARLY else 2
+        samples = (kind.rows or 10**9) * kind.repeats
+        rank = ranks.get(kind.kind, ranks.get(kind.job, last))
+        return (rank, early, samples, kind.chain_of_thought, kind.benchmark, kind.kind)
+
+    return sorted(kinds, key=place)
+
+
+def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> Pair:
+    """One model on one kind: what would happen, and the one reason for it."""
+    work = work_of(selection, facts, model, kind)
+    generation = generation_key(work)
+    graded = grade_key(generation, kind.grader, kind.grader_version, kind.grading)
+    action, reason, detail, job = decide(selection, facts, model, kind, generation, graded)
+    rows = kind.rows if kind.rows is None or selection.limit is None else min(kind.rows, selection.limit)
+    row = PlanRow(
+        model=model.name,
+        benchmark=kind.benchmark,
+        kind=kind.kind,
+        action=action,
+        reason=reason,
+        detail=detail or REASONS[reason],
+        rows=rows,
+        samples=None if rows is None else rows * kind.repeats,
+        weights=model.path,
+        numerics=facts.numerics,
+        generation_key=generation,
+        job=job,
+    )
+    pair = Pair(row=row, model=model, kind=kind, work=work, generation_key=generation, grade_key=graded)
+    others = facts.generated(generation) if generation and action == "run" and not selection.overwrite else {}
+    return grades(pair, next(reversed(others.values()))) if others else pair
+
+
+def keys_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> dict[str, str]:
+    """generation key -> grade key of all that the pair may turn out to be, whichever keys are used."""
+    works = [work_of(selection, replace(facts, used=bool), model, kind)]  # as if each key that is one were
+    if works[0].kind != (kind.asked_as or kind.kind):
+        works.append(work_of(selection, replace(facts, used=lambda _key: False), model, kind))
+    keys = filter(None, map(generation_key, works))
+    return {key: grade_key(key, kind.grader, kind.grader_version, kind.grading) for key in keys}
+
+
+def work_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> Work:
+    """What is generated. Before kinds that differ in their grader alone shared it each had its own: a store that has
+    such a job goes on with its key."""
+    asked_as = kind.asked_as or kind.kind
+    work = Work(
+        weights_sha256=model.sha256,
+        rows_sha256=kind.rows_sha256,
+        benchmark=kind.benchmark,
+        benchmark_version=kind.benchmark_version,
+        kind=asked_as,
+        configuration=kind.configuration,
+        seed=int(str(kind.configuration.get("seed", 0))),
+        limit=limit_for(selection, kind.rows),
+        numerics=facts.numerics,
+    )
+    if asked_as == kind.kind:
+        return work
+    former = replace(work, kind=kind.kind, configuration=kind.configuration | {"kind": kind.kind})
+    return former if facts.used(generation_key(former)) else work
+
+
+def limit_for(selection: Selection, rows: int | None) -> int | None:
+    """The limit on the rows, or None where it leaves none out: that is the same work as without a limit."""
+    return None if selection.limit is None or (rows is not None and selection.limit >= rows) else selection.limit
+
+
+def decide(
+    selection: Selection, facts: Facts, model: ModelFact, kind: KindFact, generation: str, graded: str
+) -> tuple[Action, Reason, str, str]:
+    """(action, reason, detail, job). The first rule that applies wins."""
+    found = facts.open_jobs(model.path, kind.benchmark, kind.kind, graded)
+    if found is not None:
+        job, action, reason, detail = found
+        return action, reason, detail, job
+    if model.broken:
+        return "hold", "does-not-load", model.broken, ""
+    if graded and not selection.overwrite and (job := facts.scored(graded)):
+        return "skip", "done", f"{job} has the score; --overwrite runs it again", job
+    if generation and not selection.overwrite and (job := facts.generated(generation).get(kind.kind, "")):
+        return "skip", "regrade", f"{job} has the completions: `rwkvctl regrade {job}`; --overwrite runs it again", job
+    if kind.rows is None:
+        action = "hold" if selection.hold_missing else "skip"
+        return action, "data-missing", kind.rows_problem or f"rwkvctl data prepare {kind.benchmark}", ""
+    if kind.judged and not facts.judge:
+        asked_for = {kind.kind, kind.job} & set(selection.only_jobs)
+        return "hold" if asked_for else "skip", "judge-not-configured", "", ""
+    if not model.sha256:
+        return "hold", "weights-copying" if model.copying else "weights-hashing", "", ""
+    if misfit := facts.fits(model):
+        return "hold", "no-fit", misfit, ""
+    if facts.disk_low:
+        return "hold", "disk-low", "", ""
+    return "run", "run", "", ""

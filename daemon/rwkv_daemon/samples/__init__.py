@@ -1,0 +1,1 @@
+"""Reading samples of very large jobs: in windows, by an index, for as long as it takes."""

@@ -1,0 +1,113 @@
+"""Questions whose answer takes longer than a client waits: they are worked on while the client asks again.
+
+Whoever asks gets the answer, or hears how far it is. The same question of several clients is worked on once. What
+nobody asks about any more is dropped, and so is the answer that nobody fetched.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from rwkv_daemon.store.read_lanes import READER, Lane, Reader, reading
+
+ANSWER_S: Final = 1.0
+"""How long a client is let wait for one reply."""
+
+FORGOTTEN_S: Final = 20.0
+AT_ONCE: Final = 16
+OF_ONE: Final = 4
+"""Questions that are worked on at once, and those of one user. Each needs memory; their reads take turns anyway."""
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a question is: what comes `before` what is said, and the parts of the answer that are `done`."""
+
+    said: str = ""
+    before: str = ""
+    done: Sequence[Any] = ()
+
+    @property
+    def sentence(self) -> str:
+        return (self.before + self.said) or "it has just begun"
+
+
+@dataclass(slots=True)
+class Look(Generic[Answer]):
+    """One question that is worked on, how many are being told, and when the last of them was."""
+
+    who: Hashable
+    task: "asyncio.Task[Answer]"
+    progress: Progress
+    listeners: int = 0
+    told: float = 0.0
+
+
+@dataclass(slots=True)
+class Looks:
+    """All of them."""
+
+    under_way: dict[Hashable, Look[Any]] = field(default_factory=dict)
+
+    async def answer(
+        self, question: Hashable, begin: Callable[[Progress], Coroutine[Any, Any, Answer]], *, patient: bool = False
+    ) -> Answer | Progress:
+        """The answer, or how far it is; `patient`: wait until it is there. Raises what answering
+        raises."""
+        who = READER.get().who
+        while (look := self._look(question, who, begin)) is None:
+            if not patient:
+                return Progress("it waits for its turn: other questions are being worked on")
+            await asyncio.sleep(ANSWER_S)
+        look.listeners += 1
+        try:
+            ended, _ = await asyncio.wait({look.task}, timeout=None if patient else ANSWER_S)
+        finally:
+            look.listeners -= 1
+            look.told = time.monotonic()
+            asyncio.get_running_loop().call_later(FORGOTTEN_S, self._forget, question, look)
+        if not ended:
+            return look.progress
+        self._remove(question, look)
+        return look.task.result()
+
+    def _look(
+        self, question: Hashable, who: Hashable, begin: Callable[[Progress], Coroutine[Any, Any, Answer]]
+    ) -> Look[Answer] | None:
+        """What is under way about a question, begun if there is room for it."""
+        if question not in self.under_way:
+            working = [look for look in self.under_way.values() if not look.task.done()]
+            if len(working) >= AT_ONCE or sum(look.who == who for look in working) >= OF_ONE:
+                return None
+            progress = Progress()
+            with reading(Reader(Lane.LONG, who)):  # a task keeps the reader that it began with
+                task = asyncio.ensure_future(begin(progress))
+            self.under_way[question] = Look(who, task, progress)
+        return self.under_way[question]
+
+    def _forget(self, question: Hashable, look: Look[Any]) -> None:
+        """Drop it if nobody has asked about it for a while."""
+        if not look.listeners and time.monotonic() - look.told > FORGOTTEN_S / 2:
+            self._remove(question, look)
+            drop(look)
+
+    def _remove(self, question: Hashable, look: Look[Any]) -> None:
+        if self.under_way.get(question) is look:
+            del self.under_way[question]
+
+    def end(self) -> None:
+        """Drop all of them."""
+        for look in self.under_way.values():
+            drop(look)
+        self.under_way.clear()
+
+
+def drop(look: Look[Any]) -> None:
+    """End one. Why it may have failed concerns nobody any more."""
+    look.task.cancel()
+    if look.task.done() and not look.task.cancelled():
+        look.task.exception()

@@ -1,0 +1,99 @@
+"""Looking through the samples of a job for those that are wanted, window by window, for as long as a client waits.
+
+A job may have millions of samples, and none of them may be wanted. So each query is about as many samples as it can
+look at in a moment, and a reply says where to go on.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from rwkv_daemon.store import Row
+from rwkv_daemon.store.queries.sample_pages import Window
+from rwkv_daemon.store.read_lanes import READER, Lane, LateError, Reader, reading
+
+ANSWER_S: Final = 0.8
+"""How long is looked for one reply."""
+
+QUERY_S: Final = 0.2
+"""How long one query is to take: others wait for their turn meanwhile."""
+
+FIRST: Final = 1000
+LEAST: Final = 20
+MOST: Final = 100_000
+"""Samples that a query looks at: the first one, and what it may come down and go up to."""
+
+
+Windows = Callable[[int, int, int], Awaitable[Window]]
+
+
+@dataclass(slots=True)
+class Pace:
+    """How many samples the next query looks at."""
+
+    size: int = field(default_factory=lambda: FIRST)
+
+    def took(self, seconds: float) -> None:
+        """As the last one took so long."""
+        if seconds < QUERY_S / 2:
+            self.size = min(2 * self.size, MOST)
+        elif seconds > 2 * QUERY_S:
+            self.late()
+
+    def late(self) -> None:
+        """As the last one did not end in time."""
+        self.size = max(self.size // 2, LEAST)
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found, where to go on (None: that is all), and how many samples were looked at. `looking`: it ends here
+    only because the time was over."""
+
+    rows: list[Row] = field(default_factory=list)
+    next: int | None = None
+    looked: int = 0
+    looking: bool = False
+
+
+async def hunt(
+    place: int,
+    windows: Windows,
+    ask: Callable[[Window, int], Awaitable[list[Row]]],
+    *,
+    enough: int,
+    most: int = 2**62,
+) -> Found:
+    """Go on after a place until `enough` samples are found or `most` are looked at. `windows` gives the next so many
+    samples after a place, or that many at most, `ask` the first so many of a window that are wanted."""
+    clock = asyncio.get_running_loop().time
+    found, pace, until = Found(next=place), Pace(), clock() + ANSWER_S
+    with long_read():
+        while found.next is not None:
+            if found.looking:
+                break
+            began = clock()
+            try:
+                window = await windows(found.next, pace.size, most - found.looked)
+                rows = await ask(window, enough - len(found.rows))
+            except LateError:
+                pace.late()
+                found.looking = clock() > until
+                continue
+            found.rows += rows
+            found.looked += window.count
+            found.next = window.next
+            if len(found.rows) >= enough or found.looked >= most:
+                break
+            pace.took(clock() - began)
+            found.looking = found.next is not None and clock() > until
+    return found
+
+
+@contextlib.contextmanager
+def long_read() -> Iterator[None]:
+    """Read in the lane of those who read a whole job."""
+    with reading(Reader(Lane.LONG, READER.get().who)):
+        yield

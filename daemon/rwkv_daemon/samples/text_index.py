@@ -1,0 +1,134 @@
+"""What finds texts among a million samples: an index of each large job, made in the background once it is done.
+
+It only tells where a text cannot be; the samples that are left are read as without it, so what is found is the same.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from rwkv_daemon.compare.paired_reading import pieces
+from rwkv_daemon.node import Node, log
+from rwkv_daemon.rules import ngram_filter
+from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.store import JobRow, Row, Store, StoreError
+from rwkv_daemon.store.queries.comparing import Run
+from rwkv_daemon.store.queries.sample_pages import Window
+from rwkv_daemon.store.queries.samples import CURSOR
+from rwkv_daemon.store.queries.search_index import (  # fmt: skip
+    Block,
+    add_blocks,
+    blocks,
+    finish_index,
+    forget_index,
+    is_indexed,
+    next_to_index,
+    samples_of_rows,
+    texts,
+)
+from rwkv_daemon.store.read_lanes import Lane, Reader, reading
+
+LOOK_S: Final = 60.0
+SAMPLES_READ: Final = 2_000
+BLOCK_SAMPLES: Final = 64
+BLOCK_CHARACTERS: Final = 64 * 1024
+"""A block has no more samples, and no more text, than this, but for a single row's."""
+
+BLOCKS_READ: Final = 256
+MOST_RANGES: Final = 200
+REST: Final = 3
+"""How long it rests after each page, in times of what that took: it shares the interpreter with everything else."""
+
+OURSELVES: Final = Reader(Lane.LONG, "the index")
+
+
+async def index_forever(node: Node) -> None:
+    """Index what is finished, one job after the other, until cancelled."""
+    while True:
+        try:
+            job = None if node.disk_low else await next_to_index(node.store)
+            if job is not None:
+                await index(node, job)
+                continue
+        except StoreError as error:
+            log.error("the index of texts has to wait: %s", error)
+        await asyncio.sleep(LOOK_S)
+
+
+async def index(node: Node, job: JobRow) -> None:
+    """Index one job. It takes a quarter of the time that there is: nobody waits for it."""
+    store, run, clock = node.store, Run(job.id, job.grade_key), asyncio.get_running_loop().time
+
+    async def read(after: int, upto: int) -> tuple[dict[int, int], list[tuple[int, str]]]:
+        return await samples_of_rows(store, job.id, after, upto), await texts(store, run, after, upto)
+
+    async with store.write() as db:
+        await forget_index(db, job.id)
+    with reading(OURSELVES):
+        async for counts, found in pieces(store, [run], read, Progress(), SAMPLES_READ):
+            began = clock()
+            made = await asyncio.to_thread(blocks_of, counts, found)
+            async with store.write() as db:
+                await add_blocks(db, job.id, made)
+            await asyncio.sleep(REST * (clock() - began))
+    async with store.write() as db:
+        if await finish_index(db, job):
+            log.info("%s: its texts are indexed", job.name)
+
+
+def blocks_of(counts: Mapping[int, int], found: Iterable[tuple[int, str]]) -> list[Block]:
+    """Blocks of all these rows, by how many samples each has and its texts."""
+    by_row: dict[int, list[str]] = {row: [] for row in counts}
+    for row, text in found:
+        if row in by_row:
+            by_row[row].append(text)
+    made: list[Block] = []
+    rows: list[int] = []
+    samples = characters = 0
+    for row, own in by_row.items():
+        size = sum(map(len, own))
+        if rows and (samples + counts[row] > BLOCK_SAMPLES or characters + size > BLOCK_CHARACTERS):
+            made.append(block(rows, samples, by_row))
+            rows, samples, characters = [], 0, 0
+        rows.append(row)
+        samples, characters = samples + counts[row], characters + size
+    return [*made, block(rows, samples, by_row)] if rows else made
+
+
+def block(rows: list[int], samples: int, by_row: Mapping[int, list[str]]) -> Block:
+    """One of them."""
+    return Block(rows[0], rows[-1], samples, ngram_filter.bits_of(text for row in rows for text in by_row[row]))
+
+
+class Indexed:
+    """The windows of a search: only rows that may have the text."""
+
+    def __init__(self, store: Store, job: int, pieces: tuple[int, ...]) -> None:
+        self.store, self.job, self.pieces = store, job, pieces
+        self.read: list[Row] = []
+
+    @classmethod
+    async def of(cls, store: Store, job: JobRow, text: str) -> "Indexed | None":
+        """None where the index does not help."""
+        wanted = ngram_filter.pieces_of(text)
+        return cls(store, job.id, wanted) if wanted and await is_indexed(store, job) else None
+
+    async def window(self, after: int, size: int, most: int) -> Window:
+        """The next samples after a place, so many of them to be read, or as far as so many; the others have no such
+        text."""
+        row = (after + 1) // CURSOR
+        known = [block for block in self.read if block["last"] >= row]
+        if not known:
+            self.read = known = await blocks(self.store, self.job, row, BLOCKS_READ)
+        ranges: list[tuple[int, int]] = []
+        count = wanted = 0
+        upto = after
+        for each in known:
+            if count and (count >= most or wanted >= size or len(ranges) >= MOST_RANGES):
+                break
+            if ngram_filter.may_have(each["grams"], self.pieces):
+                ranges.append((each["first"], each["last"]))
+                wanted += each["samples"]
+            count += each["samples"]
+            upto = each["last"] * CURSOR + CURSOR - 1
+        return Window(after, upto, count, upto if known else None, tuple(ranges))

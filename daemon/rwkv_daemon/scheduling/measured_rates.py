@@ -1,0 +1,53 @@
+"""How fast running jobs get on, and what is remembered of it once they have ended: seconds of an engine a sample."""
+
+import time
+from collections import Counter
+
+from rwkv_daemon.node import Node, RunnerHandle
+from rwkv_daemon.rules.rate_estimate import Place, Rate, blended
+from rwkv_daemon.scheduling.leases import device_name
+from rwkv_daemon.scheduling.placement_facts import feeds
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.queries.leases import engine_fits
+from rwkv_daemon.store.queries.rates import known_rates, save_rate
+
+
+async def recall(node: Node) -> None:
+    """Everything that earlier daemons measured."""
+    for rate in await known_rates(node.store):
+        node.rates.put(rate)
+    node.leasing.learn(await engine_fits(node.store))
+
+
+def note(node: Node) -> None:
+    """Some time has passed since the last call: whose engines' time was it?"""
+    clock, queue = time.monotonic(), node.queue
+    passed_s, queue.measured_at = clock - (queue.measured_at or clock), clock
+    feeding = [n for n in node.runners if n not in queue.running or feeds(queue.running[n])]
+    used = {number: engines_of(node.runners[number]) for number in feeding}
+    users = Counter(engine for engines in used.values() for engine in engines)
+    for number, engines in used.items():
+        job = queue.running.get(number)
+        node.runners[number].meter.note(sum(passed_s / users[e] for e in engines), job.done if job else None)
+
+
+def engines_of(handle: RunnerHandle) -> tuple[int, ...]:
+    """The engines that it was told of; before that, the one that it was started for."""
+    return handle.endpoints or ((handle.engine,) if handle.engine is not None else ())
+
+
+async def remember(node: Node, job: JobRow, handle: RunnerHandle) -> None:
+    """A runner is gone: what it showed goes to what is known of its work, if it did enough to say anything."""
+    handle.meter.note(0.0, job.done)
+    sample_s, engine = handle.meter.sample_s, node.engines.get(handle.engine or 0)
+    lease = next((lease for lease in node.leases or () if engine and lease.id == engine.row.lease), None)
+    if sample_s is None or lease is None:
+        return
+    place = Place(job.benchmark, job.kind, job.numerics, device_name(lease))
+    before = node.rates.by_weights.get((job.weights_sha256, place))
+    mean, samples = blended(before, sample_s, handle.meter.samples)
+    size = node.queue.sizes.get(job.weights_sha256, 0)
+    rate = Rate(job.weights_sha256, place, mean, samples, size)
+    node.rates.put(rate)
+    async with node.store.write() as db:
+        await save_rate(db, rate)

@@ -1,0 +1,284 @@
+"""What placement is told: waiting jobs, engines, leases with room, and what lies ahead of each kind of work.
+
+Gathers plain values from the daemon's memory; decides nothing.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+
+from rwkv_daemon.node import BackOff, EngineHandle, Node, RunnerHandle
+from rwkv_daemon.rules import memory_fit, placement, rate_estimate
+from rwkv_daemon.rules.placement import EXPLAINED, EngineFact, EngineKind, Wait, WaitingJob
+from rwkv_daemon.rules.scale_out import LOAD_S, Outlook
+from rwkv_daemon.scheduling import leases
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id
+from rwkv_daemon.store.queries.leases import held_leases
+from rwkv_daemon.store.queries.rates import QueuedJob
+from rwkvctl.protocol.messages import LeaseView
+
+SETTLES_S = 3.0
+"""So long after a job was told to leave an engine, the engine counts as busy with its last batches."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """Everything one round decides about: of the waiting jobs, those that it can be about. `aside` say why jobs wait
+    that placement is not asked about."""
+
+    waiting: list[WaitingJob]
+    node: placement.Node
+    aside: list[Wait]
+
+
+@dataclass(slots=True)
+class Ahead:
+    """The work of one kind, summed up: `work_s` over the jobs of which it is known, None if it is of none."""
+
+    work_s: float | None = None
+    samples: int = 0
+    running: int = 0
+    priority: int = -(2**63)
+
+    def add(self, work_s: float | None, samples: int, priority: int, *, running: bool) -> None:
+        if work_s is not None:
+            self.work_s = (self.work_s or 0.0) + work_s
+        self.samples += samples
+        self.running += running
+        self.priority = max(self.priority, priority)
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds of work by what was measured, each looked up once a round."""
+
+    node: Node
+    device: str
+    known: dict[tuple[str, ...], float | None] = field(default_factory=dict)
+
+    def sample_s(self, job: QueuedJob | JobRow) -> float | None:
+        """Seconds of an engine that one sample of a job takes."""
+        key = (job.weights_sha256, job.benchmark, job.kind, job.numerics)
+        if key not in self.known:
+            place = rate_estimate.Place(job.benchmark, job.kind, job.numerics, self.device)
+            found = self.node.rates.sample_s(
+                job.weights_sha256, self.node.queue.sizes.get(job.weights_sha256, 0), place
+            )
+            self.known[key] = found[0] if found else None
+        return self.known[key]
+
+    def work_s(self, job: QueuedJob | JobRow, handle: RunnerHandle | None = None) -> float | None:
+        """Seconds of an engine that what is left of a job takes; its own pace says more than what was measured."""
+        own = handle.meter.sample_s if handle is not None else None
+        each = own if own is not None else self.sample_s(job)
+        return None if each is None else each * max(0, job.total - job.done)
+
+
+async def look(node: Node) -> Scene:
+    """The situation now."""
+    clock = time.monotonic()
+    running = {job.id: job for job in await jobs_by_id(node.store, node.runners) if job.state in ACTIVE}
+    held = await held_leases(node.store)
+    work = Clock(node, main_device(node))
+    node.queue.running = running
+    refresh(node, work, clock)
+    waiting, ahead = stranded(node, running, work), running_ahead(node, running, work)
+    engines = tuple(engine_facts(node, running, clock))
+    if not node.disk_low:
+        sum_up(node, ahead, work)
+        rooms = Counter[EngineKind]()
+        for engine in engines:
+            rooms[engine.serves] += node.config.settings.runners_per_engine
+        waiting += [waiting_job(node, number, work, clock) for number in node.queue.lanes.front(rooms, EXPLAINED)]
+    settings = node.config.settings
+    found = placement.Node(
+        engines=engines,
+        free=() if node.pauses.draining else tuple(free_leases(node, held)),
+        runners_per_engine=settings.runners_per_engine,
+        idle_unload_s=0.0 if node.pauses.draining else settings.idle_unload_s,
+        share_gpus=settings.share_gpus,
+        leases=sizes(node),
+        outlook={kind: outlook_of(node, kind, sums, work.device) for kind, sums in ahead.items()},
+        groups=groups_left(node, running.values()),
+        not_now=not_now(node, clock),
+    )
+    return Scene(waiting, found, waits_aside(node))
+
+
+def refresh(node: Node, work: Clock, clock: float) -> None:
+    """Bring the lanes of waiting jobs up to date with what is known and paused now."""
+    pauses = node.pauses
+    paused = (tuple(pauses.standing.values()), pauses.disk, tuple(pauses.trials.items()))
+    priced = (node.rates.changes, work.device, id(node.queue.sizes))
+    node.queue.refresh(work.work_s, priced, paused, pauses.covers, pauses.trials.values(), node.retry_at, clock)
+
+
+def sum_up(node: Node, ahead: dict[EngineKind, Ahead], work: Clock) -> None:
+    """Add what waits to what is left of what runs."""
+    lanes = node.queue.lanes
+    for lane in lanes.open_lanes():
+        sums = ahead.setdefault(lane.key.needs, Ahead())
+        sums.add(lane.work_s, lane.samples, lane.key.priority, running=False)
+    for job in (lanes.jobs[number] for number in lanes.exempt):
+        sums = ahead.setdefault(kind_of(job), Ahead())
+        sums.add(work.work_s(job), job.total - job.done, job.priority, running=False)
+
+
+def waits_aside(node: Node) -> list[Wait]:
+    """Why jobs wait that placement is not asked about. Those that wait for a retry keep the reason they have."""
+    if node.disk_low:
+        return []
+    behind = islice(node.queue.lanes.behind.items(), EXPLAINED)
+    text = "generates the same: its completions serve both"
+    return [
+        *(Wait(job, "paused", why) for job, why in node.queue.waiting_aside(EXPLAINED)),
+        *(Wait(job, "queued", f"j{other} {text}") for job, other in behind),
+    ]
+
+
+def usable(node: Node) -> list[LeaseView]:
+    """The leases on which engines are placed in principle."""
+    return leases.placeable(node.leases or (), cpu_engines=node.config.settings.cpu_engines)
+
+
+def sizes(node: Node) -> dict[str, int]:
+    """Bytes of each of them, 0 where they are not known."""
+    return {lease.id: lease.memory_total_bytes or 0 for lease in usable(node)}
+
+
+def misfit(node: Node, weights: str, numerics: str) -> str:
+    """Why a model is too large for every lease of the node, with figures; empty if it is not, as far as is known."""
+    learned = node.leasing.fit(weights, numerics, main_device(node)).bytes
+    need = memory_fit.least_bytes(node.queue.sizes.get(weights, 0), numerics, learned)
+    return memory_fit.fits_anywhere(need, sizes(node))
+
+
+def main_device(node: Node) -> str:
+    """The kind of device most leases are: what work is estimated for."""
+    devices = Counter(leases.device_name(lease) for lease in usable(node))
+    return devices.most_common(1)[0][0] if devices else ""
+
+
+def kind_of(job: QueuedJob | JobRow) -> EngineKind:
+    return EngineKind(job.weights_sha256, job.numerics)
+
+
+def feeds(job: JobRow | None) -> bool:
+    """Whether a running job still needs an engine: one that only grades does not hold it."""
+    return job is not None and (not job.stages_total or job.stages_done < job.stages_total)
+
+
+def stranded(node: Node, running: dict[int, JobRow], work: Clock) -> list[WaitingJob]:
+    """Running jobs whose engine is gone."""
+    live = {number for number, handle in node.engines.items() if handle.row.state != "unloading"}
+    found = []
+    for number, handle in node.runners.items():
+        job = running.get(number)
+        if handle.regrades or handle.intent or handle.engine in live or job is None or not feeds(job):
+            continue
+        work_s = work.work_s(job, handle)
+        found.append(WaitingJob(number, kind_of(job), priority=job.priority, work_s=work_s, goes_on=True))
+    return found
+
+
+def waiting_job(node: Node, number: int, work: Clock, clock: float) -> WaitingJob:
+    """A queued job as placement sees it."""
+    job = node.queue.jobs[number]
+    waited_s = node.queue.lanes.waited_s(number, clock)
+    return WaitingJob(job.id, kind_of(job), waited_s, job.priority, job.group_name, work.work_s(job))
+
+
+def engine_facts(node: Node, running: dict[int, JobRow], clock: float) -> Iterable[EngineFact]:
+    """Every engine, those included whose process is not started yet."""
+    load = Counter(
+        handle.engine for number, handle in node.runners.items() if not handle.regrades and feeds(running.get(number))
+    )
+    helping = {e for n, handle in node.runners.items() if feeds(running.get(n)) for e in handle.endpoints}
+    conditions = {lease.id: lease for lease in node.leases or ()}
+    for number, handle in node.engines.items():
+        jobs, helps = load[number], number in helping or is_busy(handle, clock)
+        if jobs or helps:
+            handle.idle_since = clock
+        leaving, handle.closed = bool(handle.closed), closed_by(conditions.get(handle.row.lease))
+        room = handle.stats is None or handle.stats.room > 0
+        idle_s, row = clock - handle.idle_since, handle.row
+        state = row.state if handle.exit is None else "unloading"  # it is over, and its GPU is yet to be looked at
+        yield EngineFact(number, handle.serves, row.lease, state, jobs, idle_s, room, handle.closed, leaving, helps)
+    for number, launching in node.leasing.launching.items():
+        row = launching.row
+        yield EngineFact(number, EngineKind(row.weights_sha256, row.numerics), row.lease, "starting", 0)
+
+
+def is_busy(handle: EngineHandle, clock: float) -> bool:
+    """Whether an engine has work that no job counts for: last batches of one that moved on, or a client of its own."""
+    if handle.row.state != "ready":
+        return False
+    stats = handle.stats
+    return clock - handle.withdrawn_at < SETTLES_S or (stats is not None and bool(stats.running or stats.waiting))
+
+
+def closed_by(lease: LeaseView | None) -> str:
+    """Why an engine there gets nothing new; empty if it may."""
+    if lease is None or lease.condition not in leases.CLOSING:
+        return ""
+    return f"its GPU is {lease.condition}" + (f" ({lease.reason})" if lease.reason else "")
+
+
+def free_leases(node: Node, held: dict[str, dict[int, int]]) -> Iterable[memory_fit.FreeLease]:
+    """Leases with room whose lock nobody else was seen to hold."""
+    settings = node.config.settings
+    serving = {
+        lease: {slot: node.engines[e].serves if e in node.engines else e for slot, e in slots.items()}
+        for lease, slots in held.items()
+    }
+    found = leases.free_leases(node.leases or (), serving, cpu_engines=settings.cpu_engines, share=settings.share_gpus)
+    return (lease for lease in found if not node.leasing.is_locked_out(lease.id))
+
+
+def running_ahead(node: Node, running: dict[int, JobRow], work: Clock) -> dict[EngineKind, Ahead]:
+    """What is left of the jobs that run, by kind."""
+    ahead: dict[EngineKind, Ahead] = {}
+    for job in running.values():
+        if feeds(job) and not node.runners[job.id].regrades:
+            left, seconds = job.total - job.done, work.work_s(job, node.runners[job.id])
+            ahead.setdefault(kind_of(job), Ahead()).add(seconds, left, job.priority, running=True)
+    return ahead
+
+
+def outlook_of(node: Node, kind: EngineKind, sums: Ahead, device: str) -> Outlook:
+    """The sums with what is known of engines of that kind."""
+    fit = node.leasing.fit(kind.weights, kind.numerics, device)
+    file_bytes = node.queue.sizes.get(kind.weights, 0)
+    return Outlook(
+        work_s=sums.work_s,
+        samples=sums.samples,
+        running=sums.running,
+        priority=sums.priority,
+        load_s=fit.load_s or LOAD_S,
+        need_bytes=memory_fit.least_bytes(file_bytes, kind.numerics, fit.bytes),
+    )
+
+
+def groups_left(node: Node, running: Iterable[JobRow]) -> dict[str, int]:
+    """How many more jobs of each limited group may start."""
+    count = Counter(job.group_name for job in running if job.group_name)
+    return {group: limit - count[group] for group, limit in node.config.groups.items()}
+
+
+def not_now(node: Node, clock: float) -> dict[EngineKind, str]:
+    """Kinds whose engines have failed, until they may be tried again. One that has failed too often is tried once more:
+    what follows from that is decided then."""
+    most = node.config.settings.max_restarts
+    return {
+        kind: f"its engine ended {times(back_off)}; it is started again in a moment"
+        for kind, back_off in node.back_off.items()
+        if back_off.not_before > clock and back_off.failures <= most
+    }
+
+
+def times(back_off: BackOff) -> str:
+    """How often an engine failed, or was ended from outside."""
+    return f"by a kill from outside {back_off.kills} times" if back_off.kills else f"{back_off.failures} times"

@@ -1,0 +1,76 @@
+"""How many jobs are in each state, counted once and then kept by what moves: a million jobs are not counted for each
+`status`."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rwkv_daemon.store import Store, StoreError
+from rwkv_daemon.store.queries.jobs import GOING, count_newer, count_of_session, counts, newest_job
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """So many jobs of a session went from one state to another. `job`: the highest of their numbers."""
+
+    session: str
+    was: str
+    now: str
+    job: int
+    jobs: int = 1
+
+
+@dataclass(slots=True)
+class Tally:
+    """Jobs by state, of those up to `newest`: of all sessions, and of each that somebody asked for. `held` and `over`
+    count what has become held, and what no longer goes on by itself: they change when there is something to look at for
+    those that wait for such."""
+
+    sessions: dict[str, Counter[str]] = field(default_factory=dict)
+    whole: Counter[str] = field(default_factory=Counter)
+    newest: int = 0
+    held: int = 0
+    over: int = 0
+
+    def follow(self, steps: Iterable[Step]) -> None:
+        """Take over what a transaction has moved. Jobs that were not counted yet are when they are."""
+        for step in steps:
+            self.held += step.jobs if step.now == "held" else 0
+            self.over += step.jobs if step.now not in GOING and step.was in GOING else 0
+            if step.job <= self.newest:
+                self.add(step.session, step.was, -step.jobs)
+                self.add(step.session, step.now, step.jobs)
+
+    def add(self, session: str, state: str, jobs: int) -> None:
+        self.whole[state] += jobs
+        if session in self.sessions:
+            self.sessions[session][state] += jobs
+
+    def forget(self) -> None:
+        """Jobs were removed that were counted: all are counted anew."""
+        self.sessions, self.whole, self.newest = {}, Counter(), 0
+
+    async def of(self, store: Store, session: str = "") -> dict[str, int]:
+        """How many jobs of a session (empty: of all) are in each state; those that were deleted are in none."""
+        unknown = session and session not in self.sessions
+        if unknown and not (found := await counts(store, session)):
+            return found  # of no jobs nothing is kept
+        if unknown or await newest_job(store) > self.newest:
+            try:
+                await self.count(store, session)
+            except StoreError:  # it can be read and not be written
+                return await counts(store, session)
+        counted = self.sessions[session] if session else self.whole
+        return {state: number for state, number in sorted(counted.items()) if number and state != "deleted"}
+
+    async def count(self, store: Store, session: str) -> None:
+        """Count the jobs that have come, and those of a session of which nobody asked before. Nobody writes meanwhile,
+        or what moves now would be counted twice."""
+        async with store.write() as db:
+            newest, found = await count_newer(db, self.newest)
+            for name, state, jobs in found:
+                self.add(name, state, jobs)
+                self.held += jobs if state == "held" else 0
+            self.newest = newest
+            if session and session not in self.sessions:
+                self.sessions[session] = Counter(await count_of_session(db, session))

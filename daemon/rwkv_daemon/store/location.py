@@ -1,0 +1,35 @@
+"""Where this node's store is, as the configuration says, and who we are there."""
+
+import hashlib
+import os
+import socket
+from pathlib import Path
+
+from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.settings import config, store
+from rwkvctl.settings.config import Config
+from rwkvctl.settings.secret import read_private
+
+
+def store_place(settings: Config) -> Path | str:
+    """A SQLite file, or the URL of a PostgreSQL database. Raises ConfigError."""
+    return place_of(settings.settings.store) if settings.settings.store else settings.store
+
+
+def place_of(text: str) -> str:
+    """The URL that a setting or a flag means: itself, or what the file holds that it names. Raises ConfigError."""
+    if store.is_url(text):
+        return text
+    data, _ = read_private(config.secret_file(text), "the store's URL in")
+    url = data.decode(errors="replace").strip()
+    if not store.is_url(url):
+        raise ConfigError(f"{text} holds no URL such as postgresql://USER:PASSWORD@HOST/DATABASE.")
+    if not store.is_whole(url):
+        raise ConfigError(f"{text} holds no whole URL; in a password write `/` as %2F, `#` as %23, `?` as %3F.")
+    return url
+
+
+def daemon_name(settings: Config) -> str:
+    """What a database server calls this daemon: one for each home of each machine."""
+    home = hashlib.sha256(os.fsencode(settings.home.resolve())).hexdigest()[:8]
+    return f"rwkvctl on {socket.gethostname()[:32]} (home {home})"

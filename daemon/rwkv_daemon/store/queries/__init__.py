@@ -1,0 +1,1 @@
+"""The SQL of the daemon, one file per subject."""

@@ -1,0 +1,43 @@
+"""Queries about engines."""
+
+from typing import Any
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.store.interface import Store, Transaction
+from rwkv_daemon.store.queries.rows import EngineRow
+
+LIVE = ("starting", "loading", "ready", "unloading")
+
+
+async def add_engine(db: Transaction, values: dict[str, Any]) -> int:
+    """An engine is about to be started; its lease counts as taken from this commit on. Returns its number."""
+    values = values | {"state": "starting", "started": now()}
+    row = await db.one(
+        f"INSERT INTO engine ({', '.join(values)}) VALUES ({', '.join('?' * len(values))}) RETURNING id",
+        tuple(values.values()),
+    )
+    assert row is not None
+    return int(row["id"])
+
+
+async def update_engine(db: Transaction, engine: int, **values: Any) -> None:
+    """Set columns of one engine."""
+    assignments = ", ".join(f"{name} = ?" for name in values)
+    await db.execute(f"UPDATE engine SET {assignments} WHERE id = ?", (*values.values(), engine))
+
+
+async def live_engines(store: Store) -> list[EngineRow]:
+    """Engines that hold a lease."""
+    rows = await store.all(f"SELECT * FROM engine WHERE state IN ({', '.join('?' * len(LIVE))}) ORDER BY id", LIVE)
+    return [EngineRow.of(row) for row in rows]
+
+
+async def engine_in(db: Transaction, engine: int) -> EngineRow:
+    """An engine as a transaction has written it."""
+    return EngineRow.of(await db.one("SELECT * FROM engine WHERE id = ?", (engine,)))
+
+
+async def get_engine(store: Store, engine: int) -> EngineRow | None:
+    """One engine, live or gone."""
+    row = await store.one("SELECT * FROM engine WHERE id = ?", (engine,))
+    return EngineRow.of(row) if row else None

@@ -1,0 +1,471 @@
+"""Queries about sessions, jobs and their attempts."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.queries.rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
+from rwkvctl.protocol.states import TERMINAL
+
+T = TypeVar("T")
+GOING = ("queued", "starting", "generating", "grading", "judging")
+"""States of jobs that come to their end by themselves."""
+OPEN = ("held", "queued", "starting", "generating", "grading", "judging", "paused", "stopping")
+ACTIVE = ("starting", "generating", "grading", "judging", "stopping")
+MOST_NAMED = 500
+"""Values of one IN (...)."""
+
+
+async def add_session(db: Transaction, session: str, selection: str, host: str, versions: Sequence[str]) -> None:
+    """Store a dispatch: its id, flags, host, and (rwkvctl version, git commit)."""
+    await db.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?)", (session, now(), selection, host, *versions))
+
+
+AT_ONCE = 100
+"""Jobs of one INSERT: ten thousand take a second so, and not six."""
+
+
+async def add_jobs(db: Transaction, session: str, jobs: Sequence[NewJob]) -> list[int]:
+    """Queue jobs, each as the next version of its (model, benchmark, kind); returns their numbers, in order."""
+    numbers: list[int] = []
+    for some in batches(jobs):
+        names = (*columns_of(NewJob), "session", "queued", "version")
+        one = f"({', '.join('?' * (len(names) - 1))}, 1 + COALESCE("
+        one += "(SELECT MAX(version) FROM job WHERE model = ? AND benchmark = ? AND kind = ?), 0))"
+        values: list[Any] = []
+        for job in some:
+            values += [getattr(job, name) for name in columns_of(NewJob)]
+            values += [session, now(), job.model, job.benchmark, job.kind]
+        sql = f"INSERT INTO job ({', '.join(names)}) VALUES {', '.join([one] * len(some))} RETURNING id"
+        numbers += sorted(int(row["id"]) for row in await db.all(sql, values))
+    return numbers
+
+
+def batches(jobs: Sequence[NewJob]) -> Iterator[list[NewJob]]:
+    """Pieces in which no (model, benchmark, kind) is twice: the second is a version after the first."""
+    piece: dict[tuple[str, str, str], NewJob] = {}
+    for job in jobs:
+        identity = (job.model, job.benchmark, job.kind)
+        if identity in piece or len(piece) == AT_ONCE:
+            yield list(piece.values())
+            piece = {}
+        piece[identity] = job
+    if piece:
+        yield list(piece.values())
+
+
+async def add_job(db: Transaction, session: str, job: NewJob) -> int:
+    """Queue one job; returns its number."""
+    return (await add_jobs(db, session, [job]))[0]
+
+
+class MovedMeanwhileError(Exception):
+    """A job is not in the state any more from which it was to be moved: somebody else was faster. Nothing is stored."""
+
+
+async def update_job(db: Transaction, job: int, *, was: str = "", **values: Any) -> None:
+    """Set columns of one job, if it still is in the state `was` (empty: in any). Raises MovedMeanwhileError."""
+    assert values.keys() <= set(columns_of(JobRow)), values
+    assignments = ", ".join(f"{name} = ?" for name in values)
+    sql, parameters = f"UPDATE job SET {assignments} WHERE id = ?", (*values.values(), job)
+    if not await db.execute(f"{sql} AND state = ?" if was else sql, (*parameters, was) if was else parameters) and was:
+        raise MovedMeanwhileError(f"j{job} is not {was} any more")
+
+
+async def get_job(store: Store, job: int) -> JobRow | None:
+    """One job; none that was deleted."""
+    row = await store.one("SELECT * FROM job WHERE id = ? AND state <> 'deleted'", (job,))
+    return JobRow.of(row) if row else None
+
+
+async def jobs_in(store: Store, states: Iterable[str], *, session: str = "", limit: int = 1000) -> list[JobRow]:
+    """Jobs in queue order: highest priority first, then oldest."""
+    return await state_pages(store, tuple(states), "priority DESC, id", session, limit)
+
+
+async def jobs_by_id(store: Store, numbers: Iterable[int]) -> list[JobRow]:
+    """These jobs, in any order, without those that were deleted."""
+    wanted = sorted(numbers)
+    rows: list[Row] = []
+    for first in range(0, len(wanted), MOST_NAMED):
+        some = wanted[first : first + MOST_NAMED]
+        rows += await store.all(
+            f"SELECT * FROM job WHERE id IN ({', '.join('?' * len(some))}) AND state <> 'deleted'", some
+        )
+    return list(map(JobRow.of, rows))
+
+
+async def worked_on(store: Store) -> list[JobRow]:
+    """Jobs that a runner works on, or should; not those that wait for the judge, or to be graded again: of these there
+    may be thousands."""
+    rows = await store.all(
+        "SELECT * FROM job WHERE state IN ('starting', 'generating', 'grading', 'stopping') "
+        "AND NOT (state = 'grading' AND engine IS NULL AND wanted = '')"
+    )
+    return list(map(JobRow.of, rows))
+
+
+async def to_grade_again(store: Store, limit: int) -> list[JobRow]:
+    """Jobs that are graded again, or wait for that, most urgent first."""
+    rows = await store.all(
+        "SELECT * FROM job WHERE state = 'grading' AND engine IS NULL AND wanted = '' "
+        "ORDER BY priority DESC, id LIMIT ?",
+        (limit,),
+    )
+    return list(map(JobRow.of, rows))
+
+
+async def state_pages(store: Store, states: Sequence[str], order: str, session: str, limit: int) -> list[JobRow]:
+    """Jobs in these states, in an order that an index has within a state. Each state is read by it up to the limit:
+    sorted together, ten thousand held ones would be read for a page of twenty."""
+    clause, parameters = session_clause(session)
+    one = f"SELECT * FROM (SELECT * FROM job WHERE state = ?{clause} ORDER BY {order} LIMIT ?) AS page"
+    values = [value for state in states for value in (state, *parameters, limit)]
+    sql = f"{' UNION ALL '.join([one] * len(states))} ORDER BY {order} LIMIT ?"
+    return [JobRow.of(row) for row in await store.all(sql, (*values, limit))]
+
+
+async def jobs_to_check(store: Store) -> list[JobRow]:
+    """Finished jobs whose wrong answers the checker is to look at, oldest first."""
+    rows = await store.all("SELECT * FROM job WHERE checking = 'wanted' AND state = 'done' ORDER BY id LIMIT 16")
+    return [JobRow.of(row) for row in rows]
+
+
+async def newest_jobs(
+    store: Store, states: Sequence[str] = (), *, session: str, words: Sequence[str] = (), before: int, limit: int
+) -> list[JobRow]:
+    """One page of jobs, newest first: of these states (of any but `deleted`), and with each of these words in what a
+    list shows of them."""
+    clause, parameters = session_clause(session)
+    clause += f" AND {SHOWN} LIKE ? ESCAPE '!'" * len(words)
+    values = (before or 2**62, *parameters, *(f"%{escaped(word.lower())}%" for word in words))
+    one = f"SELECT * FROM job WHERE {{}}id < ?{clause} ORDER BY id DESC LIMIT ?"
+    if not states:
+        return [JobRow.of(row) for row in await store.all(one.format("state <> 'deleted' AND "), (*values, limit))]
+    page = f"SELECT * FROM ({one.format('state = ? AND ')}) AS page"
+    sql = f"{' UNION ALL '.join([page] * len(states))} ORDER BY id DESC LIMIT ?"
+    asked = [value for state in states for value in (state, *values, limit)]
+    return [JobRow.of(row) for row in await store.all(sql, (*asked, limit))]
+
+
+SHOWN: Final = (
+    "LOWER('j' || id || ' ' || model || ' ' || benchmark || ' ' || kind || ' ' || session || ' ' || reason || ' ' "
+    "|| detail)"
+)
+"""What a list shows of a job, as one text."""
+
+
+def escaped(word: str) -> str:
+    """A word in which LIKE finds no wildcard."""
+    return "".join(f"!{char}" if char in "!%_" else char for char in word)
+
+
+async def finished_jobs(store: Store, *, session: str, limit: int) -> list[JobRow]:
+    """The jobs that ended last, newest first."""
+    return await state_pages(store, tuple(sorted(TERMINAL)), "id DESC", session, limit)
+
+
+async def newest_job(store: Store) -> int:
+    """The highest number of a job."""
+    row = await store.one("SELECT COALESCE(MAX(id), 0) AS id FROM job")
+    assert row is not None
+    return int(row["id"])
+
+
+async def count_newer(db: Transaction, after: int) -> tuple[int, list[tuple[str, str, int]]]:
+    """(the highest number of a job, (session, state, how many) of the jobs after one). Of all jobs together the
+    sessions are not told apart: then an index says it all."""
+    if after:
+        rows = await db.all(
+            "SELECT session, state, COUNT(*) AS n, MAX(id) AS id FROM job WHERE id > ? GROUP BY session, state",
+            (after,),
+        )
+    else:
+        rows = await db.all("SELECT '' AS session, state, COUNT(*) AS n, MAX(id) AS id FROM job GROUP BY state")
+    found = [(row["session"], row["state"], int(row["n"])) for row in rows]
+    return max((int(row["id"]) for row in rows), default=after), found
+
+
+async def count_of_session(db: Transaction, session: str) -> dict[str, int]:
+    """How many jobs of a session are in each state."""
+    rows = await db.all("SELECT state, COUNT(*) AS n FROM job WHERE session = ? GROUP BY state", (session,))
+    return {row["state"]: int(row["n"]) for row in rows}
+
+
+def session_clause(session: str) -> tuple[str, tuple[Any, ...]]:
+    return (" AND session = ?", (session,)) if session else ("", ())
+
+
+async def counts(store: Store, session: str) -> dict[str, int]:
+    """How many jobs of a session (empty: of all) are in each state, counted now; those that were deleted are in
+    none."""
+    clause, parameters = session_clause(session)
+    rows = await store.all(
+        f"SELECT state, COUNT(*) AS n FROM job WHERE state <> 'deleted'{clause} GROUP BY state ORDER BY state",
+        parameters,
+    )
+    return {row["state"]: row["n"] for row in rows}
+
+
+async def held_page(store: Store, after: int, limit: int) -> list[HeldJob]:
+    """Held jobs by number, from one on."""
+    sql = f"SELECT {', '.join(HeldJob._fields)} FROM job WHERE state = 'held' AND id > ? ORDER BY id LIMIT ?"
+    return [HeldJob(*row) for row in await store.all(sql, (after, limit))]
+
+
+async def held_checkpoints(store: Store) -> dict[str, str]:
+    """path -> name of every checkpoint that a held job is to measure."""
+    rows = await store.all(
+        "SELECT weights_path, MAX(model) AS model FROM job WHERE state = 'held' GROUP BY weights_path"
+    )
+    return {row["weights_path"]: row["model"] for row in rows}
+
+
+class Twin(NamedTuple):
+    """Another job that does the same work (one grade key): its id, its model's name, and whether it has the score."""
+
+    job: str
+    model: str
+    done: bool
+
+    @property
+    def told(self) -> str:
+        """What an operator reads beside the job that has this twin."""
+        if self.done:
+            return f"uses the score of {self.job} ({self.model}), which did the same work"
+        return f"waits for {self.job} ({self.model}), which does the same work, and will use its score"
+
+
+async def who_does(store: Store, generation_key: str, grade_key: str, job: int) -> Twin | None:
+    """The newest other job that has the score of this work; else the oldest that will have it without an operator's
+    help."""
+    done = await store.one(
+        "SELECT j.id, j.model FROM job j JOIN score s ON s.job = j.id AND s.grade_key = ? "
+        "WHERE j.generation_key = ? ORDER BY j.id DESC LIMIT 1",
+        (grade_key, generation_key),
+    )
+    if done is not None:
+        return Twin(f"j{done['id']}", done["model"], done=True)
+    places = ", ".join("?" * len(GOING))
+    twin = await store.one(
+        f"SELECT id, model FROM job WHERE grade_key = ? AND state IN ({places}) AND id <> ? ORDER BY id LIMIT 1",
+        (grade_key, *GOING, job),
+    )
+    return None if twin is None else Twin(f"j{twin['id']}", twin["model"], done=False)
+
+
+async def paths_of_model(store: Store, model: str) -> list[str]:
+    """The paths of all checkpoints that jobs measured under this name."""
+    rows = await store.all("SELECT DISTINCT weights_path FROM job WHERE model = ? AND state <> 'deleted'", (model,))
+    return [row["weights_path"] for row in rows]
+
+
+async def known_hashes(store: Store) -> tuple[int, int]:
+    """Two numbers that change when weights are hashed, do not load, or are forgiven that."""
+    row = await store.one("SELECT COUNT(*) AS n, COALESCE(SUM(load_failures), 0) AS failures FROM weights")
+    assert row is not None
+    return int(row["n"]), int(row["failures"])
+
+
+class KnownJob(NamedTuple):
+    """What a plan asks of a job that is not done."""
+
+    id: int
+    model: str
+    weights_path: str
+    benchmark: str
+    kind: str
+    state: str
+    reason: str
+    grade_key: str
+    settings: str
+    row_limit: int | None
+    numerics: str
+    done: int
+    total: int
+    weights_inodes: str
+
+    @property
+    def name(self) -> str:
+        return f"j{self.id}"
+
+
+def pieces(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Values of one IN (...) each."""
+    return (values[first : first + MOST_NAMED] for first in range(0, len(values), MOST_NAMED))
+
+
+async def scored_work(store: Store, generation_keys: Sequence[str]) -> dict[str, str]:
+    """grade key -> the newest job with its score, of work with these generation keys."""
+    found: dict[str, str] = {}
+    for some in pieces(generation_keys):
+        rows = await store.all(
+            "SELECT s.grade_key, MAX(s.job) AS job FROM job j JOIN score s ON s.job = j.id "
+            f"WHERE j.generation_key IN ({', '.join('?' * len(some))}) GROUP BY s.grade_key",
+            some,
+        )
+        found |= {row["grade_key"]: f"j{row['job']}" for row in rows}
+    return found
+
+
+async def unfinished_work(store: Store, grade_keys: Sequence[str]) -> list[KnownJob]:
+    """The jobs with these keys that are not done: those that go on by themselves last, oldest first."""
+    found: list[KnownJob] = []
+    for some in pieces(grade_keys):
+        rows = await store.all(
+            f"SELECT {', '.join(KnownJob._fields)} FROM job WHERE grade_key IN ({', '.join('?' * len(some))}) "
+            "AND state NOT IN ('done', 'deleted')",
+            some,
+        )
+        found += [KnownJob(*row) for row in rows]
+    return sorted(found, key=lambda job: (job.state in OPEN, job.id))
+
+
+async def keyless_work(store: Store, pairs: Sequence[tuple[str, str, str]]) -> list[KnownJob]:
+    """The jobs that are not done and have no key yet, of these (path of the weights, benchmark, kind), oldest first."""
+    found: list[KnownJob] = []
+    for some in pieces(pairs):
+        rows = await store.all(
+            f"SELECT {', '.join(f'job.{name}' for name in KnownJob._fields)} "
+            f"FROM (VALUES {', '.join(['(?, ?, ?)'] * len(some))}) AS pair "
+            "JOIN job ON job.weights_path = pair.column1 AND job.benchmark = pair.column2 AND job.kind = pair.column3 "
+            "WHERE LENGTH(job.grade_key) = 0 AND job.state NOT IN ('done', 'deleted')",
+            [value for pair in some for value in pair],
+        )
+        found += [KnownJob(*row) for row in rows]
+    return sorted(found)
+
+
+async def generated_work(store: Store, generation_keys: Sequence[str]) -> dict[str, dict[str, str]]:
+    """generation key -> kind -> the newest job that generated it whole, of these keys."""
+    found: dict[str, dict[str, str]] = {}
+    for some in pieces(generation_keys):
+        rows = await store.all(
+            "SELECT generation_key, kind, MAX(id) AS job FROM job "
+            f"WHERE generation_key IN ({', '.join('?' * len(some))}) AND state = 'done' "
+            "AND stages_done >= stages * total AND total > 0 AND numerics <> 'imported' "
+            "GROUP BY generation_key, kind ORDER BY job",
+            some,
+        )
+        for row in rows:
+            found.setdefault(row["generation_key"], {})[row["kind"]] = f"j{row['job']}"
+    return found
+
+
+async def generation_keys(store: Store, wanted: Sequence[str]) -> set[str]:
+    """Those of some generation keys that jobs have."""
+    found: set[str] = set()
+    for some in pieces(wanted):
+        rows = await store.all(
+            f"SELECT DISTINCT generation_key FROM job WHERE generation_key IN ({', '.join('?' * len(some))})", some
+        )
+        found |= {row["generation_key"] for row in rows}
+    return found
+
+
+async def add_attempt(db: Transaction, job: int, number: int, uuid: str) -> None:
+    """A runner is about to be started."""
+    await db.execute(
+        "INSERT INTO attempt (job, number, uuid, state, started) VALUES (?, ?, ?, 'running', ?)",
+        (job, number, uuid, now()),
+    )
+
+
+async def end_attempt(
+    db: Transaction, job: int, number: int, *, code: int | None, signal: int | None, lost: bool
+) -> None:
+    """A runner is gone: with its exit, or lost without one."""
+    await db.execute(
+        "UPDATE attempt SET state = ?, ended = ?, code = ?, signal = ? WHERE job = ? AND number = ?",
+        ("lost" if lost else "ended", now(), code, signal, job, number),
+    )
+
+
+async def attempts_of(store: Store, job: int) -> list[AttemptRow]:
+    """Every attempt of a job, oldest first."""
+    rows = await store.all("SELECT * FROM attempt WHERE job = ? ORDER BY number", (job,))
+    return [AttemptRow.of(row) for row in rows]
+
+
+async def running_attempts(store: Store) -> list[AttemptRow]:
+    """Attempts that were running when the daemon last looked, those included that could not be ended."""
+    rows = await store.all("SELECT * FROM attempt WHERE state IN ('running', 'stuck') ORDER BY job")
+    return [AttemptRow.of(row) for row in rows]
+
+
+async def remember_reply(db: Transaction, request_id: str, reply: bytes) -> None:
+    """Keep the answer to a mutation for a client that repeats it."""
+    if request_id:
+        await db.execute("INSERT INTO request VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (request_id, now(), reply))
+
+
+async def remembered_reply(store: Store, request_id: str) -> bytes | None:
+    """The answer this request id got before, or None."""
+    row = await store.one("SELECT reply FROM request WHERE id = ?", (request_id,)) if request_id else None
+    return bytes(row["reply"]) if row else None
+
+
+async def forget_replies(db: Transaction, before: str) -> int:
+    """Forget answers that were given before a time; returns how many."""
+    return await db.execute("DELETE FROM request WHERE at < ?", (before,))
+
+
+async def sha256_of(store: Store, identity: tuple[int, int, int, int]) -> tuple[str, str]:
+    """(sha256, why it does not load) of a file by (device, inode, size, changed_ns); empty if not hashed yet."""
+    row = await store.one(
+        "SELECT sha256, broken FROM weights WHERE device = ? AND inode = ? AND size = ? AND changed_ns = ?", identity
+    )
+    return (row["sha256"], row["broken"]) if row else ("", "")
+
+
+async def known_weights(store: Store) -> dict[tuple[int, int, int, int], tuple[str, str]]:
+    """(device, inode, size, changed_ns) -> (sha256, why it does not load) of every file that was hashed."""
+    rows = await store.all("SELECT device, inode, size, changed_ns, sha256, broken FROM weights")
+    return {(row[0], row[1], row[2], row[3]): (row["sha256"], row["broken"]) for row in rows}
+
+
+async def hashes(store: Store) -> dict[tuple[int, int, int, int], str]:
+    """(device, inode, size, changed_ns) -> sha256 of every file that was hashed."""
+    rows = await store.all("SELECT device, inode, size, changed_ns, sha256 FROM weights")
+    return {(row["device"], row["inode"], row["size"], row["changed_ns"]): row["sha256"] for row in rows}
+
+
+async def remember_sha256(
+    db: Transaction, identity: tuple[int, int, int, int], sha256: str, path: str, name: str
+) -> None:
+    """Fill the cache, and list the model."""
+    await db.execute(
+        "INSERT INTO weights (device, inode, size, changed_ns, sha256, path) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (device, inode, size, changed_ns) DO UPDATE SET sha256 = excluded.sha256, path = excluded.path, "
+        "broken = '', load_failures = 0",
+        (*identity, sha256, path),
+    )
+    values = (sha256, name, path, identity[2], now())
+    await db.execute("INSERT INTO model VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values)
+
+
+async def count_load_failure(db: Transaction, sha256: str, detail: str) -> int:
+    """One more failed load of these weights; from the second on they count as broken. Returns how many."""
+    await db.execute(
+        "UPDATE weights SET load_failures = load_failures + 1, "
+        "broken = CASE WHEN load_failures >= 1 THEN ? ELSE broken END WHERE sha256 = ?",
+        (detail, sha256),
+    )
+    row = await db.one("SELECT COALESCE(MAX(load_failures), 0) AS n FROM weights WHERE sha256 = ?", (sha256,))
+    return int(row["n"]) if row else 0
+
+
+async def forget_load_failures(db: Transaction, sha256: str) -> None:
+    """The operator resumes a job of these weights, or they did load: start counting afresh."""
+    await db.execute("UPDATE weights SET load_failures = 0, broken = '' WHERE sha256 = ?", (sha256,))
+
+
+async def remember_benchmark(db: Transaction, values: Sequence[Any]) -> None:
+    """(rows sha256, name, version, split, rows, licence, source) of a row set that is about to be measured."""
+    await db.execute("INSERT INTO benchmark VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", tuple(values))
+
+
+as_json: Final[Callable[[object], str]] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""How the store spells a nested value."""

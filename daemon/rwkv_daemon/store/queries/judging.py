@@ -1,0 +1,221 @@
+"""Queries of the judge and the checker: what waits for them, what they said, and what was paid."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass, replace
+from typing import Final
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.judge.replies import Reply, Usage
+from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.queries.jobs import as_json
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReplies:
+    """The judge's replies, kept in the store: a reply that was paid for survives a crash of the daemon. `service` says
+    whose budget pays for new ones; known ones serve both."""
+
+    store: Store
+    service: str
+
+    async def get(self, key: str) -> Reply | None:
+        """The reply under a key, or None."""
+        row = await self.store.one("SELECT verdict FROM verdict WHERE key = ?", (key,))
+        if row is None:
+            return None
+        fields = json.loads(row["verdict"])
+        return Reply(**fields | {"usage": Usage(**fields["usage"])})
+
+    async def put(self, key: str, reply: Reply) -> None:
+        """Keep a reply; one that replaces another carries what that one cost, so that the budget forgets nothing."""
+        before = await self.get(key)
+        kept = replace(reply, usage=reply.usage + before.usage) if before else reply
+        async with self.store.write() as db:
+            values = (key, now(), self.service, as_json(asdict(kept)), *astuple(kept.usage))
+            await db.execute(PUT, values)
+
+
+PUT: Final = (
+    "INSERT INTO verdict (key, at, service, verdict, prompt_tokens, completion_tokens, cost) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET at = excluded.at, service = excluded.service, "
+    "verdict = excluded.verdict, prompt_tokens = excluded.prompt_tokens, "
+    "completion_tokens = excluded.completion_tokens, cost = excluded.cost"
+)
+
+
+async def spent(store: Store, service: str, resets: str) -> Usage:
+    """What a service was paid since its budget began: ever, or `daily` since midnight UTC."""
+    since = now()[:10] if resets == "daily" else ""
+    row = await store.one(
+        "SELECT COALESCE(SUM(prompt_tokens), 0) AS prompt, COALESCE(SUM(completion_tokens), 0) AS completion, "
+        "COALESCE(SUM(cost), 0.0) AS cost FROM verdict WHERE service = ? AND at >= ?",
+        (service, since),
+    )
+    assert row is not None
+    return Usage(row["prompt"], row["completion"], row["cost"])
+
+
+async def spent_on(store: Store, job: int, grade_key: str) -> Usage:
+    """What the judge was paid for one job's grades so far."""
+    rows = await store.all(
+        "SELECT judge FROM sample JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND judge <> '{}'",
+        (grade_key, job),
+    )
+    said = [json.loads(row["judge"]) for row in rows]
+    return sum((Usage(**one["usage"]) for one in said if "usage" in one), Usage())
+
+
+AGAIN: Final = as_json({"again": True})
+"""In place of what the judge said: it is to be asked anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToJudge:
+    """A sample without a verdict, or a wrong one that the checker is to look at, with its texts by stage. `again`: what
+    the judge said before could not be used, and somebody wants it asked anew."""
+
+    number: int
+    row: int
+    repeat: int
+    extracted: str
+    expected: str
+    texts: tuple[str, ...]
+    stops: tuple[str, ...]
+    again: bool = False
+
+
+PAGE: Final = 512
+"""Samples whose texts are in memory at once, of one job."""
+
+
+async def unjudged(store: Store, job: int, grade_key: str, after: int = 0) -> list[ToJudge]:
+    """The next page of samples that wait for the judge, by number."""
+    return await _samples(store, job, grade_key, "reason = 'unjudged'", after)
+
+
+async def unchecked(store: Store, job: int, grade_key: str, after: int = 0) -> list[ToJudge]:
+    """The next page of wrong samples that the checker has not looked at, by number."""
+    condition = "value < 1 AND number NOT IN (SELECT sample FROM finding WHERE grade_key = grade.grade_key)"
+    return await _samples(store, job, grade_key, condition, after)
+
+
+async def _samples(store: Store, job: int, grade_key: str, condition: str, after: int) -> list[ToJudge]:
+    rows = await store.all(
+        "SELECT number, row, repeat, extracted, expected, judge FROM sample "
+        f"JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND number > ? AND {condition} "
+        "ORDER BY number LIMIT ?",
+        (grade_key, job, after, PAGE),
+    )
+    stages: dict[tuple[int, int], list[Row]] = {}
+    if rows:
+        query = (
+            "SELECT c.row, c.repeat, c.text, c.stop FROM completion c "
+            "JOIN sample s ON s.job = c.job AND s.row = c.row AND s.repeat = c.repeat "
+            f"JOIN grade ON sample = number AND grade_key = ? WHERE c.job = ? AND number BETWEEN ? AND ? "
+            f"AND {condition} ORDER BY c.row, c.repeat, c.stage"
+        )
+        for stage in await store.all(query, (grade_key, job, rows[0]["number"], rows[-1]["number"])):
+            stages.setdefault((stage["row"], stage["repeat"]), []).append(stage)
+    found = []
+    for r in rows:
+        own = stages.get((r["row"], r["repeat"]), [])
+        texts, stops = tuple(s["text"] for s in own), tuple(s["stop"] for s in own if s["stop"])
+        place, again = (r["number"], r["row"], r["repeat"]), bool(json.loads(r["judge"]).get("again"))
+        found.append(ToJudge(*place, r["extracted"] or "", r["expected"], texts, stops, again))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What becomes of a grade: a verdict, or why there still is none."""
+
+    sample: int
+    value: float | None
+    detail: str
+    extracted: str
+    parts: dict[str, float]
+    judge: dict[str, object]
+
+
+async def add_verdicts(db: Transaction, grade_key: str, verdicts: Sequence[Judged]) -> None:
+    """Put verdicts into their grades. One that was read out of the answer replaces what the rule had extracted."""
+    rows = []
+    for one in verdicts:
+        place = (one.sample, grade_key)
+        before = await db.one("SELECT parts, extracted FROM grade WHERE sample = ? AND grade_key = ?", place)
+        if before is not None:
+            parts = as_json(json.loads(before["parts"]) | one.parts)
+            extracted = one.extracted or before["extracted"]
+            rows.append((one.value, reason_of(one.value), one.detail, extracted, parts, as_json(one.judge), *place))
+    await db.many(
+        "UPDATE grade SET value = ?, reason = ?, detail = ?, extracted = ?, parts = ?, judge = ? "
+        "WHERE sample = ? AND grade_key = ?",
+        rows,
+    )
+
+
+def reason_of(value: float | None) -> str:
+    """How a verdict is called."""
+    return "unjudged" if value is None else "right" if value >= 1 else "wrong"
+
+
+async def numbers_of(db: Transaction, job: int) -> dict[tuple[int, int], int]:
+    """(row, repeat) -> the number of each sample of a job."""
+    rows = await db.all("SELECT row, repeat, number FROM sample WHERE job = ?", (job,))
+    return {(row["row"], row["repeat"]): row["number"] for row in rows}
+
+
+async def ask_again(db: Transaction, job: int, grade_key: str) -> None:
+    """Let the judge be asked anew about everything that is unjudged, whatever it said before."""
+    await db.execute(
+        "UPDATE grade SET judge = ? WHERE grade_key = ? AND reason = 'unjudged' "
+        "AND sample IN (SELECT number FROM sample WHERE job = ?)",
+        (AGAIN, grade_key, job),
+    )
+
+
+async def copy_for_judge(db: Transaction, job: int, old_key: str, new_key: str) -> None:
+    """The same grades under the key of another judge: what the old one decided is open again."""
+    await db.execute(
+        "INSERT INTO grade (sample, grade_key, value, reason, expected, extracted, detail, route, parts) "
+        "SELECT sample, ?, CASE WHEN judge = '{}' THEN value END, "
+        "CASE WHEN judge = '{}' THEN reason ELSE 'unjudged' END, expected, extracted, detail, route, parts FROM grade "
+        "WHERE grade_key = ? AND sample IN (SELECT number FROM sample WHERE job = ?) "
+        "ON CONFLICT DO NOTHING",
+        (new_key, old_key, job),
+    )
+
+
+async def add_finding(
+    db: Transaction, job: int, grade_key: str, sample: int, *, needs_review: bool, finding: dict[str, object]
+) -> None:
+    """What the checker says of a wrong answer."""
+    await db.execute(
+        "INSERT INTO finding (sample, grade_key, job, needs_review, finding) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (sample, grade_key) DO UPDATE SET job = excluded.job, needs_review = excluded.needs_review, "
+        "reviewed = '', finding = excluded.finding",
+        (sample, grade_key, job, int(needs_review), as_json(finding)),
+    )
+
+
+async def findings(store: Store, *, job: int | None, every: bool, after: int, limit: int) -> list[Row]:
+    """Findings with their samples: those that a person should look at and nobody has, or all."""
+    conditions, parameters = ["f.sample > ?", "j.state <> 'deleted'"], [after]
+    if job is not None:
+        conditions.append("f.job = ?")
+        parameters.append(job)
+    if not every:
+        conditions.append("f.needs_review = 1 AND f.reviewed = ''")
+    return await store.all(
+        "SELECT f.*, s.row, s.repeat, g.value, g.expected, g.extracted, j.model, j.benchmark, j.kind FROM finding f "
+        "JOIN sample s ON s.number = f.sample JOIN job j ON j.id = f.job "
+        "JOIN grade g ON g.sample = f.sample AND g.grade_key = f.grade_key "
+        f"WHERE {' AND '.join(conditions)} ORDER BY f.sample LIMIT ?",
+        (*parameters, limit),
+    )
+
+
+async def add_review(db: Transaction, sample: int, decision: str) -> int:
+    """What a person decided about a sample's findings; returns how many there are."""
+    return await db.execute("UPDATE finding SET reviewed = ? WHERE sample = ?", (decision, sample))

@@ -1,0 +1,61 @@
+"""Queries about leases, and about what engines showed on a kind of device."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rwkv_daemon.store.interface import Store, Transaction
+from rwkv_daemon.store.queries.rows import FromRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRow(FromRow):
+    """A row of `engine_fit`; 0 is what was never measured."""
+
+    weights_sha256: str
+    numerics: str
+    device: str
+    slots: int = 0
+    bytes: int = 0
+    load_s: float = 0.0
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.weights_sha256, self.numerics, self.device
+
+
+async def take_lease(db: Transaction, gpu: str, slots: Iterable[int], engine: int) -> None:
+    """An engine holds parts of a lease from this commit on. Raises StoreError if one of them is held."""
+    await db.many("INSERT INTO lease (gpu, slot, engine) VALUES (?, ?, ?)", [(gpu, slot, engine) for slot in slots])
+
+
+async def free_lease(db: Transaction, engine: int) -> None:
+    """An engine's processes are gone: what it held is free."""
+    await db.execute("DELETE FROM lease WHERE engine = ?", (engine,))
+
+
+async def held_leases(store: Store) -> dict[str, dict[int, int]]:
+    """For each lease that is held, the engine on each of its parts."""
+    found: dict[str, dict[int, int]] = {}
+    for row in await store.all("SELECT gpu, slot, engine FROM lease ORDER BY gpu, slot"):
+        found.setdefault(row["gpu"], {})[row["slot"]] = row["engine"]
+    return found
+
+
+async def engine_fits(store: Store) -> list[FitRow]:
+    """Everything that was learned."""
+    return [FitRow.of(row) for row in await store.all("SELECT * FROM engine_fit")]
+
+
+async def save_fit(db: Transaction, fit: FitRow) -> None:
+    """Put what is known now in the place of what was."""
+    await db.execute(
+        "INSERT INTO engine_fit (weights_sha256, numerics, device, slots, bytes, load_s) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (weights_sha256, numerics, device) DO UPDATE SET slots = excluded.slots, bytes = excluded.bytes, "
+        "load_s = excluded.load_s",
+        (*fit.key, fit.slots, fit.bytes, fit.load_s),
+    )
+
+
+async def forget_fit(db: Transaction, weights_sha256: str) -> None:
+    """The operator wants it tried again as if memory had never run out."""
+    await db.execute("UPDATE engine_fit SET slots = 0, bytes = 0 WHERE weights_sha256 = ?", (weights_sha256,))

@@ -1,0 +1,95 @@
+"""Queries about how long samples take, and about the jobs that wait."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from sys import intern
+from typing import Any
+
+from rwkv_daemon.clock import now
+from rwkv_daemon.rules.rate_estimate import Place, Rate
+from rwkv_daemon.store.interface import Store, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """What placement needs of a waiting job: not its configuration, of which 10,000 jobs would fill the memory."""
+
+    id: int
+    model: str
+    weights_path: str
+    weights_sha256: str
+    benchmark: str
+    kind: str
+    numerics: str
+    priority: int
+    group_name: str
+    total: int
+    done: int
+    generation_key: str
+
+
+COLUMNS = ", ".join(QueuedJob.__dataclass_fields__)
+
+
+def queued_job(row: Iterable[Any]) -> QueuedJob:
+    """A row as such. Ten thousand jobs name the same models: each text is kept once."""
+    values: list[Any] = [intern(value) if type(value) is str else value for value in row]
+    return QueuedJob(*values)
+
+
+async def queued_page(store: Store, after: int, limit: int) -> list[QueuedJob]:
+    """Jobs that wait for a place, by number, from one on."""
+    rows = await store.all(
+        f"SELECT {COLUMNS} FROM job WHERE state = 'queued' AND id > ? ORDER BY id LIMIT ?", (after, limit)
+    )
+    return list(map(queued_job, rows))
+
+
+async def queued_among(store: Store, numbers: Sequence[int]) -> list[QueuedJob]:
+    """Those of some jobs that wait for a place."""
+    places = ", ".join("?" * len(numbers))
+    rows = await store.all(f"SELECT {COLUMNS} FROM job WHERE id IN ({places}) AND state = 'queued'", numbers)
+    return list(map(queued_job, rows))
+
+
+async def queued_sum(store: Store) -> tuple[int, int]:
+    """How many jobs wait for a place, and the sum of their numbers."""
+    row = await store.one("SELECT COUNT(*) AS n, COALESCE(SUM(id), 0) AS ids FROM job WHERE state = 'queued'")
+    assert row is not None
+    return int(row["n"]), int(row["ids"])
+
+
+async def explain_jobs(db: Transaction, why: Sequence[tuple[str, str, int]]) -> None:
+    """Keep why jobs wait: (reason, detail, job). One that was started meanwhile keeps its own."""
+    await db.many("UPDATE job SET reason = ?, detail = ? WHERE id = ? AND state = 'queued'", why)
+
+
+async def file_sizes(store: Store) -> dict[str, int]:
+    """Bytes of every checkpoint that was hashed, by its sha256."""
+    rows = await store.all("SELECT sha256, MAX(size) AS size FROM weights GROUP BY sha256")
+    return {row["sha256"]: row["size"] for row in rows}
+
+
+async def known_rates(store: Store) -> list[Rate]:
+    """Every rate that was measured."""
+    sizes = await file_sizes(store)
+    return [
+        Rate(
+            row["weights_sha256"],
+            Place(row["benchmark"], row["kind"], row["numerics"], row["device"]),
+            row["sample_s"],
+            row["samples"],
+            sizes.get(row["weights_sha256"], 0),
+        )
+        for row in await store.all("SELECT * FROM rate")
+    ]
+
+
+async def save_rate(db: Transaction, rate: Rate) -> None:
+    """Remember a measurement."""
+    await db.execute(
+        "INSERT INTO rate (weights_sha256, benchmark, kind, numerics, device, sample_s, samples, at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (weights_sha256, benchmark, kind, numerics, device) "
+        "DO UPDATE SET sample_s = excluded.sample_s, samples = excluded.samples, at = excluded.at",
+        (rate.weights, *rate.place, rate.sample_s, rate.samples, now()),
+    )

@@ -1,0 +1,1 @@
+"""Processes that the daemon starts: the shim, control groups, run directories."""

@@ -1,0 +1,51 @@
+"""Named points at which a test may kill the process, before and after each durable write.
+
+`RWKVCTL_CRASH_AT=NAME` in the environment makes that point SIGKILL its own process. Production never sets it.
+"""
+
+import os
+import signal
+from typing import Final
+
+from rwkvctl.settings import config
+
+POINTS: Final = (
+    "before-dispatch-commit",
+    "after-dispatch-commit",
+    "before-lease-commit",
+    "after-lease-commit",
+    "after-engine-started",
+    "after-attempt-stored",
+    "after-worker-started",
+    "before-ingest-commit",
+    "after-ingest-commit",
+    "before-score-commit",
+    "after-score-commit",
+    "bulk-after-step",
+    "delete-before-commit",
+    "prune-after-intent",
+    "prune-after-files",
+    "prune-after-rows",
+    "stop-after-intent",
+    "stop-after-rung",
+    "stop-before-end",
+    "stop-after-end",
+    "reap-before-intent",
+    "reap-after-intent",
+    "reap-before-SIGTERM",
+    "reap-after-SIGTERM",
+    "reap-before-SIGKILL",
+    "reap-after-SIGKILL",
+    "reap-before-outcome",
+    "reap-after-outcome",
+    "runner-before-stage",
+    "runner-after-stage",
+    "runner-after-sample",
+)
+
+
+def crash_point(name: str) -> None:
+    """Die here if the test asked for it."""
+    assert name in POINTS, name
+    if config.marker("RWKVCTL_CRASH_AT") == name:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,28 @@
+"""`python -m rwkv_daemon.workers.tied_process PARENT MODULE [ARGUMENT…]`: a module as a program that dies with the
+process that started it, even by SIGKILL. For what has no shim and what nobody would find again: the daemon's own
+helpers, and workers without a daemon."""
+
+import ctypes
+import os
+import runpy
+import signal
+import sys
+from typing import Final
+
+DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
+
+
+def command(module: str) -> tuple[str, ...]:
+    """The command line of a module that is to die with this process. The kernel means the thread that starts it."""
+    return sys.executable, "-m", "rwkv_daemon.workers.tied_process", str(os.getpid()), module
+
+
+def main(parent: str, module: str) -> None:
+    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() == int(parent):  # else it was gone before the kernel was told
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _, parent, module, *sys.argv[1:] = sys.argv
+    main(parent, module)

@@ -1,0 +1,220 @@
+"""One way of asking a benchmark's rows: the stages of the prompt, the examples before it, how often, and the grader."""
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from rwkv_data.definition import settings
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.errors import SettingError
+from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.grader import GradeFunction, Grader, Place
+from rwkv_data.definition.row_selection import Part, count, part_of, share_of
+from rwkv_data.definition.row_window import Extent, Window
+from rwkv_data.definition.sampling_search import Search
+from rwkv_data.definition.stage import Row, Stage
+from rwkvctl.protocol.engine import Sampling, StopKind
+
+Domain = Literal["multi_choice", "free_response", "instruction_following", "code", "param_search", "language_model"]
+
+_HERE = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One way of asking: a profile's stages, a grader, how often, and what is reported.
+
+    `name` is the job kind (`free_response`), for a profile other than the usual one with its name behind it
+    (`free_response.lm-eval`). Kinds that are not `default` run only when they, or their profile, are named.
+    `metrics` names what `rwkv_data.scoring.statistics` knows ("accuracy", "avg@K", "pass@J" with J <= K = `repeats`, a
+    part of the grade, a corpus measure); the first one is the headline. `group_by` names the row's field whose values
+    get a score each (subjects), or is empty.
+
+    `share` below 1 asks only that share of the rows, always the same ones. `part` asks only the rows set aside for
+    choosing settings ("search"), or only the others ("report"). `attempts`, unless 0, bounds rows x repeats: fewer
+    repeats, then a share. `max_runtime_s`, unless 0, ends the job after so much time at work; like the grader's
+    workers it decides no sample and is in no key. With a `search`, the "repeats" of a row are the points of its grid.
+    A `window` picks rows by their day, where they have one, before anything else does.
+    """
+
+    name: str
+    profile: str
+    profile_version: int
+    stages: tuple[Stage, ...]
+    grader: Grader
+    repeats: int = 1
+    seed: int = 42
+    metrics: tuple[str, ...] = ("accuracy",)
+    group_by: str = ""
+    shots: Shots | None = None
+    default: bool = True
+    domain: Domain | None = None
+    share: float = 1.0
+    part: Part = "all"
+    attempts: int = 0
+    max_runtime_s: float = 0.0
+    search: Search | None = None
+    window: Window | None = None
+
+    @property
+    def job(self) -> str:
+        """The job kind without the profile."""
+        return self.name.partition(".")[0]
+
+    @property
+    def samples_tokens(self) -> bool:
+        """Whether anything is generated; otherwise repeats and seeds have no meaning."""
+        return any(stage.mode == "generate" for stage in self.stages)
+
+    def prompt(self, stage: int, row: Row) -> str:
+        """What a stage sends for a row: the first one's prompt with the row's examples, or a later one's tail."""
+        text = self.stages[stage].prompt(row)
+        return self.shots.prompt(row, text) if self.shots and stage == 0 else text
+
+    def sampling(self, stage: int, repeat: int) -> Sampling:
+        """How a stage samples; in a search, the repeat says for which point."""
+        stages = self.stages
+        if self.search:
+            for name, text in self.search.points[repeat].items():
+                stages = settings.with_setting(stages, name, text)
+        return stages[stage].sampling
+
+    def asked(self, rows: Sequence[Row], pool: Sequence[Row] = (), limit: int | None = None) -> list[Row]:
+        """The rows that are asked, each with its examples. Raises SettingError if there are too few examples."""
+        whole = self.shots.attach(rows, pool) if self.shots else list(rows)
+        inside = self.window.indices(Extent.of(rows)) if self.window else range(len(rows))
+        chosen = share_of(part_of(inside, self.part, rows), self.share, rows)
+        return [whole[index] for index in chosen][:limit]
+
+    def rows_asked(self, extent: Extent, limit: int | None = None) -> int:
+        """How many rows are asked of a set."""
+        inside = len(self.window.indices(extent)) if self.window else extent.rows
+        asked = count(inside, self.part, self.share)
+        return asked if limit is None else min(asked, limit)
+
+    @contextlib.contextmanager
+    def grading(self, place: Place = _HERE) -> Iterator[GradeFunction]:
+        """The grading function for many samples: `with kind.grading() as grade: grade(row, answer)`."""
+        with self.grader.opened(place) as grade:
+            yield lambda row, answer: _failed(answer) or grade(row, answer)
+
+    def grade(self, row: Row, answer: Answer) -> Grade:
+        """Grade one sample. Many are cheaper inside `grading()`."""
+        with self.grading() as grade:
+            return grade(row, answer)
+
+    def stop(self, answer: Answer) -> StopKind:
+        """How the sample ended, for counting what was truncated: `Answer.stop`, but an answer that was complete
+        before the last stage ran on to its limit is not truncated."""
+        whole = self.stages[-1].whole
+        if answer.stop == "length" and "length" not in answer.stops[:-1] and whole and whole(answer.text):
+            return "stop_suffix"
+        return answer.stop
+
+    def chance(self, row: Row) -> float | None:
+        """The share that blind choosing gets on this row; None where answers are free."""
+        choices = self.stages[-1].choices
+        count = len(choices(row)) if choices else 0
+        return 1 / count if count > 1 else None
+
+    def configuration(self) -> dict[str, Any]:
+        """What enters the generation key, as plain JSON values. The grader is no part of it: see `grading_key`."""
+        plain: dict[str, Any] = {
+            "kind": self.name,
+            "profile": self.profile,
+            "profile_version": self.profile_version,
+            "stages": [stage.configuration() for stage in self.stages],
+            "repeats": self.repeats,
+            "seed": self.seed,
+        }
+        if self.shots and self.shots.count:
+            plain["shots"] = self.shots.configuration()
+        if self.share < 1:
+            plain["share"] = self.share
+        if self.part != "all":
+            plain["part"] = self.part
+        if self.search:
+            plain["search"] = self.search.configuration()
+        if self.window and self.window.leaves_out:
+            plain["window"] = self.window.settings
+        return plain
+
+    def grading_key(self) -> dict[str, object]:
+        """What enters the grade key beside the generation key."""
+        return self.grader.key
+
+    def settings(self) -> dict[str, settings.Value]:
+        """Every setting that a dispatch may override, with its present value."""
+        known: dict[str, settings.Value] = {"k": self.repeats if self.share == 1 else self.share}
+        if self.samples_tokens:
+            known["seed"] = self.seed
+        known |= settings.of_stages(self.stages)
+        if self.shots:
+            known |= {"shots": self.shots.count, "shot_seed": self.shots.seed}
+        if self.search:
+            known |= settings.of_search(self.search)
+            del known["k"]
+        if self.window:
+            known |= self.window.settings
+        known |= {"part": self.part, "attempts": self.attempts, "max_runtime_s": self.max_runtime_s}
+        return known | {"workers": self.grader.workers} | dict(self.grader.options)
+
+    def with_settings(self, values: Mapping[str, str]) -> "Kind":
+        """This kind with settings replaced (`{"cot.temperature": "0.5", "k": "4"}`), or a SettingError."""
+        kind, known = self, self.settings()
+        for given, text in values.items():
+            kind = settings.applied(kind, settings.full_name(self.stages, given, known), text)
+        return kind
+
+    def full_names(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Settings under their full names, so that two spellings of one are one; unknown names stay as they are."""
+        known = self.settings()
+        return {
+            settings.full_name(self.stages, name, known) if settings.has(self.stages, name, known) else name: text
+            for name, text in values.items()
+        }
+
+    def has_setting(self, name: str) -> bool:
+        """Whether a setting of that name, with or without its stage, exists here."""
+        return settings.has(self.stages, name, self.settings())
+
+    def with_known_settings(self, values: Mapping[str, str]) -> "Kind":
+        """This kind with those settings replaced that it has."""
+        return self.with_settings({name: text for name, text in values.items() if self.has_setting(name)})
+
+    def with_repeats(self, k: float) -> "Kind":
+        """k samples a row, or below 1 one sample of that share of the rows. avg@k follows; pass@j, maj@j and pass^j
+        keep their j unless there are fewer samples than that."""
+        repeats, share = (1, k) if k < 1 else (int(k), 1.0)
+        if repeats > 1 and not self.samples_tokens:
+            raise SettingError("nothing is sampled here, so each row is asked once: k must be 1 or a share")
+        renamed = [_renamed(metric, k, repeats) for metric in self.metrics]
+        return replace(self, repeats=repeats, share=share, metrics=tuple(dict.fromkeys(renamed)))
+
+    def sized(self, extent: Extent) -> "Kind":
+        """This kind for a set: `attempts` turned into repeats and a share."""
+        asked = self.rows_asked(extent)
+        if self.search:
+            return self
+        if not self.attempts or asked * self.repeats <= self.attempts:
+            return self
+        return self.with_repeats(
+            self.attempts // asked if asked <= self.attempts else self.share * self.attempts / asked
+        )
+
+
+def _renamed(metric: str, k: float, repeats: int) -> str:
+    for mark in ("@", "^"):
+        name, found, number = metric.partition(mark)
+        if found:
+            return f"{name}{mark}{k:g}" if name == "avg" else f"{name}{mark}{min(repeats, math.ceil(float(number)))}"
+    return metric
+
+
+def _failed(answer: Answer) -> Grade | None:
+    """A sample that the engine could not produce has no verdict."""
+    if answer.stop == "error":
+        return Grade(None, None, "", "error", "the engine returned an error for this sample")
+    return None

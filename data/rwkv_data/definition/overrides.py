@@ -1,0 +1,207 @@
+"""The operator's standing settings of benchmarks: `benchmarks.toml` beside the configuration.
+
+    [defaults]                                   # every benchmark that has the setting
+    attempts = 5000
+    [gsm8k]                                      # every kind of one benchmark
+    shots = 4
+    [gsm8k.free_response.cot]                    # one stage of one kind
+    temperature = 0.5
+    [models."rwkv7-g1*".math_500]                # the same below, for models whose name matches
+    k = 8
+    [math_500.param_search_free_response.grid]   # a list is the values of a search
+    temperature = [0.3, 0.6]
+
+The more particular one wins: a model's over everybody's, a kind's over its benchmark's, that over the defaults; `--set`
+wins over all. What the file sets becomes part of a job when it is dispatched, so a later change of the file changes no
+job. A name that nothing has is an error with file and line, never without effect.
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from rwkv_data.definition.benchmark import Benchmark, Kind
+from rwkv_data.definition.errors import SettingError
+from rwkvctl.protocol.errors import ConfigError
+
+DEFAULTS, MODELS = "defaults", "models"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One setting: for which models (a glob), benchmark and kind (empty: any), and where it was written."""
+
+    models: str
+    benchmark: str
+    kind: str
+    name: str
+    value: str
+    where: str
+
+    def applies(self, benchmark: str, kind: str, model: str) -> bool:
+        """Whether it is meant for this kind of this model; without a model only rules for all models are."""
+        return (
+            self.benchmark in {"", benchmark}
+            and self.kind in {"", kind}
+            and (not self.models or (bool(model) and fnmatchcase(model, self.models)))
+        )
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool]:
+        """Higher wins."""
+        return bool(self.models), bool(self.kind), bool(self.benchmark)
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """All rules, the most particular last."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def settings(self, benchmark: str, kind: Kind, model: str = "") -> dict[str, str]:
+        """What the file sets for a kind, of what the kind has and can take."""
+        found: dict[str, str] = {}
+        for rule in self.rules:
+            if rule.applies(benchmark, kind.name, model):
+                found |= kind.full_names({rule.name: rule.value})
+        return {name: value for name, value in found.items() if not refusal(kind, name, value)}
+
+    def reaches(self, model: str, benchmark: str, kind: str) -> bool:
+        """Whether any rule is meant for this kind of just this model."""
+        return any(rule.models and rule.applies(benchmark, kind, model) for rule in self.rules)
+
+
+def read(path: Path, benchmarks: Mapping[str, Benchmark], *, strict: bool = True) -> Overrides:
+    """The rules of a file; none if there is no such file. Raises ConfigError with file and line. Not `strict`: rules
+    for benchmarks that are not among the given ones are left alone."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+    except FileNotFoundError:
+        return Overrides()
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is no readable TOML: {error}.") from error
+    if not strict:
+        table = only(table, benchmarks)
+    rules = sorted(rules_of(table, benchmarks, lambda place: f"{path}:{line_of(text, place)}"), key=lambda r: r.rank)
+    for rule in rules:
+        check(rule, benchmarks.values())
+    return Overrides(tuple(rules))
+
+
+def only(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark]) -> dict[str, Any]:
+    """The file without what it says of other benchmarks."""
+
+    def kept(tables: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: content for name, content in tables.items() if name in benchmarks or name == DEFAULTS}
+
+    return kept(table) | {MODELS: {glob: kept(below) for glob, below in table.get(MODELS, {}).items()}}
+
+
+def rules_of(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark], where: Any) -> Iterator[Rule]:
+    """Every setting of the file as a rule."""
+    for models, below, path in scopes(checked(table, where)):
+        for name, content in below.items():
+            place = (*path, name)
+            if name != DEFAULTS and name not in benchmarks:
+                raise ConfigError(f"{where(place)}: there is no benchmark {name!r}; see `rwkvctl benchmarks`.")
+            if not isinstance(content, dict):
+                raise ConfigError(f"{where(place)}: [{name}] must be a table of settings.")
+            benchmark = "" if name == DEFAULTS else name
+            kinds = benchmarks[name].kinds if benchmark else {}
+            yield from rules_below(content, (models, benchmark), kinds, place, where)
+
+
+def checked(table: Mapping[str, Any], where: Any) -> Mapping[str, Any]:
+    """[models] must hold a table for each glob."""
+    models = table.get(MODELS, {})
+    if not isinstance(models, dict):
+        raise ConfigError(f"{where((MODELS,))}: [models] must hold a table for each name of models.")
+    for glob, below in models.items():
+        if not isinstance(below, dict):
+            raise ConfigError(f"{where((MODELS, glob))}: [models.{glob}] must be a table of benchmarks.")
+    return table
+
+
+def scopes(table: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:
+    """(models, tables of benchmarks, path): for everybody, then for each glob of models."""
+    yield "", {name: content for name, content in table.items() if name != MODELS}, ()
+    for glob, below in table.get(MODELS, {}).items():
+        yield glob, below, (MODELS, glob)
+
+
+def rules_below(
+    content: Mapping[str, Any], scope: tuple[str, str], kinds: Mapping[str, Kind], path: tuple[str, ...], where: Any
+) -> Iterator[Rule]:
+    """The settings of one benchmark: a table with a kind's name holds those of that kind."""
+    for key, value in content.items():
+        if key in kinds and not isinstance(value, dict):
+            raise ConfigError(f"{where((*path, key))}: {key} is a kind: it must be a table of settings.")
+        inside, kind, start = (value, key, (*path, key)) if key in kinds else ({key: value}, "", path)
+        for name, scalar in flat(inside):
+            place = (*start, *name.split("."))
+            if isinstance(scalar, dict):
+                raise ConfigError(f"{where(place)}: {name} must be a number or a word.")
+            text = ",".join(map(str, scalar)) if isinstance(scalar, list) else str(scalar)
+            yield Rule(*scope, kind, name, text, where(place))
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested tables as dotted names: stages with their settings."""
+    for name, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def check(rule: Rule, benchmarks: Iterable[Benchmark]) -> None:
+    """At least one kind must have the setting, and take the value."""
+    reached = [
+        kind
+        for benchmark in benchmarks
+        for kind in benchmark.kinds.values()
+        if rule.benchmark in {"", benchmark.name} and rule.kind in {"", kind.name}
+    ]
+    refused = [why for kind in reached if (why := refusal(kind, rule.name, rule.value))]
+    # What is meant for everything need not suit everything; what names a benchmark must suit each kind that has it.
+    having = [kind for kind in reached if rule.benchmark and kind.has_setting(rule.name)]
+    strict = [why for kind in having if (why := refusal(kind, rule.name, rule.value))]
+    if strict or (reached and len(refused) == len(reached)):
+        raise ConfigError(f"{rule.where}: {(strict or refused)[0]}.")
+
+
+def refusal(kind: Kind, name: str, value: str) -> str:
+    """Why a kind cannot take a setting; empty if it can."""
+    try:
+        kind.with_settings({name: value})
+    except SettingError as error:
+        return str(error)
+    return ""
+
+
+def line_of(text: str, place: tuple[str, ...]) -> int:
+    """The line on which a key, or the table itself, is written; 1 if it cannot be found line by line."""
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        try:
+            keys = path_of(tomllib.loads(line))
+        except tomllib.TOMLDecodeError:
+            continue
+        if line.lstrip().startswith("["):
+            table = keys
+        if keys and place == (table if line.lstrip().startswith("[") else (*table, *keys))[: len(place)]:
+            return number
+    return 1
+
+
+def path_of(table: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys on the way to the one thing a line says."""
+    keys: tuple[str, ...] = ()
+    while isinstance(table, dict) and table:
+        key = next(iter(table))
+        keys, table = (*keys, key), table[key]
+    return keys

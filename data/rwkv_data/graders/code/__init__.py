@@ -1,0 +1,1 @@
+"""Graders of code: extraction, test programs, verdicts."""

@@ -1,0 +1,33 @@
+"""What a grader of code has found out, before it becomes a grade."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rwkv_data.definition.answer import Reason
+from rwkv_data.sandbox.program import Outcome
+
+# A program that broke a limit or crashed is a wrong answer; running out of time is counted apart.
+_REASONS: dict[str, Reason] = {"passed": "right", "timeout": "timeout", "lost": "error", "error": "error"}
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The verdict, why, and the parts of it."""
+
+    reason: Reason
+    detail: str = ""
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    def within(self, what: str, parts: Mapping[str, float]) -> "Report":
+        """The same of one part of the tests."""
+        return replace(self, detail=f"{what}: {self.detail}", parts=parts)
+
+
+def reported(outcome: Outcome) -> Report:
+    """The report of one run."""
+    reason = _REASONS.get(outcome.status, "wrong")
+    name = "" if outcome.status in {"passed", "failed", "timeout"} else f"{outcome.status}: "
+    # What a program said of itself may hold half characters, which no file or store takes.
+    detail = outcome.detail.encode("utf-8", "backslashreplace").decode()
+    return Report(reason, f"{name}{detail}"[:_LONGEST])

@@ -1,0 +1,119 @@
+"""Which maths worker compares which answer, so that one which never ends holds up no other.
+
+The threads of a job share two kinds of lanes, each with one worker process. Every comparison begins in a quick lane,
+where it has a second: nearly all need far less. What is not done by then, or crashes its worker, goes to a slow lane,
+in a fresh worker with twice the limit and a lower priority, and leaves the quick one to others. So answers that take
+for ever wait for each other alone, in threads of their own (`WORKERS` is more than there are lanes), and there are
+never more worker processes than lanes. All comparisons of one answer together have a limit, too.
+"""
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from rwkv_data.graders.maths.worker_process import CPU_S, Overrun, Process, WorkerGone, tried_twice
+
+QUICK, SLOW = 6, 2
+WORKERS = 24
+QUICK_S = 1.0
+NICENESS = 10
+ALL = 6.0
+"""What all comparisons of an answer may take, in limits of one: more than two slow ones and their reference."""
+
+
+class Lanes:
+    """The worker processes of a job; each is started when it is first needed. Usable from any thread."""
+
+    def __init__(
+        self, *, cpu_s: float = CPU_S, quick: int = QUICK, slow: int = SLOW, argv: tuple[str, ...] | None = None
+    ) -> None:
+        self.cpu_s = cpu_s
+        # The last one that was used first: where few are needed, few are started
+        self._quick: queue.LifoQueue[Process] = queue.LifoQueue()
+        self._slow: queue.LifoQueue[Process] = queue.LifoQueue()
+        self._every = [Process(cpu_s=cpu_s, argv=argv) for _ in range(quick)]
+        for process in self._every:
+            self._quick.put(process)
+        for _ in range(slow):
+            process = Process(cpu_s=cpu_s, argv=argv, niceness=NICENESS)
+            self._every.append(process)
+            self._slow.put(process)
+
+    def close(self) -> None:
+        """End every worker."""
+        for process in self._every:
+            process.close()
+
+    def quick(self) -> contextlib.AbstractContextManager[Process]:
+        """A worker for what is soon done."""
+        return _lent(self._quick)
+
+    def slow(self) -> contextlib.AbstractContextManager[Process]:
+        """A worker for what is not."""
+        return _lent(self._slow)
+
+
+@contextlib.contextmanager
+def _lent(lanes: "queue.LifoQueue[Process]") -> Iterator[Process]:
+    process = lanes.get()
+    try:
+        yield process
+    finally:
+        lanes.put(process)
+
+
+class Asking:
+    """One answer's comparisons: asks as a Process does, on behalf of one thread."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._left_s = ALL * lanes.cpu_s
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """The reply to one task, in a slow lane. Raises WorkerGone, Overrun."""
+        limit_s = self._within(self._lanes.cpu_s)
+        with self._lanes.slow() as process:
+            return self._paid(process.ask(do, cpu_s=limit_s, **arguments))
+
+    def ask_twice(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """The reply of a quick lane, or else of a slow one. Raises Overrun or WorkerGone."""
+        quick_s = self._within(min(QUICK_S, self._lanes.cpu_s))
+        slow_s = self._within(2 * self._lanes.cpu_s)
+        try:
+            reply = tried_twice((self._lanes.quick(), quick_s), (self._lanes.slow(), slow_s), do, arguments)
+        except (Overrun, WorkerGone):
+            self._left_s -= quick_s + slow_s
+            raise
+        return self._paid(reply)
+
+    def _within(self, limit_s: float) -> float:
+        if self._left_s <= 0:
+            raise Overrun("its comparisons together took more processor time than those of an answer may")
+        return min(limit_s, self._left_s)
+
+    def _paid(self, reply: dict[str, Any]) -> dict[str, Any]:
+        self._left_s -= float(reply.pop("took_s", 0.0))
+        return reply
+
+
+_shared: dict[float, tuple[Lanes, int]] = {}
+_opening = threading.Lock()
+
+
+@contextlib.contextmanager
+def lanes(cpu_s: float) -> Iterator[Lanes]:
+    """The lanes of this process for a limit: one set for all that have it open, ended with the last of them."""
+    with _opening:
+        mine, users = _shared.get(cpu_s) or (Lanes(cpu_s=cpu_s), 0)
+        _shared[cpu_s] = (mine, users + 1)
+    try:
+        yield mine
+    finally:
+        with _opening:
+            mine, users = _shared.pop(cpu_s)
+            if users > 1:
+                _shared[cpu_s] = (mine, users - 1)
+        if users == 1:
+            mine.close()

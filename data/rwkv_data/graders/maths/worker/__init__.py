@@ -1,0 +1,1 @@
+"""The process that compares mathematical answers: SymPy and math-verify run nowhere else."""

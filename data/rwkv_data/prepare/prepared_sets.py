@@ -1,0 +1,224 @@
+"""Prepared rows on disk, and the rows of built-in benchmarks, behind one door.
+
+    HOME/data/NAME/SPLIT.jsonl    the rows, one canonical JSON object a line
+    HOME/data/NAME/pool.jsonl     few-shot examples, for benchmarks that have a pool of them
+    HOME/data/NAME/manifest.json  what they are and where they came from; written last
+
+Planning reads manifests only. Rows are checked against their manifest when they are loaded, not before.
+"""
+
+import functools
+import hashlib
+import itertools
+import json
+import pwd
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import IO, Final
+
+import msgspec
+
+from rwkv_data.definition import own_rows, registry
+from rwkv_data.definition.benchmark import Benchmark, Row
+from rwkv_data.definition.errors import DataError, RowsDamagedError, RowsMissingError
+from rwkv_data.definition.row_window import Extent
+from rwkv_data.definition.rows import canonical
+from rwkv_data.prepare.writer import MANIFEST
+
+FORMAT: Final = 2
+READS: Final = (1, 2)
+"""Manifests that this version reads. Format 1 knew neither examples nor rows that are left out."""
+BUILT_IN: Final = "built in"
+POOL: Final = "pool.jsonl"
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a prepared set is. `rows` of `rows_complete` (0: nobody knows how many) are there; `left_out` raw rows are
+    not, on purpose; `sha256` is of the JSONL file's bytes; `dates` are the days of the rows, where a window may pick
+    by them. `revision` is the commit or sha256 of what `source` named, `versions` those of the distributions that read
+    it."""
+
+    format: int
+    benchmark: str
+    benchmark_version: int
+    split: str
+    rows: int
+    rows_complete: int
+    sha256: str
+    source: str
+    revision: str
+    licence: str
+    created: str
+    left_out: int = 0
+    pool_rows: int = 0
+    pool_sha256: str = ""
+    pool_source: str = ""
+    pool_revision: str = ""
+    versions: dict[str, str] = {}
+    dates: tuple[str, ...] = ()
+
+    @property
+    def extent(self) -> Extent:
+        """How many rows there are, and their days."""
+        return Extent(self.rows, self.dates)
+
+    @property
+    def complete(self) -> bool:
+        """All rows that the benchmark has are there."""
+        return self.rows_complete in {0, self.rows}
+
+
+def rows_path(data_dir: Path, name: str | Benchmark) -> Path:
+    """Where the rows of a benchmark lie under a data directory (HOME/data)."""
+    benchmark = registry.load(name) if isinstance(name, str) else name
+    return data_dir / benchmark.name / f"{benchmark.split}.jsonl"
+
+
+def pool_path(data_dir: Path, name: str) -> Path:
+    """Where the few-shot examples of a benchmark lie."""
+    return data_dir / name / POOL
+
+
+def manifest_path(data_dir: Path, name: str) -> Path:
+    """Where the manifest of a benchmark lies."""
+    return data_dir / name / MANIFEST
+
+
+def read_manifest(data_dir: Path, name: str | Benchmark) -> Manifest | None:
+    """The manifest of a benchmark, or None if it was never prepared. Nothing is verified but its own form. A benchmark
+    that does not come with rwkvctl and generates its rows must be given itself."""
+    if isinstance(name, str) and name in _ours():
+        name = registry.load(name)
+    if isinstance(name, Benchmark):
+        if name.generate_rows:
+            return _built_in(name, *_generated(name.generate_rows))
+        name = name.name
+    path = manifest_path(data_dir, name)
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        raise RowsDamagedError(f"{path} may not be read: {_whose(data_dir)}.") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
+        raise RowsDamagedError(f"{path} is no manifest ({error}); {_again(name)}") from None
+    if manifest.format not in READS:
+        raise RowsDamagedError(f"{path} has format {manifest.format}, this version reads {FORMAT}; {_again(name)}")
+    return manifest
+
+
+def load_rows(data_dir: Path, benchmark: Benchmark, limit: int | None = None) -> list[Row]:
+    """The rows of a benchmark, or the first ones, verified against the manifest as a whole."""
+    if benchmark.generate_rows:
+        return list(_generated(benchmark.generate_rows)[0][:limit])
+    manifest = current_manifest(data_dir, benchmark)
+    again = _again(benchmark.name)
+    return _verified(rows_path(data_dir, benchmark), manifest.rows, manifest.sha256, again, benchmark.check_row, limit)
+
+
+def load_pool(data_dir: Path, benchmark: Benchmark) -> list[Row]:
+    """The few-shot examples of a benchmark, verified like its rows."""
+    manifest = current_manifest(data_dir, benchmark)
+    if not manifest.pool_sha256:
+        raise RowsMissingError(
+            f"{benchmark.name} was prepared without few-shot examples; {_again(benchmark.name)}"
+            + (f" (--from a folder that has {' or '.join(benchmark.pool_files)})" if benchmark.pool_files else "")
+        )
+    path = pool_path(data_dir, benchmark.name)
+    check = None if benchmark.pool_from_source else benchmark.check_row
+    return _verified(path, manifest.pool_rows, manifest.pool_sha256, _again(benchmark.name), check)
+
+
+def current_manifest(data_dir: Path, benchmark: Benchmark) -> Manifest:
+    """The manifest of a set that was prepared for this version of the benchmark. Raises RowsMissingError and
+    RowsDamagedError, which say why there is none."""
+    manifest = read_manifest(data_dir, benchmark)
+    if manifest is None:
+        raise RowsMissingError(f"{benchmark.name} is not prepared in {data_dir}; {_again(benchmark.name)}")
+    if manifest.benchmark_version != benchmark.version:
+        versions = f"version {manifest.benchmark_version} of the benchmark, this is {benchmark.version}"
+        raise RowsDamagedError(f"the rows of {benchmark.name} were prepared for {versions}; {_again(benchmark.name)}")
+    return manifest
+
+
+def _verified(
+    path: Path, count: int, sha256: str, again: str, check: Callable[[Row], None] | None, limit: int | None = None
+) -> list[Row]:
+    """The rows of a file that is what its manifest says. It is read twice, so that its bytes need not lie in memory
+    beside its rows."""
+    try:
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+                raise RowsDamagedError(f"{path} is not what its manifest says (other sha256); {again}")
+            file.seek(0)
+            found = sum(1 for _ in file)
+            if found != count:
+                raise RowsDamagedError(f"{path} has {found} rows, its manifest says {count}; {again}")
+            file.seek(0)
+            return [_row(line, f"{path}:{number}", again, check) for number, line in _first(file, limit)]
+    except FileNotFoundError:
+        raise RowsDamagedError(f"{path} is gone, its manifest is there; {again}") from None
+    except OSError as error:
+        raise RowsDamagedError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _first(file: IO[bytes], limit: int | None) -> "itertools.islice[tuple[int, bytes]]":
+    """The first lines, numbered from 1. A binary file ends lines at \\n only, as the rows were written."""
+    return itertools.islice(enumerate(file, 1), limit)
+
+
+def _row(line: bytes, where: str, again: str, check: Callable[[Row], None] | None) -> Row:
+    try:
+        row: Row = json.loads(line)
+        if not isinstance(row, Mapping):
+            raise RowsDamagedError(f"{where}: not a JSON object; {again}")
+        if check:
+            check(row)
+    except (DataError, ValueError) as error:
+        raise RowsDamagedError(f"{where}: {error}; {again}") from None
+    return row
+
+
+@functools.cache
+def _ours() -> frozenset[str]:
+    """The benchmarks that come with rwkvctl."""
+    return frozenset(registry.names())
+
+
+@functools.cache
+def _generated(generate: Callable[[], Iterable[Row]]) -> tuple[tuple[Row, ...], str]:
+    """The rows of a built-in benchmark, and the sha256 their file would have."""
+    rows = tuple(generate())
+    return rows, hashlib.sha256(b"".join(map(canonical, rows))).hexdigest()
+
+
+def _built_in(benchmark: Benchmark, rows: tuple[Row, ...], sha256: str) -> Manifest:
+    """The manifest that a built-in benchmark would have."""
+    return Manifest(
+        format=FORMAT,
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        split=benchmark.split,
+        rows=len(rows),
+        rows_complete=benchmark.rows,
+        sha256=sha256,
+        source=BUILT_IN,
+        revision=str(benchmark.version),
+        licence=benchmark.licence,
+        created="",
+    )
+
+
+def _whose(data_dir: Path) -> str:
+    """Who may read the rows, and how."""
+    try:
+        name = pwd.getpwuid(data_dir.stat().st_uid).pw_name
+    except (OSError, KeyError):
+        return "they belong to another user"
+    return f"they belong to {name}; run this as that user, with `sudo -u {name} rwkvctl …`"
+
+
+def _again(name: str) -> str:
+    if name.startswith(own_rows.PREFIX):
+        return "give its file once more"
+    return f"run `rwkvctl data prepare {name}`"

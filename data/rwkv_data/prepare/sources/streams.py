@@ -1,0 +1,104 @@
+"""Binary streams that hostile or damaged files cannot turn into gigabytes of memory or a stack trace."""
+
+import contextlib
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Final
+
+from rwkv_data.definition.errors import PrepareError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsRead, WriteableBuffer
+
+MOST_UNPACKED: Final = 16 << 30
+"""Bytes that one file may unpack to. The largest real ones (tests of programs) stay below 5 GB."""
+MOST_AT_ONCE: Final = 1 << 30
+"""Bytes of a text that has to be in memory as a whole: a JSON list, one line, one member that is parsed at once."""
+
+_DAMAGE = (
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    NotImplementedError,
+    RuntimeError,
+)
+
+
+class Budget:
+    """How much may still be unpacked from one file, whatever its headers promise; its members share it."""
+
+    def __init__(self, where: str, most: int = MOST_UNPACKED) -> None:
+        self._where, self._left = where, most
+
+    def take(self, count: int) -> None:
+        """Note that so many bytes came out. Raises PrepareError when it is too much."""
+        self._left -= count
+        if self._left < 0:
+            raise PrepareError(f"{self._where} unpacks to more than any set of rows holds")
+
+
+class _Counted(io.RawIOBase):
+    """A stream that takes what it gives from a budget."""
+
+    def __init__(self, stream: "SupportsRead[bytes]", budget: Budget) -> None:
+        self._stream, self._budget = stream, budget
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        view = memoryview(buffer).cast("B")
+        piece = self._stream.read(len(view))
+        self._budget.take(len(piece))
+        view[: len(piece)] = piece
+        return len(piece)
+
+
+def unpacked(stream: "SupportsRead[bytes]", budget: Budget) -> io.BufferedReader:
+    """A packed stream (gzip, a member of an archive) as a buffered one with a limit."""
+    return io.BufferedReader(_Counted(stream, budget), 1 << 16)
+
+
+def lines(stream: IO[bytes], where: str, most: int = MOST_AT_ONCE) -> Iterator[bytes]:
+    """Lines with their ends. Only \\n ends one: texts hold every other character that is called a line end."""
+    while line := stream.readline(most + 1):
+        if len(line) > most:
+            raise PrepareError(f"{where} has a line of more than {most} bytes")
+        yield line
+
+
+def whole(stream: IO[bytes], where: str, most: int = MOST_AT_ONCE) -> bytes:
+    """Everything, where it has to be in memory at once."""
+    content = stream.read(most + 1)
+    if len(content) > most:
+        raise PrepareError(f"{where} holds more than {most} bytes in one piece")
+    return content
+
+
+def decoded(content: bytes, where: str) -> str:
+    """UTF-8, with or without a byte order mark."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PrepareError(f"{where}: not UTF-8 at byte {error.start}") from None
+
+
+@contextlib.contextmanager
+def readable(where: str) -> Iterator[None]:
+    """Whatever unpacking raises, as one line."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise PrepareError(
+            f"{where} is damaged ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+        ) from None
+    except OSError as error:
+        raise PrepareError(f"{where} cannot be read: {error.strerror or error}") from None

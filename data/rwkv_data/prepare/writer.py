@@ -1,0 +1,105 @@
+"""Writing a prepared set: everything beside its place first, then the manifest away, the files in, the manifest last.
+
+So a set is at any moment the old one, whole, or the new one, whole, or counts as not prepared; also after a Ctrl-C or a
+power cut. One preparation of a set runs at a time; a second one is refused at once.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rwkv_data.definition.errors import PrepareError
+
+MANIFEST: Final = "manifest.json"
+_PART: Final = ".part"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written under a name: how many lines, and the sha256 of all bytes."""
+
+    rows: int
+    sha256: str
+
+
+@dataclass(slots=True)
+class SetWriter:
+    """The files of a set that is being prepared in `folder`. Names without a file are left away in the new set."""
+
+    folder: Path
+    files: list[str] = field(default_factory=list)
+
+    def write(self, name: str, lines: Iterable[bytes]) -> Written:
+        """Write one file of lines beside its place."""
+        digest, rows = hashlib.sha256(), 0
+        with self._part(name).open("wb") as file:
+            for line in lines:
+                file.write(line)
+                digest.update(line)
+                rows += 1
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        self.files.append(name)
+        return Written(rows, digest.hexdigest())
+
+    def finish(self, manifest: bytes) -> None:
+        """Put the files where they belong, and the manifest after them."""
+        self.write(MANIFEST, [manifest])
+        (self.folder / MANIFEST).unlink(missing_ok=True)
+        for path in self.folder.glob("*.jsonl"):
+            if path.name not in self.files:
+                path.unlink()
+        for name in self.files:
+            self._part(name).replace(self.folder / name)
+
+    def _part(self, name: str) -> Path:
+        return self.folder / f".{name}{_PART}"
+
+
+@contextlib.contextmanager
+def writing(data_dir: Path, name: str) -> Iterator[SetWriter]:
+    """A writer for the set of that name; nothing of an unfinished one stays behind."""
+    folder = data_dir / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder):
+            _sweep(folder)
+            try:
+                yield SetWriter(folder)
+            finally:
+                _sweep(folder)
+                _drop_if_empty(folder)
+    except OSError as error:
+        raise PrepareError(f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """The lock of a set; it dies with its process."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+        os.fsync(descriptor)
+    except BlockingIOError:
+        raise PrepareError(f"{folder.name} is being prepared by another process; wait for that one") from None
+    finally:
+        os.close(descriptor)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what an interrupted preparation left."""
+    for path in folder.glob(f".*{_PART}"):
+        path.unlink()
+
+
+def _drop_if_empty(folder: Path) -> None:
+    """A preparation that failed leaves no empty folder."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()

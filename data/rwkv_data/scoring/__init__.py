@@ -1,0 +1,1 @@
+"""From graded samples to a score, with its statistics."""

@@ -1,0 +1,1 @@
+"""Constrained decoding: grammars, compiled in a child process."""

@@ -1,0 +1,127 @@
+"""Runs a plan: lays its tokens out, steps the model, and scores and draws what the plan asks for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from rwkv_engine.cpu.layout import Layout, lay_out
+from rwkv_engine.cpu.model import Model
+from rwkv_engine.cpu.state_pool import StatePool
+from rwkv_engine.scheduling.scheduler import Feed, Output
+from rwkv_engine.scheduling.sequence import Score
+from rwkv_kernels import logprob, sampling
+
+SCORE_ROWS = 64  # positions whose logits are held at once: 16 MB of World vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """A step whose outcome is known."""
+
+    outputs: list[Output]
+
+    def collect(self) -> list[Output]:
+        return self.outputs
+
+
+@dataclass(slots=True)
+class Runner:
+    """A model and the states of its slots. A CPU gains nothing by running ahead: the step is over with `launch`."""
+
+    model: Model
+    pool: StatePool
+    lag: int = 0
+    _drawn: dict[int, int] = field(default_factory=dict)
+
+    @torch.inference_mode()
+    def launch(self, feeds: Sequence[Feed]) -> Landed:
+        """One step. Targets are scored and tokens drawn after the states have moved."""
+        tokens = [[self._drawn[feed.slot]] if feed.decode else feed.tokens for feed in feeds]
+        fed = [(feed, ids) for feed, ids in zip(feeds, tokens, strict=True) if ids]
+        early = {feed.slot: self.pool.hidden[feed.slot].clone() for feed in feeds if _looks_back(feed)}
+        rows: _Rows | None = None
+        if fed:
+            layout = lay_out([ids for _, ids in fed], [f.slot for f, _ in fed], self.model.do.row_multiple)
+            rows = _Rows(
+                self.model.step(self.pool, layout), layout, {fed[i][0].slot: p for p, i in enumerate(layout.order)}
+            )
+        scores = self._score(feeds, rows, early)
+        drawn = self._draw([feed for feed in feeds if feed.draw])
+        return Landed([Output(scores.get(feed.slot, ()), *drawn.get(feed.slot, (None, None))) for feed in feeds])
+
+    def _draw(self, feeds: Sequence[Feed]) -> dict[int, tuple[int, Score | None]]:
+        """Draw a token for each feed from its slot's last hidden vector."""
+        if not feeds:
+            return {}
+        logits = self.model.logits(self.pool.hidden[[feed.slot for feed in feeds]])
+        draws = [feed.strand.sample.draw() for feed in feeds if feed.strand.sample is not None]
+        raw = {row: logits[row].clone() for row, draw in enumerate(draws) if draw.logprobs >= 0}
+        tokens = sampling.sample(logits, draws)
+        self._drawn.update((feed.slot, token) for feed, token in zip(feeds, tokens, strict=True))
+        return {
+            feed.slot: (token, _score(raw[row], token, draws[row].logprobs) if row in raw and token >= 0 else None)
+            for row, (feed, token) in enumerate(zip(feeds, tokens, strict=True))
+        }
+
+    def _score(self, feeds: Sequence[Feed], rows: "_Rows | None", early: dict[int, Tensor]) -> dict[int, list[Score]]:
+        """The score of every target, by slot; the head runs once per scored position."""
+        wanted: dict[tuple[int, int], Tensor] = {}
+        places: list[tuple[int, int]] = []
+        for feed in feeds:
+            for target in feed.targets:
+                place = (feed.slot, target.position)
+                if place not in wanted:
+                    wanted[place] = early[feed.slot] if target.position < 0 else _row(rows, *place)
+                places.append(place)
+        if not places:
+            return {}
+        results = self._score_rows(wanted, places, [(t.token, t.top) for feed in feeds for t in feed.targets])
+        by_slot: dict[int, list[Score]] = {}
+        for (slot, _), result in zip(places, results, strict=True):
+            by_slot.setdefault(slot, []).append(result)
+        return by_slot
+
+    def _score_rows(
+        self, wanted: dict[tuple[int, int], Tensor], places: Sequence[tuple[int, int]], asked: Sequence[tuple[int, int]]
+    ) -> list[Score]:
+        """Score (place, (token, top)) pairs, the rows of `wanted` in blocks."""
+        results = [Score(0.0, best=False)] * len(places)
+        number = {place: i for i, place in enumerate(wanted)}
+        hidden = torch.stack(list(wanted.values()))
+        for start in range(0, len(hidden), SCORE_ROWS):
+            block = [i for i, place in enumerate(places) if start <= number[place] < start + SCORE_ROWS]
+            logits = self.model.logits(hidden[start : start + SCORE_ROWS])
+            picked = torch.tensor([number[places[i]] - start for i in block])
+            targets = torch.tensor([asked[i][0] for i in block])
+            tops = logprob.likeliest(logits, picked, [asked[i][1] for i in block])
+            for i, logp, best, top in zip(block, *logprob.target_logprobs(logits, picked, targets), tops, strict=True):
+                results[i] = Score(logp, best, top)
+        return results
+
+
+def _score(logits: Tensor, token: int, top: int) -> Score:
+    """One row [V] on its own."""
+    row, first = logits[None], torch.zeros(1, dtype=torch.int64)
+    (logp,), (best,) = logprob.target_logprobs(row, first, torch.tensor([token]))
+    return Score(logp, best, logprob.likeliest(row, first, [top])[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A step's residuals [R, D] and where each slot's tokens lie in them."""
+
+    x: Tensor
+    layout: Layout
+    places: dict[int, int]
+
+
+def _row(rows: _Rows | None, slot: int, position: int) -> Tensor:
+    assert rows is not None
+    return rows.x[rows.layout.row(rows.places[slot], position)]
+
+
+def _looks_back(feed: Feed) -> bool:
+    """Whether a target is scored from the output of the token before the feed."""
+    return any(target.position < 0 for target in feed.targets)

@@ -1,0 +1,178 @@
+"""The engine's thread: take in what arrived, plan, run, apply; as long as the process lives."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from rwkv_engine.errors import OutOfMemory, QueueFullError
+from rwkv_engine.scheduling.scheduler import NO_MEMORY, Feed, Output, Scheduler
+from rwkv_engine.scheduling.tasks import AnyTask
+from rwkv_engine.serving.gauges import Liveness, Rates
+
+IDLE_BEAT_S = 1.0
+
+Condition = Callable[[AnyTask], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the tasks that fulfil the condition; with `error` as their answer unless nobody is left to hear it."""
+
+    condition: Condition
+    error: str = ""
+
+
+class Outcome(Protocol):
+    """A step that was launched."""
+
+    def collect(self) -> list[Output]:
+        """One output for each feed, in order; waits for the device."""
+
+
+class StepRunner(Protocol):
+    """What runs a plan. `lag`: how many steps are launched before the outcome of the first of them is read."""
+
+    lag: int
+
+    def launch(self, feeds: Sequence[Feed]) -> Outcome:
+        """Start a step. Raises OutOfMemory; the slots' states are then lost."""
+
+
+class Launched(NamedTuple):
+    """A step under way."""
+
+    feeds: list[Feed]
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class Engine:
+    """Owned by its thread; `submit`, `cancel`, `stop` and the read-only figures may be used from any other."""
+
+    scheduler: Scheduler
+    runner: StepRunner
+    queue_limit: int
+    liveness: Liveness
+    rates: Rates = field(default_factory=Rates)
+    steps: int = 0
+    occupancy: float = 0.0
+    shrunk: int = 0
+    on_exit: Callable[[], None] = lambda: None
+    _inbox: deque[AnyTask | Cancel] = field(default_factory=deque)
+    _wake: threading.Condition = field(default_factory=threading.Condition)
+    _incoming: int = 0
+    _under_way: deque[Launched] = field(default_factory=deque)
+    _stopping: bool = False
+    _thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Items that have no slot yet."""
+        return self.scheduler.waiting + self._incoming
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is to be done."""
+        return bool(self._incoming or self._under_way) or not self.scheduler.idle
+
+    @property
+    def room(self) -> int:
+        """How many more items the queue wants: enough that no slot goes empty, and never more than it holds."""
+        wanted = 4 * self.scheduler.limits.slots
+        return max(0, min(wanted, self.queue_limit) - self.waiting)
+
+    def start(self, on_exit: Callable[[], None]) -> None:
+        """Start the thread; `on_exit` is called on it when it ends, for whatever reason."""
+        self.on_exit = on_exit
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, tasks: Sequence[AnyTask]) -> None:
+        """Queue all tasks or none. Raises QueueFullError."""
+        with self._wake:
+            if self.waiting + len(tasks) > self.queue_limit:
+                raise QueueFullError(self.queue_limit)
+            self._incoming += len(tasks)
+            self._inbox.extend(tasks)
+            self._wake.notify()
+
+    def cancel(self, cancel: Cancel) -> None:
+        """End tasks before the next step."""
+        with self._wake:
+            self._inbox.append(cancel)
+            self._wake.notify()
+
+    def stop(self) -> None:
+        """End the thread after the present step and wait for it."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while self._take_in():
+                self.step()
+        finally:
+            self.on_exit()
+
+    def _take_in(self) -> bool:
+        """Move what arrived to the scheduler, waiting for something to do. False when the engine is to stop."""
+        with self._wake:
+            while not self._stopping and not self._inbox and self.scheduler.idle:
+                self.liveness.beat()
+                self.scheduler.kept.expire(self.scheduler.clock())
+                self._wake.wait(IDLE_BEAT_S)
+            arrived, self._incoming = list(self._inbox), 0
+            self._inbox.clear()
+        for thing in arrived:
+            if isinstance(thing, Cancel):
+                self._cancel(thing)
+            else:
+                self.scheduler.submit(thing)
+        return not self._stopping
+
+    def _cancel(self, cancel: Cancel) -> None:
+        for task in self.scheduler.cancel(cancel.condition):
+            for result in task.failure(cancel.error) if cancel.error else ():
+                task.sink(result)
+
+    def step(self) -> None:
+        """Schedule, launch, and update from the step before if the runner keeps one under way."""
+        feeds = self.scheduler.plan()
+        if feeds:
+            self._launch(feeds)
+        while len(self._under_way) > (self.runner.lag if feeds else 0):
+            self._land()
+        self.liveness.beat()
+        counters = self.scheduler.counters
+        self.rates.note(time.monotonic(), counters.prefill_tokens, counters.decode_tokens)
+
+    def _launch(self, feeds: list[Feed]) -> None:
+        try:
+            outcome = self.runner.launch(feeds)
+        except OutOfMemory:
+            self._shrink(feeds)
+            return
+        self._under_way.append(Launched(feeds, outcome))
+        self.scheduler.launched(feeds)
+        self.steps += 1
+        self.occupancy = len(feeds) / self.scheduler.limits.slots
+
+    def _land(self) -> None:
+        step = self._under_way.popleft()
+        self.scheduler.apply(step.feeds, step.outcome.collect())
+
+    def _shrink(self, feeds: Sequence[Feed]) -> None:
+        """Make the step that failed smaller and begin anew; what cannot be made smaller is answered with an error."""
+        self.scheduler.states_lost = True
+        while self._under_way:
+            self._land()
+        self.shrunk += 1
+        if not self.scheduler.shrink():
+            tasks = {id(feed.strand.task) for feed in feeds}
+            self._cancel(Cancel(lambda task: id(task) in tasks, NO_MEMORY))

@@ -1,0 +1,363 @@
+"""Which slot is fed what in the next step, and what follows from what came out. Torch-free.
+
+`plan()` gives a value, the runner launches it, `launched()` counts it, `apply()` takes its outcome: at once, or while
+the next step runs already. Every running sample is fed its one token in every step; prompts share `prefill_tokens` a
+step, oldest first, so the oldest always moves. A slot that becomes free is filled by the next plan.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rwkv_engine.errors import OutOfMemory
+from rwkv_engine.scheduling.fair_queue import FairQueue
+from rwkv_engine.scheduling.sample import Sample
+from rwkv_engine.scheduling.sequence import Score, Snapshot, States, Strand, Target
+from rwkv_engine.scheduling.state_cache import KeptSamples, PrefixCache
+from rwkv_engine.scheduling.state_tiers import Tiers
+from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS, AnyTask, GenerateTask
+
+LEAST_PREFILL_TOKENS = 16
+SCORE_BYTES, LIKELY_BYTES = 200, 130  # of a score, and of each likely token beside it, as Python holds them
+NO_MEMORY = "the engine's memory does not hold this beside what it runs; it has given up what it could"
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One slot's part of a step. Target positions count within `tokens`; -1 is the token before them.
+
+    `decode`: feed the token that was drawn last for the slot, which the host may not know yet. `last`: nothing of the
+    strand's own tokens is left after it.
+    """
+
+    strand: Strand
+    slot: int
+    tokens: Sequence[int]
+    targets: Sequence[Target]
+    decode: bool
+    last: bool
+
+    @property
+    def draw(self) -> bool:
+        """Draw a token after the last one (after none, if nothing is fed: from the state's own last output)."""
+        return self.last and self.strand.sample is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a feed gave: a score for each target, the drawn token (-1: not finite) and, if asked for, its score."""
+
+    scores: Sequence[Score] = ()
+    token: int | None = None
+    logprob: Score | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes fixed when the engine starts. `host_bytes`: of spilled states, for prefixes and kept samples each."""
+
+    slots: int
+    prefill_tokens: int = 256
+    cache_bytes: int = 256 << 20
+    kept_bytes: int = 512 << 20
+    host_bytes: int = 0
+    kept_ttl_s: float = 600.0
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the scheduler has done since it started."""
+
+    prefill_tokens: int = 0
+    decode_tokens: int = 0
+    finished: int = 0
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """Owns slots, queue and caches; the states themselves belong to `states`.
+
+    `states_lost`: a step failed, and until all strands are set back nothing of the slots may be saved.
+    """
+
+    limits: Limits
+    states: States
+    clock: Callable[[], float]
+    cache: PrefixCache = field(init=False)
+    kept: KeptSamples = field(init=False)
+    prefill_tokens: int = field(init=False)
+    states_lost: bool = False
+    counters: Counters = field(default_factory=Counters)
+    running: dict[int, Strand] = field(default_factory=dict)
+    _waiting: FairQueue[AnyTask] = field(default_factory=FairQueue)
+    _endings: list[Strand] = field(default_factory=list)
+    _free: list[int] = field(init=False)
+    _unsought: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        limits = self.limits
+        self.cache = PrefixCache(Tiers(limits.cache_bytes, limits.host_bytes, self.states.spill))
+        self.kept = KeptSamples(Tiers(limits.kept_bytes, limits.host_bytes, self.states.spill), limits.kept_ttl_s)
+        self.prefill_tokens = limits.prefill_tokens
+        self._free = list(range(limits.slots))
+
+    @property
+    def waiting(self) -> int:
+        """Tasks that have not begun."""
+        return len(self._waiting)
+
+    @property
+    def slots(self) -> int:
+        """Sequences it runs at once: fewer than it began with after running out of memory."""
+        return len(self._free) + len(self.running)
+
+    @property
+    def idle(self) -> bool:
+        return not (self.running or self._waiting or self._endings)
+
+    def submit(self, task: AnyTask) -> None:
+        self._waiting.push(task, task.priority, task.group)
+
+    def cancel(self, condition: Callable[[AnyTask], bool]) -> list[AnyTask]:
+        """End the tasks that fulfil the condition without an answer; their slots are free at once."""
+        tasks = self._waiting.remove(condition)
+        for slot, strand in list(self.running.items()):
+            if condition(strand.task):
+                self._release(slot)
+                tasks.append(strand.task)
+        tasks += [strand.task for strand in self._endings if condition(strand.task)]
+        self._endings = [strand for strand in self._endings if not condition(strand.task)]
+        unique = list({id(task): task for task in tasks}.values())
+        for task in unique:
+            task.ended = True
+        return unique
+
+    def plan(self) -> list[Feed]:
+        """Fill free slots, then say what every slot is fed; empty if an outcome must come first."""
+        self._admit()
+        budget = self.prefill_tokens
+        feeds: list[Feed] = []
+        for slot, strand in self.running.items():
+            if strand.launched:
+                if strand.sample is not None and _goes_on(strand, strand.sample):
+                    feeds.append(Feed(strand, slot, (), (), decode=True, last=True))
+            elif budget > 0 or not strand.tokens:
+                if slot in self._unsought:
+                    strand = self._at_saved_prefix(slot)  # noqa: PLW2901
+                count = min(len(strand.tokens), strand.next_mark(), strand.fed + budget) - strand.fed
+                feeds.append(_feed(strand, slot, strand.fed + count))
+                budget -= count
+        return feeds
+
+    def launched(self, feeds: Sequence[Feed]) -> None:
+        """The runner took the step: count it, and save states in its order, before anything else is launched."""
+        for feed in feeds:
+            strand = feed.strand
+            self._count(feed)
+            strand.launch(len(feed.tokens), draws=feed.draw)
+            if strand.root and not feed.decode:
+                self._save(strand, feed.slot)
+
+    def apply(self, feeds: Sequence[Feed], outputs: Sequence[Output]) -> None:
+        """Take a step's outcome; finished answers go to their tasks' sinks."""
+        for feed, output in zip(feeds, outputs, strict=True):
+            strand = feed.strand
+            if self.running.get(feed.slot) is not strand:
+                continue  # it stopped, or was cancelled, after this step was launched
+            for target, score in zip(feed.targets, output.scores, strict=True):
+                strand.task.add(target, score)
+            if feed.last:
+                self._after(strand, feed.slot, output)
+
+    def set_back(self) -> None:
+        """Give up all slots and begin their strands anew from what is known; every outcome must have been applied."""
+        strands = [strand for _, strand in sorted(self.running.items())]
+        for slot in list(self.running):
+            self._release(slot)
+        for strand in strands:
+            strand.set_back()
+        self.states_lost = False
+        self._endings = strands + self._endings
+
+    def shrink(self) -> bool:
+        """After running out of memory: no saved states on the device; where there are none, fewer slots and shorter
+        chunks. False if nothing is left to give up."""
+        self.set_back()
+        if any(tiers.on_device for tiers in self.tiers):
+            self._clear_device()
+            return True
+        if len(self._free) == 1 and self.prefill_tokens <= LEAST_PREFILL_TOKENS:
+            return False
+        self._free = sorted(self._free)[: max(1, len(self._free) // 2)]
+        self.prefill_tokens = min(self.prefill_tokens, max(LEAST_PREFILL_TOKENS, self.prefill_tokens // 2))
+        return True
+
+    def _count(self, feed: Feed) -> None:
+        if feed.decode:
+            self.counters.decode_tokens += 1
+        else:
+            self.counters.prefill_tokens += len(feed.tokens)
+
+    def _admit(self) -> None:
+        while self._free and (self._endings or self._waiting):
+            if self._endings:
+                self._start(self._endings.pop(0))
+            else:
+                self._begin(self._waiting.pop())
+
+    def _begin(self, task: AnyTask) -> None:
+        """Give a task a slot, or answer at once where nothing is to be run."""
+        origin: Snapshot | None = None
+        if task.tail is not None:
+            kept = self.kept.get((task.tail.id, task.tail.index), self.clock())
+            if kept is None:
+                self._answer_all(task, "gone")
+                return
+            task.continue_after(kept.ids)
+            if len(task.prompt) > MAX_PROMPT_TOKENS + 1:
+                self._answer_all(task, f"the prompt would have more than {MAX_PROMPT_TOKENS} tokens")
+                return
+            origin = kept.snapshot
+        if not task.prompt:
+            self._finish(task)
+            return
+        marks = [self.cache.shared_with_last(task.group, task.prompt), task.saves]
+        task.open_strands = 1
+        slot = self._start(_root(task, origin, marks))
+        if origin is None:
+            self._unsought.add(slot)
+
+    def _at_saved_prefix(self, slot: int) -> Strand:
+        """The slot's root, moved to its longest saved prefix: looked for only now that it is to be fed, so that tasks
+        which took their slots together profit from the first of them."""
+        self._unsought.discard(slot)
+        root = self.running[slot]
+        origin = self.cache.find(root.task.prompt, root.task.reusable, root.task.fits)
+        if origin is not None:
+            self.states.load(slot, origin.payload)
+            self.running[slot] = _root(root.task, origin, root.marks)
+        return self.running[slot]
+
+    def _start(self, strand: Strand) -> int:
+        slot = heapq.heappop(self._free)
+        self.running[slot] = strand
+        if strand.origin is None:
+            self.states.clear(slot)
+        else:
+            self.states.load(slot, strand.origin.payload)
+        return slot
+
+    def _save(self, root: Strand, slot: int) -> None:
+        """Save the state of a prompt where the cache or the task's endings want it."""
+        task = root.task
+        forks = root.launched and task.forks
+        if root.fed not in root.marks and not forks:
+            return
+        snapshot = self._snapshot(slot, task.cached + root.fed)
+        if snapshot is None:
+            if forks:
+                self._release(slot)
+                self._answer_all(task, NO_MEMORY)
+            return
+        if root.fed in root.marks:
+            if isinstance(task, GenerateTask) and task.echo:
+                snapshot.scores = task.scores
+                snapshot.size_bytes += len(task.prompt) * (SCORE_BYTES + LIKELY_BYTES * task.echo.top)
+            self.cache.put(task.prompt[: snapshot.length], snapshot)
+        if forks:
+            endings = task.endings(snapshot)
+            task.open_strands += len(endings)
+            self._endings += endings
+
+    def _snapshot(self, slot: int, length: int) -> Snapshot | None:
+        """A copy of the slot's state, the cached ones giving way to it; None if there is no room even so."""
+        if self.states_lost:
+            return None
+        for last_try in (False, True):
+            try:
+                return Snapshot(length, self.states.save(slot), self.states.size_bytes)
+            except OutOfMemory:
+                if not last_try:
+                    self._clear_device()
+        return None
+
+    @property
+    def tiers(self) -> tuple[Tiers, Tiers]:
+        """Of prefixes and of kept samples."""
+        return self.cache.tiers, self.kept.tiers
+
+    def _clear_device(self) -> None:
+        for tiers in self.tiers:
+            tiers.clear_device()
+
+    def _after(self, strand: Strand, slot: int, output: Output) -> None:
+        """The strand was fed all it had: take the drawn token, and end it or let it go on."""
+        if strand.sample is None:
+            self._end(strand, slot)
+            return
+        assert output.token is not None
+        strand.sample.add(output.token, output.logprob)
+        if strand.sample.stop is None:
+            return
+        assert isinstance(strand.task, GenerateTask)
+        ttl_s = self._keep(strand.task, strand, strand.sample, slot)
+        strand.task.sink(strand.task.answer(strand.part, strand.sample, ttl_s))
+        self._end(strand, slot)
+
+    def _keep(self, task: GenerateTask, strand: Strand, sample: Sample, slot: int) -> float:
+        """Hold a finished sample if asked to. Where the state has run past the answer's end, its ids alone are held."""
+        if not task.keep or sample.stop == "error":
+            return 0.0
+        # a runner that is a step ahead halts by itself at a stop token; the last drawn token was not fed
+        ahead = 0 if sample.stop == "stop_token" else strand.drawn - len(sample.ids)
+        behind = len(task.prompt) + len(sample.ids) - 1 + ahead
+        ids = task.prompt + sample.answer
+        snapshot = self._snapshot(slot, behind) if behind <= len(ids) else None
+        return self.kept.put((task.id, strand.part), ids, snapshot, self.clock())
+
+    def _end(self, strand: Strand, slot: int) -> None:
+        self._release(slot)
+        strand.task.open_strands -= 1
+        if strand.task.open_strands == 0:
+            self._finish(strand.task)
+
+    def _finish(self, task: AnyTask) -> None:
+        self.counters.finished += 1
+        task.ended = True
+        if not isinstance(task, GenerateTask):
+            task.sink(task.answer())
+
+    def _answer_all(self, task: AnyTask, error: str) -> None:
+        self.counters.finished += 1
+        task.ended = True
+        for result in task.failure(error):
+            task.sink(result)
+
+    def _release(self, slot: int) -> None:
+        del self.running[slot]
+        self._unsought.discard(slot)
+        heapq.heappush(self._free, slot)
+
+
+def _root(task: AnyTask, origin: Snapshot | None, marks: Sequence[int]) -> Strand:
+    """The strand that feeds a task's prompt from `origin` on; `marks` count from the prompt's beginning."""
+    task.cached = origin.length if origin else 0
+    root = task.root(task.prompt[task.cached :], origin)
+    root.marks = [mark - task.cached for mark in marks if mark > task.cached]
+    return root
+
+
+def _goes_on(strand: Strand, sample: Sample) -> bool:
+    """Whether another token may be drawn, as far as is known: a sample's length is, before its outcome. What may follow
+    in a grammar is not: such a sample waits for the token before."""
+    if sample.rule.grammar is not None and strand.drawn > len(sample.ids):
+        return False
+    return strand.drawn < sample.rule.sampling.max_tokens
+
+
+def _feed(strand: Strand, slot: int, end: int) -> Feed:
+    """Feed a strand's tokens up to `end`; draw if they are its last and it is sampled."""
+    start = strand.fed
+    low = start if strand.begun else -1
+    targets = [Target(t.position - start, t.token, t.part, t.top) for t in strand.targets_in(low, end)]
+    return Feed(strand, slot, strand.tokens[start:end], targets, decode=False, last=end == len(strand.tokens))

@@ -1,0 +1,144 @@
+"""States worth keeping: prefixes of prompts, and finished samples that a later item continues. Torch-free.
+
+A prefix is found by a running hash over ids and then compared id by id, so a hash collision cannot lend a wrong state.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rwkv_engine.scheduling.sequence import Snapshot
+from rwkv_engine.scheduling.state_tiers import Tiers
+from rwkv_engine.scheduling.tasks import common_prefix
+
+ID_BYTES = 8
+SHARED_MIN_TOKENS = 32  # a shared beginning shorter than this is not worth a chunk of its own
+
+
+@dataclass(slots=True)
+class PrefixCache:
+    """Snapshots by the ids that lead to them. `saved_tokens`: prompt tokens that needed no prefill."""
+
+    tiers: Tiers
+    hits: int = 0
+    misses: int = 0
+    saved_tokens: int = 0
+    _entries: dict[int, tuple[tuple[int, ...], Snapshot]] = field(default_factory=dict)
+    _recent: OrderedDict[str, tuple[int, ...]] = field(default_factory=OrderedDict)
+
+    def find(self, ids: Sequence[int], limit: int, fits: Callable[[Snapshot], bool]) -> Snapshot | None:
+        """The snapshot of the longest known prefix of at most `limit` ids that fits; counts a hit or a miss."""
+        found: Snapshot | None = None
+        for length, key in enumerate(prefix_keys(ids[:limit]), 1):
+            entry = self._entries.get(key)
+            if entry is not None and entry[1].length == length and entry[0] == tuple(ids[:length]) and fits(entry[1]):
+                found = entry[1]
+        if found is None:
+            self.misses += 1
+            return None
+        self.hits += 1
+        self.saved_tokens += found.length
+        self.tiers.touch(found)
+        return found
+
+    def put(self, ids: tuple[int, ...], snapshot: Snapshot) -> None:
+        """Remember the state after `ids`; one that is known with scores is not given up for one without."""
+        key = last_key(ids)
+        if key in self._entries:
+            old = self._entries[key][1]
+            if old.scores is not None and snapshot.scores is None:
+                self.tiers.touch(old)
+                return
+            self.tiers.release(old)
+        self._entries[key] = ids, snapshot
+        snapshot.size_bytes += ID_BYTES * len(ids)
+        if not self.tiers.hold(snapshot, lambda: self._forget(key)):
+            self._forget(key)
+
+    def _forget(self, key: int) -> None:
+        del self._entries[key]
+
+    def shared_with_last(self, group: str, ids: tuple[int, ...]) -> int:
+        """How long a beginning this prompt shares with the one before it in its group; 0 if it is not worth saving."""
+        last = self._recent.pop(group, ())
+        self._recent[group] = ids
+        if len(self._recent) > 64:
+            self._recent.popitem(last=False)
+        shared = common_prefix(last, ids)
+        return shared if shared >= SHARED_MIN_TOKENS else 0
+
+
+def prefix_keys(ids: Sequence[int]) -> Iterator[int]:
+    """A running hash after each id."""
+    key = 0
+    for token in ids:
+        key = hash((key, token))
+        yield key
+
+
+def last_key(ids: Sequence[int]) -> int:
+    """The hash of the whole sequence."""
+    key = 0
+    for key in prefix_keys(ids):  # noqa: B007 - only the last one counts
+        pass
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A finished sample: its prompt and answer as ids, and the state somewhere along them; `held` has no payload where
+    there is none to be had, and takes room all the same."""
+
+    ids: tuple[int, ...]
+    held: Snapshot
+    expires_s: float
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        return self.held if self.held.payload is not None else None
+
+
+@dataclass(slots=True)
+class KeptSamples:
+    """Finished samples by (id, index), for `ttl_s`; one whose state the tiers let go is forgotten."""
+
+    tiers: Tiers
+    ttl_s: float
+    _entries: OrderedDict[tuple[str, int], Kept] = field(default_factory=OrderedDict)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def put(self, key: tuple[str, int], ids: tuple[int, ...], snapshot: Snapshot | None, now_s: float) -> float:
+        """Keep it; the seconds for which it is held unless room runs out."""
+        self.expire(now_s)
+        self._drop(key)
+        held = snapshot or Snapshot(len(ids), None, 0)
+        held.size_bytes += ID_BYTES * len(ids)
+        self._entries[key] = Kept(ids, held, now_s + self.ttl_s)
+        if not self.tiers.hold(held, lambda: self._forget(key)):
+            self._forget(key)
+        return self.ttl_s if key in self._entries else 0.0
+
+    def get(self, key: tuple[str, int], now_s: float) -> Kept | None:
+        """The kept sample, held for its time once more; None if it is gone."""
+        self.expire(now_s)
+        kept = self._entries.pop(key, None)
+        if kept is not None:
+            kept = Kept(kept.ids, kept.held, now_s + self.ttl_s)
+            self._entries[key] = kept
+            self.tiers.touch(kept.held)
+        return kept
+
+    def expire(self, now_s: float) -> None:
+        """Drop what is over its time; entries lie in order of expiry."""
+        while self._entries and next(iter(self._entries.values())).expires_s <= now_s:
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, key: tuple[str, int]) -> None:
+        kept = self._entries.pop(key, None)
+        if kept is not None:
+            self.tiers.release(kept.held)
+
+    def _forget(self, key: tuple[str, int]) -> None:
+        del self._entries[key]

@@ -1,0 +1,79 @@
+"""States held outside the pool: the least recently used go to the host's memory, then away. Torch-free."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rwkv_engine.errors import OutOfMemory
+from rwkv_engine.scheduling.sequence import Snapshot
+
+Forget = Callable[[], None]
+
+
+@dataclass(slots=True)
+class Tiers:
+    """`forget` of a snapshot is called once it lies nowhere any more."""
+
+    device_bytes: int
+    host_bytes: int
+    spill: Callable[[object], object]
+    spills: int = 0
+    _device: OrderedDict[Snapshot, Forget] = field(default_factory=OrderedDict)
+    _host: OrderedDict[Snapshot, Forget] = field(default_factory=OrderedDict)
+    on_device: int = 0
+    on_host: int = 0
+
+    def hold(self, snapshot: Snapshot, forget: Forget) -> bool:
+        """Take a snapshot in; False if it is larger than the budget."""
+        if snapshot.size_bytes > self.device_bytes:
+            return False
+        self._device[snapshot] = forget
+        self.on_device += snapshot.size_bytes
+        self._fit()
+        return True
+
+    def touch(self, snapshot: Snapshot) -> None:
+        """It was used just now."""
+        tier = self._device if snapshot in self._device else self._host
+        if snapshot in tier:
+            tier.move_to_end(snapshot)
+
+    def release(self, snapshot: Snapshot) -> None:
+        """Let it go without calling `forget`."""
+        if self._device.pop(snapshot, None) is not None:
+            self.on_device -= snapshot.size_bytes
+        elif self._host.pop(snapshot, None) is not None:
+            self.on_host -= snapshot.size_bytes
+
+    def clear_device(self) -> None:
+        """Move or drop everything that lies on the device."""
+        while self._device:
+            self._evict()
+
+    def _fit(self) -> None:
+        while self.on_device > self.device_bytes:
+            self._evict()
+
+    def _evict(self) -> None:
+        """The least recently used one leaves the device."""
+        snapshot, forget = self._device.popitem(last=False)
+        self.on_device -= snapshot.size_bytes
+        if not self._spilled(snapshot):
+            forget()
+            return
+        self._host[snapshot] = forget
+        self.on_host += snapshot.size_bytes
+        while self.on_host > self.host_bytes:
+            oldest, forget_oldest = self._host.popitem(last=False)
+            self.on_host -= oldest.size_bytes
+            forget_oldest()
+
+    def _spilled(self, snapshot: Snapshot) -> bool:
+        if snapshot.payload is None or snapshot.size_bytes > self.host_bytes:
+            return False
+        try:
+            snapshot.payload = self.spill(snapshot.payload)
+        except OutOfMemory:
+            return False
+        self.spills += 1
+        return True

@@ -1,0 +1,262 @@
+"""The items of requests as tasks: which strands they are made of and how their answers are put together. Torch-free."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rwkv_engine.scheduling.sample import Sample, SampleRule
+from rwkv_engine.scheduling.sequence import Score, Snapshot, Strand, Target
+from rwkv_engine.tokenizer import Tokenizer
+from rwkvctl.protocol.engine import ContinuationScore, Generated, Scored, TokenLogprob, Usage
+
+Result = Generated | Scored
+Sink = Callable[[Result], None]
+MAX_PROMPT_TOKENS = 1 << 20
+NOT_FINITE = "the model's output is not finite"
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """A prompt that goes on from a kept sample: which one, and the ids to add."""
+
+    id: str
+    index: int
+    ids: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class TaskBase:
+    """What the scheduler and the server need of any task. `sink` takes each answer, on the engine's thread."""
+
+    id: str
+    sink: Sink
+    priority: int = 0
+    group: str = ""
+    prompt: tuple[int, ...] = ()
+    tail: Tail | None = None
+    open_strands: int = 0
+    cached: int = 0
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """The tokens of a prompt are to be scored too, those from `start` on; `top`: with how many of the likeliest."""
+
+    start: int
+    top: int
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class GenerateTask(TaskBase):
+    """`keys` has one random key a sample; its length is the number of samples. `samples` are those that have begun.
+
+    With `echo`, `scores` are those of prompt tokens by their place. `ring` is called whenever a sample has grown.
+    """
+
+    rule: SampleRule
+    keys: tuple[int, ...]
+    tokenizer: Tokenizer
+    keep: bool = False
+    echo: Echo | None = None
+    ring: Callable[[], None] | None = None
+    answered: set[int] = field(default_factory=set)
+    samples: dict[int, Sample] = field(default_factory=dict)
+    scores: dict[int, Score] = field(default_factory=dict)
+
+    @property
+    def forks(self) -> bool:
+        return len(self.keys) > 1
+
+    @property
+    def reusable(self) -> int:
+        """How long a prefix of the prompt may come from a saved state."""
+        return len(self.prompt)
+
+    @property
+    def saves(self) -> int:
+        """Where the prompt's state is worth saving: not at the end of one that somebody only wants scored."""
+        return 0 if self.echo is not None else len(self.prompt)
+
+    def fits(self, snapshot: Snapshot) -> bool:
+        """Whether the prompt may go on from there: the scores of what lies behind it must be known, if wanted."""
+        if self.echo is None:
+            return True
+        if snapshot.scores is None:
+            return False
+        behind = [snapshot.scores.get(place) for place in range(self.echo.start, snapshot.length)]
+        return all(score is not None and len(score.top) >= self.echo.top for score in behind)
+
+    def continue_after(self, ids: tuple[int, ...]) -> None:
+        """Resolve the tail: the prompt is what was kept, then the tail's ids."""
+        assert self.tail is not None
+        self.prompt = ids + self.tail.ids
+
+    def root(self, tokens: Sequence[int], origin: Snapshot | None) -> Strand:
+        sample = None if self.forks else self._sample(0)
+        behind = len(self.prompt) - len(tokens)
+        if self.echo is not None and origin is not None and origin.scores is not None:
+            known = range(self.echo.start, behind)
+            self.scores |= {p: trimmed(origin.scores[p], self.echo.top) for p in known}
+        return Strand(self, 0, tokens, origin, targets=self._targets(behind), sample=sample, root=True)
+
+    def _targets(self, behind: int) -> list[Target]:
+        """The prompt's tokens that are still to be scored; `part` is a token's place."""
+        if self.echo is None:
+            return []
+        places = range(max(self.echo.start, behind), len(self.prompt))
+        return [Target(place - 1 - behind, self.prompt[place], place, self.echo.top) for place in places]
+
+    def add(self, target: Target, score: Score) -> None:
+        self.scores[target.part] = score
+
+    def endings(self, snapshot: Snapshot) -> list[Strand]:
+        return [Strand(self, i, (), snapshot, sample=self._sample(i)) for i in range(len(self.keys))]
+
+    def _sample(self, index: int) -> Sample:
+        return self.samples.setdefault(index, Sample(self.rule, self.keys[index], self.tokenizer, ring=self.ring))
+
+    def answer(self, index: int, sample: Sample, ttl_s: float) -> Generated:
+        """The finished sample as its client sees it."""
+        self.answered.add(index)
+        usage = Usage(prompt=len(self.prompt), cached=self.cached, generated=len(sample.ids))
+        if sample.stop is None or sample.stop == "error":
+            return Generated(id=self.id, index=index, stop="error", usage=usage, error=sample.fault or NOT_FINITE)
+        return Generated(
+            id=self.id, index=index, ids=sample.answer, text=sample.text, stop=sample.stop, usage=usage,
+            prompt_ids=self.prompt, logprobs=logprobs_of(sample), ttl_s=ttl_s,
+        )  # fmt: skip
+
+    def failure(self, error: str) -> list[Result]:
+        """The same error for every sample that has no answer yet."""
+        missing = [i for i in range(len(self.keys)) if i not in self.answered]
+        return [Generated(id=self.id, index=i, stop="error", error=error) for i in missing]
+
+
+def trimmed(score: Score, top: int) -> Score:
+    """With no more of the likeliest tokens than asked for."""
+    return Score(score.logprob, score.best, score.top[:top])
+
+
+def logprobs_of(sample: Sample) -> tuple[TokenLogprob, ...]:
+    """Those of the tokens in the sample's answer; none where they were not asked for."""
+    pairs = zip(sample.answer, sample.scores, strict=False)
+    return tuple(TokenLogprob(token=token, logprob=score.logprob, top=score.top) for token, score in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """Ids that follow the context, of which those from `start` on are scored."""
+
+    ids: tuple[int, ...]
+    start: int
+
+
+@dataclass(eq=False, slots=True)
+class _Sum:
+    logprob: float = 0.0
+    tokens: int = 0
+    greedy: bool = True
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class ScoreTask(TaskBase):
+    """`fulls` are context and continuation in one, token 0 included; `prompt` is what they share and is fed once.
+
+    A continuation's first token is scored from the prompt's last position, so single-token choices need no fork. With a
+    tail, `fulls` hold only what follows the kept sample until `continue_after` puts its ids before them. With `top` of
+    0 or more, `scores` holds each token's score beside the sums, by its place (of a single continuation).
+    """
+
+    fulls: tuple[Continuation, ...]
+    top: int = -1
+    scores: dict[int, Score] = field(default_factory=dict)
+    sums: list[_Sum] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sums = [_Sum() for _ in self.fulls]
+        self.prompt = shared_prefix(self.fulls)
+
+    def continue_after(self, ids: tuple[int, ...]) -> None:
+        """Resolve the tail: every continuation follows what was kept and the tail's ids."""
+        assert self.tail is not None
+        context = ids + self.tail.ids
+        self.fulls = tuple(Continuation(context + full.ids, len(context) + full.start) for full in self.fulls)
+        self.prompt = shared_prefix(self.fulls)
+
+    @property
+    def reusable(self) -> int:
+        """A saved prefix must end where the first scored token begins: it has its last position's output only."""
+        starts = [full.start for full in self.fulls if full.start < len(full.ids)]
+        return min(len(self.prompt), *starts) if starts else 0
+
+    @property
+    def saves(self) -> int:
+        """Where the prompt's state is worth saving."""
+        return self.reusable
+
+    def fits(self, snapshot: Snapshot) -> bool:
+        """Whether the prompt may go on from there: from anywhere before the first scored token."""
+        return snapshot.length <= self.reusable
+
+    @property
+    def forks(self) -> bool:
+        return any(self._goes_on(full) for full in self.fulls)
+
+    def root(self, tokens: Sequence[int], origin: Snapshot | None) -> Strand:
+        shift = len(self.prompt) - len(tokens)
+        targets = [t for part in range(len(self.fulls)) for t in self._targets(part, 0, len(self.prompt), shift)]
+        return Strand(self, 0, tokens, origin, targets=targets, root=True)
+
+    def endings(self, snapshot: Snapshot) -> list[Strand]:
+        """One strand for each continuation that goes on beyond its first token after the prompt."""
+        shared = len(self.prompt)
+        return [
+            Strand(self, i, full.ids[shared:-1], snapshot, targets=self._targets(i, shared, len(full.ids), shared))
+            for i, full in enumerate(self.fulls)
+            if self._goes_on(full)
+        ]
+
+    def _goes_on(self, full: Continuation) -> bool:
+        return full.start < len(full.ids) and len(full.ids) > len(self.prompt) + 1
+
+    def _targets(self, part: int, low: int, high: int, shift: int) -> list[Target]:
+        """Scored tokens whose predecessor's position p has low <= p < high, as positions less `shift`."""
+        full = self.fulls[part]
+        first, last = max(full.start, low + 1), min(len(full.ids), high + 1)
+        return [Target(j - 1 - shift, full.ids[j], part, max(0, self.top)) for j in range(first, last)]
+
+    def add(self, target: Target, score: Score) -> None:
+        total = self.sums[target.part]
+        if self.top >= 0:
+            self.scores[self.fulls[target.part].start + total.tokens] = score
+        total.logprob += score.logprob
+        total.tokens += 1
+        total.greedy &= score.best
+
+    def answer(self) -> Scored:
+        usage = Usage(prompt=len(self.prompt), cached=self.cached)
+        if not all(math.isfinite(s.logprob) for s in self.sums):
+            return Scored(id=self.id, error=NOT_FINITE, usage=usage)
+        scores = [ContinuationScore(logprob=s.logprob, tokens=s.tokens, greedy=s.greedy) for s in self.sums]
+        return Scored(id=self.id, scores=tuple(scores), usage=usage)
+
+    def failure(self, error: str) -> list[Result]:
+        return [Scored(id=self.id, error=error)]
+
+
+def shared_prefix(fulls: Sequence[Continuation]) -> tuple[int, ...]:
+    """What all continuations with something to score begin with, short of the last token of each."""
+    whole = [full.ids for full in fulls if full.start < len(full.ids)]
+    if not whole:
+        return ()
+    low, high = min(whole), max(whole)  # the common prefix of all is that of the two extremes
+    return low[: min(common_prefix(low, high), min(map(len, whole)) - 1)]
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many leading ids two sequences share."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+AnyTask = GenerateTask | ScoreTask

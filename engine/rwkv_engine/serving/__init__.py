@@ -1,0 +1,1 @@
+"""The engine as a process: its routes, and the requests in flight."""

@@ -1,0 +1,67 @@
+"""What is being generated now: one unfinished sample of a group of requests, for somebody who looks on.
+
+Asked now and then; nothing is kept for it, and the engine's thread is never held up.
+"""
+
+import codecs
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from rwkv_engine.scheduling.sample import Sample
+from rwkv_engine.scheduling.tasks import AnyTask, GenerateTask
+from rwkv_engine.tokenizer import Tokenizer
+from rwkvctl.protocol.engine import GroupNow
+
+SHOWN_TOKENS: Final = 500
+"""The newest tokens of a prompt and of what follows it; nobody reads along further back."""
+
+
+class Going(NamedTuple):
+    """A sample that goes on."""
+
+    task: GenerateTask
+    number: int
+    sample: Sample
+
+    @property
+    def name(self) -> tuple[int, str, int]:
+        """What they are in order of: by their ids, where numbers in them grow as numbers do."""
+        return len(self.task.id), self.task.id, self.number
+
+
+def going(tasks: Iterable[AnyTask]) -> Iterator[Going]:
+    """Every sample that has begun and not ended."""
+    for task in tasks:
+        if isinstance(task, GenerateTask):
+            for number, sample in list(task.samples.items()):
+                if sample.stop is None:
+                    yield Going(task, number, sample)
+
+
+def look(tasks: Iterable[AnyTask], name: tuple[str, int], step: int, tokenizer: Tokenizer) -> GroupNow:
+    """The sample of this name, or the one `step` places after it; where it has ended, the one that took its place."""
+    found = sorted(going(tasks), key=lambda one: one.name)
+    if not found:
+        return GroupNow(count=0)
+    wanted = (len(name[0]), *name)
+    place = next((place for place, one in enumerate(found) if one.name >= wanted), 0)
+    place = (place + step) % len(found)
+    task, number, sample = found[place]
+    return GroupNow(
+        count=len(found),
+        place=place,
+        id=task.id,
+        index=number,
+        prompt=newest(task.prompt, tokenizer),
+        text=newest(sample.ids, tokenizer),
+        tokens=len(sample.ids),
+        max_tokens=sample.rule.sampling.max_tokens,
+    )
+
+
+def newest(ids: Sequence[int], tokenizer: Tokenizer) -> str:
+    """The end of a text that may go on: no half of a character at either end of it."""
+    data = tokenizer.decode_bytes(ids[-SHOWN_TOKENS:])
+    if len(ids) > SHOWN_TOKENS:
+        data = data.lstrip(bytes(range(0x80, 0xC0)))
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(data)

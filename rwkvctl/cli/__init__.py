@@ -1,0 +1,1 @@
+"""The command line: the verbs' registry, parser and client, and what several verbs share."""

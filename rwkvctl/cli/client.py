@@ -1,0 +1,343 @@
+"""The CLI's client: one HTTP/1.1 request a connection over the daemon's Unix socket, standard library only.
+
+It decodes replies with `json` and leaves the typed messages to the console and the tests: msgspec and the message
+classes alone would take half of the CLI's start-up. A test holds every request and every column of the CLI against
+`rwkvctl.protocol.messages`.
+"""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from urllib.parse import quote, urlencode
+
+from rwkvctl.http.peer_credentials import connect, peer_of
+from rwkvctl.protocol.errors import Exit, NotNowError, RefusedError, RwkvctlError, UnreachableError, VersionSkewError
+
+if TYPE_CHECKING:
+    from rwkvctl.cli.remote import Remote
+    from rwkvctl.settings.config import Config
+
+API_MIN: Final = 1
+API_MAX: Final = 1
+"""Protocol versions this client understands; it speaks the highest."""
+
+TRIES: Final = 4
+PAUSE_S: Final = 0.3
+LONGEST_LINE: Final = 64 * 1024
+LONGEST_HEAD: Final = 100
+AT_THE_DOOR: Final = frozenset({400, 408, 413, 431, 503})
+"""Refusals of the HTTP server itself, which knows no protocol but HTTP."""
+
+Record = dict[str, Any]
+"""A JSON object of a reply; fields that have their default may be left out."""
+
+
+class Answer(NamedTuple):
+    """A reply: the bytes as they came, and what they say."""
+
+    raw: bytes
+    value: Record
+
+
+class CutError(ConnectionError):
+    """The connection ended before the reply was whole."""
+
+
+class BusyError(ConnectionError):
+    """The daemon has no room for what was asked just now."""
+
+
+class Client:
+    """Asks the daemon on one socket, or a `remote` one. `timeout_s` is the longest silence while a reply is awaited;
+    `service_user` is whose daemon is trusted beside root's and our own."""
+
+    def __init__(
+        self, path: str, timeout_s: float = 30.0, tries: int = TRIES, *, service_user: str = "",
+        remote: "Remote | None" = None,
+    ) -> None:  # fmt: skip
+        self.path, self.timeout_s, self.tries = path, timeout_s, tries
+        self.service_user, self.remote = service_user, remote
+        self.warn: Callable[[str], None] = lambda _: None
+        """Told once that what the daemon says is old."""
+
+    def get(self, route: str, **query: object) -> Answer:
+        """Read something; repeated when the connection is cut, since reading changes nothing."""
+        return self._repeat("GET", target(route, query), b"", self.timeout_s)
+
+    def post(self, route: str, body: Record, timeout_s: float = 0.0) -> Answer:
+        """Ask for a change, or for a plan. Safe to repeat, because a change carries its `request_id`."""
+        return self._repeat("POST", route, json.dumps(body).encode(), timeout_s or self.timeout_s)
+
+    def stream(self, route: str, silence_s: float, **query: object) -> Iterator[bytes]:
+        """The lines of an NDJSON reply as they come.
+
+        Raises CutError when the daemon goes away and TimeoutError after `silence_s` without a byte.
+        """
+        with closing(self._open("GET", target(route, query), b"", silence_s)) as reader:
+            status, headers = read_head(reader)
+            if status >= 400:
+                raise self._refusal(status, headers, b"".join(body(reader, headers)))
+            self._check_version(headers)
+            yield from lines(body(reader, headers))
+
+    def vouch(self) -> None:
+        """See that whoever answers may be trusted, for somebody else who then talks to it; nothing if nobody answers.
+        Raises RefusedError."""
+        with suppress(UnreachableError, OSError):
+            (self.remote.connect(self.timeout_s) if self.remote else self._connected(self.timeout_s)).close()
+
+    def _repeat(self, method: str, where: str, content: bytes, timeout_s: float) -> Answer:
+        for number in range(self.tries):
+            try:
+                return self._ask(method, where, content, timeout_s)
+            except (ConnectionError, TimeoutError, UnreachableError) as error:
+                if number == self.tries - 1 or (number == 0 and isinstance(error, UnreachableError)):
+                    raise self._gone(error, timeout_s) from error
+                time.sleep(PAUSE_S * 2**number)
+        raise AssertionError
+
+    def _gone(self, error: OSError | RwkvctlError, timeout_s: float) -> RwkvctlError:
+        if isinstance(error, RwkvctlError):
+            return error
+        what = f"was silent for {timeout_s:g} s" if isinstance(error, TimeoutError) else "cut the connection"
+        if isinstance(error, BusyError):
+            what = f"has no room ({error})"
+        return UnreachableError(
+            f"The daemon on {self.path} {what}, {self.tries} times; look at `rwkvctl logs daemon`, and ask again."
+        )
+
+    def _ask(self, method: str, where: str, content: bytes, timeout_s: float) -> Answer:
+        with closing(self._open(method, where, content, timeout_s)) as reader:
+            status, headers = read_head(reader)
+            raw = b"".join(body(reader, headers))
+        if status >= 400:
+            raise self._refusal(status, headers, raw)
+        self._check_version(headers)
+        answer = Answer(raw, decode(raw))
+        if note := stale_note(answer.value):
+            self.warn(note)
+            self.warn = lambda _: None
+        return answer
+
+    def _open(self, method: str, where: str, content: bytes, timeout_s: float) -> BinaryIO:
+        """Connect and send; the returned file reads the reply and closes the connection."""
+        token = self.remote.token.reveal() if self.remote else ""
+        with self.remote.connect(timeout_s) if self.remote else self._connected(timeout_s) as link:
+            with suppress(BrokenPipeError, ConnectionResetError):  # it has had enough of us, and may have said why
+                link.sendall(request_bytes(method, where, content, token))
+            return link.makefile("rb")
+
+    def _connected(self, timeout_s: float) -> socket.socket:
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            link.settimeout(timeout_s)
+            self._connect(link)
+            self._check_owner(link)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _check_owner(self, link: socket.socket) -> None:
+        """Whoever may write to the socket's folder could have put a socket of theirs there."""
+        peer, user = peer_of(link), self.service_user
+        if peer is None or peer.uid in {0, os.getuid()} or (user and peer.uid == uid_of(user)):
+            return
+        who = "you or root" if not user else f"you, root or {user}"
+        raise RefusedError(
+            "wrong-owner",
+            f"What answers on {self.path} runs as user {peer.uid}, not as {who}; nothing was sent.",
+            "If that is your daemon, set service_user (RWKVCTL_SERVICE_USER) to its user.",
+            Exit.REFUSED,
+        )
+
+    def _connect(self, link: socket.socket) -> None:
+        try:
+            connect(link, self.path)
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise UnreachableError(
+                f"No daemon answers on {self.path}; start one with `rwkvctl daemon`, or `systemctl start rwkvctl`."
+            ) from error
+        except PermissionError as error:
+            raise UnreachableError(
+                f"You may not use the daemon's socket {self.path}; it belongs to another user: ask as that user, "
+                "or start your own with `rwkvctl daemon`."
+            ) from error
+        except BlockingIOError as error:
+            raise CutError("the daemon has no place for another client") from error
+        except (TimeoutError, ConnectionError):
+            raise
+        except OSError as error:
+            raise UnreachableError(f"{self.path} cannot be used as a socket: {error.strerror or error}.") from error
+
+    def _refusal(self, status: int, headers: dict[str, str], raw: bytes) -> Exception:
+        """What a refusal means. The daemon's door has its say before our protocol is spoken."""
+        if "rwkvctl-protocol" in headers or status not in AT_THE_DOOR:
+            self._check_version(headers)
+            return refusal(raw)
+        detail = str(decode(raw).get("detail", "it says no more"))
+        if status == 503:
+            return BusyError(detail)
+        return RefusedError("refused", f"The daemon does not take this request: {detail}.", exit_code=Exit.REFUSED)
+
+    def _check_version(self, headers: dict[str, str]) -> None:
+        spoken = headers.get("rwkvctl-protocol", "")
+        if not spoken.isdecimal():
+            raise VersionSkewError(
+                f"What answers on {self.path} does not speak rwkvctl's protocol; stop it, or name another --socket."
+            )
+        if not API_MIN <= int(spoken) <= API_MAX:
+            raise VersionSkewError(
+                f"The daemon speaks protocol {spoken}, this rwkvctl {API_MIN} to {API_MAX}; "
+                "install the same rwkvctl on both sides and restart the daemon."
+            )
+
+
+def client_of(config: "Config", timeout_s: float = 30.0, tries: int = TRIES) -> Client:
+    """The client of the daemon that the settings name. Raises ConfigError."""
+    settings = config.settings
+    if not config.is_remote:
+        return Client(str(config.socket), timeout_s, tries, service_user=settings.service_user)
+    from rwkvctl.cli.remote import remote
+
+    return Client(settings.socket, timeout_s, tries, remote=remote(config))
+
+
+def request_id() -> str:
+    """A fresh name for a change: the daemon carries out each name once, however often it is asked."""
+    return os.urandom(16).hex()
+
+
+def target(route: str, query: dict[str, object]) -> str:
+    """The route with its query; empty and absent values are left out."""
+    given = {name: spell(value) for name, value in query.items() if value is not None and value != ""}
+    return f"{route}?{urlencode(given, errors='replace')}" if given else route
+
+
+def spell(value: object) -> str:
+    """A value as it stands in a query; of several, with commas."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="", errors="replace")
+
+
+def uid_of(user: str) -> int | None:
+    """The number of a user; None if there is none of that name."""
+    from pwd import getpwnam
+
+    with suppress(KeyError):
+        return getpwnam(user).pw_uid
+    return None
+
+
+def request_bytes(method: str, where: str, content: bytes, token: str = "") -> bytes:
+    """A whole HTTP/1.1 request."""
+    head = [f"{method} {where} HTTP/1.1", "host: rwkvctl", "connection: close", f"rwkvctl-protocol: {API_MAX}"]
+    head += [f"authorization: Bearer {token}"] if token else []
+    if method != "GET":
+        head += ["content-type: application/json", f"content-length: {len(content)}"]
+    return "\r\n".join([*head, "", ""]).encode() + content
+
+
+def read_head(reader: BinaryIO) -> tuple[int, dict[str, str]]:
+    """Status and headers (names in lower case) of a reply. Raises CutError if there is no whole head."""
+    words = one_line(reader).split(None, 2)
+    if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
+        raise VersionSkewError("What answers on the daemon's socket does not speak HTTP; name another --socket.")
+    headers: dict[str, str] = {}
+    for _ in range(LONGEST_HEAD):
+        name, _, value = one_line(reader).partition(":")
+        if not name:
+            return int(words[1]), headers
+        headers[name.strip().lower()] = value.strip()
+    raise CutError("the head of the reply has no end")
+
+
+def one_line(reader: BinaryIO) -> str:
+    """A line of the head without its end."""
+    line = reader.readline(LONGEST_LINE)
+    if not line.endswith(b"\n"):
+        raise CutError("the reply ended in its head")
+    return line.decode("latin-1").strip("\r\n")
+
+
+def body(reader: BinaryIO, headers: dict[str, str]) -> Iterator[bytes]:
+    """The pieces of a reply's body, by its length or chunk by chunk. Raises CutError if it is not whole."""
+    if "chunked" in headers.get("transfer-encoding", "").lower():
+        yield from chunks(reader)
+    elif headers.get("content-length", "").isdecimal():
+        yield exactly(reader, int(headers["content-length"]))
+    else:
+        yield reader.read()
+
+
+def chunks(reader: BinaryIO) -> Iterator[bytes]:
+    """The chunks of a chunked body."""
+    while size := chunk_size(one_line(reader)):
+        yield exactly(reader, size)
+        one_line(reader)
+    while one_line(reader):
+        pass
+
+
+def chunk_size(line: str) -> int:
+    """The size that heads a chunk."""
+    try:
+        return int(line.partition(";")[0], 16)
+    except ValueError as error:
+        raise CutError("the reply is garbled") from error
+
+
+def exactly(reader: BinaryIO, size: int) -> bytes:
+    """So many bytes. Raises CutError if the connection ends before."""
+    data = reader.read(size)
+    if len(data) < size:
+        raise CutError("the reply ended before its end")
+    return data
+
+
+def lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Whole lines without their ends; blank ones are dropped."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (line for line in whole if line.strip())
+
+
+def decode(raw: bytes) -> Record:
+    """A reply's JSON object."""
+    try:
+        value = json.loads(raw)
+    except ValueError as error:
+        raise VersionSkewError("The daemon's reply is not JSON; is it a rwkvctl daemon?") from error
+    if not isinstance(value, dict):
+        raise VersionSkewError("The daemon's reply is not a JSON object; is it a rwkvctl daemon?")
+    return value
+
+
+def stale_note(value: Record) -> str:
+    """That a reply is old, where it is."""
+    since, at = str(value.get("stale_since", ""))[11:19], str(value.get("as_of", ""))[11:19]
+    return f"the store has not answered since {since} UTC; this is what was known at {at}" if since else ""
+
+
+def refusal(raw: bytes) -> RwkvctlError:
+    """The error that an ErrorReply stands for."""
+    value = decode(raw)
+    number = value.get("exit_code", 1)
+    known = Exit(number) if number in list(Exit) else Exit.FAILED
+    detail, hint = str(value.get("detail", "The daemon refused.")), str(value.get("hint", ""))
+    if value.get("retry"):
+        return NotNowError(str(value.get("code", "refused")), detail, hint)
+    if known is Exit.VERSION_SKEW:
+        return VersionSkewError(f"{detail} {hint}".strip())
+    return RefusedError(str(value.get("code", "refused")), detail, hint, known)

@@ -1,0 +1,57 @@
+"""`rwkvctl data prepare`, `data own` and `data list`: the data room's own program does them."""
+
+from typing import NoReturn
+
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.exec_module import as_owner, become
+from rwkvctl.cli.registry import verb
+from rwkvctl.text.shell_words import as_typed
+
+
+@verb
+def data_prepare(context: Context, names: list[str] = [], *, from_: str = "", pool: str = "") -> NoReturn:  # noqa: B006
+    """Prepare the rows of benchmarks: from files of yours, or downloaded. Without a name: all of them.
+
+    names: the benchmarks
+    from_: a folder or file that holds the raw rows
+    pool: a file of few-shot examples, where it lies apart from the rows
+
+    $ rwkvctl data prepare gsm8k mmlu
+    $ rwkvctl data prepare gsm8k --from ~/datasets/gsm8k
+    """
+    as_owner(context.config.data_dir, as_typed(["data", "prepare", *names, *(["--from", from_] if from_ else [])]))
+    source = ["--from", from_] if from_ else []
+    become("rwkv_data", "prepare", *names, *source, *(["--pool", pool] if pool else []), *common(context))
+
+
+@verb
+def data_own(context: Context, file: str, *, name: str = "", replace: bool = False) -> NoReturn:
+    """Make a benchmark of rows of your own: questions with answers, or with choices and the letter of the right one.
+
+    The name to dispatch it by goes to standard output. The first row, as it was
+    read and as it will be asked, is shown on standard error: look at it.
+
+    file: JSON lines, a JSON list, csv or parquet
+    name: what it is called, after `own_` (default: the file's name)
+    replace: replace a set of that name that has other rows
+
+    $ rwkvctl data own ~/sums.jsonl
+    $ rwkvctl dispatch --only-datasets own_sums
+    """
+    as_owner(context.config.data_dir, as_typed(["data", "own", file]))
+    named = ["--name", name] if name else []
+    become("rwkv_data", "own", file, *named, *(["--replace"] if replace else []), *common(context))
+
+
+@verb
+def data_list(context: Context) -> NoReturn:
+    """Which rows are prepared, where they came from, and their licences.
+
+    $ rwkvctl data list
+    """
+    become("rwkv_data", "list", *(["--tabs"] if context.as_tabs else []), *common(context))
+
+
+def common(context: Context) -> list[str]:
+    """What the data room's program is told: the home, and whether JSON is wanted."""
+    return ["--home", str(context.config.home), *(["--json"] if context.as_json else [])]

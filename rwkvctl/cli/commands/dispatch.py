@@ -1,0 +1,140 @@
+"""`rwkvctl dispatch`: queue jobs, and with --wait follow them to their scores."""
+
+from typing import Final
+
+from rwkvctl.cli import filters as selection
+from rwkvctl.cli import show_files
+from rwkvctl.cli import wait as waiting
+from rwkvctl.cli.client import Answer, Record
+from rwkvctl.cli.confirm import confirm
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.filters import Filters
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.tables import core_tables
+from rwkvctl.cli.tables.judge_tables import paid_line
+from rwkvctl.cli.wait import PASSING
+from rwkvctl.protocol.errors import Exit, RefusedError
+
+
+@verb
+def dispatch(
+    context: Context, filters: Filters, *, plan: str = "", yes: bool = False, wait: bool = False,
+    timeout: float | None = None,
+) -> int:  # fmt: skip
+    """Queue the jobs that the filters select; what is done or queued already is left alone.
+
+    More than 50 jobs (setting dispatch_asks_above), or jobs that would all be held, are asked about first, or need
+    --yes or --plan. What has no rows on this node is left out and named, unless --hold-missing is said.
+
+    Where the judge or the checker will be asked, calls, tokens, cost and the budget that is left are said first.
+
+    With --wait, one line per job shows the progress on standard error, and the scores follow on standard output.
+    Ctrl-C and --timeout end the waiting, never the work. Exit code with --wait: 0 all done, 1 a job failed or was
+    stopped, 6 timed out, 8 some jobs are held and the others done. Exit code 5: nothing passes the filters,
+    or nothing that does has rows.
+
+    plan: refuse if the plan is another one by now: the hash that `rwkvctl queue` showed
+    yes: do not ask
+    wait: follow the jobs until they end, then show their scores
+    timeout: with --wait, seconds after which waiting ends
+
+    $ rwkvctl dispatch --models builtin --wait
+    $ rwkvctl dispatch --model-regex 'g1.*2.9b' --only-datasets gsm8k --limit 100 --seed 7
+    $ rwkvctl dispatch --only-datasets gsm8k --set temperature=0 --overwrite
+    """
+    wanted = selection.body(filters, str(context.config.home), str(context.config.weights_dir))
+    if not plan:
+        look_first(context, wanted, yes=yes)
+    show_files.show_selected(context.client, wanted)
+    answer = context.change("/v1/dispatch", {"selection": wanted, "plan_hash": plan})
+    if plan:
+        say_paid(context, answer.value["plan"])
+    if left := without_rows(answer.value["plan"]["rows"]):
+        context.say(f"left out, as their rows are not prepared: {', '.join(left)}")
+        context.say(f"`rwkvctl data prepare {' '.join(left)}` gets them; --hold-missing queues their jobs held")
+    if wait:
+        context.say(summary(answer.value))
+        return waiting.wait(context, answer, timeout)
+    show(context, answer)
+    return Exit.OK
+
+
+def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
+    """Go on only if the plan is one that nobody need be asked about, or it is wanted. Raises RefusedError."""
+    show_files.show_selected(context.client, wanted)
+    reply = context.client.post("/v1/plan", {"selection": wanted}).value
+    rows = reply["rows"]
+    if not rows:
+        raise RefusedError("nothing-matches", NOTHING, near_names(context), Exit.REFUSED)
+    if all(row["reason"] == "data-missing" and row["action"] == "skip" for row in rows):
+        names = without_rows(rows)
+        hint = f"`rwkvctl data prepare {' '.join(names)}` gets them; --hold-missing queues the jobs held."
+        detail = f"Nothing was queued: the rows of {', '.join(names)} are not prepared."
+        raise RefusedError("data-missing", detail, hint, Exit.REFUSED)
+    say_paid(context, reply)
+    if question := question_about(rows, context.config.settings.dispatch_asks_above):
+        confirm(context, question, yes=yes)
+
+
+def say_paid(context: Context, plan: Record) -> None:
+    """What the judge and the checker will be asked, and what that costs."""
+    for item in plan.get("paid", ()):
+        context.say(paid_line(item))
+
+
+NOTHING: Final = "Nothing was queued: no model, or no benchmark, passes the filters."
+NAMED: Final = 5
+"""So many models are named where nothing matches."""
+
+
+def near_names(context: Context) -> str:
+    """What there is, where nothing that was asked for is."""
+    names = [item["name"] for item in context.client.get("/v1/models").value["items"]]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"The models here are {', '.join(names[:NAMED])}{more}; `rwkvctl benchmarks` lists the benchmarks."
+
+
+def question_about(rows: list[Record], most: int) -> str:
+    """What is to be asked before these rows are queued; empty where nothing is."""
+    queued = [row for row in rows if row["action"] in {"run", "resume", "hold"}]
+    held = [row for row in queued if row["action"] == "hold"]
+    if queued and len(held) == len(queued) and not any(row["reason"] in PASSING for row in held):
+        why = ", ".join(sorted({row["reason"] for row in held}))
+        return f"Queue {several(len(queued), 'job')} that would all be held ({why})?"
+    if not most or len(queued) <= most:
+        return ""
+    models, benchmarks = ({row[name] for row in queued} for name in ("model", "benchmark"))
+    pairs = f"{several(len(models), 'model')} on {several(len(benchmarks), 'benchmark')}"
+    return f"Queue {several(len(queued), 'job')}: {pairs}?"
+
+
+def several(number: int, what: str) -> str:
+    """`1 job`, `1,319 jobs`."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def without_rows(rows: list[Record]) -> list[str]:
+    """Benchmarks that are left out because their rows are not prepared."""
+    missing = (row["benchmark"] for row in rows if row["reason"] == "data-missing" and row["action"] == "skip")
+    return list(dict.fromkeys(missing))
+
+
+def show(context: Context, answer: Answer) -> None:
+    """What was queued and what was left alone."""
+    reply = answer.value
+    context.show(answer, core_tables.plan(reply["plan"]["rows"]), headline=[summary(reply), ""])
+    if reply["jobs"] and not context.as_json:
+        context.say(f"session {reply['session']}: follow it with `rwkvctl status --session-id {reply['session']}`")
+
+
+def summary(reply: Record) -> str:
+    """`3 new, 2 already queued or done, 1 held`."""
+    rows: list[Record] = list(reply["plan"]["rows"])
+    already = sum(row["reason"] in {"done", "queued"} for row in rows)
+    held = sum(row["action"] == "hold" for row in rows)
+    left = sum(row["action"] == "skip" for row in rows) - already
+    new = sum(row["action"] in {"run", "resume"} for row in rows)
+    parts = [f"{new} new", f"{already} already queued/done"]
+    parts += [f"{held} held"] if held else []
+    parts += [f"{left} left out"] if left > 0 else []
+    return ", ".join(parts) + (" (this request was answered before)" if reply.get("repeated") else "")

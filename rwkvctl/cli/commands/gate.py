@@ -1,0 +1,87 @@
+"""`rwkvctl gate`: refuse a checkpoint that got worse."""
+
+from rwkvctl.cli.client import Answer, Record
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.long_reads import compared
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.tables import comparison_tables
+from rwkvctl.cli.wait import refuse_stale
+from rwkvctl.protocol.errors import Exit
+from rwkvctl.text.json_envelope import envelope
+
+
+@verb
+def gate(
+    context: Context, model: str, *, baseline: str, benchmark: list[str] = [], kind: list[str] = [],  # noqa: B006
+    margin: float = 0.01, alpha: float = 0.05,
+) -> int:  # fmt: skip
+    """Pass a model only if it is nowhere significantly worse than a baseline.
+
+    Compares as `rwkvctl compare BASELINE MODEL` does. A benchmark fails when
+    its adjusted p (Holm) is below --alpha and the drop is larger than
+    --margin: smaller ones are let pass even where many rows make them
+    significant. It is undecided when the model has no score of what the
+    baseline has, a score is null, or the two are not comparable; nothing that
+    was not compared passes.
+
+    Exit code: 0 passed, 1 a regression, 8 none found but not all was compared.
+
+    model: the model, job or MODEL@VERSION on trial
+    baseline: what it must not fall behind
+    benchmark: only these benchmarks
+    kind: only these kinds
+    margin: a drop of at most this much passes, as a fraction of 1 (in the metric's unit where that is no share)
+    alpha: the error rate of the whole family of tests
+
+    $ rwkvctl gate rwkv7-g1d-0.4b-20260210 --baseline rwkv7-g1a-0.4b-20250905
+    $ rwkvctl gate j40 --baseline j12 --margin 0 --json
+    """
+    body = comparison_tables.body(baseline, model, benchmark, kind, alpha=alpha, force=False)
+    reply = compared(context.client, body).value
+    refuse_stale(reply)
+    items = [judged(item, margin, alpha) for item in reply["items"]] + [
+        unscored(key) for key in reply.get("only_a", ())
+    ]
+    verdict, code = outcome(items)
+    fields = {"model": reply["b"], "baseline": reply["a"], "margin": margin, "alpha": alpha, "verdict": verdict}
+    found = Answer(envelope("rwkvctl.gate/1", fields | {"items": items}).encode(), {})
+    context.show(found, comparison_tables.table(items), headline=[f"{reply['b']} against {reply['a']}: {verdict}", ""])
+    if not context.as_json:
+        say_why(context, items, verdict)
+    return code
+
+
+def judged(item: Record, margin: float, alpha: float) -> Record:
+    """A comparison with the gate's word: passed, regression or undecided."""
+    difference = (item.get("difference") or {}).get("value")
+    if item.get("p_holm") is None or difference is None:
+        return item | {"gate": "undecided"}
+    drop = difference if item.get("lower_is_better") else -difference
+    return item | {"gate": "regression" if item["p_holm"] < alpha and drop > margin else "passed"}
+
+
+def unscored(key: str) -> Record:
+    """A benchmark that only the baseline has."""
+    benchmark, _, kind = key.partition(" ")
+    why = "the model has no score of it"
+    return {"benchmark": benchmark, "kind": kind, "verdict": "not comparable", "why": why, "gate": "undecided"}
+
+
+def outcome(items: list[Record]) -> tuple[str, int]:
+    """The word for all of them, and the exit code. Nothing at all to compare does not pass."""
+    found = {item["gate"] for item in items}
+    if "regression" in found:
+        return "regression", Exit.FAILED
+    return ("passed", Exit.OK) if found == {"passed"} else ("undecided", Exit.PARTLY)
+
+
+def say_why(context: Context, items: list[Record], verdict: str) -> None:
+    """What kept the model from passing, one line each."""
+    for item in items:
+        name = f"{item['benchmark']} {item['kind']}"
+        if item["gate"] == "regression":
+            context.say(f"regression: {name}: {comparison_tables.in_words(item)}")
+        elif item["gate"] == "undecided":
+            context.say(f"undecided: {name}: {item.get('why', '')}")
+    if verdict == "undecided" and not items:
+        context.say("undecided: the two have no benchmark in common")

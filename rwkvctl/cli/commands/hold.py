@@ -1,0 +1,24 @@
+"""`rwkvctl hold`."""
+
+from rwkvctl.cli.bulk_changes import ANSWER_S
+from rwkvctl.cli.confirm import named
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.tables import core_tables, operation_tables
+
+
+@verb
+def hold(context: Context, jobs: list[str], *, reason: str = "") -> int:
+    """Put jobs aside until they are released, with the reason.
+
+    One that runs ends at its next batch and keeps what it has. Nothing but
+    `rwkvctl release` lets a held job go, not even `resume --all`.
+
+    jobs: ids of jobs; `-` takes them from standard input
+    reason: why, for whoever looks next
+
+    $ rwkvctl hold j12 --reason "rows are being checked"
+    """
+    answer = context.change("/v1/hold", {"jobs": named(jobs), "why": reason}, ANSWER_S)
+    context.show(answer, core_tables.changed(answer.value["items"]))
+    return operation_tables.outcome(answer.value["items"])

@@ -1,0 +1,71 @@
+"""`rwkvctl job-log`: who ran what, when, with which result."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from rwkvctl.cli.client import Answer, Record
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.tables import history_tables
+from rwkvctl.cli.time_argument import moment
+from rwkvctl.protocol.errors import Exit
+
+PAGE = 1000
+
+
+@verb
+def job_log(
+    context: Context, *, since: str = "", session_id: str = "", model: str = "", at: str = "", limit: int = 100,
+    all_: bool = False, format_: Literal["table", "markdown", "csv"] = "table",
+) -> int:  # fmt: skip
+    """Every job ever queued, newest first: who ran what, when, with which settings and result.
+
+    CONFIG is the hash of all that decides what is generated: two jobs with the same one did the same work.
+
+    since: only jobs queued since then: 2026-11-01, 2026-11-01T12:00Z, or an age like 36h, 7d
+    session_id: only the jobs of this session
+    model: only the jobs of this model
+    at: only the jobs that ran then: a time, or an age
+    limit: so many jobs at most
+    all_: all of them, however many
+    format_: a table for people, Markdown for a report, or CSV with every field (--json has them too)
+
+    $ rwkvctl job-log --since 7d
+    $ rwkvctl job-log --at 2026-11-01T02:58Z
+    $ rwkvctl job-log --all --format csv > jobs.csv
+    $ rwkvctl job-log --session-id 20261122_073053_1f2e --format markdown
+    """
+    query = {"since": moment(since) if since else "", "session": session_id, "model": model}
+    query["at"] = moment(at) if at else ""
+    if format_ == "table" and not all_:
+        answer = context.client.get("/v1/job-log", limit=limit, **query)
+        context.show(answer, history_tables.job_log(answer.value["items"]))
+        if answer.value.get("next") and not context.as_json:
+            context.say("there are more: say --all, or a larger --limit")
+        return Exit.OK
+    items = list(pages(context, query, None if all_ else limit))
+    if context.as_json:
+        import json
+
+        first = context.client.get("/v1/job-log", limit=1, **query).value
+        context.show(Answer(json.dumps(first | {"items": items, "next": 0}).encode(), {}))
+    elif format_ == "table":
+        context.tables(history_tables.job_log(items))
+    else:
+        context.terminal.write(
+            history_tables.log_csv(items) if format_ == "csv" else history_tables.log_markdown(items)
+        )
+    return Exit.OK
+
+
+def pages(context: Context, query: dict[str, str], most: int | None) -> Iterator[Record]:
+    """Jobs page by page."""
+    before, left = 0, most
+    while left is None or left > 0:
+        size = PAGE if left is None else min(PAGE, left)
+        reply = context.client.get("/v1/job-log", limit=size, before=before or None, **query).value
+        yield from reply["items"]
+        left = None if left is None else left - len(reply["items"])
+        before = reply.get("next", 0)
+        if not before:
+            return

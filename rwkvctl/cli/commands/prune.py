@@ -1,0 +1,26 @@
+"""`rwkvctl prune`."""
+
+from rwkvctl.cli.commands.delete import change, words
+from rwkvctl.cli.confirm import confirm
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.time_argument import moment
+
+
+@verb
+def prune(context: Context, *, older_than: str, yes: bool = False) -> int:
+    """Remove deleted jobs for good, with their samples, scores and files.
+
+    What is lost is said first and asked about, or needs --yes. Only what
+    `rwkvctl delete` took away is removed, and nothing brings it back.
+
+    older_than: only what was deleted longer ago than this (30d, 12h), or before a time
+    yes: do not ask
+
+    $ rwkvctl prune --older-than 30d
+    $ rwkvctl prune --older-than 0s --yes
+    """
+    lost = context.client.post("/v1/loss", {"deleted_before": moment(older_than)}).value
+    if lost["jobs"]:
+        confirm(context, f"Remove {words(lost)}, for good?", yes=yes)
+    return change(context, "/v1/prune", lost)

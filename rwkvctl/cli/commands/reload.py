@@ -1,0 +1,24 @@
+"""`rwkvctl reload`."""
+
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.tables.service_table import reloaded
+from rwkvctl.protocol.errors import Exit
+
+
+@verb
+def reload(context: Context) -> int:
+    """Let the daemon read its configuration anew; jobs, engines and clients notice nothing.
+
+    Everything is checked first: config.toml with its tables [judge], [roles], [groups] and [[notify]], benchmarks.toml,
+    and benchmarks of your own. If a part of it is wrong, nothing changes, and the file and the line are named. Settings
+    that a running daemon cannot change are named too; they wait for a restart.
+
+    `systemctl reload rwkvctl` does this. SIGHUP does it too, and says what is wrong in the log and in `rwkvctl status`.
+
+    $ rwkvctl reload
+    $ rwkvctl config show
+    """
+    answer = context.change("/v1/reload", {})
+    context.show(answer, reloaded(answer.value))
+    return Exit.OK

@@ -1,0 +1,211 @@
+"""`rwkvctl samples`: what a model was asked and what it answered, escaped."""
+
+from rwkvctl.cli import long_reads
+from rwkvctl.cli.client import Record, segment
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.render import Role, Terminal, joined
+from rwkvctl.cli.tables import core_tables, sample_tables
+from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.text.sanitize import cell_width, safe_line, safe_text, take
+from rwkvctl.text.shell_words import as_typed
+
+OUTLINED = 50_000
+
+
+class NoSampleError(RwkvctlError):
+    """The job has no such sample."""
+
+    exit_code = Exit.NOT_FOUND
+
+
+@verb
+def samples(  # noqa: PLR0913 - each is a flag
+    context: Context, job: str, *, wrong: bool = False, reason: str = "", cut: bool = False, text: str = "",
+    latest: bool = False, limit: int = 20, after: int = -1, full: bool = False,
+) -> int:  # fmt: skip
+    """Graded samples of a job: prompt, completion, what was extracted, what was expected, and why it counts as it does.
+
+    Text of models is shown with its control characters made visible; with --json it is raw.
+
+    job: the job's id
+    wrong: only samples that do not count as right
+    reason: only samples of this reason: right, wrong, no_answer, timeout, unjudged, error
+    cut: only samples that the token limit cut off
+    text: only samples with this text, in any case, in a prompt, a completion, the expected or the extracted answer
+    latest: newest first
+    limit: so many samples at most
+    after: only samples after this number (the cursor that a full page names)
+    full: whole texts; otherwise prompts and completions are cut to 12 lines
+
+    $ rwkvctl samples j12 --wrong --limit 3
+    $ rwkvctl samples j12 --json
+    """
+    narrowed = {"wrong": wrong or None, "reason": reason, "cut": cut or None, "text": text}
+    place = {"latest": latest or None, "after": after}
+    answer = long_reads.samples(context.client, job, narrowed | place, limit)
+    items = answer.value["items"]
+    if context.as_json or context.as_tabs or not items:
+        none = "no such samples" if any(narrowed.values()) else "no samples yet"
+        context.show(answer, core_tables.sample_rows(items, none))
+    else:
+        for item in items:
+            draw(context.terminal, item, 0 if full else 12)
+    following = answer.value.get("next", -1)
+    if following >= 0:
+        given = narrowed | {"latest": latest, "full": full, "limit": str(limit), "after": str(following)}
+        context.say(f"there are more: rwkvctl samples {job} {flags(given)}")
+    return Exit.OK
+
+
+def flags(given: dict[str, object]) -> str:
+    """What was said, as it is typed: a page that is asked for by it goes on with the same samples."""
+    words = [word for name, said in given.items() if said for word in (f"--{name}", said) if word is not True]
+    return as_typed(map(str, words))
+
+
+@verb
+def samples_counts(context: Context, job: str, *, subjects: bool = False) -> int:
+    """How many samples of a job were graded how, by reason or by subject.
+
+    job: the job's id
+    subjects: by subject, the worst first, where the benchmark has subjects
+
+    $ rwkvctl samples counts j12 --subjects
+    """
+    counts: dict[tuple[str, str], int] = {}
+    after, answer = -1, None
+    while answer is None or after >= 0:
+        query = {"after": after, "limit": OUTLINED, "subjects": subjects or None}
+        answer = context.client.get(f"/v1/jobs/{segment(job)}/outline", **query)
+        for key in sample_tables.outlined(answer.value):
+            counts[key] = counts.get(key, 0) + 1
+        after = answer.value.get("next", -1)
+    context.show(answer, sample_tables.sample_counts(counts))
+    return Exit.OK
+
+
+@verb
+def samples_same(context: Context, job: str, *, row: int, repeat: int = 0, limit: int = 50) -> int:
+    """The same row of the same benchmark in other jobs, newest first.
+
+    job: the job's id
+    row: which row
+    repeat: which repeat
+    limit: so many jobs at most
+
+    $ rwkvctl samples same j12 --row 77
+    """
+    answer = context.client.get(f"/v1/jobs/{segment(job)}/same", row=row, repeat=repeat, limit=limit)
+    context.show(answer, sample_tables.same_samples(answer.value["items"]))
+    return Exit.OK
+
+
+@verb
+def samples_exchange(context: Context, job: str, number: int) -> int:
+    """What the judge is asked about a sample, made anew from the row and the answer, and what it said.
+
+    job: the job's id
+    number: the sample's own number, as `rwkvctl samples` shows it
+
+    $ rwkvctl samples exchange j12 4711
+    """
+    answer = context.client.get(f"/v1/jobs/{segment(job)}/exchange", number=number)
+    context.show(answer, sample_tables.exchange(answer.value))
+    return Exit.OK
+
+
+@verb
+def samples_diff(context: Context, one: str, other: str, *, row: int = 0, repeat: int = 0) -> int:
+    """How the prompts of two jobs differ for the same row, stage by stage, as they were sent.
+
+    one: a job's id
+    other: another job's id
+    row: which row
+    repeat: which repeat
+
+    $ rwkvctl samples diff j12 j15 --row 3
+    """
+    import difflib
+
+    before, after = (prompts(sample_at(context, job, row, repeat)) for job in (one, other))
+    lines = list(difflib.unified_diff(before, after, one, other, lineterm="", n=2))
+    if context.as_json:
+        fields = {"one": one, "other": other, "row": row, "repeat": repeat, "same": not lines, "lines": lines}
+        context.show_local("rwkvctl.samples-diff/1", fields)
+        return Exit.OK
+    for line in lines or ["the prompts are the same"]:
+        context.terminal.line(safe_line(line))
+    return Exit.OK
+
+
+def sample_at(context: Context, job: str, row: int, repeat: int) -> Record:
+    """One sample of a job. Raises NoSampleError."""
+    place = row * 1048576 + repeat
+    items = context.client.get(f"/v1/jobs/{segment(job)}/samples", limit=1, after=place - 1).value["items"]
+    if not items or (items[0]["row"], items[0]["repeat"]) != (row, repeat):
+        raise NoSampleError(f"{job} has no sample of row {row}, repeat {repeat}.")
+    return dict(items[0])
+
+
+def prompts(sample: Record) -> list[str]:
+    """The lines of every stage's prompt."""
+    return [line for stage in sample["stages"] for line in (f"== stage {stage['stage']}", *stage["prompt"].split("\n"))]
+
+
+def draw(terminal: Terminal, item: Record, longest: int) -> None:
+    """One sample as a block of lines."""
+    value = item.get("value")
+    role: Role = "warn" if value is None else "ok" if value >= 1 else "bad"
+    mark = "–" if value is None else "✓" if value >= 1 else "✗" if value <= 0 else f"{value:.2f}"
+    repeat = f" repeat {item['repeat']}" if item["repeat"] else ""
+    title = f"{mark} row {item['row']}{repeat} · {safe_line(item['reason'])} · sample {item['number']} "
+    width = min(terminal.width, 120)
+    terminal.line(title + "─" * max(0, width - cell_width(title)), role)
+    extracted = item.get("extracted")
+    field(terminal, "expected", item.get("expected", ""))
+    field(terminal, "extracted", "nothing" if extracted is None else extracted)
+    field(terminal, "found by", item.get("route", ""))
+    field(terminal, "detail", item.get("detail", ""))
+    parts = item.get("parts", {})
+    field(terminal, "parts", " ".join(f"{name}={amount:g}" for name, amount in parts.items()))
+    for reply in item.get("judge", {}).get("replies", ()):
+        field(terminal, "judge", reply)
+    for stage in item.get("stages", ()):
+        draw_stage(terminal, stage, longest, width)
+    terminal.line()
+
+
+def field(terminal: Terminal, name: str, text: str) -> None:
+    """A name and a short text, left out when empty."""
+    if text:
+        terminal.line(f"  {name:<10}{take(safe_line(text), 200)}")
+
+
+def draw_stage(terminal: Terminal, stage: Record, longest: int, width: int) -> None:
+    """Prompt and completion of one stage."""
+    tokens = joined([f"{stage.get('prompt_tokens', 0):,} tokens in", f"{stage.get('generated_tokens', 0):,} out"])
+    terminal.line(f"  prompt ({safe_line(stage['stage'])}, {tokens})", "dim")
+    paragraph(terminal, stage["prompt"], longest, width)
+    terminal.line(f"  completion (ended by {safe_line(stage['stop'])})", "dim")
+    paragraph(terminal, stage["completion"], longest, width)
+
+
+def paragraph(terminal: Terminal, text: str, longest: int, width: int) -> None:
+    """A text, indented and folded; of a long one, the beginning and the end."""
+    shown = [piece for line in safe_text(text).split("\n") for piece in fold(line.expandtabs(4), width - 6)]
+    if longest and len(shown) > longest:
+        half = longest // 2
+        shown = [*shown[:half], f"… {len(shown) - 2 * half} lines more (--full) …", *shown[-half:]]
+    for line in shown:
+        terminal.line(f"    │ {line}".rstrip())
+
+
+def fold(line: str, width: int) -> list[str]:
+    """A line in pieces that fit."""
+    pieces = []
+    while cell_width(line) > width:
+        piece = take(line, width)
+        pieces.append(piece)
+        line = line[len(piece) :]
+    return [*pieces, line]

@@ -1,0 +1,71 @@
+"""`rwkvctl scores` and `rwkvctl scores show`."""
+
+from typing import Final
+
+from rwkvctl.cli.client import segment
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.tables import core_tables, score_table
+from rwkvctl.protocol.errors import Exit, RwkvctlError
+
+RUNS: Final = 40
+"""Runs of the same kind that a score's trend is drawn of, the newest."""
+
+
+class NoScoreError(RwkvctlError):
+    """The job has no score to show."""
+
+    exit_code = Exit.NOT_FOUND
+
+
+@verb
+def scores(
+    context: Context, *, model: str = "", benchmark: str = "", session_id: str = "", all_versions: bool = False,
+    limit: int = 1000,
+) -> int:  # fmt: skip
+    """Scores with their 95 % confidence intervals and what qualifies them.
+
+    Each score says how many samples it rests on, how many were cut off at the token limit, gave no answer, or met an
+    error, and what guessing would give. Where no number can be given, the reason stands in its place.
+
+    model: only this model
+    benchmark: only this benchmark
+    session_id: only the scores of this session
+    all_versions: every version, not only the newest
+    limit: so many scores at most
+
+    $ rwkvctl scores
+    $ rwkvctl scores --benchmark gsm8k --all-versions --json
+    """
+    answer = context.client.get(
+        "/v1/scores",
+        model=model,
+        benchmark=benchmark,
+        session=session_id,
+        all_versions=all_versions or None,
+        limit=limit,
+    )
+    context.show(answer, core_tables.scores(answer.value["items"]))
+    return Exit.OK
+
+
+@verb
+def scores_show(context: Context, job: str) -> int:
+    """One score in full: every metric, the breakdown by subject, k curves, what qualifies it, and its provenance.
+
+    job: the id of its job
+
+    $ rwkvctl scores show j12
+    """
+    answer = context.client.get(f"/v1/jobs/{segment(job)}")
+    item = answer.value["item"]
+    score = item.get("score")
+    if score is None:
+        raise NoScoreError(f"{item['id']} is {item['state']} and has no score yet; see `rwkvctl jobs`.")
+    headline = [f"{score['model']} {score['benchmark']} {score['kind']} ({score['job']}, version {score['version']})"]
+    if not context.as_json and not context.as_tabs:
+        query = {"model": score["model"], "benchmark": score["benchmark"], "all_versions": True, "limit": RUNS}
+        runs = context.client.get("/v1/scores", **query).value["items"]
+        headline += filter(None, [score_table.trend(runs, score)])
+    context.show(answer, *score_table.whole(score), headline=headline)
+    return Exit.OK

@@ -1,0 +1,252 @@
+"""`rwkvctl service`: the daemon as a service of systemd."""
+
+import contextlib
+import os
+import pwd
+import sys
+from pathlib import Path
+
+from rwkvctl.cli.confirm import confirm
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.render import Cell, Column, Role, Table
+from rwkvctl.cli.service import remains, systemctl, unit_folders, units
+from rwkvctl.cli.service.units import UnitFile
+from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
+from rwkvctl.settings.config import SYSTEM_FILE, SYSTEM_HOME, service_runtime_folder
+
+STATES: dict[str, Role] = {"installed": "ok", "outdated": "warn", "edited": "warn", "absent": "dim"}
+SHOWN = "ControlGroup,LoadState,UnitFileState,ActiveState,SubState,MainPID,NRestarts,StatusText,Result"
+
+
+@verb
+def service_install(
+    context: Context, *, user: bool = False, root: str = "", dry_run: bool = False, yes: bool = False
+) -> int:
+    """Write the service's units for this installation, and say what to run next. Nothing is started.
+
+    The system's service runs as the user rwkvctl without any privilege; with --user it is yours alone and needs no
+    root. A unit that you have edited is left alone: changes belong into a drop-in (`systemctl edit rwkvctl`).
+
+    Exit code 5 if an edited unit is in the way.
+
+    user: for this user alone, in ~/.config/systemd/user
+    root: write below this folder, for a package or an image
+    dry_run: say what would be written
+    yes: replace units that were edited too
+
+    $ rwkvctl service install --dry-run
+    $ rwkvctl service install
+    $ rwkvctl service install --user
+    """
+    files = files_of(context, user=user, root=root)
+    states = {file.path: units.state(file) for file in files}
+    if edited := [str(path) for path, state in states.items() if state == "edited" and not yes]:
+        hint = "Put your changes into a drop-in (`systemctl edit rwkvctl`), or say --yes to replace the file."
+        raise RefusedError("edited", f"{', '.join(edited)} was edited by somebody.", hint, Exit.REFUSED)
+    todo = [file for file in files if states[file.path] != "installed"]
+    for file in [] if dry_run else todo:
+        units.write(file)
+    word = "would write" if dry_run else "written"
+    done = {str(file.path): word if file in todo else "as it was" for file in files}
+    commands = after_install(user=user, root=root, changed=bool(todo))
+    show(context, done, commands)
+    if not user and (trouble := without_temporary_folder(files[0].path)):
+        context.terminal.note(f"warning: {files[0].path}, with its drop-ins, {trouble}", "warn")
+    if (closed := units.unreachable(sys.executable)) and not user:
+        context.terminal.note(
+            f"warning: {sys.executable} lies below {closed}, which the user rwkvctl may not enter: install rwkvctl "
+            "elsewhere (/opt/rwkvctl), or use --user", "warn",
+        )  # fmt: skip
+    return Exit.OK
+
+
+@verb
+def service_uninstall(
+    context: Context, *, user: bool = False, root: str = "", dry_run: bool = False, yes: bool = False
+) -> int:
+    """Stop the service, end what it left running, and remove its units and all else that it made.
+
+    Engines and runners outlive the daemon; here they end, too. What still runs is
+    said first and asked about, or needs --yes. Gone are the units, the links that
+    enable them, sockets, temporary files, caches and unused locks. The home with
+    its scores, your configuration and drop-ins, and the user rwkvctl stay, as the
+    last lines say. Jobs go on when a daemon starts on the same home again.
+
+    Exit code 5 if nobody can be asked, or an edited unit is in the way.
+
+    user: the service of this user
+    root: below this folder; nothing is stopped
+    dry_run: say what would be removed
+    yes: do not ask, and remove units that were edited too
+
+    $ sudo rwkvctl service uninstall
+    $ rwkvctl service uninstall --user
+    """
+    files = files_of(context, user=user, root=root)
+    there = [file.path for file in files if units.state(file) != "absent"]
+    if edited := [str(file.path) for file in files if units.state(file) == "edited" and not yes]:
+        raise RefusedError("edited", f"{', '.join(edited)} was edited.", "Say --yes to remove it.", Exit.REFUSED)
+    folder = files[0].path.parent
+    paths = [*there, *remains.links(folder)]
+    if closed := [str(path.parent) for path in paths if not os.access(path.parent, os.W_OK)]:
+        raise RwkvctlError(f"{closed[0]} cannot be written: run it as root, or with --user.")
+    done: dict[str, str] = {}
+    if not root:
+        done |= stopped(context, user=user, dry_run=dry_run, yes=yes)
+    done |= removed(paths, dry_run=dry_run)
+    if not root and paths and not dry_run:
+        systemctl.spoken("daemon-reload", user=user)
+        systemctl.spoken("reset-failed", remains.UNIT, user=user)
+    done |= cleared(user=user, root=root, dry_run=dry_run)
+    done |= {str(path): "left: yours" for path in remains.drop_ins(folder)}
+    if not root:
+        done |= kept(context, user=user)
+    show(context, done, [])
+    return Exit.OK
+
+
+def stopped(context: Context, *, user: bool, dry_run: bool, yes: bool) -> dict[str, str]:
+    """Stop the daemon and end what runs on in its control group; what was done, by what it was done to. Raises
+    RefusedError if that is not wanted, RwkvctlError if something does not end."""
+    group = remains.control_group(properties(user=user).get("ControlGroup", ""), user=user)
+    there = remains.members(group)
+    active = properties(user=user, unit="rwkvctl.socket").get("ActiveState") == "active"
+    if not there and not active:
+        return {}
+    what = f"{remains.counted(there)} of the service" if there else "the service's socket"
+    if dry_run:
+        return {what: "would end" if there else "would close"}
+    if there:
+        question = f"The service runs {remains.counted(there)}. End all of it? Jobs go on with the next daemon."
+        confirm(context, question, yes=yes)
+    for unit in ("rwkvctl.socket", remains.UNIT):  # in this order, or a client would start it again
+        systemctl.spoken("stop", unit, user=user)
+    if stuck := remains.end(group):
+        pids = ", ".join(map(str, stuck))
+        raise RwkvctlError(
+            f"The daemon is stopped, but {pids} of its processes do not end, not even by SIGKILL: the driver or a disk "
+            "holds them. Nothing was removed; reboot, then run it again."
+        )
+    return {what: "ended" if there else "closed"}
+
+
+def removed(paths: list[Path], *, dry_run: bool) -> dict[str, str]:
+    """Remove files and links. Raises RwkvctlError."""
+    try:
+        for path in [] if dry_run else paths:
+            path.unlink()
+            with contextlib.suppress(OSError):  # something of somebody else's lies there
+                path.parent.rmdir()
+    except OSError as error:
+        raise RwkvctlError(f"{error.filename} cannot be removed: {error.strerror}.") from error
+    return {str(path): "would remove" if dry_run else "removed" for path in paths}
+
+
+def cleared(*, user: bool, root: str, dry_run: bool) -> dict[str, str]:
+    """Remove the folders that were made for the service. Raises RwkvctlError."""
+    ways = remains.made(Path(root or "/"))
+    if user:
+        folder = None if root else service_runtime_folder()
+        ways = {folder: remains.remove_folder} if folder and folder.exists() else {}
+    try:
+        return {str(folder): "would remove" if dry_run else way(folder) or "removed" for folder, way in ways.items()}
+    except OSError as error:
+        raise RwkvctlError(f"{error.filename} cannot be removed: {error.strerror}.") from error
+
+
+def kept(context: Context, *, user: bool) -> dict[str, str]:
+    """What stays, and how it is removed."""
+    found: dict[str, str] = {}
+    home = context.config.home if user or context.config.folder == SYSTEM_FILE.parent else SYSTEM_HOME
+    if home.exists():
+        found[str(home)] = f"left on purpose: scores, samples, rows, weights; `rm -r {home}` removes them"
+    with contextlib.suppress(KeyError):
+        if not user and pwd.getpwnam("rwkvctl"):
+            found["user rwkvctl"] = "left on purpose: what stays belongs to it; `userdel rwkvctl` removes it"
+    return found
+
+
+@verb
+def service_status(context: Context, *, user: bool = False) -> int:
+    """Whether the units are installed and as they should be, and what systemd says of them.
+
+    Exit code 1 if a unit is absent, or has a directive that breaks something.
+
+    user: the service of this user
+
+    $ rwkvctl service status
+    $ rwkvctl service status --user --json
+    """
+    files = files_of(context, user=user, root="")
+    rows: list[list[str | Cell]] = []
+    items: list[dict[str, object]] = []
+    for file in files:
+        state = units.state(file)
+        bad = list(units.forbidden_in(file.path.read_text(encoding="utf-8"))) if state == "edited" else []
+        rows.append([str(file.path), Cell(state, STATES[state]), f"breaks something: {', '.join(bad)}" if bad else ""])
+        items.append({"path": str(file.path), "state": state, "forbidden": bad})
+    known = properties(user=user)
+    rows += [[name, value, ""] for name, value in known.items() if value]
+    if not known:
+        rows.append(["systemd", "does not answer here", ""])
+    table = Table([Column("WHAT", cut="middle"), Column("STATE"), Column("NOTE", cut="end")], rows)
+    context.show_local("rwkvctl.service/1", {"items": items, "systemd": known}, table)
+    return Exit.FAILED if any(item["state"] == "absent" or item["forbidden"] for item in items) else Exit.OK
+
+
+def without_temporary_folder(unit: Path) -> str:
+    """What is wrong with the temporary folder of an installed unit; empty if nothing is, or it is not there."""
+    texts = units.texts_of(unit).values()
+    if trouble := unit_folders.without_temporary(texts):
+        return trouble
+    named = unit_folders.temporary_folder(unit_folders.in_force(texts))
+    place = next((place for place in (Path(named), *Path(named).parents) if place.exists()), Path("/"))
+    if named and os.statvfs(place).f_flag & os.ST_RDONLY:
+        return f"names {named} as TMPDIR, and {place} is on a file system that is mounted read-only"
+    return ""
+
+
+def files_of(context: Context, *, user: bool, root: str) -> list[UnitFile]:
+    """The files that are meant."""
+    systemd = systemctl.version()
+    if not user:
+        return units.system_files(Path(root) if root else Path("/"), systemd)
+    files = units.user_files(context.config, systemd)
+    return [UnitFile(Path(root) / file.path.relative_to("/"), file.text) for file in files] if root else files
+
+
+def after_install(*, user: bool, root: str, changed: bool) -> list[str]:
+    """What to run next. A service that runs already takes its units in when it is restarted; its workers go on."""
+    command = systemctl.command(user=user)
+    start = [f"{command} daemon-reload", f"{command} enable --now rwkvctl.socket rwkvctl.service"]
+    if root:
+        return []
+    if changed and properties(user=user).get("ActiveState") == "active":
+        start.append(f"{command} restart rwkvctl.service")
+    if user:
+        return [*start, "loginctl enable-linger"]
+    people = "usermod -aG rwkvctl NAME   # for each who is to operate the node"
+    return ["systemd-sysusers", "systemd-tmpfiles --create", *start, people]
+
+
+def properties(*, user: bool, unit: str = remains.UNIT) -> dict[str, str]:
+    """What systemd says of the service, or of its socket; nothing where it is not there, or does not answer."""
+    pairs = (
+        line.partition("=") for line in systemctl.spoken("show", f"--property={SHOWN}", unit, user=user).split("\n")
+    )
+    return {name: value for name, _, value in pairs}
+
+
+def show(context: Context, done: dict[str, str], commands: list[str]) -> None:
+    """What became of each file, and the commands that follow."""
+    rows: list[list[str | Cell]] = [
+        [path, Cell(what, "dim" if what.startswith(("as it was", "left")) else "ok")] for path, what in done.items()
+    ]
+    items = [{"path": path, "done": what} for path, what in done.items()]
+    table = Table([Column("FILE", cut="middle"), Column("DONE")], rows, "there is nothing to do")
+    context.show_local("rwkvctl.service-files/1", {"items": items, "next": commands}, table)
+    if commands and not context.as_json:
+        context.say("next:")
+        for command in commands:
+            context.say(f"  {command}")

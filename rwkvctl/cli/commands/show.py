@@ -1,0 +1,43 @@
+"""`rwkvctl show`: one job in full, and how to do it again."""
+
+from rwkvctl.cli.client import segment
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.tables import history_tables
+from rwkvctl.protocol.errors import Exit
+from rwkvctl.text.shell_words import as_typed
+
+
+@verb
+def show(context: Context, job: str, *, repro: bool = False) -> int:
+    """One job in full; with --repro the one line that does the same work again.
+
+    The line spells out all that decides what is generated: seed, numerics, k and every changed setting. Whether it
+    would give the same generation key here and now is checked; if not, what differs is said and the exit code is 1.
+
+    job: the id of a job
+    repro: print the command line that repeats it
+
+    $ rwkvctl show j12
+    $ rwkvctl show j12 --repro
+    """
+    if repro:
+        return repeat(context, job)
+    answer = context.client.get(f"/v1/jobs/{segment(job)}")
+    context.show(answer, history_tables.job(answer.value["item"]))
+    return Exit.OK
+
+
+def repeat(context: Context, job: str) -> int:
+    """The line on standard output, and what to know about it on standard error."""
+    answer = context.client.get(f"/v1/jobs/{segment(job)}/repro")
+    reply = answer.value
+    if context.as_json:
+        context.show(answer)
+    else:
+        context.terminal.line(as_typed(reply["argv"]))
+        for name, value in reply.get("pins", {}).items():
+            context.say(f"# {name}: {value}")
+        for sentence in reply.get("differs", ()):
+            context.terminal.note(f"# not the same work any more: {sentence}", "warn")
+    return Exit.OK if reply["same"] else Exit.FAILED

@@ -1,0 +1,90 @@
+"""`rwkvctl status`."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rwkvctl.cli.client import Record, stale_note
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.parser import UsageError
+from rwkvctl.cli.registry import verb
+from rwkvctl.cli.render import Table, aligned
+from rwkvctl.cli.tables import core_tables
+from rwkvctl.protocol.errors import Exit
+from rwkvctl.text.sanitize import Styled, fit, safe_line, styled
+
+WATCH_S: Final = 2.0
+PATIENCE_S: Final = 5.0
+"""While watching: a daemon that says nothing for so long is away."""
+
+
+NO_END: Final = 100_000
+
+
+@verb
+def status(
+    context: Context, *, session_id: str = "", limit: int = 20, watch: float | None = None, plain: bool = False
+) -> int:
+    """What holds the GPUs, what runs, and what waits and why.
+
+    With --watch it is shown again and again, in place, until Ctrl-C; of a slow line it takes only what changed. A
+    daemon that goes away is waited for. With --json, or --plain for a screen reader, every line is written below the
+    last one: with --plain the changed ones only.
+
+    session_id: only the jobs of this session
+    limit: so many waiting and finished jobs at most
+    watch: again every so many seconds [2]
+    plain: with --watch: write changed lines one below the other
+
+    $ rwkvctl status
+    $ rwkvctl status --session-id s3 --json
+    $ rwkvctl status --watch
+    """
+    if watch is not None:
+        return watched(context, session_id, limit, watch, plain=plain)
+    answer = context.client.get("/v1/status", session=session_id, limit=limit)
+    reply = answer.value
+    shown = tables(reply)
+    context.show(answer, *shown, headline=[core_tables.headline(reply), ""])
+    if not any(reply.get(name) for name in ("running", "waiting", "recent")):
+        context.say("no jobs; `rwkvctl dispatch --models builtin` queues some")
+    for note in reply.get("notes", ()):
+        context.say(f"note: {note}")
+    return Exit.OK
+
+
+def tables(reply: Record) -> list[Table]:
+    """Leases, engines, and jobs that run, wait and have ended."""
+    groups = [core_tables.jobs(reply.get(name, ()), "") for name in ("running", "waiting", "recent")]
+    return [core_tables.leases(reply["leases"]), core_tables.engines(reply["engines"]), *groups]
+
+
+def watched(context: Context, session: str, limit: int, every_s: float, *, plain: bool) -> int:
+    """The same again and again."""
+    from rwkvctl.cli.client import client_of
+    from rwkvctl.cli.watch import watch
+
+    if not every_s >= 0.1:
+        raise UsageError("rwkvctl status: --watch takes seconds, 0.1 at least.")
+    if context.output == "tsv":
+        raise UsageError("rwkvctl status: --watch draws a page, or with --json writes a reply a line; it has no tsv.")
+    client = client_of(context.config, PATIENCE_S, 1)
+    watch(
+        context,
+        lambda: client.get("/v1/status", session=session, limit=limit),
+        lambda answer: lines(context, answer.value),
+        every_s,
+        plain=plain,
+    )
+
+
+def lines(context: Context, reply: Record) -> Sequence[Styled]:
+    """The lines of a table on a terminal."""
+    terminal = context.terminal
+    width = terminal.width if terminal.is_tty and context.output != "wide" else 0
+    old = stale_note(reply)
+    found = [styled(fit(safe_line(f"! {old}"), width or NO_END))] if old else []
+    found += [styled(fit(safe_line(core_tables.headline(reply)), width or NO_END))]
+    for table in tables(reply):
+        if table.rows:
+            found += [Styled(), *aligned(table, width, colour=terminal.colour)]
+    return [*found, *(styled(fit(safe_line(f"note: {note}"), width or NO_END)) for note in reply.get("notes", ()))]

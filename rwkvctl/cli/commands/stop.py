@@ -1,0 +1,71 @@
+"""`rwkvctl stop`."""
+
+import time
+from typing import Final
+
+from rwkvctl.cli import bulk_changes
+from rwkvctl.cli.client import Answer, Record
+from rwkvctl.cli.confirm import confirm, named
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.parser import UsageError
+from rwkvctl.cli.registry import verb
+
+LOOK_S: Final = 0.5
+
+
+@verb
+def stop(
+    context: Context, jobs: list[str] = [], *, model: str = "", session_id: str = "", all_: bool = False,  # noqa: B006
+    yes: bool = False, timeout: float = 180.0,
+) -> int:  # fmt: skip
+    """Stop jobs; answers when nothing of them runs any more, or says what does.
+
+    A runner is asked first, then gets SIGTERM, then SIGKILL; what even that
+    does not end is shown as stuck, never as stopped. What is done stays done,
+    and a stopped job goes on with `rwkvctl resume`. Stopping a job that is
+    over changes nothing and is no error. Many jobs at once are asked about
+    first, or need --yes. Of very many it is said how far the daemon has come;
+    interrupt the command, and the daemon goes on.
+
+    Exit code 6: something still runs; the daemon goes on to end it.
+
+    jobs: ids of jobs, as `rwkvctl jobs` shows them; `-` takes them from standard input
+    model: every job of this model that is not over
+    session_id: every job of this session that is not over
+    all_: every job that is not over
+    yes: do not ask
+    timeout: seconds to wait for runners to end
+
+    $ rwkvctl stop j12 j13
+    $ rwkvctl stop --model rwkv7-g1d-0.4b-20260210 --yes
+    """
+    wide = bool(model) + bool(session_id) + all_
+    if bool(jobs) + wide != 1:
+        raise UsageError("rwkvctl stop: name jobs, or one of --model, --session-id and --all; see `rwkvctl jobs`.")
+    if wide:
+        which = f"of {model}" if model else f"of session {session_id}" if session_id else "that is not over"
+        confirm(context, f"Stop every job {which} on {context.config.home}?", yes=yes)
+    body = {"jobs": named(jobs), "model": model, "session": session_id, "all": all_}
+    answer = bulk_changes.change_all(context, "/v1/stop", body)
+    items = until_ended(context, answer.value["items"], time.monotonic() + timeout)
+    return bulk_changes.show(context, Answer(answer.raw, answer.value | {"items": items}))
+
+
+def until_ended(context: Context, items: list[Record], deadline: float) -> list[Record]:
+    """The same when what still ran has ended, or as it is at the deadline; each step of the daemon is said."""
+    told: dict[str, str] = {}
+    while time.monotonic() < deadline and any(item.get("still") for item in items):
+        for item in items:
+            if item.get("still") and told.get(item["job"]) != item["still"]:
+                told[item["job"]] = item["still"]
+                context.say(f"{item['job']}: {item['still']}")
+        time.sleep(LOOK_S)
+        items = [again(context, item) if item.get("still") else item for item in items]
+    return items
+
+
+def again(context: Context, item: Record) -> Record:
+    """What has become of a job that was still running."""
+    job = context.client.get(f"/v1/jobs/{item['job']}").value["item"]
+    still = job.get("detail", "") or "its runner still runs"
+    return item | {"state": job["state"], "still": still if job["state"] == "stopping" else ""}

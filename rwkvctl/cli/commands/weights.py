@@ -1,0 +1,112 @@
+"""`rwkvctl weights list`, `show`, `verify` and `download`: the weights room's own program does them."""
+
+import json
+from typing import Final, NoReturn
+
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.exec_module import as_owner, become
+from rwkvctl.cli.registry import verb
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.text.shell_words import as_typed
+
+LONGEST_ARGUMENT: Final = 100_000
+"""Bytes that the kernel surely takes as one argument (its limit is 128 KiB)."""
+
+
+@verb
+def weights_list(context: Context) -> NoReturn:
+    """Checkpoints of this node, without a daemon: names, sizes, sha256.
+
+    What lies under the weights folder (.pth, .safetensors, folders in the
+    Hugging Face layout), and the built-in checkpoint.
+
+    $ rwkvctl weights list
+    """
+    become("rwkv_weights", "list", "--known", known(context), *common(context))
+
+
+@verb
+def weights_show(context: Context, model: str) -> NoReturn:
+    """One checkpoint: layers, ranks, parameters, memory, or why it does not run.
+
+    model: a path, a name, or a part of a name that only one has
+
+    $ rwkvctl weights show builtin
+    $ rwkvctl weights show rwkv7-g1d-0.1b-20260129-ctx8192
+    $ rwkvctl weights show /mnt/models/rwkv7-1.5B-world
+    """
+    become("rwkv_weights", "show", *common(context), "--", model)
+
+
+@verb
+def weights_verify(context: Context, model: str, *, sha256: str = "") -> NoReturn:
+    """Read a checkpoint whole: names, shapes, finite numbers, sha256.
+
+    The sha256 is compared with --sha256, with FILE.sha256 beside the file
+    (download writes it), and with that of an earlier reading of the same file.
+
+    model: a path, a name, or a part of a name that only one has
+    sha256: what the file's sha256 must be
+
+    $ rwkvctl weights verify rwkv7-g1d-0.1b-20260129-ctx8192
+    """
+    given = ["--sha256", sha256] if sha256 else []
+    become("rwkv_weights", "verify", *given, *common(context), "--", model)
+
+
+@verb
+def weights_download(
+    context: Context,
+    *,
+    repo: list[str] = [],  # noqa: B006 - read by the registry, never written
+    match: list[str] = [],  # noqa: B006
+    to: str = "",
+    revision: str = "",
+    workers: int = 4,
+    list_: bool = False,
+    dry_run: bool = False,
+) -> NoReturn:
+    """Fetch checkpoints from the Hugging Face hub, resumable and checked.
+
+    Without --repo and --match it shows what BlinkDL/rwkv7-g1 has. A broken
+    download goes on where it stood, a second run fetches nothing, and a file
+    gets its name only when its sha256 is the hub's. HF_ENDPOINT, HF_TOKEN and
+    HF_HUB_OFFLINE are obeyed.
+
+    repo: repositories, OWNER/NAME (default BlinkDL/rwkv7-g1)
+    match: only files that match one of these patterns
+    to: the folder to fetch to (default: the weights folder)
+    revision: a branch, tag or commit
+    workers: files at once
+    list_: only show what there is, and what of it is here
+    dry_run: show what would be fetched, and whether it fits on the disk
+
+    $ rwkvctl weights download --list
+    $ rwkvctl weights download --match 'rwkv7-g1h-1.5b*' 'rwkv7-g1d-0.1b*'
+    $ rwkvctl weights download --repo fla-hub/rwkv7-1.5B-world
+    """
+    if match and not (to or list_ or dry_run):
+        as_owner(context.config.weights_dir, as_typed(["weights", "download", "--match", *match]))
+    words = ["--repo", *repo] if repo else []
+    words += ["--match", *match] if match else []
+    words += [f"--to={to}"] if to else []
+    words += [f"--revision={revision}"] if revision else []
+    words += ["--list"] if list_ else []
+    words += ["--dry-run"] if dry_run else []
+    become("rwkv_weights", "download", *words, "--workers", str(workers), *common(context))
+
+
+def common(context: Context) -> list[str]:
+    """What the weights room's program is told: where things lie, and which output is wanted."""
+    where = ["--home", str(context.config.home), "--weights-dir", str(context.config.weights_dir)]
+    return [*where, *(["--output", context.output] if context.output else [])]
+
+
+def known(context: Context) -> str:
+    """{path: sha256} of what a daemon has hashed; nothing where none answers."""
+    try:
+        items = context.client.get("/v1/models").value["items"]
+    except RwkvctlError:
+        return "{}"
+    told = json.dumps({item["path"]: item["sha256"] for item in items if item.get("sha256")})
+    return told if len(told) <= LONGEST_ARGUMENT else "{}"

@@ -1,0 +1,303 @@
+"""What is missing on this machine, what that means, and how to get it. Looks only; changes nothing."""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from rwkvctl.cli.client import Client, Record
+from rwkvctl.cli.render import size
+from rwkvctl.cli.service import systemctl, unit_folders, units
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.scoreboard.judge_health import REMEDY, failing
+from rwkvctl.settings import config as config_files
+from rwkvctl.settings import temporary_folder as temporary
+from rwkvctl.settings.config import Config
+
+Verdict = Literal["ok", "missing", "optional"]
+
+EXTRAS: Final[dict[str, tuple[bool, str]]] = {
+    "": (True, "the command line and the console"),
+    "daemon": (True, "the daemon, data preparation and grading"),
+    "engine": (True, "engines; not needed on a machine that only operates others"),
+    "gpu": (False, "engines on a GPU"),
+    "postgres": (False, "a store in PostgreSQL"),
+    "cluster": (False, "engines on several nodes"),
+    "serve": (False, "the console in a browser"),
+}
+"""Groups of packages in pyproject.toml: whether a node needs them, and for what. The others are for developers."""
+
+PROGRAMS: Final[dict[str, tuple[str, str]]] = {
+    "gcc": ("compiles GPU kernels at their first use", "apt install gcc"),
+    "tmux": ("keeps the console open when the SSH connection ends", "apt install tmux"),
+}
+DRIVER: Final = Path("/proc/driver/nvidia/version")
+REQUIREMENT: Final = re.compile(r"([\w.-]+)")
+EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([\w-]+)['\"]")
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    verdict: Verdict
+    what: str
+    remedy: str = ""
+
+
+def examine(config: Config, client: Client) -> Iterator[Finding]:
+    """Look at everything."""
+    yield python()
+    yield configuration()
+    yield from rwkv_skills()
+    yield from packages()
+    yield from (program(name) for name in PROGRAMS)
+    yield sandbox()
+    yield driver()
+    yield socket(config)
+    yield from daemon(config, client)
+    yield from service()
+    yield disk(config)
+    yield store(config)
+
+
+def sandbox() -> Finding:
+    """Whether what models write can be run in isolation; the data room knows, in a process of its own."""
+    what = "runs what models write, for code benchmarks"
+    words = [sys.executable, "-m", "rwkv_data", "sandbox", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return Finding("sandbox", "missing", what, done.stderr.strip() or "rwkv_data does not start")
+    missing = str(json.loads(done.stdout)["missing"])
+    return Finding("sandbox", "optional" if missing else "ok", what, missing)
+
+
+STORE_CHECK_S: Final = 300.0
+
+
+def store(config: Config) -> Finding:
+    """Whether the store is whole; the daemon's room knows, in a process of its own."""
+    where = config.settings.store or str(config.store)
+    words = [sys.executable, "-m", "rwkv_daemon.store_tools", "check", "--home", str(config.home)]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, errors="replace", check=False, timeout=STORE_CHECK_S
+        )
+    except subprocess.TimeoutExpired:
+        return Finding("store", "optional", where, f"it was not looked through in {STORE_CHECK_S:.0f} s")
+    remedy = "stop the daemon and run `rwkvctl rebuild`, or `rwkvctl restore FILE`"
+    said = done.stderr.strip().removeprefix("rwkvctl check: ")
+    damaged = "is damaged" in said
+    if done.returncode and is_anothers(config.home):
+        return Finding("store", "optional", said)
+    return Finding("store", "missing" if done.returncode else "ok", said or where, remedy if damaged else "")
+
+
+def is_anothers(home: Path) -> bool:
+    """Whether a home belongs to another user, who alone can look through what is in it."""
+    try:
+        return home.stat().st_uid != os.geteuid()
+    except OSError:
+        return False
+
+
+def python() -> Finding:
+    """The interpreter."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    fine = sys.version_info >= (3, 11)
+    return Finding("python", "ok" if fine else "missing", version, "" if fine else "install Python 3.11 or newer")
+
+
+def configuration() -> Finding:
+    """Which files are read, the one that has the last word last."""
+    return Finding("configuration", "ok", ", ".join(config_files.looked_at()))
+
+
+def rwkv_skills() -> Iterator[Finding]:
+    """Settings of rwkv-skills that lie about, as somebody may think that they count here."""
+    if found := config_files.of_rwkv_skills():
+        what = f"{', '.join(found)} set up rwkv-skills; rwkvctl does not read them"
+        yield Finding(
+            "rwkv-skills",
+            "optional",
+            what,
+            "`store` in config.toml names our database, `rwkvctl import` takes its scores",
+        )
+
+
+def packages() -> Iterator[Finding]:
+    """One finding for each extra, from what the installed rwkvctl says that it requires."""
+    wanted: dict[str, list[str]] = {}
+    for line in metadata.requires("rwkvctl") or []:
+        name, group = REQUIREMENT.match(line), EXTRA.search(line)
+        if name and name[1] != "rwkvctl":
+            wanted.setdefault(group[1] if group else "", []).append(name[1])
+    for extra, (needed, purpose) in EXTRAS.items():
+        absent = [name for name in wanted.get(extra, []) if not installed(name)]
+        label = f"packages [{extra}]" if extra else "packages"
+        if absent:
+            remedy = f"pip install 'rwkvctl[{extra}]'" if extra else "pip install rwkvctl"
+            yield Finding(label, "missing" if needed else "optional", f"{purpose}: no {', '.join(absent)}", remedy)
+        else:
+            yield Finding(label, "ok", purpose)
+
+
+def installed(name: str) -> str:
+    """The version of a distribution, empty if it is not installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def program(name: str) -> Finding:
+    """One program on the path."""
+    purpose, remedy = PROGRAMS[name]
+    found = shutil.which(name)
+    return Finding(name, "ok", found) if found else Finding(name, "optional", purpose, remedy)
+
+
+def driver() -> Finding:
+    """The NVIDIA driver."""
+    try:
+        version = DRIVER.read_text(encoding="utf-8").partition("\n")[0]
+    except OSError:
+        return Finding(
+            "nvidia driver", "optional", "no GPU can be used; engines run on the CPU", "install NVIDIA's driver"
+        )
+    return Finding("nvidia driver", "ok", version.removeprefix("NVRM version: "))
+
+
+def daemon(config: Config, client: Client) -> Iterator[Finding]:
+    """The daemon, and what it sees of rows and weights; without it, what lies in the folders."""
+    try:
+        info = client.get("/v1/info").value
+    except RwkvctlError as error:
+        yield Finding("daemon", "optional", str(error), "rwkvctl daemon")
+        yield temporary_folder(str(temporary.writable(config_files.temporary_folders()) or ""))
+        yield folder("rows", config.data_dir, "rwkvctl data prepare NAME")
+        yield folder("weights", config.weights_dir, f"put *.pth files into {config.weights_dir}")
+        return
+    yield Finding("daemon", "ok", f"{info['version']} on {config.socket}")
+    yield temporary_folder(info.get("temporary_folder", "not said"))
+    yield from node(client.get("/v1/status", limit=1).value)
+    try:
+        rows, models = client.get("/v1/benchmarks").value["items"], client.get("/v1/models").value["items"]
+    except RwkvctlError as error:
+        yield Finding("models", "missing", str(error), "see what the daemon says of its store")
+        return
+    yield from judge(client.get("/v1/judge").value)
+    ready = sum(bool(item.get("ready")) for item in rows)
+    yield Finding("rows", "ok" if ready else "optional", f"{ready} of {len(rows)} benchmarks are prepared",
+                  "" if ready else "rwkvctl data prepare NAME")  # fmt: skip
+    own = sum(not item.get("builtin") for item in models)
+    remedy = "" if own else f"put *.pth files into {config.weights_dir}"
+    yield Finding("weights", "ok" if own else "optional", f"{own} checkpoints and the built-in one", remedy)
+
+
+def temporary_folder(found: str) -> Finding:
+    """Where engines put temporary files: what the daemon says, or else what is so for us."""
+    if found:
+        return Finding("temporary folder", "ok", found)
+    remedy = "make TMPDIR in its environment name a folder that it can write; `rwkvctl service install` does"
+    return Finding("temporary folder", "missing", temporary.NONE, remedy)
+
+
+def node(status: Record) -> Iterator[Finding]:
+    """What the daemon says of the GPUs, and whatever else it wants somebody to know."""
+    gpus = [lease for lease in status["leases"] if not lease["id"].startswith("cpu")]
+    unknown = [lease["id"] for lease in gpus if lease.get("use") == "unknown"]
+    if unknown:
+        yield Finding("nvml", "missing", f"NVML does not answer for {', '.join(unknown)}; they get no new work",
+                      "see `rwkvctl gpus`, and `dmesg` for the driver's messages")  # fmt: skip
+    elif gpus:
+        yield Finding("nvml", "ok", f"{len(gpus)} GPUs answer")
+    elif DRIVER.exists():
+        yield Finding("nvml", "missing", "NVIDIA's driver is loaded, and NVML shows no GPU to the daemon",
+                      "nvidia-smi as the daemon's user; the unit must not have PrivateDevices=")  # fmt: skip
+    for note in status.get("notes", ()):
+        yield Finding("daemon says", "missing" if "store" in note else "optional", note)
+
+
+def judge(reply: Record) -> Iterator[Finding]:
+    """Whether each endpoint that is asked for verdicts gives some."""
+    for item, one in [(judged, one) for judged in reply["judges"] for one in judged.get("endpoints", ())]:
+        fails = failing(one["name"], one.get("counts", {}))
+        keys = [str(key.get("state")) for key in one.get("keys", ())]
+        if fails:
+            yield Finding(item["role"], "missing", fails, REMEDY)
+        elif keys and "ok" not in keys:
+            yield Finding(item["role"], "missing", f"{one['name']}: {keys[0]}", "rwkvctl judge")
+        else:
+            answered = one.get("counts", {}).get("ok", 0)
+            said = f"{item['model']} at {one['name']}, " + (f"{answered:,} replies" if answered else "not asked yet")
+            yield Finding(item["role"], "ok", said)
+
+
+def socket(config: Config) -> Finding:
+    """The daemon's socket: whether we may use it, and whether too many others may."""
+    path = config.socket
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return Finding("socket", "optional", f"no {path}", "rwkvctl daemon, or systemctl start rwkvctl.socket")
+    except OSError as error:
+        return Finding("socket", "missing", f"{path}: {error.strerror}", "ask to be put into the socket's group")
+    what = f"{stat.filemode(found.st_mode)} uid {found.st_uid} gid {found.st_gid} {path}"
+    if found.st_mode & 0o002:
+        return Finding("socket", "missing", f"everybody may write to it: {what}", f"chmod o-w {path}")
+    if not os.access(path, os.W_OK):
+        return Finding("socket", "missing", f"you may not use it: {what}", "usermod -aG GROUP YOU, then log in again")
+    return Finding("socket", "ok", what)
+
+
+def service() -> Iterator[Finding]:
+    """The system's service: its units as they should be, and nothing in them that breaks the daemon."""
+    files = units.system_files(Path("/"), systemctl.version())
+    states = {file.path: units.state(file) for file in files}
+    if set(states.values()) == {"absent"}:
+        yield Finding("service", "optional", "not a service of this system", "rwkvctl service install")
+        return
+    for path, state in states.items():
+        if state in {"absent", "outdated"}:
+            yield Finding("service", "optional", f"{path} is {state}", "rwkvctl service install")
+    bad = [f"{path} has {', '.join(names)}" for path, names in broken(files[0].path).items()]
+    if trouble := unit_folders.without_temporary(units.texts_of(files[0].path).values()):
+        remedy = "rwkvctl service install, or mend the drop-in; then systemctl daemon-reload, and restart"
+        yield Finding("service", "missing", f"{files[0].path}, with its drop-ins, {trouble}", remedy)
+    if bad:
+        yield Finding("service", "missing", f"{'; '.join(bad)}: this breaks something, as the unit says",
+                      "take it out, then systemctl daemon-reload")  # fmt: skip
+    else:
+        yield Finding("service", "ok", f"{files[0].path} {states[files[0].path]}")
+
+
+def broken(unit: Path) -> dict[Path, list[str]]:
+    """A unit and its drop-ins with the directives in them that break something."""
+    found = {path: list(units.forbidden_in(text)) for path, text in units.texts_of(unit).items()}
+    return {path: names for path, names in found.items() if names}
+
+
+def folder(name: str, path: Path, remedy: str) -> Finding:
+    """Whether anything lies in a folder."""
+    if path.is_dir() and any(path.iterdir()):
+        return Finding(name, "ok", str(path))
+    return Finding(name, "optional", f"nothing in {path}", remedy)
+
+
+def disk(config: Config) -> Finding:
+    """Room for samples where the home is, or will be."""
+    place = next(path for path in (config.home, *config.home.parents) if path.exists())
+    free, least = shutil.disk_usage(place).free, config.settings.min_free_disk_bytes
+    if free < least:
+        return Finding(
+            "disk", "missing", f"{size(free)} free under {place}; jobs wait below {size(least)}", "free some space"
+        )
+    return Finding("disk", "ok", f"{size(free)} free under {place}")

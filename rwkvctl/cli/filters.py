@@ -1,0 +1,119 @@
+"""The filter flags that `queue` and `dispatch` share; they fill `rwkvctl.protocol.messages.Selection`."""
+
+# ruff: noqa: RUF009 - `option` makes a dataclass field and nothing else
+
+import dataclasses
+import os
+import re
+from typing import Literal
+
+from rwkvctl.cli import checkpoint_paths
+from rwkvctl.cli.client import Record
+from rwkvctl.cli.registry import option
+from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.protocol.numerics import Numerics
+from rwkvctl.text.sanitize import safe_text
+
+
+class SelectionError(RwkvctlError):
+    """A filter cannot be understood."""
+
+    exit_code = Exit.USAGE
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Filters:
+    """Which models on which benchmarks, and what changes the work."""
+
+    models: list[str] = option(
+        [], "models by name, pattern, or path of a checkpoint anywhere; `builtin` is the built-in one (default: all)"
+    )
+    model_regex: list[str] = option([], "only models whose file name matches one of these expressions")
+    model_select: Literal["all", "param-extrema", "latest-data"] = option(
+        "all", "all; the smallest and largest; or the newest data version of each size"
+    )
+    min_param_b: float | None = option(None, "only models of at least so many billion parameters")
+    max_param_b: float | None = option(None, "only models of at most so many billion parameters")
+    manifest: str = option("", "the checkpoints of a JSON file, a list of {path, name}, instead of the weights folder")
+    only_jobs: list[str] = option([], "only these kinds of a benchmark, as `rwkvctl benchmarks` lists them")
+    skip_jobs: list[str] = option([], "without these kinds")
+    job_order: list[str] = option([], "these kinds first, in this order")
+    only_datasets: list[str] = option([], "only these benchmarks", "--benchmarks")
+    skip_datasets: list[str] = option([], "without these benchmarks")
+    profiles: list[str] = option([], "only kinds that ask in these profiles: rwkv-skills-v1, lm-eval, ...")
+    rows: str = option("", "a file of rows of your own as the benchmark: questions with answers, or with choices")
+    domains: list[str] = option([], "only these domains: multi_choice, free_response, code, ...")
+    limit: int | None = option(
+        None, "only the first N rows of each benchmark; the score is marked partial", "--max-samples"
+    )
+    set: list[str] = option([], "override a setting of the benchmark: name=value")
+    seed: int | None = option(None, "seed of every random draw; else the benchmark's own")
+    numerics: Numerics | None = option(None, "default: what the daemon is set to")
+    overwrite: bool = option(False, "measure again what has a score: a new version; history stays")
+    hold_missing: bool = option(False, "queue benchmarks whose rows are missing too, held until they are prepared")
+    skip_missing_dataset: bool = option(False, "leave them out, which is so without it too; known from rwkv-skills")
+    priority: int = option(0, "higher runs earlier")
+    group: str = option("", "the group of these jobs; [groups] in the configuration says how many of it run at once")
+    run_log_dir: str = option("", "also link the jobs' logs into this folder")
+    disable_checker: bool = option(False, "do not let the checker look at wrong answers")
+
+
+def body(filters: Filters, home: str = "", weights_dir: str = "") -> Record:
+    """The Selection as JSON; what has its default is left out. Rows of one's own are prepared in the home first;
+    checkpoints in the weights folder need not be named to the daemon as files."""
+    check(filters)
+    if filters.rows:
+        own = prepared(filters.rows, home)
+        filters = dataclasses.replace(filters, rows="", only_datasets=[*filters.only_datasets, own])
+    given = {field.name: getattr(filters, field.name) for field in dataclasses.fields(filters)}
+    del given["skip_missing_dataset"]
+    given["settings"] = settings(given.pop("set"))
+    given["models"], given["files"] = checkpoint_paths.split(filters.models, weights_dir)
+    given["checkpoints"] = checkpoint_paths.of_manifest(path) if (path := given.pop("manifest")) else []
+    if filters.run_log_dir:
+        given["run_log_dir"] = os.path.abspath(filters.run_log_dir)  # noqa: PTH100 - links stay as they were typed
+    defaults = Filters()
+    return {name: value for name, value in given.items() if value and value != getattr(defaults, name, {})} | {
+        name: given[name] for name in ("min_param_b", "max_param_b", "limit", "seed") if given[name] is not None
+    }
+
+
+def prepared(file: str, home: str) -> str:
+    """The benchmark made of a file of rows; the data room's program makes it."""
+    import subprocess
+    import sys
+
+    words = [sys.executable, "-m", "rwkv_data", "own", file, "--home", home]
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        why = done.stderr.strip().removeprefix("rwkv_data: ") or "the rows cannot be read"
+        raise SelectionError(f"--rows: {why} (`rwkvctl data own` has --name and --replace)")
+    sys.stderr.write(safe_text(done.stderr))  # how the first row was read and will be asked, before anything is queued
+    return done.stdout.strip()
+
+
+def check(filters: Filters) -> None:
+    """Say here what the daemon would refuse anyway, in the words of the flags."""
+    for pattern in filters.model_regex:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise SelectionError(f"--model-regex '{pattern}' is no valid expression: {error}.") from error
+    if filters.limit is not None and filters.limit < 1:
+        raise SelectionError(f"--limit must be at least 1, is {filters.limit}.")
+    if filters.hold_missing and filters.skip_missing_dataset:
+        raise SelectionError("--hold-missing and --skip-missing-dataset exclude each other.")
+    low, high = filters.min_param_b, filters.max_param_b
+    if low is not None and high is not None and low > high:
+        raise SelectionError(f"--min-param-b {low:g} is above --max-param-b {high:g}: no model can match.")
+
+
+def settings(pairs: list[str]) -> dict[str, str]:
+    """`name=value` pairs as a table."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise SelectionError(f"--set takes name=value, not '{pair}'.")
+        found[name] = value
+    return found

@@ -1,0 +1,42 @@
+"""Answers for which the daemon needs longer than a moment: it says how far it is, and is asked until it has them."""
+
+import json
+import time
+from typing import Final
+
+from rwkvctl.cli.client import Answer, Client, Record, segment
+from rwkvctl.text.progress_meter import Meter
+
+AGAIN_S: Final = 0.2
+PATIENCE_S: Final = 600.0
+"""An older daemon says nothing until all is compared."""
+
+
+def samples(client: Client, job: str, query: Record, limit: int) -> Answer:
+    """A page of so many samples, however long they have to be looked for."""
+    route, items, looked = f"/v1/jobs/{segment(job)}/samples", list[Record](), 0
+    with Meter() as meter:
+        while True:
+            answer = client.get(route, **query, limit=limit - len(items))
+            items += answer.value["items"]
+            looked += answer.value.get("looked", 0)
+            if not answer.value.get("looking") or len(items) >= limit:
+                break
+            meter.show(f"samples of {job} looked at, {len(items):,} found so far", looked)
+            query = query | {"after": answer.value["next"]}
+    if len(items) == len(answer.value["items"]):
+        return answer
+    whole = answer.value | {"items": items, "looked": looked, "looking": False}
+    return Answer(json.dumps(whole).encode(), whole)
+
+
+def compared(client: Client, body: Record) -> Answer:
+    """A whole comparison."""
+    with Meter() as meter:
+        while True:
+            answer = client.post("/v1/compare", body | {"partial": True}, PATIENCE_S)
+            said = answer.value.get("looking", "")
+            if not said:
+                return answer
+            meter.show(said, len(answer.value["items"]))
+            time.sleep(AGAIN_S)

@@ -1,0 +1,1 @@
+"""The manual page and docs/json.md, made of the verbs and message types."""

@@ -1,0 +1,1 @@
+"""The systemd service: its units, its folders, and what it leaves behind."""

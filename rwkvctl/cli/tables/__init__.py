@@ -1,0 +1,1 @@
+"""Replies of the daemon as tables, a file per subject."""

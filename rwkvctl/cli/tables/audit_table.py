@@ -1,0 +1,30 @@
+"""The audit trail as rows to draw."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from rwkvctl.cli.client import Record
+from rwkvctl.cli.render import Cell, Column, Role, Table
+
+ROLES: Final[dict[str, Role]] = {"refused": "warn", "failed": "bad"}
+
+
+def entries(items: Iterable[Record]) -> Table:
+    """Who changed what, one line each."""
+    columns = [
+        Column("WHEN"), Column("USER", cut="middle"), Column("UID", right=True), Column("PID", right=True),
+        Column("VERB"), Column("TARGET", cut="end"), Column("OUTCOME", cut="end"),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [
+            item["at"].replace("T", " ").partition(".")[0],
+            item["user"],
+            "–" if item["uid"] < 0 else str(item["uid"]),
+            str(item["pid"] or "–"),
+            item["verb"],
+            item["target"],
+            Cell(item["outcome"], ROLES.get(item["outcome"].partition(":")[0], "")),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "nobody has changed anything")

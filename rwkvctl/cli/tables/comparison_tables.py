@@ -1,0 +1,152 @@
+"""Comparisons as `compare` and `gate` show them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rwkvctl.cli.client import Record
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.parser import UsageError
+from rwkvctl.cli.render import Amount, Cell, Column, Role, Table, count, joined
+from rwkvctl.cli.tables.core_tables import INTERVAL, ends
+
+SIGNS: Final[dict[str, tuple[str, Role]]] = {
+    "better": ("▲", "ok"), "worse": ("▼", "worse"), "not comparable": ("~", "dim"), "no difference shown": ("=", ""),
+}  # fmt: skip
+"""The mark of a verdict."""
+
+NAMED: Final = 8
+"""Benchmarks that a note names before it only counts them."""
+
+
+def body(
+    a: str, b: str, benchmarks: Sequence[str], kinds: Sequence[str], *, alpha: float, force: bool
+) -> dict[str, object]:
+    """The request. Raises UsageError for an alpha that is none."""
+    if not 0 < alpha < 1:
+        raise UsageError(f"--alpha must lie between 0 and 1, not {alpha:g}.")
+    return {"a": a, "b": b, "benchmarks": list(benchmarks), "kinds": list(kinds), "alpha": alpha, "force": force}
+
+
+def headline(reply: Record) -> list[str]:
+    """`B against A: 3 better, 1 worse, 20 no difference shown`."""
+    found = joined(f"{number} {verdict}" for verdict, number in reply["counts"].items()) or "nothing in common"
+    return [f"B = {reply['b']} against A = {reply['a']}: {found}", ""]
+
+
+def table(items: Iterable[Record]) -> Table:
+    """One line a benchmark."""
+    columns = [
+        Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"), Column("VERDICT"),
+        Column("METRIC", wide=True), Column("A", right=True), Column("B", right=True), Column("B-A", right=True),
+        *INTERVAL, Column("ONLY A", right=True, wide=True),
+        Column("ONLY B", right=True, wide=True),
+        Column("N", right=True), Column("P", right=True, wide=True), Column("P HOLM", right=True),
+        Column("TEST", wide=True), Column("JOBS", wide=True), Column("WHY", cut="end"),
+    ]  # fmt: skip
+    return Table(columns, [line(item) for item in items], "nothing to compare", "comparison")
+
+
+def line(item: Record) -> list[str | Cell]:
+    """One comparison."""
+    verdict, unit = item["verdict"], item.get("unit", "share")
+    difference = item.get("difference") or {}
+    compared = item.get("p") is not None
+    mark, role = SIGNS[verdict]
+    said = verdict + " (forced)" * bool(item.get("forced"))
+    return [
+        item["benchmark"],
+        item["kind"],
+        Cell(f"{mark} {said}", role, said),
+        item.get("metric", ""),
+        number(item.get("a"), unit),
+        number(item.get("b"), unit),
+        number(difference.get("value"), unit, signed=True),
+        interval(difference, unit),
+        *ends(difference),
+        count(item.get("only_a", 0)) if compared else "–",
+        count(item.get("only_b", 0)) if compared else "–",
+        count(item.get("rows", 0)) if compared else "–",
+        probability(item.get("p")),
+        probability(item.get("p_holm")),
+        item.get("test", ""),
+        " ".join(filter(None, (item.get("job_a", ""), item.get("job_b", "")))),
+        item.get("why", "") or forced_words(item),
+    ]
+
+
+def number(value: float | None, unit: str, *, signed: bool = False) -> str:
+    """A share in percent, anything else as it is."""
+    if value is None:
+        return "–"
+    scaled, digits = (100 * value, 1) if unit == "share" else (value, 3)
+    return Amount(f"{scaled:+.{digits}f}" if signed else f"{scaled:.{digits}f}", value)
+
+
+def interval(difference: Record, unit: str) -> str:
+    """The 95 % interval of a difference."""
+    low, high = difference.get("ci_low"), difference.get("ci_high")
+    if low is None or high is None:
+        return "–"
+    return f"[{number(low, unit, signed=True)}, {number(high, unit, signed=True)}]"
+
+
+def probability(p: float | None) -> str:
+    """A p value, never as a plain zero."""
+    if p is None:
+        return "–"
+    return Amount(f"{p:.4f}" if p >= 0.0001 else "<.0001", p)
+
+
+def forced_words(item: Record) -> str:
+    """What was not the same, where a comparison was forced."""
+    left_out = item.get("left_out", 0)
+    parts = [*item.get("differs", ()), f"{left_out} rows are left out" if left_out else ""]
+    return "; ".join(filter(None, parts))
+
+
+def in_words(item: Record) -> str:
+    """`-3.2 [-4.6, -1.7], p .0002 after Holm`."""
+    unit, difference = item.get("unit", "share"), item.get("difference") or {}
+    value = number(difference.get("value"), unit, signed=True)
+    return f"{value} {interval(difference, unit)}, p {probability(item.get('p_holm'))} after Holm"
+
+
+def flips(items: Iterable[Record]) -> Table:
+    """Rows on which one side did better; each cursor goes to `rwkvctl samples JOB --after CURSOR --limit 1`."""
+    columns = [
+        Column("BENCHMARK", cut="middle"), Column("ROW", right=True), Column("A"), Column("B"),
+        Column("EXPECTED", cut="end"), Column("A SAYS", cut="end"), Column("B SAYS", cut="end"),
+        Column("JOB A", wide=True), Column("JOB B", wide=True), Column("SAMPLES", wide=True),
+        Column("AFTER", right=True),
+    ]  # fmt: skip
+    rows = [flip(item, one) for item in items for one in item.get("flips", ())]
+    return Table(columns, rows, "no row on which only one side does better", "flip")
+
+
+def flip(item: Record, one: Record) -> list[str | Cell]:
+    """One such row."""
+    better_a = (one["value_a"] > one["value_b"]) != item.get("lower_is_better", False)
+    a, b = (mark(one[name], better) for name, better in (("value_a", better_a), ("value_b", not better_a)))
+    said = ["nothing" if one.get(name) is None else str(one[name]) for name in ("answer_a", "answer_b")]
+    samples = f"{one['sample_a']} {one['sample_b']}"
+    jobs = (item.get("job_a", ""), item.get("job_b", ""))
+    return [item["benchmark"], str(one["row"]), a, b, one.get("expected", ""), *said, *jobs, samples, str(one["after"])]
+
+
+def mark(value: float, better: bool) -> Cell:
+    """A row's value: a mark where it is right or wrong, else a number."""
+    text = {0.0: "✗", 1.0: "✓"}.get(value, f"{value:.3g}")
+    return Cell(text, "ok" if better else "bad", f"{value:g}")
+
+
+def explain(context: Context, reply: Record) -> None:
+    """What the table does not say."""
+    noted = sorted({text for item in reply["items"] for text in item.get("noted", ())})
+    for text in noted[:NAMED]:
+        context.say(f"note: {text}")
+    for side, other, keys in (("A", "B", reply.get("only_a", ())), ("B", "A", reply.get("only_b", ()))):
+        if keys:
+            more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
+            context.say(f"only {side} has a score, {other} has none: {', '.join(keys[:NAMED])}{more}")
+    if any(item.get("flips") for item in reply["items"]):
+        context.say("see a row's samples: rwkvctl samples JOB --after AFTER --limit 1")

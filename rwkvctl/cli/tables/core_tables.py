@@ -1,0 +1,424 @@
+"""Replies of the daemon as tables: which fields, in which order, in which words.
+
+`tests/unit/rwkvctl/test_views.py` draws every reply of `rwkvctl.protocol.messages` with these.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from rwkvctl.cli.client import Record
+from rwkvctl.cli.render import (
+    Amount,
+    Cell,
+    Column,
+    Role,
+    Table,
+    amount,
+    bar,
+    count,
+    duration,
+    joined,
+    percent,
+    share,
+    size,
+    state_cell,
+)
+from rwkvctl.protocol.states import TERMINAL
+from rwkvctl.scoreboard import score_notes
+
+BAR: Final = 10
+NULL: Final = Amount("null", None)
+"""A score without a number. A pipe gets nothing in its place: the reason stands in another column."""
+ACTIONS: Final[dict[str, tuple[str, Role]]] = {
+    "run": ("▸ run", "ok"), "resume": ("▸ resume", "ok"), "skip": ("· skip", "dim"), "hold": ("! hold", "warn"),
+}  # fmt: skip
+
+
+NOTHING_MATCHES: Final = (
+    "nothing matches: no model, or no benchmark, passes the filters\n"
+    "`rwkvctl models` and `rwkvctl benchmarks` list what there is; `--models builtin` is always there"
+)
+
+
+def headline(status: Record) -> str:
+    """The first line of `status`: who, since when, how many jobs in which state."""
+    counts = status["counts"]
+    states = ", ".join(f"{counts[state]} {state}" for state in counts if counts[state]) or "no jobs"
+    disk = size(status.get("disk_free_bytes"))
+    parts = [status["node"] or "daemon", f"up {duration(status['uptime_s'])}", states, f"{disk} free", whole(status)]
+    return " · ".join(part for part in parts if part)
+
+
+def leases(items: Iterable[Record]) -> Table:
+    """GPUs (or the CPU) and what holds them."""
+    columns = [
+        Column("LEASE"), Column("DEVICE", cut="end"), Column("USE"), Column("CONDITION", wide=True), Column("ENGINE"),
+        *MEMORY, Column("UTIL %", right=True, name="util"), Column("W", right=True, wide=True, name="watts"),
+        Column("°C", right=True, wide=True, name="celsius"), Column("WHY", cut="end"), Column("UUID", wide=True),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(item.get("index") or item["id"], "bold"),
+            item.get("name", ""),
+            use_cell(item.get("use", "free"), item.get("condition", "ok")),
+            condition_cell(item.get("condition", "ok")),
+            item.get("engine") or "–",
+            *memory_cells(item.get("memory_used_bytes"), item.get("memory_total_bytes")),
+            percent(item.get("utilisation"), 0),
+            count(item.get("power_w")),
+            count(item.get("temperature_c")),
+            joined([item.get("reason", ""), item.get("why", "")]),
+            item["id"] if item.get("index") else "",
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, name="lease")
+
+
+def use_cell(use: str, condition: str) -> Cell:
+    """A lease's use; what needs somebody is marked. One that is kept from the work is not called free."""
+    if use == "free" and condition != "ok":
+        return Cell(condition, "warn", use)
+    roles: dict[str, Role] = {"leased": "ok", "zombie": "bad", "unknown": "warn", "free": "dim"}
+    return Cell(use, roles.get(use, ""))
+
+
+def condition_cell(condition: str) -> Cell:
+    """A lease's condition."""
+    return Cell(condition, "dim" if condition == "ok" else "warn")
+
+
+MEMORY: Final = (Column("MEMORY", right=True, name="memory used"), Column("MEMORY TOTAL", piped=True))
+
+
+def memory_cells(used: int | None, total: int | None) -> list[str]:
+    """`1.2/4.0 GiB`, or a dash where it is not known, and for a pipe all that there is."""
+    if used is None or not total:
+        return [size(used), size(total)]
+    return [Amount(f"{used / 2**30:.1f}/{total / 2**30:.1f} GiB", used), size(total)]
+
+
+def engines(items: Iterable[Record]) -> Table:
+    """Engine processes."""
+    columns = [
+        Column("ENGINE"), Column("STATE"), Column("MODEL", cut="model"), Column("NUMERICS", wide=True),
+        Column("LEASE"), Column("RUN/SLOTS", right=True, name="run"), Column("SLOTS", piped=True),
+        Column("WAIT", right=True), Column("TOK/S", right=True),
+        Column("PREFILL/S", right=True, wide=True), Column("DETAIL", cut="end", wide=True),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(item["id"], "bold"),
+            Cell(item["state"], engine_role(item["state"])),
+            item["model"],
+            item["numerics"],
+            item["lease"],
+            Amount(f"{item.get('running', 0)}/{item.get('slots', 0)}", item.get("running", 0)),
+            count(item.get("slots", 0)),
+            count(item.get("waiting", 0)),
+            count(item.get("decode_tokens_per_s", 0)),
+            count(item.get("prefill_tokens_per_s", 0)),
+            item.get("detail", ""),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, name="engine")
+
+
+def engine_role(state: str) -> Role:
+    """The colour of an engine's state."""
+    roles: dict[str, Role] = {"ready": "ok", "failed": "bad", "gone": "dim"}
+    return roles.get(state, "info")
+
+
+def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
+    """Jobs in any state: progress for those that run, the reason for those that wait."""
+    columns = [
+        Column("JOB"), Column("STATE"), Column("MODEL", cut="model"), Column("BENCHMARK", cut="middle"),
+        Column("KIND"), Column("PROGRESS", wide=True, drawn=True), Column("DONE", right=True),
+        Column("TOTAL", piped=True), Column("SCORE ±CI", right=True, name="score"), Column("CI LOW", piped=True),
+        Column("CI HIGH", piped=True), Column("ETA", right=True, wide=True), Column("WHY", cut="end"),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(item["id"], "bold"),
+            state_cell(item["state"]),
+            item["model"],
+            item["benchmark"],
+            item["kind"],
+            bar(share(item["done"], item.get("total", 0)), BAR) if item.get("done") else "",
+            Amount(f"{item['done']:,}/{item.get('total', 0):,}" if item.get("done") else "–", item.get("done", 0)),
+            count(item.get("total", 0)),
+            score_text(item),
+            *ends(score_metric(item) or {}),
+            duration(item.get("eta_s")),
+            why(item) or idle(item),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, empty, "job")
+
+
+def why(item: Record) -> str:
+    """Why a job waits or how it ended: the reason's word, or what was to blame, and what the daemon adds."""
+    reason, detail = item.get("reason", "") or item.get("failure", ""), item.get("detail", "")
+    return f"{reason}: {detail}" if reason and detail else reason or detail
+
+
+def idle(item: Record) -> str:
+    """`no progress for 1m40s` of a job that starves; empty for others."""
+    return "" if item.get("idle_s") is None else f"no progress for {duration(item['idle_s'])}"
+
+
+def score_metric(item: Record) -> Record | None:
+    """What stands for a job in every view: the headline of its score; while it is under way, the mean so far. A job
+    that is over has its score or none."""
+    if score := item.get("score"):
+        return dict(score["metrics"].get(score["primary"]) or {"value": None})
+    return None if item["state"] in TERMINAL else item.get("running_score")
+
+
+def score_text(item: Record) -> str:
+    """The same with its interval: `74.9 ±2.3`, `null` for a score that could not be computed, a dash for none."""
+    metric = score_metric(item)
+    return value_with_interval(metric) if metric else "–"
+
+
+def value_with_interval(metric: Record | None) -> str:
+    """`74.9 ±2.3`, a share in percent."""
+    if not metric or metric.get("value") is None:
+        return NULL
+    half = half_interval(metric)
+    return Amount(in_unit(metric["value"], metric) + (f" ±{half}" if half != "–" else ""), metric["value"])
+
+
+def in_unit(value: float, metric: Record) -> str:
+    """A share in percent, anything else as it is."""
+    return percent(value) if metric.get("unit", "share") == "share" else amount(value, ".3f")
+
+
+def half_interval(metric: Record) -> str:
+    """How far the 95 % interval reaches from the value: its longer side, since it need not be symmetric."""
+    value, low, high = metric.get("value"), metric.get("ci_low"), metric.get("ci_high")
+    return "–" if value is None or low is None or high is None else in_unit(max(value - low, high - value), metric)
+
+
+def interval(metric: Record) -> str:
+    """The 95 % interval itself."""
+    low, high = metric.get("ci_low"), metric.get("ci_high")
+    return "–" if low is None or high is None else f"{in_unit(low, metric)}–{in_unit(high, metric)}"
+
+
+INTERVAL: Final = (
+    Column("95 % CI", right=True, drawn=True), Column("CI LOW", piped=True), Column("CI HIGH", piped=True),
+)  # fmt: skip
+
+
+def interval_cells(metric: Record) -> list[str]:
+    """The 95 % interval as people read it, and its two ends."""
+    return [interval(metric), *ends(metric)]
+
+
+def ends(metric: Record) -> list[str]:
+    """The two ends of the 95 % interval."""
+    return [amount(metric.get(name), ".3f") for name in ("ci_low", "ci_high")]
+
+
+def plan(rows: Iterable[Record]) -> Table:
+    """What a dispatch would do, in its order, one reason a row."""
+    columns = [
+        Column("#", right=True, name="place"), Column("ACTION"), Column("MODEL", cut="model"),
+        Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"), Column("SAMPLES", right=True),
+        Column("EST", right=True),
+        Column("START", right=True, wide=True), Column("WHERE", wide=True), Column("REASON"),
+        Column("NUMERICS", wide=True), Column("JOB", wide=True), Column("DETAIL", cut="end"),
+    ]  # fmt: skip
+    cells = [
+        [
+            str(place),
+            Cell(*ACTIONS.get(row["action"], (row["action"], "")), row["action"]),
+            row["model"],
+            row["benchmark"],
+            row["kind"],
+            count(row.get("samples")),
+            duration(row.get("est_s")),
+            start(row),
+            place_of(row),
+            row["reason"],
+            row.get("numerics", ""),
+            row.get("job", ""),
+            joined([row.get("detail", ""), f"estimated {row['basis']}" if row.get("basis") else ""]),
+        ]
+        for place, row in enumerate(rows, 1)
+    ]
+    return Table(columns, cells, NOTHING_MATCHES)
+
+
+def start(row: Record) -> str:
+    """When a row of the plan is expected to start: `now`, `in 12m`, or a dash where that cannot be said."""
+    starts_s = row.get("starts_s")
+    if starts_s is None:
+        return "–"
+    return Amount("now" if starts_s < 1 else f"in {duration(starts_s)}", starts_s)
+
+
+def place_of(row: Record) -> str:
+    """Where it is expected to run, and whether its model is there already."""
+    lease = row.get("lease", "")
+    return f"{lease} ({'loads' if row.get('loads') else 'warm'})" if lease else "–"
+
+
+def whole(reply: Record) -> str:
+    """When everything that waits will be done, as one clause; empty if nothing does."""
+    unknown, eta_s = reply.get("not_estimated", 0), reply.get("eta_s")
+    if unknown:
+        return f"no end can be said: {count(unknown)} like nothing measured before"
+    return f"all done in {duration(eta_s)}" if eta_s else ""
+
+
+def reasons(rows: Iterable[Record], meanings: Mapping[Any, str]) -> Table:
+    """How many rows have which reason, and what it means; for what would not run."""
+    found: dict[str, int] = {}
+    for row in rows:
+        if row["action"] in {"skip", "hold"}:
+            found[row["reason"]] = found.get(row["reason"], 0) + 1
+    columns = [Column("NOT RUN", right=True), Column("REASON"), Column("MEANING", cut="end")]
+    cells = [[count(number), reason, meanings.get(reason, "")] for reason, number in found.items()]
+    return Table(columns, cells, name="reason")
+
+
+def scores(items: Iterable[Record]) -> Table:
+    """Scores with what qualifies them; a missing one shows its reason in place of a number."""
+    columns = [
+        Column("MODEL", cut="model"), Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"),
+        Column("METRIC", wide=True), Column("%", right=True, name="value"), Column("±CI", right=True, name="ci half"),
+        INTERVAL[0]._replace(wide=True), *INTERVAL[1:], Column("N", right=True), Column("TRUNC", right=True, calm=True),
+        Column("NO ANS", right=True, calm=True), Column("ERR", right=True, calm=True), Column("CHANCE", right=True),
+        Column("V", right=True, wide=True), Column("JOB"), Column("NOTE", cut="end"),
+    ]  # fmt: skip
+    return Table(columns, [score_row(item) for item in items], "no scores yet", "score")
+
+
+def score_row(item: Record) -> list[str | Cell]:
+    """One line of the score table."""
+    metric = item["metrics"].get(item["primary"]) or {}
+    value = metric.get("value")
+    errors = item.get("errors", 0) + item.get("unjudged", 0)
+    return [
+        item["model"],
+        item["benchmark"],
+        item["kind"],
+        item["primary"],
+        Cell(NULL, "warn") if value is None else Cell(in_unit(value, metric), "bold"),
+        half_interval(metric),
+        *interval_cells(metric),
+        count(item["n"]),
+        count(item.get("truncated", 0)),
+        count(item.get("no_answer", 0)),
+        Cell(count(errors), "bad" if errors else ""),
+        percent(item.get("chance")),
+        str(item["version"]),
+        item["job"],
+        score_note(item, value),
+    ]
+
+
+def score_note(item: Record, value: float | None) -> str:
+    """Why there is no number; or what must be known with it."""
+    if value is None:
+        return item.get("why_null") or "no value"
+    judge = item.get("provenance", {}).get("judge", {})
+    return joined([*score_notes.notes(item), judge.get("calibration", "")])
+
+
+def models(items: Iterable[Record]) -> Table:
+    """Checkpoints."""
+    columns = [
+        Column("MODEL", cut="model"), Column("ARCH"), Column("DATA"), Column("PARAMS B", right=True),
+        Column("CONTEXT", right=True), Column("DATE", wide=True), Column("SIZE", right=True), Column("SHA-256"),
+        Column("PATH", cut="middle", wide=True),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(item["name"], "bold"),
+            item.get("architecture", ""),
+            item.get("data_version", ""),
+            parameters(item.get("parameters_b")),
+            count(item.get("context")),
+            item.get("date", ""),
+            size(item["size_bytes"]),
+            item.get("sha256", "")[:12] or ("being copied" if item.get("copying") else "not hashed"),
+            item["path"],
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "no checkpoint found; put one into the weights folder (`rwkvctl config show`)")
+
+
+def parameters(billions: float | None) -> str:
+    """Parameters in billions, with digits where the model is small."""
+    if billions is None:
+        return "–"
+    return amount(billions, ".1f" if billions >= 0.1 else ".4f")
+
+
+def benchmarks(items: Iterable[Record]) -> Table:
+    """The catalogue and whether its rows lie ready."""
+    columns = [
+        Column("BENCHMARK"), Column("DOMAIN"), Column("KINDS", cut="end"), Column("ROWS", right=True), Column("READY"),
+        Column("SPLIT", wide=True), Column("V", right=True, wide=True), Column("LICENCE", wide=True, cut="end"),
+        Column("TITLE", cut="end"),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(item["name"], "bold"),
+            item["domain"],
+            kinds(item),
+            count(item.get("rows")),
+            Cell("✓ yes", "ok", "yes") if item.get("ready") else Cell("– no", "dim", "no"),
+            item["split"],
+            str(item["version"]),
+            item.get("licence", ""),
+            item["title"],
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "the catalogue is empty")
+
+
+def kinds(item: Record) -> str:
+    """The usual kinds, and how many more there are."""
+    usual = item.get("usual", ())
+    more = len(item["kinds"]) - len(usual)
+    return ",".join(usual) + (f" +{more}" if more else "")
+
+
+def changed(items: Iterable[Record]) -> Table:
+    """What a change did to each job."""
+    columns = [Column("JOB"), Column("STATE"), Column("CHANGED"), Column("WHY NOT", cut="end")]
+    rows = [
+        [
+            Cell(item["job"], "bold"),
+            state_cell(item["state"]) if item["state"] else Cell("–", "dim"),
+            "yes" if item["changed"] else "no",
+            Cell(item["error"], "bad") if item.get("error") else Cell(item.get("still", ""), "warn"),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "no job to change", "job")
+
+
+def sample_rows(items: Iterable[Record], empty: str = "") -> Table:
+    """Samples, one line each, for a pipe."""
+    titles = ("SAMPLE", "ROW", "REPEAT", "VALUE", "REASON", "EXPECTED", "EXTRACTED", "DETAIL", "PROMPT", "COMPLETION")
+    rows: list[list[str | Cell]] = []
+    for item in items:
+        stages = item.get("stages", [])
+        texts = ["\n".join(stage[name] for stage in stages) for name in ("prompt", "completion")]
+        value = "" if item.get("value") is None else f"{item['value']:g}"
+        extracted = item.get("extracted")
+        first = [str(item["number"]), str(item["row"]), str(item["repeat"]), value, item["reason"]]
+        rows.append(
+            [*first, item.get("expected", ""), "" if extracted is None else extracted, item.get("detail", ""), *texts]
+        )
+    return Table([Column(title) for title in titles], rows, empty)

@@ -1,0 +1,93 @@
+"""Processes on GPUs as tables: who holds what, every rule of one, what would be done, and what was."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from rwkvctl.cli.client import Record
+from rwkvctl.cli.render import Cell, Column, Role, Table, duration, size
+
+ROLES: Final[dict[str, Role]] = {
+    "orphan": "bad", "defunct": "bad", "ghost": "bad", "stuck": "bad", "ours": "ok", "protected": "dim",
+}  # fmt: skip
+OUTCOMES: Final[dict[str, Role]] = {"freed": "ok", "not-freed": "bad", "still-there": "bad", "interrupted": "warn"}
+PARTS: Final = {"class": "WHO IT IS", "evidence": "EVIDENCE", "node": "THIS NODE"}
+
+
+def zombies(items: Iterable[Record], *, verdicts: bool) -> Table:
+    """Every process that holds a GPU, one line for each GPU it holds. People read the verdicts below the table, whole;
+    a pipe gets them in a column."""
+    columns = [
+        Column("GPU"), Column("PID", right=True), Column("START", right=True), Column("CLASS"), Column("USER"),
+        Column("AGE", right=True), Column("STILL", right=True, wide=True), Column("MEMORY", right=True),
+        Column("COMMAND", cut="end"), *([Column("VERDICT", cut="end")] if verdicts else []),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [
+            item["index"],
+            Cell(str(item["pid"]), "bold"),
+            str(item.get("start_ticks") or "–"),
+            Cell(item["cls"], ROLES.get(item["cls"], "")),
+            item.get("user") or "–",
+            duration(item["age_s"]) if item.get("age_s") else "–",
+            "–" if item.get("still_s") is None else duration(item["still_s"]),
+            size(item.get("memory_bytes")),
+            item.get("command") or "–",
+            *([item.get("verdict", "")] if verdicts else []),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "no process holds a GPU", "process")
+
+
+def rules(items: Iterable[Record]) -> Table:
+    """Every rule that was asked about one process, with what was measured."""
+    columns = [Column("ASKED"), Column("RULE"), Column("HOLDS"), Column("MEASURED", cut="end")]
+    rows: list[list[str | Cell]] = [[PARTS[rule["part"]], rule["name"], held(rule), rule["value"]] for rule in items]
+    return Table(columns, rows, name="rule")
+
+
+def held(rule: Record) -> Cell:
+    """Whether a rule holds: of the class exactly one does, of the others all should."""
+    plain = str(rule["holds"]).lower()
+    if rule["part"] == "class":
+        return Cell("✓ this", "bold", plain) if rule["holds"] else Cell("· no", "dim", plain)
+    return Cell("✓ yes", "ok", plain) if rule["holds"] else Cell("✗ no", "bad", plain)
+
+
+def reaped(items: Iterable[Record]) -> Table:
+    """What came of processes that were ended, newest first."""
+    columns = [Column("ENDED"), Column("PID", right=True), Column("OUTCOME"), Column("BY"), Column("WHAT", cut="end")]
+    rows: list[list[str | Cell]] = [
+        [
+            item["at"][:19].replace("T", " "),
+            str(item["pid"]),
+            Cell(item["outcome"], OUTCOMES.get(item["outcome"], "")),
+            item.get("by") or "–",
+            item["text"],
+        ]
+        for item in items
+    ]
+    return Table(columns, rows)
+
+
+def plan(steps: Iterable[str]) -> Table:
+    """What would be done, in order."""
+    rows = [[str(number), step] for number, step in enumerate(steps, 1)]
+    return Table([Column("STEP", right=True), Column("WOULD", cut="end")], rows, name="step")
+
+
+def headline(reply: Record) -> list[str]:
+    """The policy, and what stands in its way."""
+    policies = {
+        "auto": "our own orphans are ended by themselves when idle (reap = auto)",
+        "ask": "our own orphans are ended when you say so (reap = ask)",
+        "off": "nothing is ended or said by itself (reap = off)",
+    }
+    text = policies.get(reply["policy"], f"reap = {reply['policy']}")
+    why = reply.get("observing", "")
+    return [text, *([f"nothing is ended now: {why}"] if why else []), ""]
+
+
+def sentences(items: Iterable[Record]) -> list[str]:
+    """The verdict on everything but our own live engines, each with its GPU."""
+    return [f"GPU {item['index']}: {item.get('verdict', '')}." for item in items if item["cls"] != "ours"]

@@ -1,0 +1,128 @@
+"""`status --watch`: what a verb shows, again and again, in place where a terminal can do that.
+
+Only lines that changed are written, so a slow line is not filled with what is on the glass already. Nothing is asked
+before the last lines have gone out. A daemon that is away is waited for; what was shown stays, with a line that says
+so.
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Final, NoReturn
+
+from rwkvctl.cli.client import Answer
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.render import Terminal, lines_of, paint
+from rwkvctl.protocol.errors import UnreachableError
+from rwkvctl.text.sanitize import Styled, fit, safe_line, styled
+
+ENTER: Final = Styled("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J")
+LEAVE: Final = Styled("\x1b[?25h\x1b[?1049l")
+CLEAR: Final = Styled("\x1b[2J")
+REST: Final = Styled("\x1b[K")
+BEGIN: Final = Styled("\x1b[?2026h")
+END: Final = Styled("\x1b[?2026l")
+"""What is between them is drawn at once."""
+AWAY_S: Final = 1.0
+"""How often a daemon that is away is asked for."""
+
+Look = Callable[[], Answer]
+Lines = Callable[[Answer], Sequence[Styled]]
+
+
+class Glass:
+    """Lines on a terminal: it is told all of them and writes those that are others by now."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal, self.shown, self.size = terminal, list[Styled](), (0, 0)
+
+    def show(self, lines: Sequence[Styled]) -> None:
+        """Make these the lines that are seen; what does not fit is counted."""
+        size = (self.terminal.width, self.terminal.height)
+        sent = [] if size == self.size else [CLEAR]
+        before = self.shown if size == self.size else []
+        room = max(1, size[1] - 1)
+        if len(lines) > room:
+            lines = [*lines[: room - 1], styled(f"… {len(lines) - room + 1} lines more; a taller terminal shows them")]
+        for place in range(max(len(lines), len(before))):
+            line = lines[place] if place < len(lines) else Styled()
+            if place >= len(before) or before[place] != line:
+                sent += [Styled(f"\x1b[{place + 1}H"), line, REST]
+        self.shown, self.size = list(lines), size
+        if sent:
+            self.terminal.write(styled(BEGIN, *sent, END))
+
+
+class Paper:
+    """Lines where nothing can be redrawn: those that were not among the last ones are written below."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal, self.shown = terminal, set[str]()
+
+    def show(self, lines: Sequence[Styled]) -> None:
+        """Write what is new."""
+        self.terminal.write(lines_of(line for line in lines if line and line not in self.shown))
+        self.shown = set(lines)
+
+
+def watch(context: Context, look: Look, lines: Lines, every_s: float, *, plain: bool = False) -> NoReturn:
+    """Show it every so many seconds until Ctrl-C. With JSON each reply is a line."""
+    if context.as_json:
+        for answer in answers(context, look, every_s):
+            if answer is not None:
+                context.terminal.json(answer.raw.decode(errors="replace"))
+    elif context.terminal.is_tty and not plain and context.terminal.environ.get("TERM") != "dumb":
+        with taken(context.terminal) as glass:
+            draw(context, answers(context, look, every_s), lines, glass)
+    else:
+        draw(context, answers(context, look, every_s), lines, Paper(context.terminal))
+    raise AssertionError
+
+
+def answers(context: Context, look: Look, every_s: float) -> Iterator[Answer | None]:
+    """Replies as they come, None for each that does not. Raises what asking again does not mend."""
+    while True:
+        begun = time.monotonic()
+        try:
+            answer = look()
+        except (UnreachableError, OSError):
+            yield None
+            time.sleep(AWAY_S)
+            continue
+        yield answer
+        time.sleep(max(0.0, every_s - (time.monotonic() - begun)))
+
+
+def draw(context: Context, replies: Iterator[Answer | None], lines: Lines, place: Glass | Paper) -> None:
+    """Show replies as they come; while none does, the last one under a line that says so."""
+    seen: Sequence[Styled] = []
+    at = ""
+    for reply in replies:
+        if reply is None:
+            known = f"what is below is of {at}" if at else f"nothing answers on {context.config.socket}"
+            said = fit(safe_line(f"! reconnecting … {known}"), context.terminal.width)
+            place.show([paint(said, "bad", context.terminal.colour), *seen[1:]])
+        else:
+            seen, at = lines(reply), str(reply.value.get("as_of", ""))[11:19]
+            place.show(seen)
+
+
+@contextmanager
+def taken(terminal: Terminal) -> Iterator[Glass]:
+    """The terminal's other screen; the last lines stay on the first one when it is given back."""
+    glass = Glass(terminal)
+
+    def ended(_number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, ended)
+    terminal.write(ENTER)
+    try:
+        yield glass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        with suppress(OSError):
+            terminal.write(styled(LEAVE, lines_of(glass.shown)))

@@ -1,1 +1,0 @@
-"""One file for each first word of the command line; `rwkvctl.verbs` finds them by name."""

@@ -1,0 +1,1 @@
+"""Scores of many models on many benchmarks: the table that the report and the console share."""

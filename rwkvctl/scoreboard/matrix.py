@@ -1,0 +1,199 @@
+"""Models x benchmarks: which rows and columns there are, and what a row says. Pure.
+
+A statistic is never computed here: differences, tests and verdicts are the daemon's. A mean is one over benchmarks that
+every model shown has, or none is shown.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from rwkvctl.protocol.messages import BenchmarkView, ComparisonView, JobView, ModelView
+from rwkvctl.protocol.states import ACTIVE
+from rwkvctl.scoreboard.book import Key, Score
+
+Verdicts = Mapping[Key, ComparisonView]
+NONE: Final[dict[Key, ComparisonView]] = {}
+
+
+class Row(NamedTuple):
+    """A model: what its name says, its scores, what of it runs now (the share that is done), and what comparing it with
+    `base` showed; None while nobody has asked."""
+
+    name: str
+    size: float | None = None
+    version: str = ""
+    date: str = ""
+    base: str = ""
+    cells: Mapping[Key, Score] = {}
+    running: Mapping[Key, float] = {}
+    verdicts: Verdicts | None = None
+
+
+class Choice(NamedTuple):
+    """What of the matrix is shown: one domain's benchmarks, models of one size, one metric; nothing chosen: all, and
+    the headlines. `baseline` is the model that all are compared with; without one each has the one before it."""
+
+    domain: str = ""
+    size: float | None = None
+    metric: str = ""
+    baseline: str = ""
+    intervals: bool = False
+
+
+def rows_of(
+    models: Sequence[ModelView],
+    scores: Mapping[str, Mapping[Key, Score]],
+    running: Mapping[str, Mapping[Key, float]],
+    compared: Mapping[tuple[str, str], Verdicts],
+    choice: Choice,
+) -> list[Row]:
+    """A row for each model that has a score or is being measured, the newest first."""
+    known = {model.name: model for model in models}
+    places = {model.name: place for place, model in enumerate(models)}
+    names = sorted(
+        scores.keys() | running.keys(),
+        key=lambda name: (made(known.get(name), scores.get(name, {})), places.get(name, -1), name),
+        reverse=True,
+    )
+    found = (row_of(name, known.get(name), scores.get(name, {}), running.get(name, {}), choice) for name in names)
+    return [
+        row._replace(verdicts=compared.get((row.base, row.name)))
+        for row in found
+        if choice.size is None or row.size == choice.size
+    ]
+
+
+def row_of(
+    name: str, model: ModelView | None, cells: Mapping[Key, Score], running: Mapping[Key, float], choice: Choice
+) -> Row:
+    """One of them, not compared yet."""
+    if model is None:
+        return Row(name, base=base_of(name, "", choice), cells=cells, running=running)
+    base = base_of(name, model.previous, choice)
+    return Row(name, model.parameters_b, model.data_version, model.date, base, cells, running)
+
+
+def base_of(name: str, previous: str, choice: Choice) -> str:
+    """What a model is compared with; the baseline itself with nothing."""
+    return "" if choice.baseline == name else choice.baseline or previous
+
+
+def made(model: ModelView | None, cells: Mapping[Key, Score]) -> str:
+    """When a model was made, as YYYYMMDD: the date in its name, or else the day it was first measured."""
+    if model is not None and model.date:
+        return model.date
+    return min((score.finished for score in cells.values()), default="")[:10].replace("-", "")
+
+
+def running_of(jobs: Iterable[JobView]) -> dict[str, dict[Key, float]]:
+    """How much is done of what runs now."""
+    found: dict[str, dict[Key, float]] = {}
+    for job in jobs:
+        if job.state in ACTIVE:
+            found.setdefault(job.model, {})[job.benchmark, job.kind] = job.done / job.total if job.total else 0.0
+    return found
+
+
+def keys_of(rows: Iterable[Row], domains: Mapping[str, str], domain: str = "") -> list[Key]:
+    """The columns: every kind of a benchmark that a row has, of one domain if one is chosen."""
+    found = {key for row in rows for key in (*row.cells, *row.running)}
+    return sorted(key for key in found if not domain or domains.get(key[0]) == domain)
+
+
+def domains_of(benchmarks: Iterable[BenchmarkView]) -> dict[str, str]:
+    """The domain of each benchmark."""
+    return {benchmark.name: benchmark.domain for benchmark in benchmarks}
+
+
+def titles_of(keys: Sequence[Key]) -> dict[Key, str]:
+    """What columns are called: the benchmark, with its kind where there are several."""
+    kinds: dict[str, int] = {}
+    for name, _ in keys:
+        kinds[name] = kinds.get(name, 0) + 1
+    return {key: key[0] if kinds[key[0]] == 1 else f"{key[0]}·{key[1]}" for key in keys}
+
+
+def metrics_of(rows: Iterable[Row]) -> list[str]:
+    """Every metric that a score has."""
+    return sorted({name for row in rows for score in row.cells.values() for name in score.metrics})
+
+
+def shared(rows: Iterable[Row], keys: Sequence[Key], metric: str = "") -> list[Key]:
+    """Columns in which every row that has a score has a share: over these a mean may be taken."""
+    scored = [row.cells for row in rows if row.cells]
+    left = list(keys) if scored else []
+    for cells in scored:
+        left = [
+            key for key in left
+            if (score := cells.get(key)) and (read := score.metrics.get(metric or score.primary))
+            and read.value is not None and read.unit == "share"
+        ]  # fmt: skip
+    return left
+
+
+def mean(row: Row, keys: Sequence[Key], metric: str = "") -> float | None:
+    """The plain mean over these columns."""
+    found = [row.cells[key].read(metric) for key in keys if key in row.cells]
+    values = [read.value for read in found if read is not None and read.value is not None]
+    return sum(values) / len(values) if values else None
+
+
+def verdict_of(row: Row, key: Key) -> ComparisonView | None:
+    """What the comparison of the score that is shown says; one of an older run of the model is not it."""
+    found = (row.verdicts or NONE).get(key)
+    score = row.cells.get(key)
+    if found is None or score is None:
+        return None
+    return found if found.job_b in {score.job, ""} else None
+
+
+def gain(view: ComparisonView) -> float:
+    """By how much B is better; negative where it is worse."""
+    value = view.difference.value if view.difference else None
+    return (-value if view.lower_is_better else value) if value is not None else 0.0
+
+
+def worst_first(views: Iterable[ComparisonView]) -> list[ComparisonView]:
+    """What got worse, the most first; then what did not; what cannot be compared last."""
+    return sorted(views, key=lambda view: (view.difference is None, gain(view), view.benchmark, view.kind))
+
+
+def worst(row: Row, keys: Iterable[Key]) -> ComparisonView | None:
+    """The column that lost most against the base, of those shown; None where nothing was lost."""
+    found = (verdict_of(row, key) for key in keys)
+    lost = worst_first(view for view in found if view is not None and view.difference is not None and gain(view) < 0)
+    return lost[0] if lost else None
+
+
+def pair_of(rows: Sequence[Row], chosen: str, marked: Iterable[str]) -> list[str]:
+    """The older and the newer of the two models that are meant: the marked ones; one marked and the chosen one; else
+    the chosen one and its base, or where it has none the next older one. Empty where that is no pair."""
+    names = [row.name for row in rows]
+    meant = list(marked)
+    if chosen in names and meant in ([], [chosen]):
+        place = names.index(chosen)
+        base = rows[place].base or next(iter(names[place + 1 :]), "")
+        return [base, chosen] if base else []
+    pair = sorted({*meant, *([chosen] if len(meant) == 1 else [])} & set(names), key=names.index, reverse=True)
+    return pair if len(pair) == 2 else []
+
+
+class Group(NamedTuple):
+    """Something to show less of, in words, and what it changes of the choice."""
+
+    words: str
+    changes: dict[str, Any]
+
+
+def groups(
+    models: Iterable[ModelView], scores: Mapping[str, Mapping[Key, Score]], domains: Mapping[str, str]
+) -> list[Group]:
+    """Everything, each domain that has a score, each size of which a model has one."""
+    names = {name for cells in scores.values() for name, _ in cells}
+    found = sorted({domains.get(name, "") for name in names} - {""})
+    sizes = sorted({model.parameters_b for model in models if model.name in scores and model.parameters_b is not None})
+    return [
+        Group("everything", {"domain": "", "size": None}),
+        *(Group(domain, {"domain": domain}) for domain in found),
+        *(Group(f"models of {size:g}b", {"size": size}) for size in sizes),
+    ]

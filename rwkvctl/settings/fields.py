@@ -1,0 +1,145 @@
+"""The values an operator can set, what each means, and how a text becomes one of them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rwkvctl.protocol.errors import ConfigError
+from rwkvctl.protocol.numerics import NUMERICS
+
+PROTECTED_COMMANDS: Final = (
+    "Xorg Xwayland gdm* nvidia-persiste* nvidia-cuda-mps* nv-hostengine dcgm* "
+    "*jupyter* ipykernel* gdb cuda-gdb lldb strace"
+)
+REAP: Final = ("auto", "ask", "off")
+
+LOG_FORMATS: Final = ("auto", "text", "journal", "json")
+
+
+def setting(default: Any, help_text: str, *, restart: bool = False) -> Any:
+    """A dataclass field with the sentence `config show` prints beside it. `restart`: a running daemon keeps the old
+    value until it is restarted, as `rwkvctl reload` says by name."""
+    return field(default=default, metadata={"help": help_text, "restart": restart})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The values an operator can set. Units are in the names; an empty path means: derived from `home`."""
+
+    home: str = setting("", "where data, weights, runs and the store lie", restart=True)
+    socket: str = setting("", "the daemon's Unix socket; for clients also https://HOST:PORT", restart=True)
+    store: str = setting(
+        "",
+        "postgresql://USER@HOST/DATABASE in place of store.sqlite; with a password: a file that holds it",
+        restart=True,
+    )
+    weights_dir: str = setting("", "where checkpoints lie")
+    data_dir: str = setting("", "where prepared rows lie", restart=True)
+    dispatch_asks_above: int = setting(50, "`dispatch` asks before it queues more jobs than this; 0: it never asks")
+    checker: bool = setting(
+        False,
+        "let the judge look at wrong answers, too, which costs a call each; a [checker] table or CHECKER_MODEL asks "
+        "for it as well",
+    )
+    idle_unload_s: float = setting(600.0, "an engine without work is unloaded after this time")
+    engine_start_timeout_s: float = setting(600.0, "an engine that is not ready by then is stopped")
+    engine_hang_s: float = setting(120.0, "an engine whose step counter stands still for so long is killed")
+    engine_slots: int = setting(0, "sequences an engine runs at once; 0: the engine decides")
+    engine_threads: int = setting(0, "threads of an engine on the CPU; 0: all cores but one")
+    cpu_engines: bool = setting(False, "let engines run on the CPU of a node that has GPUs, too")
+    share_gpus: int = setting(1, "engines that may share one GPU where its memory allows; 1: each has its own")
+    lease_dir: str = setting(
+        "", "where the locks of GPUs lie; one place for all users of the machine (default: /run/lock, else /tmp)"
+    )
+    numerics: str = setting("auto", "auto (fast on GPUs, fp32 on the CPU), or a profile: " + ", ".join(NUMERICS))
+    runners_per_engine: int = setting(4, "jobs that may feed one engine at the same time")
+    max_restarts: int = setting(3, "starts again of a runner or engine before its job fails")
+    restart_backoff_s: float = setting(1.0, "wait before the first restart; doubles each time")
+    stop_grace_s: float = setting(30.0, "time a worker has to stop when asked, before SIGTERM")
+    stop_term_s: float = setting(20.0, "time a worker has after SIGTERM, before SIGKILL")
+    stop_kill_s: float = setting(60.0, "time a worker has after SIGKILL, before it counts as stuck")
+    pause_grace_s: float = setting(60.0, "time a runner that is paused has to finish its batch, before it is stopped")
+    stall_s: float = setting(600.0, "a job without a token or a sample for so long is restarted, its stacks kept")
+    worker_cgroup: str = setting(
+        "", "cgroup v2 folder for workers; empty: the one the service manager delegated; off: none", restart=True
+    )
+    engine_memory_max_bytes: int = setting(0, "memory of an engine's processes, by its cgroup; 0: no limit")
+    runner_memory_max_bytes: int = setting(0, "memory of a runner and the programs it grades; 0: no limit")
+    worker_pids_max: int = setting(4096, "processes and threads of one worker, by its cgroup; 0: no limit")
+    log_cap_bytes: int = setting(64 * 1024 * 1024, "a worker's log keeps its beginning and so much of its end; 0: all")
+    logs_total_bytes: int = setting(4 * 1024**3, "above this, the oldest logs of finished work are removed; 0: never")
+    log_link_dirs: str = setting(
+        "", "where users may have links to logs (--run-log-dir), folders with colons between; root may anywhere"
+    )
+    min_free_disk_bytes: int = setting(256 * 1024 * 1024, "below this, no job starts and running ones are paused")
+    ballast_bytes: int = setting(0, "a file of this size that is given up when the disk is full, so that work can end")
+    grading_slots: int = setting(
+        0, "programs of graders at work at once on this node, and jobs graded again side by side; 0: one a core"
+    )
+    run_untrusted_code_unsandboxed: bool = setting(
+        False, "run what models write without isolation where the sandbox does not work; scores record it"
+    )
+    socket_group: str = setting(
+        "", "the group that may use the daemon's socket; empty: root and the daemon's user only", restart=True
+    )
+    service_user: str = setting("rwkvctl", "whose daemon clients talk to, beside root's and their own")
+    requests_per_s: float = setting(100.0, "requests a user may send a second, except admins; 0: no limit")
+    listen_tcp: str = setting("", "HOST:PORT for clients on other machines; needs the next three", restart=True)
+    tls_cert: str = setting("", "the certificate to show them, with its chain (PEM)", restart=True)
+    tls_key: str = setting("", "its private key: a file, or credential:NAME", restart=True)
+    tokens_file: str = setting("", "who may ask over TCP: lines of ROLE NAME TOKEN; a file, or credential:NAME")
+    client_token_file: str = setting("", "a client's token for a socket of the form https://HOST:PORT")
+    client_ca_file: str = setting("", "the certificate, or its authority, that such a daemon must show (PEM)")
+    log_format: str = setting("auto", "text, journal, json; auto: the journal's where that listens, else text")
+    sampler_deadline_s: float = setting(5.0, "a GPU sampler that is silent for longer counts as hung")
+    gpu_idle_window_s: float = setting(60.0, "somebody's GPU memory without any use for so long counts as waiting")
+    reap: str = setting("ask", "what is done about our own orphans on GPUs: auto (ended when idle), ask (said), or off")
+    reap_grace_s: float = setting(60.0, "an orphan is left alone for so long after its attempt ended")
+    reap_idle_s: float = setting(120.0, "an orphan is ended only after so long without any sign of life")
+    protect_users: str = setting("", "users whose processes are never touched, names separated by blanks")
+    protect_commands: str = setting(PROTECTED_COMMANDS, "programs that are never touched: patterns of their names")
+    protect_cgroups: str = setting(
+        "/system.slice/*.service*", "cgroups that are never touched: patterns of their paths"
+    )
+
+
+def place(origin: str, name: str) -> str:
+    """Where a setting was set: the line too, where that is a file."""
+    return f"{origin}:{line_of(Path(origin).read_text(encoding='utf-8'), name)}" if origin.startswith("/") else origin
+
+
+def convert(name: str, raw: object, origin: str) -> object:
+    """A value from a file, variable or flag as the setting's own type."""
+    wanted = type(getattr(Settings(), name))
+    fits = type(raw) in {str, wanted} or (wanted is float and type(raw) is int)
+    if wanted is bool and type(raw) is str:
+        raw = {"true": True, "1": True, "false": False, "0": False}.get(raw.lower(), raw)
+        fits = type(raw) is bool
+    try:
+        value = wanted(raw) if fits else None
+    except ValueError:
+        value = None
+    if value is None:
+        raise ConfigError(f"{place(origin, name)}: {name} must be {wanted.__name__}, not {raw!r}.")
+    if name == "log_format" and value not in LOG_FORMATS:
+        raise ConfigError(f"{place(origin, name)}: log_format must be one of {', '.join(LOG_FORMATS)}, not {raw!r}.")
+    if name == "numerics" and value not in {"auto", *NUMERICS}:
+        raise ConfigError(f"{place(origin, name)}: numerics must be auto or one of {', '.join(NUMERICS)}, not {raw!r}.")
+    if name == "reap" and value not in REAP:
+        raise ConfigError(f"{place(origin, name)}: reap must be one of {', '.join(REAP)}, not {raw!r}.")
+    if name == "store":
+        from rwkvctl.settings import store as store_config  # start-up time that a node with its own file need not pay
+
+        store_config.checked(str(value), place(origin, name))
+    if isinstance(value, (int, float)) and not 0 <= value < float("inf"):
+        raise ConfigError(f"{place(origin, name)}: {name} must be a finite number and not negative, is {raw!r}.")
+    return value
+
+
+def line_of(text: str, name: str) -> int:
+    """The line on which a key is set (1 if it cannot be found)."""
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        key = line.partition("=")[0].strip("[] \t").partition(".")[0]
+        if key.strip("\"' \t") == name:
+            return number
+    return 1

@@ -1,0 +1,1 @@
+"""Text and numbers as people and programs read them: foreign text made safe, quantities, tables, progress."""

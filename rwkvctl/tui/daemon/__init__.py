@@ -1,0 +1,1 @@
+"""What the console hears of the daemon, and how it asks."""

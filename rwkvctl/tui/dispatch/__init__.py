@@ -1,0 +1,1 @@
+"""The dispatch form of the console."""

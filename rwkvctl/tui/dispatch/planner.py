@@ -1,0 +1,90 @@
+"""The planner asked for the console, and its plan carried out: the one that was shown, and no other."""
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from rwkvctl.cli import show_files
+from rwkvctl.cli.client import Client, request_id
+from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply, PlanRequest, Selection
+from rwkvctl.settings import config
+from rwkvctl.tui.dispatch import flags
+from rwkvctl.tui.dispatch.flags import Words
+from rwkvctl.tui.dispatch.plan_rows import FRESH, estimated, fresh, paid
+from rwkvctl.tui.jobs import actions
+from rwkvctl.tui.widgets.strips import Pieces
+
+if TYPE_CHECKING:
+    from rwkvctl.tui.app import Console
+
+PLAN_S: Final = 60.0
+"""A plan over every checkpoint and benchmark may take its time when the daemon has just started."""
+
+
+PAGE: Final = 1000
+"""Rows of a plan that are drawn."""
+WHOLE_S: Final = 300.0
+
+
+class Planned(NamedTuple):
+    """A plan with the filters it was made from."""
+
+    words: Words
+    selection: Selection
+    reply: PlanReply
+
+    @property
+    def fresh(self) -> int:
+        """How many jobs a dispatch would queue or let go on."""
+        return fresh(self.reply)
+
+    @property
+    def command(self) -> Words:
+        """The words of the command that dispatches just this plan."""
+        return ("dispatch", *self.words, "--plan", self.reply.hash)
+
+
+async def plan(console: "Console", words: Words) -> Planned:
+    """Ask the planner. Raises RwkvctlError: for filters that say nothing, and if the daemon refuses or is gone."""
+    selection = await asyncio.to_thread(flags.selected, words)  # which looks for files
+    await asyncio.to_thread(show, console, selection)
+    reply = await console.link.ask(PlanRequest(selection=selection, limit=PAGE), PlanReply, PLAN_S)
+    if not reply.hash:  # there are more: of them all only the sums are drawn
+        whole = await console.link.ask(PlanRequest(selection=selection, rows=False), PlanReply, WHOLE_S)
+        reply = msgspec.structs.replace(whole, rows=reply.rows, next=reply.next)
+    return Planned(words, selection, reply)
+
+
+def show(console: "Console", selection: Selection) -> None:
+    """Show the daemon the checkpoints that are named by path: it reads for us what we can read."""
+    paths = [one.path for one in (*selection.files, *selection.checkpoints)]
+    if paths and console.link.remote is None:
+        user = config.load().settings.service_user
+        show_files.show(Client(str(console.link.socket), service_user=user), paths)
+
+
+async def dispatch(console: "Console", planned: Planned) -> str:
+    """Carry a plan out; returns a sentence. Raises RwkvctlError, also if the plan would be another one by now."""
+    await asyncio.to_thread(show, console, planned.selection)
+    request = DispatchRequest(selection=planned.selection, plan_hash=planned.reply.hash, request_id=request_id())
+    reply = await console.link.ask(request, DispatchReply, PLAN_S)
+    console.did(*planned.command)
+    console.undo = [actions.stop(reply.jobs)] if reply.jobs else ()
+    undone = "" if not reply.jobs else " · U undoes it: stops them"
+    return f"session {reply.session}: {len(reply.jobs):,} jobs queued{undone}"
+
+
+def question(planned: Planned) -> list[Pieces]:
+    """What dispatching a plan means."""
+    rows = [row for row in planned.reply.rows if row.action in FRESH]
+    named: list[Pieces] = [[(f"{row.model} × {row.benchmark} {row.kind}", "")] for row in rows[: actions.NAMED]]
+    more: list[Pieces] = [[(f"and {planned.fresh - len(named):,} more", "dim")]] if planned.fresh > len(named) else []
+    title = "Dispatch this job?" if planned.fresh == 1 else f"Dispatch these {planned.fresh:,} jobs?"
+    return [
+        [(title, "title")], *named, *more, [("", "")],
+        [("takes    ", "dim"), (estimated(planned.reply) or "nothing like it was measured before", "")],
+        *paid(planned.reply),
+        [("loses    ", "dim"), ("nothing: scores that are there stay; U stops these jobs again", "")],
+        [("same as  ", "dim"), (flags.line("dispatch", planned.command[1:]), "info")],
+    ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Events on the console: rows and wording."""

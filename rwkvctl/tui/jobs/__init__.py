@@ -1,0 +1,1 @@
+"""Jobs on the console: columns, pages, and what is done to them."""

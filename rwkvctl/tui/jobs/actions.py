@@ -1,0 +1,209 @@
+"""What an operator does to jobs: the request, what came of it, and the requests that undo it.
+
+Each action is noted as the command that does the same. What it changed can be taken back with one key: what is sent for
+that is made of what the daemon says was changed, never of what was asked.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from rwkvctl.cli.client import request_id
+from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.messages import (
+    ChangedJob,
+    ChangedReply,
+    DrainRequest,
+    HoldRequest,
+    JobView,
+    PauseRequest,
+    PausesReply,
+    PriorityRequest,
+    ReleaseRequest,
+    ResumeRequest,
+    StopRequest,
+)
+from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.daemon.client import STOP_S
+from rwkvctl.tui.widgets.strips import Pieces
+
+if TYPE_CHECKING:
+    from rwkvctl.tui.app import Console
+
+NAMED: Final = 5
+"""Jobs that a question names; of more it says how many."""
+
+
+class Act(NamedTuple):
+    """A request that changes jobs, and the words of the command that does the same."""
+
+    words: tuple[str, ...]
+    request: msgspec.Struct
+
+    @property
+    def line(self) -> str:
+        """As it is typed in a shell."""
+        return as_typed(("rwkvctl", *self.words))
+
+
+Undo = Callable[[list[str]], Sequence[Act]]
+"""What takes a change of these jobs back."""
+
+
+def resume(jobs: Sequence[str]) -> Act:
+    """Let jobs go on."""
+    return Act(("resume", *jobs), ResumeRequest(jobs=tuple(jobs)))
+
+
+def retry(jobs: Sequence[str]) -> Act:
+    """Try failed jobs again."""
+    return Act(("retry", *jobs), ResumeRequest(jobs=tuple(jobs), failed=True))
+
+
+def stop(jobs: Sequence[str]) -> Act:
+    """Stop jobs."""
+    return Act(("stop", *jobs), StopRequest(jobs=tuple(jobs)))
+
+
+def pause(jobs: Sequence[str]) -> Act:
+    """Let jobs wait."""
+    return Act(("pause", *jobs), PauseRequest(jobs=tuple(jobs)))
+
+
+def hold(jobs: Sequence[str], why: str) -> Act:
+    """Put jobs aside."""
+    reason = ("--reason", why) if why else ()
+    return Act(("hold", *jobs, *reason), HoldRequest(jobs=tuple(jobs), why=why))
+
+
+def release(jobs: Sequence[str]) -> Act:
+    """Let jobs go that were put aside."""
+    return Act(("release", *jobs), ReleaseRequest(jobs=tuple(jobs)))
+
+
+def priority(job: str, number: int) -> Act:
+    """Change when a job starts."""
+    return Act(("priority", job, str(number)), PriorityRequest(jobs=(job,), priority=number))
+
+
+def wide(*, off: bool, model: str = "", group: str = "") -> Act:
+    """Pause the queue, a model or a group; or let it go on."""
+    name = ("--model", model) if model else ("--group", group) if group else ("--queue",)
+    request = PauseRequest(model=model, group=group, queue=not (model or group), off=off)
+    return Act(("resume" if off else "pause", *name), request)
+
+
+def judge(*, off: bool) -> Act:
+    """Ask nothing more of the judge and the checker; or again."""
+    return Act(("resume" if off else "pause", "--judge"), PauseRequest(judge=True, off=off))
+
+
+def drain(*, off: bool) -> Act:
+    """Start nothing new on this node; or again."""
+    return Act(("drain", *(("--off",) if off else ())), DrainRequest(off=off))
+
+
+async def do(console: "Console", acts: Sequence[Act], undo: Undo = lambda _: ()) -> bool:
+    """Send what is asked for, say what came of it, and remember what undoes it. False if it could not be sent."""
+    changed: list[ChangedJob] = []
+    pauses: tuple[str, ...] = ()
+    for act in acts:
+        console.did(*act.words)
+        try:
+            reply = await console.link.ask(asked(act.request), expected(act.request), STOP_S)
+        except RwkvctlError as error:
+            forget(console, acts)
+            console.say(str(error), "bad")
+            return False
+        changed += reply.items
+        learn(console, act.request, reply)
+        if isinstance(reply, PausesReply) and not reply.items:
+            pauses = (f"{len(reply.pauses)} paused" if reply.pauses else "nothing is paused",)
+    forget(console, acts)
+    moved = [item.job for item in changed if item.changed]
+    console.undo = undo(moved) if moved or pauses else ()
+    tell(console, changed, pauses)
+    return True
+
+
+def learn(console: "Console", request: msgspec.Struct, reply: ChangedReply | PausesReply) -> None:
+    """What a reply says of the state: the next key may come before the event that says it too."""
+    if isinstance(reply, PausesReply):
+        console.state.pauses = reply.pauses
+    if isinstance(request, PriorityRequest):
+        jobs = console.state.jobs
+        for item in reply.items:
+            if item.changed and item.job in jobs:
+                jobs[item.job] = msgspec.structs.replace(jobs[item.job], priority=request.priority)
+
+
+def expect(console: "Console", acts: Iterable[Act]) -> None:
+    """Note the priorities that are asked for, for the key that is pressed before they are answered."""
+    requests = [act.request for act in acts if isinstance(act.request, PriorityRequest)]
+    console.wanted_priorities.update({job: request.priority for request in requests for job in request.jobs})
+
+
+def forget(console: "Console", acts: Iterable[Act]) -> None:
+    """These were answered, or could not be sent; what was asked for since stays."""
+    for request in (act.request for act in acts if isinstance(act.request, PriorityRequest)):
+        for job in request.jobs:
+            if console.wanted_priorities.get(job) == request.priority:
+                del console.wanted_priorities[job]
+
+
+def asked(request: msgspec.Struct) -> msgspec.Struct:
+    """A request that may be repeated without being done twice."""
+    return msgspec.structs.replace(request, request_id=request_id())
+
+
+def expected(request: msgspec.Struct) -> type[ChangedReply | PausesReply]:
+    """What answers a request."""
+    return PausesReply if isinstance(request, (PauseRequest, DrainRequest)) else ChangedReply
+
+
+def tell(console: "Console", changed: Iterable[ChangedJob], pauses: Sequence[str] = ()) -> None:
+    """What became of each job, and how that is taken back."""
+    items = list(changed)
+    wrong = [f"{item.job}: {item.error}" for item in items if item.error]
+    said = [f"{item.job} {item.still or item.state}" for item in items if not item.error]
+    back = f" · U undoes it: {console.undo[0].line}" if console.undo and not wrong else ""
+    more = f" and {len(wrong + said) - 2 * NAMED} more" if len(wrong + said) > 2 * NAMED else ""
+    console.say("; ".join([*pauses, *wrong, *said][: 2 * NAMED]) + more + back, "bad" if wrong else "ok", for_s=15.0)
+
+
+def undo(console: "Console") -> Sequence[Act]:
+    """What takes the last change back, once; nothing if there is nothing, or nothing may be changed."""
+    acts = console.undo
+    if not acts:
+        console.say("nothing to undo")
+    elif console.may_write():
+        console.undo = ()
+        return acts
+    return ()
+
+
+async def ask_stop(console: "Console", ids: Sequence[str]) -> None:
+    """Ask whether to stop jobs, and do it."""
+    from rwkvctl.tui.shell.dialogs import Question  # forms are not part of the first frame
+
+    jobs = [console.state.jobs[job] for job in ids if job in console.state.jobs]
+    if not ids or not console.may_write() or not await console.push_screen_wait(Question(stop_lines(jobs, ids))):
+        return
+    if console.may_write():
+        await do(console, [stop(ids)], lambda moved: [resume(moved)])
+
+
+def stop_lines(jobs: Sequence[JobView], ids: Sequence[str]) -> list[Pieces]:
+    """What stopping these jobs means."""
+    title = f"Stop {ids[0]}?" if len(ids) == 1 else f"Stop {len(ids)} jobs?"
+    named: list[Pieces] = [
+        [(f"{job.id} ", "bold"), (f"{job.model} × {job.benchmark} {job.kind}  {job.done:,}/{job.total:,} samples", "")]
+        for job in jobs[:NAMED]
+    ]
+    more: list[Pieces] = [[(f"and {len(ids) - NAMED} more", "dim")]] if len(ids) > NAMED else []
+    return [
+        [(title, "title")], *named, *more, [("", "")],
+        [("loses    ", "dim"), ("nothing: finished samples are kept; resume, or U, goes on from there", "")],
+        [("same as  ", "dim"), (f"rwkvctl stop {' '.join(ids)}", "info")],
+    ]  # fmt: skip

@@ -1,0 +1,155 @@
+"""The keys of every screen that shows jobs: they act on the marked jobs, else on the one under the cursor."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final, NamedTuple
+
+from textual.binding import Binding, BindingType
+
+from rwkvctl.protocol.messages import JobView, PauseView
+from rwkvctl.protocol.states import ACTIVE, TERMINAL
+from rwkvctl.tui.jobs import actions
+from rwkvctl.tui.jobs.actions import Act, Undo
+from rwkvctl.tui.screen import ConsoleScreen
+
+VERBS: Final[tuple[Binding, ...]] = (
+    Binding("s", "stop_jobs", "Stop…"),
+    Binding("p", "pause_jobs", "Pause…"),
+    Binding("e", "retry_jobs", "Retry", show=False),
+    Binding("H", "hold_jobs", "Hold…", key_display="H", show=False),
+    Binding("u", "release_jobs", "Release", show=False),
+    Binding("U", "undo", "Undo the last change", key_display="U", show=False),
+    Binding("plus", "priority(1)", "Priority up", key_display="+", show=False),
+    Binding("minus", "priority(-1)", "Priority down", key_display="-", show=False),
+    Binding("l", "logs", "Logs"),
+)
+
+
+class Choice(NamedTuple):
+    """A line of the pause menu: its words, what it does, and what undoes that."""
+
+    words: str
+    act: Act
+    undo: Undo
+
+
+class JobScreen(ConsoleScreen):
+    """A screen with jobs. Subclasses put `VERBS` among their bindings, so that help shows them as the screen's own."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*VERBS]
+
+    @property
+    def chosen_jobs(self) -> Sequence[str]:
+        """The jobs that keys act on."""
+        raise NotImplementedError
+
+    def known(self, ids: Sequence[str]) -> list[JobView]:
+        """Those of them that the state knows."""
+        jobs = self.console_app.state.jobs
+        return [jobs[job] for job in ids if job in jobs]
+
+    def act(self, acts: Sequence[Act], undo: Undo = lambda _: ()) -> None:
+        """Do it, if anything may be changed now."""
+        if acts and self.console_app.may_write():
+            actions.expect(self.console_app, acts)
+            self.run_worker(actions.do(self.console_app, acts, undo), group="act", exit_on_error=False)
+
+    def action_stop_jobs(self) -> None:
+        """Ask whether to stop the chosen jobs."""
+        self.run_worker(actions.ask_stop(self.console_app, list(self.chosen_jobs)), group="ask")
+
+    def action_retry_jobs(self) -> None:
+        """Let failed, stopped and paused jobs go on where they stand."""
+        jobs = [job for job in self.known(self.chosen_jobs) if job.state in {"failed", "stopped", "paused"}]
+        ids = [job.id for job in jobs]
+        if not ids:
+            self.console_app.say("e tries failed jobs again, and lets stopped and paused ones go on; this is neither")
+        failed = all(job.state == "failed" for job in jobs)
+        back = actions.pause if all(job.state == "paused" for job in jobs) else actions.stop
+        self.act([actions.retry(ids) if failed else actions.resume(ids)] if ids else [], lambda ids: [back(ids)])
+
+    def action_hold_jobs(self) -> None:
+        """Ask why, then put the chosen jobs aside."""
+        ids = list(self.chosen_jobs)
+        if ids and self.console_app.may_write():
+            self.console_app.say(f"hold {', '.join(ids[: actions.NAMED])}: why? enter holds, esc does not", for_s=60)
+            self.console_app.frame.ask("H", "", done=lambda why: self._hold(ids, why.strip()))
+
+    def _hold(self, ids: list[str], why: str) -> None:
+        self.act([actions.hold(ids, why)], lambda ids: [actions.release(ids)])
+
+    def action_release_jobs(self) -> None:
+        """Let held jobs go."""
+        held = [job for job in self.known(self.chosen_jobs) if (job.state, job.reason) == ("held", "held")]
+        why = {job.id: job.detail for job in held}
+        if not held:
+            self.console_app.say("u releases jobs that were put aside with H; U undoes the last change")
+            return
+        self.act(
+            [actions.release(list(why))],
+            lambda ids: [actions.hold([job], why[job]) for job in ids if job in why],
+        )
+
+    def action_undo(self) -> None:
+        """Take the last change back, on whichever screen it was made."""
+        self.act(actions.undo(self.console_app))
+
+    def action_priority(self, by: int) -> None:
+        """Start the chosen jobs earlier or later."""
+        jobs = [job for job in self.known(self.chosen_jobs) if job.state not in TERMINAL]
+        asked_for = self.console_app.wanted_priorities
+        before = {job.id: asked_for.get(job.id, job.priority) for job in jobs}
+        self.act(
+            [actions.priority(job, number + by) for job, number in before.items()],
+            lambda ids: [actions.priority(job, before[job]) for job in ids],
+        )
+
+    def action_logs(self) -> None:
+        """The log of the chosen job; where none is chosen, what the daemon says."""
+        self.console_app.go("logs", next(iter(self.chosen_jobs), "daemon"))
+
+    def action_pause_jobs(self) -> None:
+        """Choose what is to wait, or to go on: jobs, a model, the queue, the node."""
+        if self.console_app.may_write():
+            self.run_worker(self._pause(), group="ask")
+
+    async def _pause(self) -> None:
+        from rwkvctl.tui.shell.dialogs import Menu
+
+        choices = pause_choices(self.known(self.chosen_jobs), self.console_app.state.pauses)
+        place = await self.console_app.push_screen_wait(Menu("Pause, or go on", [choice.words for choice in choices]))
+        if place is not None:
+            self.act([choices[place].act], choices[place].undo)
+
+
+def pause_choices(jobs: Sequence[JobView], pauses: Sequence[PauseView]) -> list[Choice]:
+    """What can be paused here, or go on: the jobs, their models, the queue, the node."""
+    found: list[Choice] = []
+    standing = {(pause.scope, pause.name) for pause in pauses}
+    going = [job.id for job in jobs if job.state in ACTIVE or job.state == "queued"]
+    paused = [job.id for job in jobs if job.state == "paused"]
+    if going:
+        words = f"pause {spelt(going)}"
+        found.append(Choice(words, actions.pause(going), lambda ids: [actions.resume(ids)]))
+    if paused:
+        words = f"let {spelt(paused)} go on"
+        found.append(Choice(words, actions.resume(paused), lambda ids: [actions.pause(ids)]))
+    found += [of_model(model, off=("model", model) in standing) for model in dict.fromkeys(job.model for job in jobs)]
+    off, drained = ("queue", "") in standing, ("node", "") in standing
+    words = "let the queue go on" if off else "pause the whole queue: what waits, and what runs at its next batch"
+    found.append(Choice(words, actions.wide(off=off), lambda _: [actions.wide(off=not off)]))
+    words = "let this node start jobs again" if drained else "drain this node: start nothing new"
+    found.append(Choice(words, actions.drain(off=drained), lambda _: [actions.drain(off=not drained)]))
+    return found
+
+
+def of_model(model: str, *, off: bool) -> Choice:
+    """Every job of a model."""
+    words = f"let the jobs of {model} go on" if off else f"pause all jobs of {model}"
+    return Choice(words, actions.wide(off=off, model=model), lambda _: [actions.wide(off=not off, model=model)])
+
+
+def spelt(ids: Sequence[str]) -> str:
+    """Some ids."""
+    return ", ".join(ids[: actions.NAMED]) + (
+        f" and {len(ids) - actions.NAMED} more" if len(ids) > actions.NAMED else ""
+    )

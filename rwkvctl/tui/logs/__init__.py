@@ -1,0 +1,1 @@
+"""Logs on the console: sources, merging, filters, the view."""

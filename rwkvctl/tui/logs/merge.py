@@ -1,0 +1,125 @@
+"""Several logs told as one: each line with its time, how bad it is and its source, in the order of the times. Pure.
+
+Pieces of logs come side by side. What has come since the last `flush` is put in order; across flushes the order is that
+of arrival. What the sources tell of the past when they are opened is put in order together. Where a day begins a line
+says which.
+"""
+
+from typing import Final, NamedTuple
+
+from rwkvctl.cli.render import Role
+from rwkvctl.cli.tables.history_tables import ROLES
+from rwkvctl.protocol.messages import Event, LogChunk
+from rwkvctl.tui.events.wording import news
+from rwkvctl.tui.logs.lines import STAMP, level
+from rwkvctl.tui.logs.store import LogStore
+
+LETTERS: Final[dict[str, str]] = {"bad": "E", "warn": "W"}
+SOURCE_WIDTH: Final = 6
+PATIENCE: Final = 15
+"""Flushes for which the past of a source is waited for: three seconds. Another one that is slow holds up nobody longer.
+"""
+
+
+class Told(NamedTuple):
+    """A line on its way into the log. `at` is RFC 3339; empty where nobody knows."""
+
+    at: str
+    text: str
+
+
+class LogMerge:
+    """Puts lines of several sources into one store."""
+
+    def __init__(self, store: LogStore) -> None:
+        self.store = store
+        self._begun: dict[str, tuple[str, str]] = {}
+        self._waiting: list[Told] = []
+        self._day = ""
+        self._behind: set[str] = set()
+        self._patience = PATIENCE
+
+    def await_past(self, source: str) -> None:
+        """Put nothing in order before this source has told its past. One that joins in later is told as it comes."""
+        if self._patience:
+            self._behind.add(source)
+
+    def past_is_told(self, source: str) -> None:
+        """What a source tells from now on is new; or nothing more comes of it."""
+        self._behind.discard(source)
+
+    def take(self, chunk: LogChunk) -> None:
+        """A piece of a log, which may end within a line; the line has the time of its beginning."""
+        begun, at = self._begun.pop(chunk.source, ("", ""))
+        *whole, rest = (begun + chunk.text).split("\n")
+        first = at or chunk.at
+        for number, text in enumerate(whole):
+            self._waiting.append(told(chunk.source, text, chunk.at if number else first))
+        if rest:
+            self._begun[chunk.source] = (rest, chunk.at if whole else first)
+
+    def take_event(self, event: Event) -> None:
+        """What happened on the node."""
+        text, about = news(event.job, event.text) or event.kind, event.job or event.engine
+        text = text if not about or text.startswith(f"{about} ") else f"{about} {text}"
+        letter = LETTERS.get(severity(event), " ")
+        self._waiting.append(Told(event.at, composed(event.at[11:19], letter, "daemon", text)))
+
+    def flush(self) -> None:
+        """Append what has come."""
+        if self._behind and self._patience:
+            self._patience -= 1
+            return
+        if not self._waiting:
+            return
+        self._patience = 0
+        waiting, self._waiting = self._waiting, []
+        if any(line.at for line in waiting):
+            waiting = in_order(waiting)
+        lines: list[bytes] = []
+        for line in waiting:
+            day = line.at[:10] or self._day
+            if day != self._day:
+                self.store.extend(lines)
+                self.store.note(f"{day} UTC")
+                lines, self._day = [], day
+            lines.append(line.text.encode(errors="replace"))
+        self.store.extend(lines)
+
+    def note(self, text: str) -> None:
+        """A line of our own, behind all that has come."""
+        self._patience = 0
+        self.flush()
+        self.store.note(text)
+
+
+def in_order(lines: list[Told]) -> list[Told]:
+    """By time; a line without one stays behind the one that it came after."""
+    at, keyed = "", list[tuple[str, Told]]()
+    for line in lines:
+        at = line.at or at
+        keyed.append((at, line))
+    return [line for _, line in sorted(keyed, key=lambda pair: pair[0])]
+
+
+def told(source: str, text: str, at: str) -> Told:
+    """A line of a worker: its own time goes before the one at which it was written."""
+    match = STAMP.match(text)
+    clock = at[11:19]
+    if match:
+        clock = f"{match['h']}:{match['m']}:{match['s']}"
+        at = match[0].strip() if match["date"] else at
+        text = text[match.end() :]
+    if source == "daemon":
+        text = news(source, text)
+    return Told(at, composed(clock, LETTERS.get(level(text), " "), source, text))
+
+
+def composed(clock: str, letter: str, source: str, text: str) -> str:
+    """Time, level, source, text."""
+    return f"{clock:<8} {letter} {source:<{SOURCE_WIDTH}} {text}"
+
+
+def severity(event: Event) -> Role:
+    """How bad an event is, by the state it tells of."""
+    return ROLES.get(str(event.data.get("state") or event.data.get("condition") or ""), "")

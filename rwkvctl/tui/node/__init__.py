@@ -1,0 +1,1 @@
+"""The node's subjects on the console: GPUs, processes, weights, benchmarks, the judge."""

@@ -1,0 +1,133 @@
+"""Benchmarks of the catalogue as rows, and everything that is known of one. Pure."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from rwkvctl.cli.render import Cell, count
+from rwkvctl.protocol.messages import BenchmarkView, ScoreView
+from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.scores import summary
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table_columns import Column
+
+SCORES: Final = 8
+
+
+class Set(NamedTuple):
+    """A benchmark and its newest scores, one for each model and kind."""
+
+    item: BenchmarkView
+    scores: tuple[ScoreView, ...] = ()
+
+
+def name(row: Set) -> str:
+    """A benchmark's name."""
+    return row.item.name
+
+
+def sets_of(items: Iterable[BenchmarkView], scores: Iterable[ScoreView]) -> list[Set]:
+    """Benchmarks with their scores: first what needs somebody, then what can be run, then the rest."""
+    found: dict[str, list[ScoreView]] = {}
+    for score in scores:
+        found.setdefault(score.benchmark, []).append(score)
+    ordered = sorted(items, key=lambda item: (not item.damaged, not item.ready, item.name))
+    return [Set(item, tuple(found.get(item.name, ()))) for item in ordered]
+
+
+def rows_cell(row: Set) -> Cell:
+    """How many rows lie ready; in grey how many there would be."""
+    item = row.item
+    if item.rows is not None:
+        return Cell(count(item.rows))
+    return Cell(count(item.rows_complete) if item.rows_complete else "–", "dim")
+
+
+def state_cell(row: Set) -> Cell:
+    """Whether it can be run."""
+    item = row.item
+    if item.ready:
+        return Cell("✓ built in" if item.builtin else "✓ ready", "ok", "ready")
+    return Cell("! damaged", "warn", "damaged") if item.damaged else Cell("– missing", "dim", "missing")
+
+
+def schema_cell(row: Set) -> Cell:
+    """A warning where no real row of it was seen when it was written."""
+    return Cell("") if row.item.schema_verified else Cell("! unseen", "warn", "unseen")
+
+
+def kinds(row: Set) -> str:
+    """The kinds that run unnamed, and how many more there are."""
+    more = len(row.item.kinds) - len(row.item.usual)
+    return ",".join(row.item.usual) + (f" +{more}" if more else "")
+
+
+def last_score(row: Set) -> str:
+    """The newest score and whose it is."""
+    return f"{summary.text(row.scores[0])} {row.scores[0].model}" if row.scores else "–"
+
+
+BENCHMARKS: Final[tuple[Column[Set], ...]] = (
+    Column("BENCHMARK", lambda row: Cell(row.item.name, "bold"), 22, least=16, cut="middle"),
+    Column("STATE", state_cell, 10),
+    Column("ROWS", rows_cell, 7, value=lambda row: row.item.rows or row.item.rows_complete, right=True),
+    Column("DOMAIN", lambda row: row.item.domain, 21, least=13, rank=3),
+    Column("KINDS", kinds, 18, least=12, rank=4, grow=1),
+    Column("V", lambda row: str(row.item.version), 2, value=lambda row: row.item.version, right=True, rank=6),
+    Column("LICENCE", lambda row: row.item.licence or "–", 14, least=11, rank=5),
+    Column("SCHEMA", schema_cell, 8, rank=2),
+    Column("LAST SCORE", last_score, 26, least=15, grow=1, rank=1, name="last",
+           value=lambda row: row.scores[0].finished if row.scores else ""),
+    Column("TITLE", lambda row: row.item.title, 30, rank=8, grow=1),
+    Column("SOURCE", lambda row: row.item.source, 34, rank=9, grow=1),
+)  # fmt: skip
+
+
+def tally(items: Sequence[BenchmarkView]) -> str:
+    """How many are known, ready, and not."""
+    damaged = sum(item.damaged for item in items)
+    ready = sum(item.ready for item in items)
+    said = f"{len(items)} known · {ready} ready · {len(items) - ready - damaged} missing"
+    return said + (f" · {damaged} damaged" if damaged else "")
+
+
+def about(row: Set) -> list[Pieces]:
+    """Everything that is known of a benchmark, in lines to read."""
+    item = row.item
+    lines: list[Pieces] = []
+    if item.problem:
+        lines.append([(f" {item.problem}", "warn" if item.damaged else ""), ("  (f prepares it)", "dim")])
+    if not item.schema_verified:
+        lines.append([(" no real row of this set was seen when it was written: look at its prompts first", "warn")])
+    facts = {
+        "rows": f"{count(item.rows or item.rows_complete)} of {item.split}, from {item.source}"
+        + (f", prepared {item.prepared[:10]}" if item.prepared else ""),
+        "asked as": ", ".join(item.usual) or "nothing that is not named",
+        "also as": ", ".join(kind for kind in item.kinds if kind not in item.usual),
+        "prompts": f"{item.profile}   benchmark version {item.version}   licence {item.licence or '–'}",
+        "sha256": item.rows_sha256[:16],
+    }
+    lines += [[(f" {title:<9}", "dim"), (text, "")] for title, text in facts.items() if text]
+    return [*lines, *summary.lines(row.scores, SCORES, of_model=False)]
+
+
+def question(items: Sequence[BenchmarkView]) -> list[Pieces]:
+    """What preparing these sets means."""
+    title = f"Prepare {items[0].name}?" if len(items) == 1 else f"Prepare {len(items)} benchmarks?"
+    sources: list[Pieces] = [
+        [(f"{item.name} ", "bold"), (f"{count(item.rows_complete or None)} rows from {item.upstream}", "")]
+        for item in items[:6]
+    ]
+    return [
+        [(title, "title")],
+        *sources,
+        *([[(f"and {len(items) - 6} more", "dim")]] if len(items) > 6 else []),
+        [("", "")],
+        [("will     ", "dim"), ("download what is not on this node yet, and write the rows to the data folder", "")],
+        [("loses    ", "dim"), ("nothing: rows that jobs have asked stay theirs by their hash", "")],
+        [("same as  ", "dim"), (prepare(items), "info")],
+    ]
+
+
+def prepare(items: Iterable[BenchmarkView]) -> str:
+    """The command that prepares them."""
+    return as_typed(["rwkvctl", "data", "prepare", *(item.name for item in items)])

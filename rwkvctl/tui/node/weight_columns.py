@@ -1,0 +1,168 @@
+"""Checkpoints as rows, and what is known of one: where it fits, what is loaded, what it was measured on. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from rwkvctl.cli.render import Cell, count, joined, size
+from rwkvctl.cli.tables.core_tables import parameters
+from rwkvctl.protocol.messages import EngineView, LeaseView, ModelView, ScoreView
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.scores import summary
+from rwkvctl.tui.shell.status_line import needs_somebody
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table_columns import Column
+
+SCORES: Final = 6
+ASLEEP: Final = frozenset({"gone", "failed", "unloading"})
+
+
+class Weights(NamedTuple):
+    """A checkpoint, its engines, its newest scores, and the devices it might run on."""
+
+    item: ModelView
+    engines: tuple[EngineView, ...] = ()
+    scores: tuple[ScoreView, ...] = ()
+    leases: tuple[LeaseView, ...] = ()
+
+
+def path(row: Weights) -> str:
+    """Where it lies: two folders may hold one name."""
+    return row.item.path
+
+
+def rows_of(items: Iterable[ModelView], scores: Iterable[ScoreView], state: ConsoleState) -> list[Weights]:
+    """Checkpoints with what the node knows of them."""
+    measured: dict[str, list[ScoreView]] = {}
+    for score in scores:
+        measured.setdefault(score.model, []).append(score)
+    loaded: dict[str, list[EngineView]] = {}
+    for engine in state.engines.values():
+        if engine.state not in ASLEEP:
+            loaded.setdefault(engine.model, []).append(engine)
+    leases = devices(state.leases.values())
+    return [
+        Weights(item, tuple(loaded.get(item.name, ())), tuple(measured.get(item.name, ())), leases) for item in items
+    ]
+
+
+def devices(leases: Iterable[LeaseView]) -> tuple[LeaseView, ...]:
+    """The GPUs; the CPU only where there is none."""
+    every = tuple(leases)
+    gpus = tuple(lease for lease in every if not lease.id.startswith("cpu"))
+    return gpus or every
+
+
+def has_room(row: Weights, lease: LeaseView) -> bool:
+    """Whether a device is large enough; one of unknown size may be."""
+    return not lease.memory_total_bytes or row.item.need_bytes <= lease.memory_total_bytes
+
+
+def fits(row: Weights) -> Cell:
+    """On which devices it fits, by their size; `now` what of that is not lost to the work is another question."""
+    large = [lease for lease in row.leases if has_room(row, lease)]
+    if not row.leases:
+        return Cell("–")
+    if not large:
+        return Cell("✗ none", "bad", "none")
+    names = "all" if len(large) == len(row.leases) else ",".join(lease.index or lease.id for lease in large)
+    return Cell(f"✓ {names}", "ok", names)
+
+
+def fits_sentence(row: Weights) -> str:
+    """The same with figures."""
+    largest = max((lease.memory_total_bytes or 0 for lease in row.leases), default=0)
+    need = f"needs at least {size(row.item.need_bytes)}" if row.item.need_bytes else "its need is not known"
+    large = [lease for lease in row.leases if has_room(row, lease)]
+    lost = [lease.index or lease.id for lease in large if needs_somebody(lease)]
+    said = [need, f"the largest device has {size(largest)}" if largest else ""]
+    said.append(f"fits {len(large)} of {len(row.leases)} devices" if row.leases else "")
+    said.append(f"of which {', '.join(lost)} cannot be used now" if lost else "")
+    return joined(said)
+
+
+def state_cell(row: Weights) -> Cell:
+    """Whether it loads, and whether it is loaded."""
+    if row.item.broken:
+        return Cell("✗ damaged", "bad", "damaged")
+    if not row.item.path:
+        return Cell("– gone", "dim", "gone")
+    if not row.engines:
+        return Cell("· cold", "dim", "cold")
+    ready = any(engine.state == "ready" for engine in row.engines)
+    return Cell("▸ warm" if ready else "◌ loading", "ok" if ready else "info", "warm" if ready else "loading")
+
+
+def engines(row: Weights) -> str:
+    """Engines that hold it."""
+    return " ".join(engine.id for engine in row.engines) or "–"
+
+
+def hash_cell(row: Weights) -> Cell:
+    """The beginning of its sha256, by which it is known everywhere."""
+    return Cell(row.item.sha256[:10]) if row.item.sha256 else Cell("copying" if row.item.copying else "not yet", "dim")
+
+
+WEIGHTS: Final[tuple[Column[Weights], ...]] = (
+    Column("MODEL", lambda row: Cell(row.item.name, "bold"), 34, least=31, grow=2, cut="model"),
+    Column("STATE", state_cell, 10),
+    Column("PARAMS", lambda row: parameters(row.item.parameters_b), 7, value=lambda row: row.item.parameters_b,
+           right=True),
+    Column("SIZE", lambda row: size(row.item.size_bytes), 9, value=lambda row: row.item.size_bytes, right=True),
+    Column("FITS", fits, 10, least=6, value=lambda row: row.item.need_bytes),
+    Column("ENGINES", engines, 9, rank=3),
+    Column("SCORES", lambda row: count(len(row.scores)), 6, value=lambda row: len(row.scores), right=True),
+    Column("CONTEXT", lambda row: count(row.item.context), 7, value=lambda row: row.item.context, right=True, rank=5),
+    Column("DATE", lambda row: row.item.date or "–", 10, rank=2),
+    Column("DATA", lambda row: row.item.data_version or "–", 5, rank=6),
+    Column("SHA-256", hash_cell, 10, rank=4),
+    Column("ARCH", lambda row: row.item.architecture or "–", 6, rank=7),
+    Column("PATH", path, 40, least=30, rank=9, grow=1, cut="middle"),
+)  # fmt: skip
+
+
+def about(row: Weights, shown: Mapping[str, Any]) -> list[Pieces]:
+    """Everything that is known of a checkpoint; `shown` is what `weights show` said of its tensors, if it has."""
+    item = row.item
+    lines: list[Pieces] = [[(f" it does not load: {item.broken}", "bad")]] if item.broken else []
+    facts = {
+        "file": f"{item.path}  {size(item.size_bytes)}",
+        "sha256": item.sha256
+        or (item.copying and "it is being copied")
+        or "not read yet: the first job, or `rwkvctl weights verify`, does it",
+        "shape": shape(shown),
+        "tensors": tensors(shown),
+        "memory": fits_sentence(row),
+        "engines": joined(map(engine_words, row.engines)),
+    }
+    lines += [[(f" {title:<8} ", "dim"), (text, "")] for title, text in facts.items() if text]
+    return [*lines, *summary.lines(row.scores, SCORES, of_model=True)]
+
+
+def engine_words(engine: EngineView) -> str:
+    """An engine in a few words."""
+    return f"{engine.id} {engine.state} on {engine.lease} ({engine.numerics}, {engine.running}/{engine.slots})"
+
+
+def shape(shown: Mapping[str, Any]) -> str:
+    """Layers and widths."""
+    if "layers" not in shown:
+        return str(shown.get("detail", ""))
+    heads = f"{shown['heads']} heads of {shown['head_size']}"
+    return f"{shown['layers']} layers, width {shown['width']:,}, {heads}, vocabulary {shown['vocabulary']:,}"
+
+
+def tensors(shown: Mapping[str, Any]) -> str:
+    """Tensors, their numbers and types, and what a sequence's state takes."""
+    if "tensors" not in shown:
+        return ""
+    kinds = " and ".join(shown["dtypes"])
+    state = f"a state is {size(shown['state_bytes'])}"
+    return f"{shown['tensors']:,} of {shown['parameters']:,} numbers in {kinds}, {shown['layout']} names, {state}"
+
+
+def tally(rows: Sequence[Weights]) -> str:
+    """How many there are, how large together, how many warm and damaged."""
+    total = sum(row.item.size_bytes for row in rows)
+    warm, damaged = sum(bool(row.engines) for row in rows), sum(bool(row.item.broken) for row in rows)
+    said = f"{len(rows)} checkpoint{'s' * (len(rows) != 1)} · {size(total)} · {warm} warm"
+    return said + (f" · {damaged} damaged" if damaged else "")

@@ -1,0 +1,1 @@
+"""Samples on the console: pages, filters, the table."""

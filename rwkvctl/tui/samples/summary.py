@@ -1,0 +1,105 @@
+"""What a list of samples says of itself: counts, how it is narrowed, and the command that lists the same. Pure."""
+
+from typing import Final
+
+from rwkvctl.protocol.messages import JobView, SampleView
+from rwkvctl.text.sanitize import cell_width, safe_line
+from rwkvctl.tui.samples.cache import Book
+from rwkvctl.tui.samples.filter import Narrowed
+from rwkvctl.tui.samples.outline import FILTERS
+from rwkvctl.tui.widgets.strips import Pieces
+
+SIGNS: Final = {
+    "right": ("✓", "ok"), "wrong": ("✗", "bad"), "no answer": ("", "warn"), "cut off": ("", "warn"),
+    "no verdict": ("◌", "warn"), "doubted": ("!", "warn"),
+}  # fmt: skip
+
+
+KINDS: Final = {
+    "wrong": ("--wrong",), "cut off": ("--cut",), "no answer": ("--reason", "no_answer"),
+    "no verdict": ("--reason", "unjudged"), "right": ("--reason", "right"),
+}  # fmt: skip
+"""The flags of `rwkvctl samples` that list a class."""
+
+
+def narrowed_by(about: str) -> tuple[str, Narrowed]:
+    """The job of a place, and how its list is narrowed: `j12 filter=wrong subject=high school maths`."""
+    job, _, rest = about.partition(" ")
+    kind = next((name for name in FILTERS if f"filter={name}" in rest), "")
+    return job, Narrowed(kind=kind, subject=rest.partition("subject=")[2].strip())
+
+
+def listed(book: Book) -> list[str]:
+    """How the list is narrowed, as steps of a path."""
+    narrowed = book.narrowed
+    return [step for step in (narrowed.subject, f"{narrowed.kind} samples".strip()) if step]
+
+
+def counts_line(book: Book, job: JobView | None, width: int) -> Pieces:
+    """How many samples are what; the class that is shown stands out. Those that are not there are left out."""
+    outline = book.outline
+    found: list[tuple[str, str]] = [(f" {len(outline):,} samples", "bold")]
+    if not outline.whole and job is not None and job.total:
+        found.append((f" of {job.total:,}", "dim"))
+    for name in ("right", "wrong", "no answer", "cut off", "no verdict", "doubted"):
+        count = outline.count(name)
+        if count or name in {"right", "wrong"}:
+            sign, role = SIGNS[name]
+            chosen = name == book.narrowed.kind
+            found.append((f"  {sign} {count:,} {name}".replace("   ", "  "), "accent" if chosen else role))
+    if book.searching:
+        found.append((f"  searching {min(book.searched, len(outline)):,}…", "info"))
+    while len(found) > 3 and sum(cell_width(text) for text, _ in found) > width:
+        found.pop()
+    return found
+
+
+def title_of(book: Book) -> Pieces:
+    """What of how many is shown, and why."""
+    narrowed, outline = book.narrowed, book.outline
+    words = [word for word in (narrowed.kind, narrowed.subject) if word]
+    title: list[tuple[str, str]] = [(" · ".join(["Samples", *words]), "title")]
+    if narrowed.typed:
+        title.append((f"  /{narrowed.typed}", "accent"))
+    if words or narrowed.typed:
+        title.append((f"  {len(book.order):,} of {len(outline):,}", ""))
+    return title
+
+
+def command_of(book: Book) -> list[str]:
+    """The words of the command that lists the same, as far as it can be said."""
+    narrowed = book.narrowed
+    if narrowed.kind == "doubted":
+        return ["rwkvctl", "review", "--job", book.job]
+    words = ["rwkvctl", "samples", book.job]
+    words += KINDS.get(narrowed.kind, ())
+    reason = next((value for field, value, wanted in narrowed.terms if field == "reason" and wanted), "")
+    words += ["--reason", reason.lstrip("=").replace(" ", "_")] if reason and not narrowed.kind else []
+    return words + (["--text", narrowed.text] if narrowed.text else [])
+
+
+def place_line(book: Book, view: SampleView) -> Pieces:
+    """Where a sample stands among those of its job, for the line under its verdict."""
+    outline = book.outline
+    repeat = f".{view.repeat}" if view.repeat else ""
+    place = outline.place(view.number)
+    said: list[tuple[str, str]] = [(f" row {view.row}{repeat}", "bold"), (f"  sample {view.number}", "dim")]
+    if place < 0:
+        return said
+    said.append((f"  {place + 1:,} of {len(outline):,}", ""))
+    if place in book.order and len(book.order) < len(outline):
+        words = " ".join(word for word in (book.narrowed.kind, book.narrowed.subject, book.narrowed.typed) if word)
+        said.append((f"  {safe_line(words)} {book.order.index(place) + 1:,} of {len(book.order):,}", "accent"))
+    if outline.subject_of:
+        said.append((f"  {safe_line(outline.subjects[outline.subject_of[place]])}", "dim"))
+    return said
+
+
+def regrade_question(job: str) -> list[Pieces]:
+    """What grading a job again means."""
+    return [
+        [(f"Grade all samples of {job} again?", "title")],
+        [("will     ", "dim"), ("grade its stored completions with the present grader; nothing is generated", "")],
+        [("loses    ", "dim"), ("nothing: the grades there are stay beside the new ones", "")],
+        [("same as  ", "dim"), (f"rwkvctl regrade {job}", "info")],
+    ]

@@ -1,0 +1,1 @@
+"""Scores on the console: the matrix, runs, comparisons, curves."""

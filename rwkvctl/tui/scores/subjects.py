@@ -1,0 +1,38 @@
+"""The subjects of one score. Pure."""
+
+from typing import Final, NamedTuple
+
+from rwkvctl.cli.render import count
+from rwkvctl.protocol.messages import ScoreView
+from rwkvctl.tui.scores.runs import part
+from rwkvctl.tui.widgets.table_columns import Column
+
+EVERY: Final = "all subjects"
+
+
+class Subject(NamedTuple):
+    """One subject of a benchmark."""
+
+    name: str
+    value: float
+    rows: int
+
+
+def subjects_of(view: ScoreView) -> list[Subject]:
+    """All rows, then the subjects of a score, the worst first; none where its rows have none."""
+    found = [Subject(name, one["value"], one["rows"]) for name, one in part(view, "groups").items()]
+    headline = view.metrics[view.primary].value if view.primary in view.metrics else None
+    every = [Subject(EVERY, headline or 0.0, view.rows)] if found else []
+    return [*every, *sorted(found, key=lambda subject: (subject.value, subject.name))]
+
+
+def rows_of(subject: Subject) -> str:
+    """How many; an import does not always say it."""
+    return count(subject.rows) if subject.rows else "–"
+
+
+COLUMNS: Final[tuple[Column[Subject], ...]] = (
+    Column("SUBJECT", lambda subject: subject.name, 30, least=20, grow=1, cut="middle"),
+    Column("%", lambda subject: f"{100 * subject.value:.1f}", 6, right=True, value=lambda subject: subject.value),
+    Column("ROWS", rows_of, 7, right=True, value=lambda subject: subject.rows),
+)  # fmt: skip

@@ -1,0 +1,205 @@
+"""What every screen is: a NAME, widgets, and a way to draw the state into them.
+
+A screen is one file in `rwkvctl/tui/screens`, and a line in its table of keys. It is mounted when it is first shown and
+stays. All of them lie in one frame, so going from one to another paints what differs and nothing else.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.events import Resize
+from textual.widget import Widget
+
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.logs.view import LogView
+from rwkvctl.tui.screens import TABS
+from rwkvctl.tui.shell.screen_workers import Working
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table import VTable
+
+if TYPE_CHECKING:
+    from rwkvctl.tui.app import Console
+
+Panel = VTable | LogView  # type: ignore[type-arg]
+
+SHORT: Final = 32
+"""Below so many lines, and below `NARROW` columns, a screen is dense: no path line, fewer panels."""
+NARROW: Final = 100
+
+
+class ConsoleScreen(Working):
+    """A screen of the console. Subclasses say what they are, compose `body`, and draw the state in `draw`.
+
+    It has the class `-dense` on a small terminal. Actions that write go through `console_app.may_write`.
+    """
+
+    NAME: ClassVar[str]
+    DEFAULT_CSS = "ConsoleScreen { height: 1fr; layout: vertical; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("ampersand", "search", "Search without hiding", show=False, key_display="&"),
+        Binding("at", "time", "Go to a time", show=False, key_display="@"),
+        Binding("x", "export", "Export…", show=False),
+        Binding("tab", "app.focus_next", "Next panel", show=False),
+        Binding("shift+tab", "app.focus_previous", "Panel before", show=False),
+        Binding("o", "order", "Sort…", show=False),
+        Binding("h", "column(-1)", "Column to the left", show=False),
+        Binding("l", "column(1)", "Column to the right", show=False),
+        Binding("y", "copy", "Copy", show=False),
+        Binding("Y", "copy_command", "Copy as command", show=False, key_display="Y"),
+        Binding("z", "zoom", "Zoom panel", show=False),
+    ]
+
+    FIRST_PANEL: ClassVar[str] = ""
+    """The id of the panel that has the keys at first; empty: the first one."""
+
+    last_panel: Widget | None = None
+    about = ""
+    """What is shown: a job's id, a model; empty where the screen is about everything."""
+
+    @property
+    def console_app(self) -> "Console":
+        """The app, by its own type."""
+        return self.app  # type: ignore[return-value]
+
+    def compose(self) -> ComposeResult:
+        yield from self.body()
+
+    def body(self) -> Iterable[Widget]:
+        """The widgets between the path and the keys."""
+        raise NotImplementedError
+
+    def draw(self, state: ConsoleState) -> None:
+        """Show the state in the widgets of the body."""
+        raise NotImplementedError
+
+    def on_resize(self, event: Resize) -> None:
+        """What was drawn before the size was known, or for another one, is drawn anew."""
+        self.draw(self.console_app.state)
+
+    def arrive(self, about: str) -> None:
+        """The screen is in front now, and about this."""
+        self.about = about
+
+    def leave(self) -> None:
+        """Another screen is in front now; what only serves the eye may stop."""
+
+    def start(self, group: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something beside the screen; what its group was doing is dropped. A callable, since a coroutine that is
+        dropped before it has begun is complained of."""
+        self.run_worker(work, group=group, exclusive=True)
+
+    def path(self) -> list[str]:
+        """Where we are, for the line above the body; nothing where the tab says it all."""
+        return [TABS[self.NAME].title]
+
+    def headline(self, state: ConsoleState) -> Pieces:
+        """The line above the body, on a terminal that has room for it."""
+        return [(" " + " › ".join(self.path()), "title")]
+
+    def command(self) -> str:
+        """The command line that shows or does the same in a shell."""
+        return f"rwkvctl {self.NAME}"
+
+    @property
+    def panel(self) -> Panel | None:
+        """The list or log that keys act on."""
+        focused = self.screen.focused
+        if isinstance(focused, (VTable, LogView)) and self in focused.ancestors:
+            return focused
+        found = (widget for widget in self.query(Widget) if isinstance(widget, (VTable, LogView)) and widget.focusable)
+        return next(found, None)
+
+    def action_filter(self) -> None:
+        """Ask what is to be shown; the list follows every letter."""
+        panel = self.panel
+        if panel is not None:
+            self.console_app.frame.ask("/", panel.filter_text, changed=panel.filter, done=panel.filter)
+            if isinstance(panel, VTable):
+                self.call_after_refresh(panel.listing.searched)  # before the first letter comes
+
+    def action_search(self) -> None:
+        """Ask what to go to in a log; `n` and `N` go on."""
+        panel = self.panel
+        if isinstance(panel, LogView):
+            self.console_app.frame.ask("&", panel.search.text if panel.search else "", done=self._search)
+
+    def _search(self, text: str) -> None:
+        panel = self.panel
+        if isinstance(panel, LogView):
+            panel.find(text)
+
+    def on_log_view_missed(self, message: LogView.Missed) -> None:
+        """Nothing more in that direction."""
+        self.console_app.say(f"no further line has {message.what} in this direction", "warn")
+
+    def action_time(self) -> None:
+        """Ask for a time and go there in the log."""
+        if isinstance(self.panel, LogView):
+            self.console_app.frame.ask("@", "", done=self._go_to_time)
+
+    def _go_to_time(self, text: str) -> None:
+        panel = self.panel
+        if isinstance(panel, LogView) and text and not panel.go_to_time(text):
+            raise ValueError(f"{text}: no line is as late, or that is no time (02:58, 02:58:41)")
+
+    def action_order(self) -> None:
+        """Choose the column to sort by."""
+        if isinstance(self.panel, VTable):
+            self.console_app.choose_order(self.panel)
+
+    def action_column(self, by: int) -> None:
+        """Move to another column."""
+        if isinstance(self.panel, VTable):
+            self.panel.action_column(by)
+        elif isinstance(self.panel, LogView):
+            self.panel.action_sideways(20 * by)
+
+    def action_copy(self) -> None:
+        """Copy the cell under the cursor, or the line on top."""
+        panel = self.panel
+        if panel is not None:
+            self.console_app.copy(panel.copied())
+
+    def action_copy_command(self) -> None:
+        """Copy what to type in a shell for the same, so that nothing is pasted but what is seen."""
+        self.console_app.copy(self.command())
+
+    def action_export(self) -> None:
+        """Ask for a file's name and write there what the list or the log shows."""
+        if isinstance(self.panel, VTable):
+            self.console_app.ask_export(self.panel)
+        elif isinstance(self.panel, LogView):
+            self.console_app.ask_save(self.panel)
+
+    def action_zoom(self) -> None:
+        """Give the whole body to the panel that has the keys, or back."""
+        focused = self.panel
+        others = [child for child in self.children if focused is None or child not in (focused, *focused.ancestors)]
+        zoomed = self.has_class("-zoomed")
+        for child in others:
+            child.set_class(not zoomed, "-hidden")
+        self.set_class(not zoomed, "-zoomed")
+        if focused is not None:
+            focused.set_class(not zoomed, "-whole")
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether there is something to go back out of before the screen is left."""
+        panel = self.panel
+        marked = isinstance(panel, VTable) and bool(panel.listing.marks)
+        return self.has_class("-zoomed") or marked or (panel is not None and bool(panel.filter_text))
+
+    def action_back(self) -> None:
+        """Back: out of the zoom, the filter, the marks, then to where we came from."""
+        panel = self.panel
+        if self.has_class("-zoomed"):
+            self.action_zoom()
+        elif panel is not None and panel.filter_text:
+            panel.filter("")
+        elif isinstance(panel, VTable) and panel.listing.marks:
+            panel.action_unmark()
+        else:
+            self.console_app.action_history(-1)

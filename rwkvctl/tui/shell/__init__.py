@@ -1,0 +1,1 @@
+"""What is around every screen: frame, status line, keys, command line, palette, dialogs."""

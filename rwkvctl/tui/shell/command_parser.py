@@ -1,0 +1,101 @@
+"""What is typed after `:`: a screen's name, or any verb of the command line, read by the same parser. Pure."""
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from rwkvctl.cli.parser import UsageError, arguments, unknown_verb
+from rwkvctl.cli.registry import Verb, find, first_words
+from rwkvctl.text.shell_words import as_typed, as_words
+from rwkvctl.tui.shell.navigation import Place
+
+READING: Final = frozenset(
+    {
+        "audit", "benchmarks", "benchmarks diff", "benchmarks show", "compare", "completion", "config show",
+        "data list", "doctor", "events", "gpus", "gpus history", "help", "job-log", "jobs", "judge", "logs", "metrics",
+        "models", "queue", "samples", "samples counts", "samples diff", "samples exchange", "samples same", "scores",
+        "search", "show", "status", "version", "weights list", "weights show", "weights verify", "zombies",
+    }
+)  # fmt: skip
+"""Verbs that change nothing: all that a read-only console runs."""
+
+ELSEWHERE: Final = frozenset({"tui", "daemon", "engine serve", "serve"})
+"""Verbs that take the terminal for themselves, or stay until they are stopped."""
+
+HELP: Final = {"-h", "--help"}
+
+
+class Run(NamedTuple):
+    """A verb to run, by its words and everything after them."""
+
+    verb: Verb
+    words: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """As it is typed in a shell."""
+        return as_typed(("rwkvctl", *self.words))
+
+
+class Quit(NamedTuple):
+    """The operator wants to leave."""
+
+
+def understand(text: str, screens: Collection[str], *, read_only: bool = False) -> Place | Run | Quit | None:
+    """What a line asks for; None if it is empty. Raises ValueError or UsageError with a sentence."""
+    words = split(text)
+    if not words:
+        return None
+    if words[0] in {"q", "quit", "exit"} and len(words) == 1:
+        return Quit()
+    if words[0] in screens and (len(words) == 1 or (len(words) == 2 and words[0] not in first_words())):
+        return Place(words[0], *words[1:])
+    verb = find(words)
+    if verb is None:
+        raise unknown_verb(words[0])
+    check(verb, words, read_only=read_only)
+    return Run(verb, tuple(words))
+
+
+def split(text: str) -> list[str]:
+    """The words of a line, as a shell would part them."""
+    try:
+        words = as_words(text)
+    except ValueError as error:
+        raise ValueError(f"{text}: {error}") from error
+    return words[1:] if words[:1] == ["rwkvctl"] else words
+
+
+def words_about(about: str) -> list[str]:
+    """The words that say what a screen is about. What no shell could part is one word: a name that nothing has."""
+    try:
+        return as_words(about)
+    except ValueError:
+        return [about]
+
+
+def check(verb: Verb, words: list[str], *, read_only: bool) -> None:
+    """Refuse what cannot be run from here, before anything is started."""
+    if verb.words in ELSEWHERE or (verb.passed and not HELP & set(words)):
+        raise ValueError(f"rwkvctl {verb.words} runs until it is stopped: start it in a shell of its own.")
+    if read_only and verb.words not in READING and not HELP & set(words):
+        raise ValueError(
+            f"This console is read-only: rwkvctl {verb.words} changes something. Start it without --read-only."
+        )
+    if not verb.passed and not HELP & set(words):
+        arguments(verb, words[len(verb.words.split()) :])
+
+
+def completed(text: str, found: list[str]) -> tuple[str, list[str]]:
+    """The line with its last word completed as far as all candidates agree, and the candidates if there are several."""
+    begun = text.rsplit(None, 1)[-1] if text and not text[-1].isspace() else ""
+    if not found:
+        return text, []
+    common = found[0]
+    for word in found[1:]:
+        while not word.startswith(common):
+            common = common[:-1]
+    whole = text[: len(text) - len(begun)] + common
+    return (whole + " ", []) if len(found) == 1 else (whole, found)
+
+
+__all__ = ["ELSEWHERE", "READING", "Quit", "Run", "UsageError", "completed", "split", "understand"]

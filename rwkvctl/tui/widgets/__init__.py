@@ -1,0 +1,1 @@
+"""Widgets that know nothing of jobs: tables, text, charts."""

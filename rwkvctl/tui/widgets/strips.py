@@ -1,0 +1,65 @@
+"""Pieces of text with roles, and the strips of cells that they become. No markup is ever parsed here."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich.segment import Segment
+from textual.strip import Strip
+from textual.widget import Widget
+
+from rwkvctl.text.sanitize import cell_width, fit, safe_line, take
+from rwkvctl.tui.widgets.theme import LOOKS, Look
+
+Pieces = Sequence[tuple[str, str]]
+"""Texts with their roles."""
+
+DEFAULT: Final = LOOKS["dark"]
+
+
+def look_of(widget: Widget) -> Look:
+    """The look in force."""
+    return getattr(widget.app, "look", DEFAULT)
+
+
+def unknown_of(widget: Widget) -> str:
+    """What is said of a list that is stale: since when it is not known."""
+    return getattr(getattr(widget.app, "state", None), "unknown", "") or "not known"
+
+
+def strip(pieces: Iterable[tuple[str, str]], width: int, look: Look = DEFAULT, *, stale: bool = False) -> Strip:
+    """One line of exactly `width` cells; what is too long ends in `…`."""
+    segments, left = list[Segment](), width
+    for text, role in pieces:
+        shown = look.drawn(fit(safe_line(text), left))
+        segments.append(Segment(shown, look.style("stale" if stale else role)))
+        left -= cell_width(shown)
+        if left <= 0:
+            break
+    segments.append(Segment(" " * max(0, left), look.style("")))
+    return Strip(segments, width)
+
+
+def ruled(pieces: Pieces, width: int, look: Look = DEFAULT, *, stale: bool = False) -> Strip:
+    """A title in a rule: `─ Running 6 ─────`."""
+    taken = sum(cell_width(safe_line(text)) for text, _ in pieces)
+    line = [("─ ", "rule"), *pieces, (" " + "─" * max(0, width - taken - 3), "rule")]
+    return strip(line, width, look, stale=stale)
+
+
+def wrapped(pieces: Pieces, width: int) -> list[Pieces]:
+    """The same pieces in as many lines as they need, cut between characters."""
+    lines: list[list[tuple[str, str]]] = [[]]
+    left = width
+    for text, role in pieces:
+        rest = text
+        while rest:
+            part = take(rest, left)
+            if not part and left == width:
+                part = rest[0]  # a wide character in one column: let it be cut when it is drawn
+            if part:
+                lines[-1].append((part, role))
+            rest, left = rest[len(part) :], left - cell_width(part)
+            if rest or left <= 0:
+                lines.append([])
+                left = width
+    return [line for line in lines if line] or [[("", "")]]

@@ -1,0 +1,468 @@
+"""A table on the Line API: a hundred thousand rows cost what is on the screen.
+
+A changed cell repaints its own rectangle and nothing else. The widget draws and moves; what is shown in which order is
+`Listing`'s, which columns fit is `table_columns`'.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Final, Generic
+
+from textual.binding import Binding, BindingType
+from textual.events import Click, Resize
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from rwkvctl.cli.render import BLANK, Cell, role_of
+from rwkvctl.text.sanitize import safe_line
+from rwkvctl.tui.widgets.cursor_keys import Moving
+from rwkvctl.tui.widgets.highlight import HOT_S, Hot
+from rwkvctl.tui.widgets.strips import Pieces, look_of, ruled, strip, unknown_of
+from rwkvctl.tui.widgets.table_columns import Column, Placed, RowT, fitted, text_of
+from rwkvctl.tui.widgets.table_paint import GUTTER, NOTHING, Drawn, Ink, cells, heads
+from rwkvctl.tui.widgets.table_rows import Listing
+from rwkvctl.tui.widgets.timers import once
+
+LOOKED_AT: Final = 200
+"""Rows in which a value is looked for."""
+
+
+class VTable(Moving, Generic[RowT]):
+    """Rows of any kind in columns, with a cursor, marks, an order and a filter.
+
+    `titled` gives it a rule with its title, `headed` the heads of its columns; `empty` is said where there are no rows.
+    """
+
+    DEFAULT_CSS = """
+    VTable { height: auto; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "Open"),
+        Binding("left", "column(-1)", "Column to the left", show=False),
+        Binding("right", "column(1)", "Column to the right", show=False),
+        Binding("space", "mark", "Mark", show=False),
+        Binding("ctrl+@,ctrl+space", "mark_range", "Mark up to here", show=False, key_display="^space"),
+        Binding("backslash", "unmark", "Clear marks", show=False, key_display="\\"),
+        Binding("less_than_sign", "sort_next(-1)", "Sort by the column before", show=False, key_display="<"),
+        Binding("greater_than_sign", "sort_next(1)", "Sort by the column after", show=False, key_display=">"),
+        Binding("exclamation_mark", "turn", "Turn the order round", show=False, key_display="!"),
+        Binding("i", "every_column", "All columns, or those that fit", show=False),
+    ]
+
+    class Opened(Message):
+        """The operator chose a row."""
+
+        def __init__(self, table: "VTable[Any]", key: str) -> None:
+            super().__init__()
+            self.table, self.key = table, key
+
+        @property
+        def control(self) -> "VTable[Any]":
+            """The table, for selectors."""
+            return self.table
+
+    class Moved(Opened):
+        """Another row lies under the cursor now; an empty key: none."""
+
+    def __init__(
+        self, columns: Sequence[Column[RowT]], key: Callable[[RowT], str], *, id: str,  # noqa: A002 - Textual's name
+        titled: bool = True, headed: bool = True, empty: str = "", focusable: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(id=id)
+        self.listing = Listing(columns, key)
+        self.can_focus, self.titled, self.headed, self._empty = focusable, titled, headed, empty
+        self.title: Pieces = ()
+        self.stale = self.every = False
+        self.at_column, self.left = 0, 0
+        self.range_from = -1
+        self._under = ""
+        self._titled: list[tuple[str, str]] = []
+        self._placed: list[Placed] = []
+        self._numbers: frozenset[int] = frozenset()
+        self._fitted_to = -1
+        self._valueless: frozenset[int] | None = None
+        """Columns that have no value, and none that had one since the width was another; None before there are rows."""
+        self._drawn: dict[int, Drawn] = {}
+        self._hot: Hot[tuple[str, int]] = Hot()
+
+    # -- what is shown ---------------------------------------------------------------------------------------------
+
+    def show(self, title: str | Pieces, rows: Sequence[RowT], *, stale: bool = False) -> None:
+        """Replace the rows; the cursor stays on its row. Only cells that differ are painted."""
+        chosen, everything = self.chosen, stale != self.stale
+        self.title = [(title, "title")] if isinstance(title, str) else list(title)
+        self.stale = stale
+        self.listing.replace(rows)
+        self._settle(chosen, everything=everything)
+
+    def put(self, place: int, row: RowT) -> None:
+        """Replace one row, by its place in the model."""
+        self.listing.put(place, row)
+        self._compare()
+
+    @property
+    def chosen(self) -> str:
+        """The key of the row under the cursor, empty if there is none."""
+        return self.listing.key_at(self.cursor)
+
+    @property
+    def targets(self) -> list[str]:
+        """What a verb acts on: the marked rows, else the one under the cursor."""
+        return self.listing.targets(self.cursor)
+
+    @property
+    def filter_text(self) -> str:
+        """The filter in force."""
+        return self.listing.query.text
+
+    def filter(self, text: str) -> None:
+        """Show only the rows that pass. Raises ValueError with a sentence for the operator."""
+        chosen = self.chosen
+        self.listing.filter(text)
+        self._settle(chosen)
+
+    def sort(self, column: int, *, descending: bool | None = None) -> None:
+        """Order by a column."""
+        chosen = self.chosen
+        self.listing.sort(column, descending=descending)
+        self._settle(chosen, everything=True)
+
+    def copied(self) -> str:
+        """What `y` copies: the cell under the cursor, as it is shown but whole."""
+        if not self.chosen:
+            return ""
+        column = self.listing.columns[self.at_column]
+        return text_of(column.cell(self.listing.row(self.cursor))).strip()
+
+    def shown(self) -> tuple[list[str], list[list[str]]]:
+        """Titles and texts of what passes the filter, in its order: what `x` exports."""
+        columns = [column for column in self.listing.columns if not column.live or column.value]
+        titles = [column.field for column in columns]
+        rows = [self.listing.row(place) for place in range(len(self.listing))]
+        return titles, [[safe_line(column.exported(row)) for column in columns] for row in rows]
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def head(self) -> int:
+        """Lines above the first row."""
+        return self.titled + self.headed
+
+    @property
+    def _top(self) -> int:
+        return self.scroll_offset.y
+
+    @property
+    def page_rows(self) -> int:
+        """How many rows are seen at once."""
+        return max(1, self.size.height - self.head)
+
+    @property
+    def count(self) -> int:
+        """How many rows are shown."""
+        return len(self.listing)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Title, column heads and rows; one line for the sentence that there are none, or that none is known."""
+        return self.head + max(len(self.listing), bool(self.empty or self.stale))
+
+    def _retitle(self) -> None:
+        """Paint the title, if it says something else now."""
+        said = [*self.title, *self._said()]
+        if self.titled and said != self._titled:
+            self._titled = said
+            self.refresh(Region(0, 0, self.scrollable_size.width, 1))
+
+    def _settle(self, chosen: str, *, everything: bool = False) -> None:
+        """After a change of order: cursor back on its row, sizes, and a look at what differs on the screen."""
+        everything = self._refit() or everything
+        place = self.listing.place_of(chosen, self.cursor) if self.can_focus else 0  # without a cursor the top stays
+        self.cursor = place if place >= 0 else min(self.cursor, max(0, len(self.listing) - 1))
+        height = self.head + max(len(self.listing), bool(self.empty or self.stale))
+        if height != self.virtual_size.height:
+            self._extend(Size(self.scrollable_size.width, height))
+            everything = True
+        if everything:
+            self.repaint()
+        else:
+            self._compare()
+        self._retitle()
+        self._tell_moved()
+        if not self.can_focus:
+            self._into_view()
+
+    def _tell_moved(self) -> None:
+        """Say which row lies under the cursor, if it is another one."""
+        if self._under != self.chosen:
+            self._under = self.chosen
+            self.post_message(self.Moved(self, self._under))
+
+    def _extend(self, size: Size) -> None:
+        """Another number of rows: the layout changes only where the height follows the rows."""
+        if self.styles.height is None or self.styles.height.is_auto:
+            self.virtual_size = size
+        else:
+            self.set_reactive(Widget.virtual_size, size)
+            self._scroll_update(size)
+
+    @property
+    def empty(self) -> str:
+        """What stands where there are no rows."""
+        return self._empty
+
+    @empty.setter
+    def empty(self, text: str) -> None:
+        if text != self._empty:
+            self._empty = text
+            self.repaint()
+
+    def repaint(self) -> None:
+        """Draw everything anew."""
+        self._drawn.clear()
+        self.refresh()
+
+    def _compare(self) -> None:
+        """Repaint what differs from the screen: cells of the same row, or the line of another one."""
+        now = time.monotonic()
+        for y, before in list(self._drawn.items()):
+            after = self._row(self._top + y, before)
+            if after is before:
+                continue
+            self._drawn[y] = after
+            if after.key != before.key or len(after.cells) != len(before.cells):
+                self.refresh(Region(0, y + self.head, self.scrollable_size.width, 1))
+                continue
+            changed = [p for p in self._placed if after.cells[p.number] != before.cells[p.number]]
+            for placed in changed:
+                self._touch(after.key, placed.number, now)
+            self._refresh_cells(changed, y)
+
+    def _touch(self, key: str, number: int, now: float) -> None:
+        """A value changed; one that always does is no news."""
+        if not self.listing.columns[number].live:
+            if not self._hot:
+                once(self, HOT_S, self._cool)
+            self._hot.touch((key, number), now)
+
+    def _refresh_cells(self, changed: Sequence[Placed], y: int) -> None:
+        """Paint these cells of a line, and what lies between them."""
+        if changed:
+            start = max(0, GUTTER + changed[0].x - self.left)
+            end = GUTTER + changed[-1].x + changed[-1].width - self.left
+            self.refresh(Region(start, y + self.head, max(0, end - start), 1))
+
+    def _cool(self) -> None:
+        """What changed a while ago is plain again."""
+        now = time.monotonic()
+        cold = self._hot.cool(now)
+        for y, drawn in self._drawn.items():
+            self._refresh_cells([placed for placed in self._placed if (drawn.key, placed.number) in cold], y)
+        if self._hot:
+            once(self, self._hot.left_s(now), self._cool)
+
+    def _row(self, place: int, before: Drawn = NOTHING) -> Drawn:
+        """A row as it should be on the screen: as it was, if it is the same."""
+        if not 0 <= place < len(self.listing):
+            return NOTHING
+        row = self.listing.row(place)
+        if before is not NOTHING and (row is before.row or row == before.row):
+            return before
+        found = tuple(self._cell(number, row) for number in range(len(self.listing.columns)))
+        return Drawn(self.listing.key(row), found, row)
+
+    def _cell(self, number: int, row: RowT) -> Cell:
+        """A cell of a shown column; columns that are not shown cost nothing."""
+        if number not in self._numbers:
+            return Cell("")
+        cell = self.listing.columns[number].cell(row)
+        return Cell(safe_line(text_of(cell)), role_of(cell))
+
+    def _fit(self) -> None:
+        self._drawn.clear()
+        self._fitted_to = self.scrollable_size.width
+        self._valueless = self._without_values(range(len(self.listing.columns)))
+        self._arrange_columns()
+
+    def _arrange_columns(self) -> None:
+        room = self.scrollable_size.width - GUTTER
+        self._placed = fitted(self.listing.columns, room, every=self.every, empty=self._valueless or ())
+        self._numbers = frozenset(placed.number for placed in self._placed)
+        last = self._placed[-1]
+        self.left = min(self.left, max(0, last.x + last.width + GUTTER - self.scrollable_size.width))
+
+    def _without_values(self, numbers: Iterable[int]) -> frozenset[int] | None:
+        """Those of these columns that may go and have no value in any of the first rows; of rows that are not held in
+        memory none is read for that."""
+        known, rows = self.listing.columns, self.listing.rows
+        if not rows:
+            return None
+        if not isinstance(rows, list):
+            return frozenset()
+        drawn = {number: known[number].cell for number in numbers if known[number].rank}
+        return frozenset(
+            number for number, cell in drawn.items() if all(text_of(cell(row)) in BLANK for row in rows[:LOOKED_AT])
+        )
+
+    def _refit(self) -> bool:
+        """The first rows decide which columns without a value go, whether they or the first frame came first. A column
+        that has a value later comes, and stays while the size does. Returns whether any came or went."""
+        if self._fitted_to < 0:
+            return False
+        before = self._valueless
+        found = self._without_values(range(len(self.listing.columns)) if before is None else before)
+        if found is None or found == before:
+            return False
+        self._valueless = found
+        self._arrange_columns()
+        return True
+
+    def on_resize(self, event: Resize) -> None:
+        """The cursor stays in view."""
+        self._into_view()
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        width = self.scrollable_size.width
+        if width != self._fitted_to:
+            self._fit()
+        if y < self.head:
+            return self._title_line(width) if self.titled and y == 0 else self._heads(width)
+        drawn = self._drawn.get(y - self.head)
+        if drawn is None:
+            drawn = self._drawn[y - self.head] = self._row(self._top + y - self.head)
+        if drawn is NOTHING:
+            text = unknown_of(self) if self.stale else self.empty
+            said = [(" " + text, "dim")] if y == self.head and not len(self.listing) else []
+            return strip(said, width, look_of(self))
+        return self._line(drawn, self._top + y - self.head, width)
+
+    def _title_line(self, width: int) -> Strip:
+        self._titled = [*self.title, *self._said()]
+        return ruled(self._titled, width, look_of(self), stale=self.stale)
+
+    def _said(self) -> Pieces:
+        """Since when it is old, filter, order and marks, as the title says them."""
+        listing, said = self.listing, list[tuple[str, str]]()
+        if self.stale and self.title:
+            said.append((f" · {unknown_of(self)}", "warn"))
+        if listing.query.tests:
+            said += [("  /" + listing.query.text, "accent"), (f"  {len(listing)} of {len(listing.rows)}", "")]
+        if listing.marks:
+            said.append((f"  {len(listing.marks)} marked", "accent"))
+        return said
+
+    def _heads(self, width: int) -> Strip:
+        pieces = heads(self.listing.columns, self._placed, self.listing.sorts)
+        line = strip(pieces, max(width, self._whole), look_of(self), stale=self.stale)
+        return self._shifted(line, width)
+
+    @property
+    def _whole(self) -> int:
+        return self._placed[-1].x + self._placed[-1].width + GUTTER
+
+    def _shifted(self, line: Strip, width: int) -> Strip:
+        return line.crop(self.left, self.left + width) if line.cell_length > width or self.left else line
+
+    def _line(self, drawn: Drawn, place: int, width: int) -> Strip:
+        under = place == self.cursor and self.has_focus
+        ink = Ink(
+            look_of(self), stale=self.stale, under=under, marked=drawn.key in self.listing.marks,
+            at_column=self.at_column,
+            hot=frozenset(placed.number for placed in self._placed if (drawn.key, placed.number) in self._hot),
+        )  # fmt: skip
+        return self._shifted(cells(drawn, self.listing.columns, self._placed, ink, width), width)
+
+    # -- moving ----------------------------------------------------------------------------------------------------
+
+    def move_to(self, place: int) -> None:
+        """Move the cursor; the lines it leaves and reaches are painted, and the view follows."""
+        before, self.cursor = self.cursor, min(max(0, place), max(0, len(self.listing) - 1))
+        for y in {before - self._top, self.cursor - self._top}:
+            self.refresh(Region(0, y + self.head, self.scrollable_size.width, 1))
+        self._into_view()
+        self._tell_moved()
+
+    def _into_view(self) -> None:
+        top = min(self.cursor, max(self._top, self.cursor - self.page_rows + 1))
+        if top != self._top:
+            self.scroll_to(y=top, animate=False, force=True)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        self._drawn.clear()
+        super().watch_scroll_y(old_value, new_value)
+
+    def action_column(self, by: int) -> None:
+        """Move to another column: what is copied, and what is seen where not all fit."""
+        numbers = [placed.number for placed in self._placed]
+        place = numbers.index(self.at_column) if self.at_column in numbers else 0
+        self.at_column = numbers[min(max(0, place + by), len(numbers) - 1)]
+        placed = next(placed for placed in self._placed if placed.number == self.at_column)
+        room = self.scrollable_size.width - GUTTER
+        left = min(max(self.left, placed.x + placed.width - room), placed.x)
+        if left != self.left:
+            self.left = max(0, left)
+            self.refresh()
+        else:
+            self.move_to(self.cursor)
+
+    def action_open(self) -> None:
+        """Open the row under the cursor."""
+        if self.chosen:
+            self.post_message(self.Opened(self, self.chosen))
+
+    def action_mark(self) -> None:
+        """Mark the row under the cursor and go on to the next."""
+        self.range_from = self.cursor
+        self.listing.toggle(self.chosen)
+        self._retitle()
+        self.move_to(self.cursor + 1)
+
+    def action_mark_range(self) -> None:
+        """Mark everything between the row that was marked last and the cursor."""
+        self.listing.mark_range(self.range_from if self.range_from >= 0 else self.cursor, self.cursor)
+        self.refresh()
+
+    def action_unmark(self) -> None:
+        """Clear all marks."""
+        self.listing.marks.clear()
+        self.refresh()
+
+    def action_sort_next(self, by: int) -> None:
+        """Order by the next column."""
+        numbers = [placed.number for placed in self._placed]
+        now = self.listing.sorts[0][0] if self.listing.sorts else -1
+        place = numbers.index(now) + by if now in numbers else 0 if by > 0 else len(numbers) - 1
+        column = numbers[place % len(numbers)]
+        self.sort(column, descending=self.listing.columns[column].right)
+
+    def action_turn(self) -> None:
+        """Turn the order round."""
+        if self.listing.sorts:
+            self.sort(self.listing.sorts[0][0])
+
+    def action_every_column(self) -> None:
+        """Show all columns, to be scrolled sideways, or only those that fit."""
+        self.every, self.left = not self.every, 0
+        self._fit()
+        self.repaint()
+
+    def watch_has_focus(self, value: bool) -> None:
+        """The cursor appears or disappears."""
+        super().watch_has_focus(value)
+        self.move_to(self.cursor)
+
+    def on_click(self, event: Click) -> None:
+        """A column's head orders by it; a row is chosen, and opened by the second click."""
+        if self.headed and event.y == self.head - 1:
+            for placed in self._placed:
+                if placed.x <= event.x - GUTTER + self.left < placed.x + placed.width:
+                    self.sort(placed.number)
+            return
+        place = self._top + event.y - self.head
+        if event.y >= self.head and place < len(self.listing):
+            again = place == self.cursor and event.chain > 1
+            self.move_to(place)
+            if again:
+                self.action_open()

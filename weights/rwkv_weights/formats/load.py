@@ -1,0 +1,81 @@
+"""Load a checkpoint: BlinkDL's .pth, or safetensors in Hugging Face's or BlinkDL's names. Tensors by name and shape,
+mapped from the file; what the file pickles is never run, and anything else is refused in one sentence.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from rwkv_weights.errors import (
+    CheckpointError,
+    CheckpointKeysError,
+    CheckpointShapeError,
+    CheckpointValuesError,
+    UnreadableCheckpointError,
+    UnsupportedArchitectureError,
+)
+from rwkv_weights.formats import index
+from rwkv_weights.formats.entry import Entry
+from rwkv_weights.formats.schema import Dims
+from rwkv_weights.local.checkpoint_files import open_plain
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointKeysError",
+    "CheckpointShapeError",
+    "CheckpointValuesError",
+    "UnreadableCheckpointError",
+    "UnsupportedArchitectureError",
+    "load",
+    "view",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A validated model: `tensors` by BlinkDL name, axes of size 1 squeezed away, in the file's dtype, memory-mapped.
+
+    Block 0's unused value-residual tensors are dropped. Low-rank pairs of the Hugging Face layout are transposed views.
+    """
+
+    path: Path
+    dims: Dims
+    tensors: Mapping[str, Tensor]
+
+
+def load(path: Path) -> Checkpoint:
+    """Raises CheckpointError (one of its subclasses) with the reason. Reads names and shapes only."""
+    found = index.read(path)
+    storages = {file: _mapped(file) for file in found.files}
+    return Checkpoint(path, found.dims, {key: _tensor(storages, entry) for key, entry in found.entries.items()})
+
+
+def _mapped(file: Path) -> torch.UntypedStorage:
+    """The whole file, private: nothing written to a tensor reaches the disk."""
+    try:
+        with open_plain(file) as source:
+            size, place = os.fstat(source.fileno()).st_size, f"/proc/self/fd/{source.fileno()}"
+            found = torch.UntypedStorage.from_file(place, shared=False, nbytes=size)
+    except (OSError, RuntimeError) as error:
+        raise UnreadableCheckpointError(f"cannot map {file} into memory") from error
+    assert isinstance(found, torch.UntypedStorage)
+    return found
+
+
+def _tensor(storages: Mapping[Path, torch.UntypedStorage], entry: Entry) -> Tensor:
+    if entry.offset + entry.span > storages[entry.file].nbytes():
+        raise UnreadableCheckpointError(f"{entry.file.name} was cut short while it was opened")
+    return view(storages[entry.file][entry.offset : entry.offset + entry.span], entry)
+
+
+def view(numbers: torch.UntypedStorage, entry: Entry, device: torch.device | str = "cpu") -> Tensor:
+    """An entry's bytes as its tensor. Bytes that do not lie where their type may (safetensors allows it) are copied."""
+    dtype: torch.dtype = getattr(torch, entry.dtype)
+    if numbers.data_ptr() % dtype.itemsize:
+        numbers = numbers.clone()  # type: ignore[no-untyped-call]
+    return torch.empty(0, dtype=dtype, device=device).set_(numbers, 0, entry.shape, entry.stride)

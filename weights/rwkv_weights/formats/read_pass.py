@@ -1,0 +1,65 @@
+"""One pass over a checkpoint's bytes: the sha256 of each file, and every number looked at while its page is warm."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from rwkv_weights.formats import load
+from rwkv_weights.formats.finite import FiniteCheck
+from rwkv_weights.formats.index import Index
+from rwkv_weights.local.checkpoint_files import CHUNK_BYTES, FileIdentity, HashedFile, open_plain
+
+Progress = Callable[[int], None]
+"""Called with the bytes read since the last call."""
+
+
+def silent(_: int) -> None:
+    """No progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a pass found: a hash for each file, and the tensors that hold NaN or infinities."""
+
+    hashes: tuple[HashedFile, ...]
+    damaged: tuple[str, ...]
+
+
+def read_all(index: Index, tell: Progress = silent) -> Seen:
+    """Raises CheckpointError and OSError."""
+    tensors = load.load(index.path).tensors
+    finite = FiniteCheck()
+    hashes = tuple(_file(index, file, tensors, finite, tell) for file in index.files)
+    return Seen(hashes, tuple(finite.damaged()))
+
+
+def hash_files(files: tuple[Path, ...], tell: Progress = silent) -> Seen:
+    """The hashes alone, of files that do not load."""
+    return Seen(tuple(_hash(file, silent, tell) for file in files), ())
+
+
+def _file(index: Index, file: Path, tensors: Mapping[str, Tensor], finite: FiniteCheck, tell: Progress) -> HashedFile:
+    ends = ((e.offset + e.span, name) for name, e in index.entries.items() if e.file == file)
+    waiting = sorted(ends, reverse=True)
+
+    def look(place: int) -> None:
+        while waiting and waiting[-1][0] <= place:
+            name = waiting.pop()[1]
+            finite.add(name, tensors[name])
+
+    return _hash(file, look, tell)
+
+
+def _hash(file: Path, look: Callable[[int], None], tell: Progress) -> HashedFile:
+    digest, place = hashlib.sha256(), 0
+    before = FileIdentity.of(file)
+    with open_plain(file) as source:
+        while chunk := source.read(CHUNK_BYTES):
+            digest.update(chunk)
+            place += len(chunk)
+            look(place)
+            tell(len(chunk))
+    return HashedFile(file, digest.hexdigest(), before, changed=FileIdentity.of(file) != before)

@@ -1,0 +1,104 @@
+"""The tensors of a .safetensors file by name, as entries. The header is JSON from a stranger, so it is read strictly:
+bounded, without duplicate keys, every byte of the data belonging to exactly one tensor.
+"""
+
+import json
+import os
+import struct
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, Final
+
+from rwkv_weights.errors import UnreadableCheckpointError
+from rwkv_weights.formats.entry import ITEM_BYTES, Entry, dense
+from rwkv_weights.local.checkpoint_files import open_plain
+
+LONGEST_HEADER: Final = 16 * 1024 * 1024
+"""Bytes; the largest public checkpoint needs 0.4 MiB."""
+
+MOST_AXES: Final = 8
+
+DTYPES: Final = {
+    "BF16": "bfloat16", "F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "I32": "int32",
+    "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
+}  # fmt: skip
+
+
+class JsonError(ValueError):
+    """JSON that is not what it should be; the message is a clause."""
+
+
+def read(path: Path) -> dict[str, Entry]:
+    """Raises UnreadableCheckpointError."""
+    try:
+        header, start, size = _header(path)
+        entries = {key: _entry(path, key, value, start) for key, value in header.items() if key != "__metadata__"}
+        _covered(entries, start, size)
+    except OSError as error:
+        raise UnreadableCheckpointError(f"cannot read {path}: {error.strerror or error}") from error
+    except JsonError as error:
+        raise UnreadableCheckpointError(f"{path.name} is no whole safetensors file: {error}") from error
+    return entries
+
+
+def _header(path: Path) -> tuple[dict[str, Any], int, int]:
+    """The header, where the data begins, and where the file ends."""
+    with BufferedReader(open_plain(path)) as file:
+        size = os.fstat(file.fileno()).st_size
+        prefix = file.read(8)
+        if len(prefix) < 8:
+            raise JsonError("it is truncated")
+        (length,) = struct.unpack("<Q", prefix)
+        if length > LONGEST_HEADER:
+            raise JsonError(f"its header claims {length:,} bytes")
+        text = file.read(length)
+    if len(text) < length:
+        raise JsonError("it is truncated within its header")
+    return table(text), 8 + length, size
+
+
+def table(text: bytes) -> dict[str, Any]:
+    """A JSON object in UTF-8 in which no key stands twice. Raises JsonError."""
+    try:
+        found = json.loads(text.decode(), object_pairs_hook=_once)
+    except JsonError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise JsonError("its header is not JSON") from error
+    if not isinstance(found, dict):
+        raise JsonError("its header is not a table")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise JsonError(f"{key!r} stands in it twice")
+        found[key] = value
+    return found
+
+
+def _entry(path: Path, key: str, value: Any, start: int) -> Entry:
+    try:
+        dtype, shape, (begin, end) = DTYPES[value["dtype"]], value["shape"], value["data_offsets"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise JsonError(f"{key!r} is described in a way that nobody knows") from error
+    small = isinstance(shape, list) and len(shape) <= MOST_AXES
+    if not small or not all(type(n) is int and 0 <= n < 1 << 40 for n in (*shape, begin, end)):
+        raise JsonError(f"{key!r} has an impossible shape or place")
+    found = Entry(path, dtype, tuple(shape), dense(tuple(shape)), start + begin)
+    if end - begin != found.numbers * ITEM_BYTES[dtype]:
+        raise JsonError(f"{key!r} has a shape that does not fill its place")
+    return found
+
+
+def _covered(entries: dict[str, Entry], start: int, size: int) -> None:
+    """No gap, no overlap, no rest: else bytes could hide, or a tensor could be another one's."""
+    place = start
+    for key, entry in sorted(entries.items(), key=lambda item: (item[1].offset, item[1].numbers)):
+        if entry.offset != place:
+            raise JsonError(f"{key!r} does not begin where the tensor before it ends")
+        place += entry.numbers * ITEM_BYTES[entry.dtype]
+    if place != size:
+        raise JsonError("it is truncated" if place > size else f"{size - place:,} bytes belong to no tensor")
