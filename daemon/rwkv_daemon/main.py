@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rwkv_daemon import periodic_tasks, recovery, supervisor
+from rwkv_daemon.api import grants, socket_activation
 from rwkv_daemon.api import listeners as listening
-from rwkv_daemon.api import socket_activation
 from rwkv_daemon.api.requests import bulk_changes, reload
 from rwkv_daemon.catalogue import weight_hashing
 from rwkv_daemon.catalogue.catalogue import Benchmarks
@@ -36,7 +36,6 @@ from rwkv_daemon.jobs import deletion, judge_jobs
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.service import notify_forever
 from rwkv_daemon.planning import forecast_facts
-from rwkv_daemon.rules import roles
 from rwkv_daemon.samples import text_index
 from rwkv_daemon.store import StoreDamagedError, StoreError
 from rwkv_daemon.store.location import daemon_name, store_place
@@ -163,7 +162,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         node.scopes.tidy()
         daemon_log.set_format(settings.settings.log_format)
         node.notify.replace(notify.parse(*config.table("notify")), since=0)
-        node.grants, strange = roles.load()
+        node.grants, strange = grants.load()
         node.notes += (*strange, *doubts, *without_temporary_folder())
         async with serving(node, socket_activation.listeners(service)):
             await until_signalled(node, store)

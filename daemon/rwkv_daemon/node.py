@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rwkv_daemon.api.grants import Grants
 from rwkv_daemon.api.last_known import Known
 from rwkv_daemon.api.shared_status import SameStatus
 from rwkv_daemon.catalogue.catalogue import Benchmarks
@@ -44,7 +45,7 @@ from rwkv_daemon.rules.job_pace import Pace
 from rwkv_daemon.rules.outside_kills import Recent
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.rate_estimate import Meter, Rates
-from rwkv_daemon.rules.roles import Grants
+from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.samples.long_reads import Looks
 from rwkv_daemon.scheduling import leases
 from rwkv_daemon.scheduling.lease_memory import Leasing
@@ -58,7 +59,7 @@ from rwkv_daemon.store.read_lanes import OwnLock
 from rwkv_daemon.store.watched import Health
 from rwkv_daemon.workers.cgroups import Scopes
 from rwkv_daemon.workers.run_directory import RunDir
-from rwkv_daemon.workers.worker_process import ShimRecord, Worker
+from rwkv_daemon.workers.worker_process import Worker
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.protocol.messages import ComparisonView, Event, LeaseView
 from rwkvctl.protocol.numerics import in_force

@@ -27,12 +27,13 @@ from rwkv_daemon.rules.placement import (
     Wait,
     place,
 )
+from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.scheduling import engine_assignment, measured_rates, placement_facts
 from rwkv_daemon.scheduling.engine_assignment import set_engine
 from rwkv_daemon.store import ConflictError, JobRow, StoreError
 from rwkv_daemon.store.queries.engines import live_engines
 from rwkv_daemon.store.queries.jobs import get_job, to_grade_again, worked_on
-from rwkv_daemon.store.queries.rates import QueuedJob, explain_jobs, file_sizes, queued_among, queued_page, queued_sum
+from rwkv_daemon.store.queries.rates import explain_jobs, file_sizes, queued_among, queued_page, queued_sum
 from rwkvctl.protocol.states import Reason
 
 BUSY_S, IDLE_S = 0.1, 1.0

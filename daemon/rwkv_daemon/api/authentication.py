@@ -5,9 +5,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from rwkv_daemon.api import tls_tokens
+from rwkv_daemon.api import grants, tls_tokens
 from rwkv_daemon.node import Node, log
-from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.roles import Actor, Role
 from rwkvctl.http.server import Request
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
@@ -47,9 +46,9 @@ class UnixDoor:
     async def client(self, request: Request) -> Client:
         peer = request.peer
         assert peer is not None
-        name = roles.KNOWN.get(peer.uid)
+        name = grants.KNOWN.get(peer.uid)
         if name is None:
-            name = await asyncio.to_thread(roles.user_name, peer.uid)
+            name = await asyncio.to_thread(grants.user_name, peer.uid)
         return Client(Actor(peer.uid, peer.gid, peer.pid, name), self.node.grants.role(peer), peer.uid)
 
 

@@ -13,7 +13,7 @@ from rwkv_daemon.api import field_errors, prometheus_text, rate_limits, router
 from rwkv_daemon.api.authentication import Client, Door
 from rwkv_daemon.api.rate_limits import BURST_S, Meter
 from rwkv_daemon.api.text_limits import LONGEST, too_long
-from rwkv_daemon.changes import audit, events
+from rwkv_daemon.changes import audit, caller, events
 from rwkv_daemon.clock import now
 from rwkv_daemon.logs import streams
 from rwkv_daemon.node import Node, log
@@ -65,7 +65,7 @@ class Api:
         allowed: Any = None
         try:
             client = await self.door.client(request)
-            roles.CALLER.set(client.actor)
+            caller.CALLER.set(client.actor)
             READER.set(Reader(Lane.REQUESTS, client.who))
             self.measure(client)
             check_version(request)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rwkv_daemon.rules.roles import Role, role_of
+from rwkv_daemon.api.grants import role_of
+from rwkv_daemon.rules.roles import Role
 from rwkvctl.http.listeners import bind_tcp
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings import config

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from rwkv_daemon.changes import caller
 from rwkv_daemon.clock import now
 from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.roles import Actor
@@ -69,14 +70,14 @@ async def settle(db: Transaction, events: Sequence[Event]) -> None:
     if entry is None or entry.written or not events:
         return
     sessions = dict.fromkeys(event.session for event in events if event.session)
-    await record(db, roles.caller(), entry.verb, entry.target or " ".join(sessions), "done", entry.data)
+    await record(db, caller.caller(), entry.verb, entry.target or " ".join(sessions), "done", entry.data)
     entry.written = True
 
 
 async def close(store: Store, entry: Entry, outcome: str) -> None:
     """Write down what came of a request that changed nothing, or failed."""
     async with store.write() as db:
-        await record(db, roles.caller(), entry.verb, entry.target, outcome, entry.data)
+        await record(db, caller.caller(), entry.verb, entry.target, outcome, entry.data)
 
 
 def entry_of(request: msgspec.Struct) -> Entry:

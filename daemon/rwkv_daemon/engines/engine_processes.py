@@ -24,6 +24,7 @@ from rwkv_daemon.node import BackOff, Change, EngineHandle, Node, log
 from rwkv_daemon.rules import memory_fit, outside_kills
 from rwkv_daemon.rules.exit_rules import engine_cause, how
 from rwkv_daemon.rules.placement import EngineKind
+from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.scheduling.lease_memory import FRESH_S
 from rwkv_daemon.scheduling.leases import device_name, is_gpu, label
 from rwkv_daemon.store import EngineRow, StoreError
@@ -302,7 +303,7 @@ def waits_for_a_look(node: Node, handle: EngineHandle) -> bool:
     return unseen and not late
 
 
-async def ended_unasked(node: Node, handle: EngineHandle, record: worker_process.ShimRecord | None) -> None:
+async def ended_unasked(node: Node, handle: EngineHandle, record: ShimRecord | None) -> None:
     """What follows from an end that nobody of us wanted: the GPU is to blame, somebody outside, or the engine with what
     it computed. Only in the last case it counts with the jobs that it served."""
     row, cause = handle.row, "fault" if handle.doomed else engine_cause(record)

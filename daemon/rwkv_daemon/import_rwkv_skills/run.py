@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rwkv_daemon.changes import caller
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.import_rwkv_skills import discovery
 from rwkv_daemon.import_rwkv_skills.lines import MAY_READ, BadFileError, is_hidden
@@ -17,7 +18,6 @@ from rwkv_daemon.import_rwkv_skills.rescore import Recount, recount
 from rwkv_daemon.import_rwkv_skills.storing import Session, take_in, taken_in
 from rwkv_daemon.import_rwkv_skills.verdicts import Finding
 from rwkv_daemon.node import Node
-from rwkv_daemon.rules import roles
 from rwkv_data.definition.benchmark import Benchmark
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import ImportedView, ImportReply, ImportRequest
@@ -26,7 +26,7 @@ from rwkvctl.protocol.messages import ImportedView, ImportReply, ImportRequest
 async def import_results(node: Node, request: ImportRequest) -> ImportReply:
     """Everything at a path, as far as whoever asks may read it. Raises RefusedError for a path that cannot be looked
     at."""
-    uid = roles.caller().uid
+    uid = caller.caller().uid
     if not is_trusted(uid):
         MAY_READ.set(lambda status: node.shown_files.may_read(uid, status))
     path = checked(request.path)

@@ -20,12 +20,12 @@ from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.exit_codes import BAD_ROWS, DISK_FULL, OUT_OF_TIME, PAUSED, STOPPED
 from rwkv_daemon.rules.exit_rules import Cause, Failure, Verdict, cause_of, classify, how, wait_s
 from rwkv_daemon.rules.lifecycle import Happening
+from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import ACTIVE, end_attempt, get_job, update_job
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
 from rwkv_daemon.store.queries.samples import count_unjudged
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkv_daemon.workers.worker_process import ShimRecord
 
 LOG_TAIL_BYTES = 4096
 DISK_RETRY_S = 15.0

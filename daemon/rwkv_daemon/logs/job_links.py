@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from rwkv_daemon.changes import caller
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.node import Node, log
-from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.messages import Selection
@@ -29,7 +29,7 @@ def checked(node: Node, selection: Selection) -> str:
         return ""
     if not given.startswith("/") or "\0" in given:
         raise SelectionError(f"--run-log-dir must be an absolute path, not {given!r}.")
-    if is_trusted(roles.caller().uid):
+    if is_trusted(caller.caller().uid):
         return os.path.realpath(given)
     path = os.path.normpath(given)
     if root_of(node, Path(path)) is None:

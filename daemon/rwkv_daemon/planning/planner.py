@@ -14,6 +14,7 @@ import msgspec
 
 from rwkv_daemon.catalogue import catalogue
 from rwkv_daemon.catalogue.catalogue import Checkpoint
+from rwkv_daemon.changes.caller import caller
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.jobs.pause_resume import resume_in
 from rwkv_daemon.logs import job_links
@@ -34,7 +35,6 @@ from rwkv_daemon.rules.plan import (
     plan_of,
     plan_pair,
 )
-from rwkv_daemon.rules.roles import caller
 from rwkv_daemon.scheduling import placement_facts
 from rwkv_daemon.store import NewJob, Transaction
 from rwkv_daemon.store.queries.jobs import (

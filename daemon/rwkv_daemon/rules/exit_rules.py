@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from rwkv_daemon.rules import exit_codes
-from rwkv_daemon.workers.worker_process import ShimRecord
+from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkvctl.protocol.states import Reason
 
 Failure = Literal["infrastructure", "model", "benchmark", "judge"]

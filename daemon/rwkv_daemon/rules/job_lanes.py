@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from rwkv_daemon.rules.placement import PATIENCE_S, EngineKind
-from rwkv_daemon.store.queries.rates import QueuedJob
+from rwkv_daemon.rules.queued_job import QueuedJob
 
 FEW: Final = 32
 """So many jobs are put into their places one by one; more are sorted in together."""

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rwkv_daemon.store import dialect
+from rwkv_daemon.rules import stored_text
 
 SHORT: Final = 3
 LONG: Final = 6
@@ -24,7 +24,9 @@ def bits_of(texts: Iterable[str]) -> bytes:
     """The bits of texts: a power of two of them, as many as they need."""
     pieces: set[bytes] = set()
     every = set(texts)
-    every |= {dialect.text_in(text) for text in every}  # what PostgreSQL holds in the place of NUL can be found there
+    every |= {
+        stored_text.text_in(text) for text in every
+    }  # what PostgreSQL holds in the place of NUL can be found there
     for folded in map(fold, every):
         for size in (SHORT, LONG):
             pieces |= {folded[at : at + size] for at in range(len(folded) - size + 1)}
@@ -39,7 +41,7 @@ def bits_of(texts: Iterable[str]) -> bytes:
 def pieces_of(text: str) -> tuple[int, ...]:
     """What a searched text needs, as hashes; nothing for one that these bits say nothing about."""
     folded = fold(text)
-    if "\0" in text or dialect.ESCAPE in text:
+    if "\0" in text or stored_text.ESCAPE in text:
         return ()
     sizes = (LONG, SHORT) if len(folded) >= LONG else (SHORT,)
     return tuple(

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rwkv_daemon.rules.placement import EngineKind
+from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.queries.rates import QueuedJob
 
 Scope = Literal["queue", "model", "group", "node", "judge"]
 """`queue`, `model` and `group` end what runs at its next batch; `node` is a drain: what runs goes on to its end; while

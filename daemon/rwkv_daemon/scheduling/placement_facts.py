@@ -12,12 +12,12 @@ from itertools import islice
 from rwkv_daemon.node import BackOff, EngineHandle, Node, RunnerHandle
 from rwkv_daemon.rules import memory_fit, placement, rate_estimate
 from rwkv_daemon.rules.placement import EXPLAINED, EngineFact, EngineKind, Wait, WaitingJob
+from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.scale_out import LOAD_S, Outlook
 from rwkv_daemon.scheduling import leases
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id
 from rwkv_daemon.store.queries.leases import held_leases
-from rwkv_daemon.store.queries.rates import QueuedJob
 from rwkvctl.protocol.messages import LeaseView
 
 SETTLES_S = 3.0

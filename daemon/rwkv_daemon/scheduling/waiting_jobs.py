@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rwkv_daemon.rules.job_lanes import Covers, LaneKey, Lanes, Price
+from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.queries.rates import QueuedJob
 from rwkvctl.protocol.messages import Event
 
 GENERATED: Final = frozenset({"grading", "judging", "done", "stopped", "failed"})

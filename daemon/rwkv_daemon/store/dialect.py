@@ -69,21 +69,3 @@ def _replaced(text: str, pairs: tuple[tuple[re.Pattern[str], str], ...]) -> str:
     for pattern, replacement in pairs:
         text = pattern.sub(replacement, text)
     return text
-
-
-ESCAPE: Final = "\U0010fffe"
-"""Begins what PostgreSQL cannot hold in a text: `ESCAPE 0` is the character NUL, `ESCAPE 1` is ESCAPE itself."""
-
-
-def text_in(text: str) -> str:
-    """A text as PostgreSQL can hold it: models do write NUL."""
-    if "\0" in text or ESCAPE in text:
-        return text.replace(ESCAPE, ESCAPE + "1").replace("\0", ESCAPE + "0")
-    return text
-
-
-def text_out(text: str) -> str:
-    """The text that `text_in` was given."""
-    if ESCAPE in text:
-        return text.replace(ESCAPE + "0", "\0").replace(ESCAPE + "1", ESCAPE)
-    return text

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 import asyncpg
 
 from rwkv_daemon.clock import now
+from rwkv_daemon.rules import stored_text
 from rwkv_daemon.store import dialect, migrations
 from rwkv_daemon.store.interface import (
     ConflictError,
@@ -93,8 +94,8 @@ async def prepare(connection: Any) -> None:
         "numeric", schema="pg_catalog", format="text", encoder=str, decoder=lambda text: number_of(Decimal(text))
     )
     await connection.set_type_codec(
-        "text", schema="pg_catalog", format="binary", encoder=lambda text: dialect.text_in(text).encode(),
-        decoder=lambda data: dialect.text_out(bytes(data).decode()),
+        "text", schema="pg_catalog", format="binary", encoder=lambda text: stored_text.text_in(text).encode(),
+        decoder=lambda data: stored_text.text_out(bytes(data).decode()),
     )  # fmt: skip
 
 

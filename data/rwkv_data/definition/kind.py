@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rwkv_data.definition import settings
+from rwkv_data.definition import row_window, settings
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.errors import SettingError
 from rwkv_data.definition.few_shot import Shots
@@ -165,8 +165,28 @@ class Kind:
         """This kind with settings replaced (`{"cot.temperature": "0.5", "k": "4"}`), or a SettingError."""
         kind, known = self, self.settings()
         for given, text in values.items():
-            kind = settings.applied(kind, settings.full_name(self.stages, given, known), text)
+            kind = kind._with_setting(settings.full_name(self.stages, given, known), text)
         return kind
+
+    def _with_setting(self, name: str, text: str) -> "Kind":
+        """This kind with one setting (a known one, by its full name) replaced."""
+        if name == "k":
+            return self.with_repeats(settings.repeats(text))
+        if name == "part":
+            return replace(self, part=settings.part(text))
+        if name in {"seed", "attempts", "max_runtime_s"}:
+            changed: dict[str, Any] = {name: settings.of_kind(name, text)}
+            return replace(self, **changed)
+        if self.shots and name in {"shots", "shot_seed"}:
+            return replace(self, shots=settings.with_shots(self.shots, name, text))
+        if name == "workers" or name in self.grader.options:
+            return replace(self, grader=settings.with_grading(self.grader, name, text))
+        if self.window and name in row_window.SETTINGS:
+            return replace(self, window=self.window.with_setting(name, text))
+        if self.search and (name.startswith("grid.") or name in {"rungs", "keep"}):
+            search = settings.with_search(self.search, name, text)
+            return replace(self, search=search, repeats=settings.points_of(search))
+        return replace(self, stages=settings.with_setting(self.stages, name, text))
 
     def full_names(self, values: Mapping[str, str]) -> dict[str, str]:
         """Settings under their full names, so that two spellings of one are one; unknown names stay as they are."""

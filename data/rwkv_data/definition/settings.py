@@ -4,25 +4,20 @@ A setting of a stage is called STAGE.NAME; where only one stage generates, it is
 mean it.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec.structs import replace as replace_fields
 
-from rwkv_data.definition import row_window
 from rwkv_data.definition.errors import SettingError
+from rwkv_data.definition.few_shot import Shots
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.row_selection import PARTS, Part
 from rwkv_data.definition.sampling_search import MOST_POINTS, Search, with_grid
 from rwkv_data.definition.stage import Stage
-
-if TYPE_CHECKING:
-    from rwkv_data.definition.kind import Kind
 
 Value: TypeAlias = int | float | str
 Stages: TypeAlias = tuple[Stage, ...]
@@ -77,30 +72,8 @@ def of_search(search: Search) -> dict[str, Value]:
     return grid | {"rungs": ",".join(map(str, search.rungs)), "keep": search.keep}
 
 
-def applied(kind: Kind, name: str, text: str) -> Kind:
-    """The kind with one setting (a known one, by its full name) replaced."""
-    if name == "k":
-        return kind.with_repeats(_repeats(text))
-    if name == "part":
-        return replace(kind, part=_part(text))
-    if name in {"shots", "shot_seed"}:
-        return _with_shots(kind, name, int(parse(_OF_KIND[name], name, text)))
-    if name == "max_runtime_s":
-        return replace(kind, max_runtime_s=parse(_OF_KIND[name], name, text))
-    if name == "seed":
-        return replace(kind, seed=int(parse(_SEED, name, text)))
-    if name == "attempts":
-        return replace(kind, attempts=int(parse(_OF_KIND[name], name, text)))
-    if name == "workers" or name in kind.grader.options:
-        return replace(kind, grader=_with_grading(kind.grader, name, text))
-    if kind.window and name in row_window.SETTINGS:
-        return replace(kind, window=kind.window.with_setting(name, text))
-    if kind.search and (name.startswith("grid.") or name in {"rungs", "keep"}):
-        return _with_search(kind, kind.search, name, text)
-    return replace(kind, stages=with_setting(kind.stages, name, text))
-
-
-def _with_grading(grader: Grader, name: str, text: str) -> Grader:
+def with_grading(grader: Grader, name: str, text: str) -> Grader:
+    """The grader with one setting (a known one) replaced."""
     if name == "workers":
         return replace(grader, workers=int(parse(_OF_KIND[name], name, text)))
     return replace(grader, options={**grader.options, name: parse(_OPTION, name, text)})
@@ -146,7 +119,12 @@ def parse(number: _Number, name: str, text: str) -> int | float:
     return value
 
 
-def _repeats(text: str) -> int | float:
+def of_kind(name: str, text: str) -> int | float:
+    """The value of a setting that is a number of the kind itself."""
+    return parse(_OF_KIND[name], name, text)
+
+
+def repeats(text: str) -> int | float:
     """Samples a row, or below 1 the share of the rows that is asked once."""
     try:
         below_one = 0 < float(text) < 1
@@ -155,24 +133,26 @@ def _repeats(text: str) -> int | float:
     return parse(_SHARE if below_one else _OF_KIND["k"], "k", text)
 
 
-def _part(text: str) -> Part:
-    for part in PARTS:
-        if text == part:
-            return part
+def part(text: str) -> Part:
+    """Which part of the rows is asked."""
+    for known in PARTS:
+        if text == known:
+            return known
     raise SettingError(f"part={text!r} is none of {', '.join(PARTS)}")
 
 
-def _with_shots(kind: Kind, name: str, value: int) -> Kind:
-    shots = kind.shots
-    assert shots is not None, "only kinds with examples have settings of examples"
+def with_shots(shots: Shots, name: str, text: str) -> Shots:
+    """The few-shot examples with their number or seed replaced."""
+    value = int(of_kind(name, text))
     if name == "shot_seed":
-        return replace(kind, shots=replace(shots, seed=value))
+        return replace(shots, seed=value)
     if shots.fixed and value > len(shots.fixed):
         raise SettingError(f"shots={value}, but this profile has {len(shots.fixed)} fixed examples")
-    return replace(kind, shots=replace(shots, count=value))
+    return replace(shots, count=value)
 
 
-def _with_search(kind: Kind, search: Search, name: str, text: str) -> Kind:
+def with_search(search: Search, name: str, text: str) -> Search:
+    """The search with its grid, rungs or share replaced."""
     if name == "keep":
         search = replace(search, keep=float(parse(_SHARE, name, text)))
     elif name == "rungs":
@@ -182,10 +162,14 @@ def _with_search(kind: Kind, search: Search, name: str, text: str) -> Kind:
         number = _OF_SAMPLING[field]
         values = tuple(dict.fromkeys(_canonical(parse(number, name, value)) for value in with_grid(text, name)))
         search = replace(search, grid={**search.grid, field: values})
-    points = math.prod(len(values) for values in search.grid.values())
-    if points > MOST_POINTS:
+    if (points := points_of(search)) > MOST_POINTS:
         raise SettingError(f"the grid has {points} points; {MOST_POINTS} are the most")
-    return replace(kind, search=search, repeats=points)
+    return search
+
+
+def points_of(search: Search) -> int:
+    """How many points the grid of a search has."""
+    return math.prod(len(values) for values in search.grid.values())
 
 
 def _canonical(value: float) -> str:

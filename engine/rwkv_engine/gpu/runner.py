@@ -21,7 +21,7 @@ from rwkv_engine.gpu.scores import Scores, Wanted, chosen
 from rwkv_engine.gpu.start import start
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.scheduling.scheduler import Feed, Output
-from rwkv_engine.scheduling.sequence import Score
+from rwkv_engine.scheduling.scores import Score
 from rwkv_kernels.draw import Mask
 from rwkv_kernels.gpu.sampler import SlotDraws
 

@@ -8,7 +8,7 @@ from rwkv_engine.openai.pieces import Cutter, Piece
 from rwkv_engine.openai.prompts import Prompt
 from rwkv_engine.openai.refusals import Refusal, of_engine
 from rwkv_engine.scheduling.sample import Sample
-from rwkv_engine.scheduling.sequence import Score
+from rwkv_engine.scheduling.scores import Score
 from rwkv_engine.scheduling.tasks import GenerateTask, Result, ScoreTask
 from rwkv_engine.serving.in_flight import Flight
 

@@ -9,12 +9,12 @@ from typing import NamedTuple, Protocol
 
 from rwkv_engine.errors import OutOfMemory, QueueFullError
 from rwkv_engine.scheduling.scheduler import NO_MEMORY, Feed, Output, Scheduler
-from rwkv_engine.scheduling.tasks import AnyTask
+from rwkv_engine.scheduling.sequence import Task
 from rwkv_engine.serving.gauges import Liveness, Rates
 
 IDLE_BEAT_S = 1.0
 
-Condition = Callable[[AnyTask], bool]
+Condition = Callable[[Task], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Engine:
     occupancy: float = 0.0
     shrunk: int = 0
     on_exit: Callable[[], None] = lambda: None
-    _inbox: deque[AnyTask | Cancel] = field(default_factory=deque)
+    _inbox: deque[Task | Cancel] = field(default_factory=deque)
     _wake: threading.Condition = field(default_factory=threading.Condition)
     _incoming: int = 0
     _under_way: deque[Launched] = field(default_factory=deque)
@@ -90,7 +90,7 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
-    def submit(self, tasks: Sequence[AnyTask]) -> None:
+    def submit(self, tasks: Sequence[Task]) -> None:
         """Queue all tasks or none. Raises QueueFullError."""
         with self._wake:
             if self.waiting + len(tasks) > self.queue_limit:

@@ -2,19 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rwkv_engine.constraints.guide import Grammar, Guide, leaves_nothing
+from rwkv_engine.scheduling.scores import Score
 from rwkv_engine.scheduling.stops import StopRule, SuffixMatcher, aligned
 from rwkv_engine.tokenizer import Tokenizer
 from rwkv_kernels.draw import Costs, Draw, Ids, Mask
 from rwkvctl.protocol.engine import Sampling, StopKind
-
-if TYPE_CHECKING:
-    from rwkv_engine.scheduling.sequence import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ class Sample:
     ids: list[int] = field(default_factory=list)
     stop: StopKind | None = None
     fault: str = ""
-    scores: "list[Score]" = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
     ring: Callable[[], None] | None = None
     _lengths: list[int] = field(default_factory=list)
     _matcher: SuffixMatcher = field(init=False)

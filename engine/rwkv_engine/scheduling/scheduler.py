@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.scheduling.fair_queue import FairQueue
 from rwkv_engine.scheduling.sample import Sample
-from rwkv_engine.scheduling.sequence import Score, Snapshot, States, Strand, Target
+from rwkv_engine.scheduling.scores import Score, Target
+from rwkv_engine.scheduling.sequence import Strand, Task
 from rwkv_engine.scheduling.state_cache import KeptSamples, PrefixCache
 from rwkv_engine.scheduling.state_tiers import Tiers
-from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS, AnyTask, GenerateTask
+from rwkv_engine.scheduling.states import Snapshot, States
+from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS, GenerateTask, ScoreTask
 
 LEAST_PREFILL_TOKENS = 16
 SCORE_BYTES, LIKELY_BYTES = 200, 130  # of a score, and of each likely token beside it, as Python holds them
@@ -89,7 +91,7 @@ class Scheduler:
     states_lost: bool = False
     counters: Counters = field(default_factory=Counters)
     running: dict[int, Strand] = field(default_factory=dict)
-    _waiting: FairQueue[AnyTask] = field(default_factory=FairQueue)
+    _waiting: FairQueue[Task] = field(default_factory=FairQueue)
     _endings: list[Strand] = field(default_factory=list)
     _free: list[int] = field(init=False)
     _unsought: set[int] = field(default_factory=set)
@@ -115,10 +117,10 @@ class Scheduler:
     def idle(self) -> bool:
         return not (self.running or self._waiting or self._endings)
 
-    def submit(self, task: AnyTask) -> None:
+    def submit(self, task: Task) -> None:
         self._waiting.push(task, task.priority, task.group)
 
-    def cancel(self, condition: Callable[[AnyTask], bool]) -> list[AnyTask]:
+    def cancel(self, condition: Callable[[Task], bool]) -> list[Task]:
         """End the tasks that fulfil the condition without an answer; their slots are free at once."""
         tasks = self._waiting.remove(condition)
         for slot, strand in list(self.running.items()):
@@ -205,7 +207,7 @@ class Scheduler:
             else:
                 self._begin(self._waiting.pop())
 
-    def _begin(self, task: AnyTask) -> None:
+    def _begin(self, task: Task) -> None:
         """Give a task a slot, or answer at once where nothing is to be run."""
         origin: Snapshot | None = None
         if task.tail is not None:
@@ -321,13 +323,13 @@ class Scheduler:
         if strand.task.open_strands == 0:
             self._finish(strand.task)
 
-    def _finish(self, task: AnyTask) -> None:
+    def _finish(self, task: Task) -> None:
         self.counters.finished += 1
         task.ended = True
-        if not isinstance(task, GenerateTask):
+        if isinstance(task, ScoreTask):
             task.sink(task.answer())
 
-    def _answer_all(self, task: AnyTask, error: str) -> None:
+    def _answer_all(self, task: Task, error: str) -> None:
         self.counters.finished += 1
         task.ended = True
         for result in task.failure(error):
@@ -339,7 +341,7 @@ class Scheduler:
         heapq.heappush(self._free, slot)
 
 
-def _root(task: AnyTask, origin: Snapshot | None, marks: Sequence[int]) -> Strand:
+def _root(task: Task, origin: Snapshot | None, marks: Sequence[int]) -> Strand:
     """The strand that feeds a task's prompt from `origin` on; `marks` count from the prompt's beginning."""
     task.cached = origin.length if origin else 0
     root = task.root(task.prompt[task.cached :], origin)

@@ -5,73 +5,70 @@ state is saved once and each ending is a strand that starts from that snapshot.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from rwkv_engine.scheduling.sample import Sample
-
-if TYPE_CHECKING:
-    from rwkv_engine.scheduling.tasks import AnyTask
-
-
-@dataclass(eq=False, slots=True)
-class Snapshot:
-    """A state outside the pool, with the hidden vector of its last token; `length` tokens lie behind it.
-
-    `scores`: those of the tokens behind it by their place, if they were asked for; they fill up as outcomes come.
-    """
-
-    length: int
-    payload: object
-    size_bytes: int
-    scores: "Mapping[int, Score] | None" = None
+from rwkv_engine.scheduling.scores import Score, Target
+from rwkv_engine.scheduling.states import Snapshot
 
 
-class States(Protocol):
-    """The slots' states, as the scheduler sees them. Calls take effect in the order of the steps that are launched."""
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """A prompt that goes on from a kept sample: which one, and the ids to add."""
+
+    id: str
+    index: int
+    ids: tuple[int, ...]
+
+
+class Task(Protocol):
+    """What strands are made for, as the scheduler sees it: `tasks` has the two there are."""
+
+    id: str
+    priority: int
+    group: str
+    prompt: tuple[int, ...]
+    tail: Tail | None
+    open_strands: int
+    cached: int
+    ended: bool
 
     @property
-    def size_bytes(self) -> int:
-        """Of one saved state."""
+    def sink(self) -> Callable[[Any], None]:
+        """Takes each answer, on the engine's thread."""
 
-    def clear(self, slot: int) -> None:
-        """Make the slot's state that of an empty sequence."""
+    @property
+    def reusable(self) -> int:
+        """How long a prefix of the prompt may come from a saved state."""
 
-    def save(self, slot: int) -> object:
-        """A copy of the slot's state. Raises OutOfMemory."""
+    @property
+    def saves(self) -> int:
+        """Where the prompt's state is worth saving."""
 
-    def load(self, slot: int, payload: object) -> None:
-        """Put a saved state into the slot, bit for bit, from wherever it lies."""
+    @property
+    def forks(self) -> bool:
+        """Whether the prompt has several endings."""
 
-    def spill(self, payload: object) -> object:
-        """The same state in the host's memory. Raises OutOfMemory."""
+    def fits(self, snapshot: Snapshot) -> bool:
+        """Whether the prompt may go on from there."""
 
+    def continue_after(self, ids: tuple[int, ...]) -> None:
+        """Resolve the tail: the prompt is what was kept, then the tail's ids."""
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Score `token` as the successor of the strand's token at `position`, for part `part` of the task.
+    def root(self, tokens: Sequence[int], origin: Snapshot | None) -> "Strand":
+        """The strand that feeds the prompt."""
 
-    `top`: how many of the most likely tokens there are wanted beside it.
-    """
+    def endings(self, snapshot: Snapshot) -> "Sequence[Strand]":
+        """The strands that go on from the prompt's end."""
 
-    position: int
-    token: int
-    part: int
-    top: int = 0
+    def add(self, target: Target, score: Score) -> None:
+        """Take a score."""
 
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A token's log-probability, whether it was the most likely one, and the likeliest (id, log-probability) asked for.
-
-    All from the same floats, so that a token among `top` has there exactly its own `logprob`.
-    """
-
-    logprob: float
-    best: bool
-    top: tuple[tuple[int, float], ...] = ()
+    def failure(self, error: str) -> Sequence[Any]:
+        """The same error for everything that has no answer yet."""
 
 
 @dataclass(eq=False, slots=True)
@@ -83,7 +80,7 @@ class Strand:
     positions at which the state goes to the prefix cache.
     """
 
-    task: "AnyTask"
+    task: Task
     part: int
     tokens: Sequence[int]
     origin: Snapshot | None = None

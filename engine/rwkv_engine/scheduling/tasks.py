@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rwkv_engine.scheduling.sample import Sample, SampleRule
-from rwkv_engine.scheduling.sequence import Score, Snapshot, Strand, Target
+from rwkv_engine.scheduling.scores import Score, Target
+from rwkv_engine.scheduling.sequence import Strand, Tail
+from rwkv_engine.scheduling.states import Snapshot
 from rwkv_engine.tokenizer import Tokenizer
 from rwkvctl.protocol.engine import ContinuationScore, Generated, Scored, TokenLogprob, Usage
 
@@ -13,15 +15,6 @@ Result = Generated | Scored
 Sink = Callable[[Result], None]
 MAX_PROMPT_TOKENS = 1 << 20
 NOT_FINITE = "the model's output is not finite"
-
-
-@dataclass(frozen=True, slots=True)
-class Tail:
-    """A prompt that goes on from a kept sample: which one, and the ids to add."""
-
-    id: str
-    index: int
-    ids: tuple[int, ...]
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

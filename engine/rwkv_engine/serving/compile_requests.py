@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rwkv_engine.constraints.compiled import Grammars
 from rwkv_engine.errors import ItemError
 from rwkv_engine.scheduling.sample import SampleRule
+from rwkv_engine.scheduling.sequence import Tail
 from rwkv_engine.scheduling.stops import resolve
 from rwkv_engine.scheduling.tasks import (
     MAX_PROMPT_TOKENS,
@@ -17,7 +18,6 @@ from rwkv_engine.scheduling.tasks import (
     GenerateTask,
     ScoreTask,
     Sink,
-    Tail,
     common_prefix,
 )
 from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer

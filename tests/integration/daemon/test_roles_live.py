@@ -16,8 +16,7 @@ import pytest
 from other_users import as_user, asked, needs_root
 from waiting import wait_for
 
-from rwkv_daemon.api import listeners
-from rwkv_daemon.rules import roles
+from rwkv_daemon.api import grants, listeners
 from rwkvctl.cli.client import uid_of
 from rwkvctl.http.listeners import bind_unix
 from rwkvctl.http.peer_credentials import OWN_DOOR
@@ -218,7 +217,7 @@ def test_a_role_that_there_is_not_is_said_at_start(tmp_path: Path, monkeypatch: 
     with pytest.raises(
         ConfigError, match=r"config.toml:1: \[roles\] knows viewer, operator and admin, not 'superuser'"
     ):
-        roles.load()
+        grants.load()
 
 
 FLOOD = """

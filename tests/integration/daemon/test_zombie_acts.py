@@ -17,6 +17,8 @@ import pytest
 from waiting import LIMIT_S, soon, wait_for
 
 from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.changes import caller
+from rwkv_daemon.changes.caller import the_daemon
 from rwkv_daemon.clock import now
 from rwkv_daemon.gpus import condition_store
 from rwkv_daemon.gpus.zombies import gpu_holders, orders, reaper, requests
@@ -27,7 +29,6 @@ from rwkv_daemon.gpus.zombies.procfs import Machine
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.gpu_facts import Gpu, GpuProcess, Reading
-from rwkv_daemon.rules.roles import the_daemon
 from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.store.queries.zombie_acts import (
     add_step,
@@ -345,10 +346,10 @@ async def test_only_who_could_signal_it_anyway_may_end_a_foreign_process(node: N
     see(node, pid)
     start = node.gpus[GPU].holders[0].start_ticks
     request = m.ReapRequest(pid=pid, start_ticks=start, yes=True)
-    token = roles.CALLER.set(roles.Actor(54321, 54321, 1, "eve"))
+    token = caller.CALLER.set(roles.Actor(54321, 54321, 1, "eve"))
     with pytest.raises(RefusedError, match="may end it"):
         await requests.reap(node, request)
-    roles.CALLER.reset(token)
+    caller.CALLER.reset(token)
     assert (await requests.reap(node, m.ReapRequest(pid=pid))).outcome == "dry-run"
     assert plant.lives(pid)
 

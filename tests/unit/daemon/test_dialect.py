@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rwkv_daemon.rules import stored_text
 from rwkv_daemon.store import dialect, migrations, queries
 
 QUERIES = sorted(Path(queries.__file__).parent.glob("*.py"))
@@ -70,8 +71,8 @@ def test_queries_say_nothing_that_only_sqlite_knows(path: Path) -> None:
     assert not SQLITE_WORDS.findall(path.read_text())
 
 
-@given(st.text(st.sampled_from(["a", "\0", dialect.ESCAPE, "0", "1"])) | st.text())
+@given(st.text(st.sampled_from(["a", "\0", stored_text.ESCAPE, "0", "1"])) | st.text())
 def test_any_text_comes_back(text: str) -> None:
-    held = dialect.text_in(text)
+    held = stored_text.text_in(text)
     assert "\0" not in held
-    assert dialect.text_out(held) == text
+    assert stored_text.text_out(held) == text

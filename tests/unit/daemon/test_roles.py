@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rwkv_daemon.api import grants
+from rwkv_daemon.api.grants import Grants, Names
+from rwkv_daemon.changes import caller
 from rwkv_daemon.rules import roles
-from rwkv_daemon.rules.roles import Actor, Grants, Names, Role
+from rwkv_daemon.rules.roles import Actor, Role
 from rwkvctl.http.peer_credentials import Peer
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
@@ -26,13 +29,13 @@ class Known(Names):
         return GROUPS.get(name)
 
 
-def grants(table: dict[str, object]) -> Grants:
-    found, _ = roles.grants(table, "config.toml", Known())
+def granted(table: dict[str, object]) -> Grants:
+    found, _ = grants.granted(table, "config.toml", Known())
     return Grants(found.users, found.groups, own=DAEMON)
 
 
 def role(table: dict[str, object], uid: int, *groups: int) -> Role:
-    return grants(table).role(Peer(1, uid, groups[0] if groups else uid, groups[1:]))
+    return granted(table).role(Peer(1, uid, groups[0] if groups else uid, groups[1:]))
 
 
 # -- the table of requests
@@ -91,7 +94,7 @@ def test_the_highest_role_counts(table: dict[str, object], uid: int, groups: tup
 
 
 def test_a_name_that_nobody_has_gives_no_right_and_is_said() -> None:
-    found, strange = roles.grants({"admin": ["carol", "@nobodys"]}, "/etc/rwkvctl/config.toml", Known())
+    found, strange = grants.granted({"admin": ["carol", "@nobodys"]}, "/etc/rwkvctl/config.toml", Known())
     assert (found.users, found.groups) == ({}, {900: Role.OPERATOR})
     assert [text.partition(":")[0] for text in strange] == ["/etc/rwkvctl/config.toml"] * 2
     assert "'carol'" in strange[0]
@@ -104,7 +107,7 @@ def test_a_machine_without_the_group_is_no_fault() -> None:
             assert name == "rwkvctl"
             return None
 
-    assert roles.grants({}, "environment", Bare()) == (Grants(), ())
+    assert grants.granted({}, "environment", Bare()) == (Grants(), ())
 
 
 @pytest.mark.parametrize(
@@ -119,7 +122,7 @@ def test_a_machine_without_the_group_is_no_fault() -> None:
 )
 def test_a_table_that_makes_no_sense_is_refused(table: dict[str, object], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        roles.grants(table, "config.toml", Known())
+        grants.granted(table, "config.toml", Known())
 
 
 ENTRY = st.sampled_from(["alice", "bob", "@lab", "@wheel", "@rwkvctl", 1001, 1002])
@@ -167,7 +170,7 @@ def test_files_are_looked_at_by_path_for_operators_alone() -> None:
 
 
 def test_outside_of_a_request_the_daemon_is_the_actor() -> None:
-    assert roles.caller().name == "daemon"
-    token = roles.CALLER.set(Actor(1, 2, 3, "x"))
-    assert roles.caller() == Actor(1, 2, 3, "x")
-    roles.CALLER.reset(token)
+    assert caller.caller().name == "daemon"
+    token = caller.CALLER.set(Actor(1, 2, 3, "x"))
+    assert caller.caller() == Actor(1, 2, 3, "x")
+    caller.CALLER.reset(token)

@@ -21,8 +21,8 @@ from rwkv_daemon.rules.placement import (
     in_order,
     place,
 )
+from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.scale_out import Outlook
-from rwkv_daemon.store.queries.rates import QueuedJob
 
 KINDS = [EngineKind(weights, "fp32") for weights in "abc"]
 

@@ -14,12 +14,12 @@ from typing import Final
 
 from rwkv_daemon.api.requests import job_control
 from rwkv_daemon.api.requests.job_control import Act, Few
+from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.events import ONE_OF_MANY
 from rwkv_daemon.clock import now
 from rwkv_daemon.jobs import pause_resume, stop_intents
 from rwkv_daemon.jobs.deletion import check_state, delete_one
 from rwkv_daemon.node import Change, Node
-from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.lifecycle import Happening, after
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.state_counts import Step
@@ -131,7 +131,7 @@ async def every(node: Node, wanted: Order, request_id: str, few: Few) -> m.Chang
         found = await jobs_of(node.store, wanted, states_of(wanted), FEW + 1)
         if len(found) <= FEW:
             return await few(node, [f"j{job.id}" for job in found if not is_held_by_somebody(wanted, job)])
-        who = roles.caller().name
+        who = caller.caller().name
         order = wanted._replace(id=request_id or secrets.token_hex(16), at=now(), who=who)
         async with node.change() as change:
             await put_order(change.db, order)

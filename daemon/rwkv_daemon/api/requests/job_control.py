@@ -10,11 +10,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.job_view import as_data
 from rwkv_daemon.jobs import pause_resume
 from rwkv_daemon.jobs.stop_intents import still_running
 from rwkv_daemon.node import Change, Node
-from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.lifecycle import allows
 from rwkv_daemon.scheduling.pauses import Scope
 from rwkv_daemon.store import JobRow
@@ -219,7 +219,7 @@ async def turn(node: Node, scope: Scope, name: str, *, why: str, off: bool) -> N
     """Begin or lift a pause that is wider than a job. Raises RefusedError if nothing is named."""
     if scope in {"model", "group"} and not name:
         raise RefusedError("bad-request", "Name jobs, a model, a group, the queue or the judge.", "", Exit.USAGE)
-    who = roles.caller().name
+    who = caller.caller().name
     async with node.owner:
         if off:
             await pause_resume.lift(node, scope, name, who)

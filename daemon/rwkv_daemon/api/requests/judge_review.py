@@ -5,11 +5,11 @@ from dataclasses import asdict
 
 import msgspec
 
+from rwkv_daemon.changes import caller
 from rwkv_daemon.clock import now
 from rwkv_daemon.judge.statistics import JudgeStats
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
-from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.judging import add_review, findings
@@ -147,13 +147,13 @@ async def dispatch(node: Node, selection: m.Selection, weights_sha256: str) -> t
         """The promotion itself is the record."""
 
     async with node.owner:
-        asker = roles.CALLER.set(roles.the_daemon())
+        asker = caller.CALLER.set(caller.the_daemon())
         try:
             made = await planner.plan(node, selection)
         except SelectionError as error:
             raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
         finally:
-            roles.CALLER.reset(asker)
+            caller.CALLER.reset(asker)
         if any(pair.model.sha256 != weights_sha256 for pair in made.pairs):
             text = f"{selection.checkpoints[0].path} does not hold the weights that were searched any more."
             raise RefusedError("bad-selection", text, "Dispatch the model as it is now.", Exit.USAGE)

@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
+from rwkv_daemon.api import grants
+from rwkv_daemon.api.grants import Grants
 from rwkv_daemon.catalogue.catalogue import Benchmarks, stamp_of
 from rwkv_daemon.host import config_ownership, daemon_log, service_status
 from rwkv_daemon.jobs import judge_jobs
 from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.node import Node, log
-from rwkv_daemon.rules import roles
-from rwkv_daemon.rules.roles import Grants
 from rwkv_daemon.store import StoreError
 from rwkv_data.definition.errors import DataError
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
@@ -86,7 +86,7 @@ async def check(node: Node) -> Checked:
     targets = notify.parse(*config.table("notify"))
     judge, checker = await judge_jobs.services(node, found.settings)
     config_ownership.check(found)
-    grants, strange = roles.load()
+    granted, strange = grants.load()
     return Checked(
         config=found,
         waits=waits,
@@ -94,7 +94,7 @@ async def check(node: Node) -> Checked:
         judge=judge,
         checker=checker,
         targets=targets,
-        grants=grants,
+        grants=granted,
         strange=strange,
     )
 

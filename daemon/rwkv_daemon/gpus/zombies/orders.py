@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from rwkv_daemon.changes.caller import the_daemon
 from rwkv_daemon.clock import now
 from rwkv_daemon.gpus import condition_store
 from rwkv_daemon.gpus.zombies import evidence, policy, reaper, wording
@@ -19,7 +20,7 @@ from rwkv_daemon.gpus.zombies.kill_act import Act, Outcome
 from rwkv_daemon.gpus.zombies.process_tracker import Sighting, StoredAttempt
 from rwkv_daemon.node import Node, log
 from rwkv_daemon.rules.gpu_facts import Gpu
-from rwkv_daemon.rules.roles import Actor, the_daemon
+from rwkv_daemon.rules.roles import Actor
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.zombie_acts import attempts_of, by_itself_since, unfinished
 

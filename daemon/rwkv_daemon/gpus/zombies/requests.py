@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from rwkv_daemon.changes import caller
 from rwkv_daemon.gpus import presenter
 from rwkv_daemon.gpus.zombies import gpu_holders, orders, policy, reaper
 from rwkv_daemon.gpus.zombies.classify import REAPABLE, rules
@@ -13,7 +14,6 @@ from rwkv_daemon.gpus.zombies.evidence import Finding
 from rwkv_daemon.gpus.zombies.kill_act import NotTouchedError, permit
 from rwkv_daemon.gpus.zombies.process_tracker import Sighting
 from rwkv_daemon.node import Node
-from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.gpu_facts import Gpu, Holder
 from rwkv_daemon.store.interface import Row
 from rwkv_daemon.store.queries.zombie_acts import history, outcome_of
@@ -141,7 +141,7 @@ async def reap(node: Node, request: m.ReapRequest) -> m.ReapReply:
             text = f"Nothing was done; `{orders.command(sighting)}` does it."
             return m.ReapReply(items=reply.items, outcome="dry-run", text=text, plan=planned(node, sighting))
         conditions = await orders.preconditions(node, sighting, by_itself=False)
-        wanted = orders.act_of(sighting, roles.caller(), conditions, automatic=False, name=request.request_id)
+        wanted = orders.act_of(sighting, caller.caller(), conditions, automatic=False, name=request.request_id)
         act = orders.order(node, wanted)
         if act.id != wanted.id:
             raise refused("under-way", f"Process {request.pid} is being ended already.", "See `rwkvctl zombies`.")
@@ -184,7 +184,7 @@ def permitted(node: Node, sighting: Sighting) -> None:
         permit(sighting.process, sighting.rule.name, situation)
     except NotTouchedError as error:
         raise refused("not-reapable", f"Not ended: {error}.") from error
-    who = roles.caller()
+    who = caller.caller()
     if sighting.rule.name == "foreign" and who.uid not in {0, situation.uid}:
         owner = sighting.process.user
         why = f"Not ended: this daemon did not start pid {sighting.process.pid}, so only {owner} or root may end it."

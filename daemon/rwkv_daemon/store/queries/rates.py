@@ -1,32 +1,13 @@
 """Queries about how long samples take, and about the jobs that wait."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
 from rwkv_daemon.clock import now
+from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.rate_estimate import Place, Rate
 from rwkv_daemon.store.interface import Store, Transaction
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedJob:
-    """What placement needs of a waiting job: not its configuration, of which 10,000 jobs would fill the memory."""
-
-    id: int
-    model: str
-    weights_path: str
-    weights_sha256: str
-    benchmark: str
-    kind: str
-    numerics: str
-    priority: int
-    group_name: str
-    total: int
-    done: int
-    generation_key: str
-
 
 COLUMNS = ", ".join(QueuedJob.__dataclass_fields__)
 

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from rwkv_data.graders.maths.arithmetic import arithmetic
+from rwkv_data.graders.maths.worker.latex_reader import latex_reader
 
 TOLERANCE = 1e-4
 
@@ -27,8 +28,6 @@ def _holds(test: Any, a: Any, b: Any) -> bool:
 def _read(text: str) -> Any:
     """The first reading that does not fail, or the text itself."""
     from latex2sympy2_extended import latex2sympy
-
-    from rwkv_data.graders.maths.worker.tasks import latex_reader
 
     for reader in (latex_reader(), lambda text: arithmetic(text.replace("^", "**")), latex2sympy):
         for variant in (text.replace("\\\\", "\\"), text):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rwkv_data.graders.maths.worker import equality
+from rwkv_data.graders.maths.worker.latex_reader import latex_reader
 from rwkv_data.graders.maths.worker.qwen_tasks import qwen_equal
 
 Reply = dict[str, Any]
@@ -93,15 +94,6 @@ def _float(value: Any) -> float | None:
         return float(value.doit().evalf())
     except (AttributeError, TypeError, ValueError, ArithmeticError):
         return None
-
-
-def latex_reader() -> Callable[[str], Any]:
-    """sympy's own LaTeX reader. It asks for antlr 4.11, though its grammar is read by every runtime from 4.10 on."""
-    from sympy.parsing.latex import _parse_latex_antlr, parse_latex
-
-    _parse_latex_antlr.version = lambda _: "4.11"
-    reader: Callable[[str], Any] = parse_latex
-    return reader
 
 
 def minerva_equal(first: str, second: str) -> Reply:

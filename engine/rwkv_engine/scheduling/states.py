@@ -1,0 +1,40 @@
+"""States outside the slots' pool, and the pool as the scheduler sees it. Torch-free."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from rwkv_engine.scheduling.scores import Score
+
+
+@dataclass(eq=False, slots=True)
+class Snapshot:
+    """A state outside the pool, with the hidden vector of its last token; `length` tokens lie behind it.
+
+    `scores`: those of the tokens behind it by their place, if they were asked for; they fill up as outcomes come.
+    """
+
+    length: int
+    payload: object
+    size_bytes: int
+    scores: Mapping[int, Score] | None = None
+
+
+class States(Protocol):
+    """The slots' states, as the scheduler sees them. Calls take effect in the order of the steps that are launched."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of one saved state."""
+
+    def clear(self, slot: int) -> None:
+        """Make the slot's state that of an empty sequence."""
+
+    def save(self, slot: int) -> object:
+        """A copy of the slot's state. Raises OutOfMemory."""
+
+    def load(self, slot: int, payload: object) -> None:
+        """Put a saved state into the slot, bit for bit, from wherever it lies."""
+
+    def spill(self, payload: object) -> object:
+        """The same state in the host's memory. Raises OutOfMemory."""
