@@ -30,7 +30,8 @@ def minimal() -> None:
 
 def table_app(rows: int, report: Path) -> None:
     """Ten thousand rows on the real driver; every operation many times, CPU and bytes to the report."""
-    from rwkvctl.tui.app import Console, Options
+    from rwkvctl.tui.app import Console
+    from rwkvctl.tui.options import Options
     from rwkvctl.tui.widgets.table import VTable
     from rwkvctl.tui.widgets.table_columns import Column
 
@@ -112,8 +113,9 @@ async def settle(app: App[None]) -> None:
 
 def log_app(rate: int, report: Path) -> None:
     """A followed log: so many lines a second for some seconds; then paused, then all counted."""
-    from rwkvctl.tui.app import Console, Options
+    from rwkvctl.tui.app import Console
     from rwkvctl.tui.logs.view import LogView
+    from rwkvctl.tui.options import Options
 
     class Log(Console):
         """The console's own way to the terminal, with one log in front."""
@@ -155,7 +157,8 @@ def line(number: int) -> str:
 
 def slow_app(report: Path) -> None:
     """Thirty lines that change ten times a second, the first with the time, under the governor."""
-    from rwkvctl.tui.app import Console, Options
+    from rwkvctl.tui.app import Console
+    from rwkvctl.tui.options import Options
     from rwkvctl.tui.widgets.label_lines import Lines
 
     class Slow(Console):

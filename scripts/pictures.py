@@ -27,7 +27,8 @@ from rwkv_data.prepare.prepare import prepare_own
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.cli.client import Client
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.tui.app import Console, Options
+from rwkvctl.tui.app import Console
+from rwkvctl.tui.options import Options
 
 SIZE = (120, 36)
 PATIENCE_S = 120.0

@@ -4,15 +4,13 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from rich.console import RenderableType
 from textual._compositor import ChopsUpdate, LayoutUpdate
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.timer import Timer, TimerCallback
@@ -21,23 +19,25 @@ from rwkvctl.cli.remote import Remote
 from rwkvctl.text.sanitize import safe_line, safe_text
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui import screens
+from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.daemon.client import Link
 from rwkvctl.tui.daemon.feed import feed
 from rwkvctl.tui.daemon.state import ConsoleState
-from rwkvctl.tui.jobs.actions import Act
+from rwkvctl.tui.jobs.act import Act
 from rwkvctl.tui.logs.view import LogView
+from rwkvctl.tui.options import Options
 from rwkvctl.tui.samples.cache import Shelf
 from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.shell.command_runner import Commander
 from rwkvctl.tui.shell.frame import Frame
 from rwkvctl.tui.shell.navigation import History, Place
 from rwkvctl.tui.shell.palette import Choices
+from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.terminal import clipboard
 from rwkvctl.tui.terminal.backpressure import LOOK_S, Governor
 from rwkvctl.tui.terminal.frame_diff import Glass
-from rwkvctl.tui.widgets.strips import DEFAULT
 from rwkvctl.tui.widgets.table import VTable
-from rwkvctl.tui.widgets.theme import LOOKS, Look, pick
+from rwkvctl.tui.widgets.theme import LOOKS
 from rwkvctl.tui.widgets.timers import kept
 
 FRAME_S: Final = 0.2
@@ -48,34 +48,11 @@ LOAD_S: Final = 0.1
 QUIT_S: Final = 2.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How the console was started: the terminal's environment, the flags that say which daemon, and what it may."""
-
-    environ: Mapping[str, str] = field(default_factory=dict)
-    flags: Mapping[str, object] = field(default_factory=dict)
-    read_only: bool = False
-    theme: str = "auto"
-    ascii: bool = False
-    parent: int = 0
-    """The process without which it ends too: the one that serves it to a browser."""
-
-    files: bool = True
-    """Whether it may write files for the operator: not for somebody in a browser who may change nothing."""
-
-    @property
-    def look(self) -> Look:
-        """The theme for this terminal."""
-        return pick(self.environ, self.theme, plain=self.ascii) if self.environ else DEFAULT
-
-    @property
-    def differ(self) -> bool:
-        """Whether only what differs is sent: RWKVCTL_TUI_DIFF=0 is for terminals, and Textuals, that disagree."""
-        return self.environ.get("RWKVCTL_TUI_DIFF", "1") != "0"
-
-
-class Console(App[None]):
+class Console(ConsoleApp):
     """The operator's console. It holds no truth: screens draw `state`, which one task feeds, and send requests."""
+
+    frame: Frame
+    commander: Commander
 
     TITLE = "rwkvctl"
     COMMANDS = {Choices}  # noqa: RUF012 - Textual's declaration
@@ -106,7 +83,7 @@ class Console(App[None]):
         self.shelf = Shelf()
         self.glass = Glass() if self.options.differ else None
         self.governor = Governor()
-        self.places = History(Place(next(iter(screens.TABS))))
+        self.places = History(Place(next(iter(TABS))))
         self.undo: Sequence[Act] = ()
         self.wanted_priorities: dict[str, int] = {}
         self._drawn, self._drawn_at = (-1, -1), 0.0
@@ -120,7 +97,7 @@ class Console(App[None]):
 
     def on_mount(self) -> None:
         """Show the first screen, and what is heard from then on."""
-        for name, tab in screens.TABS.items():
+        for name, tab in TABS.items():
             if tab.key:
                 key = "comma" if tab.key == "," else tab.key
                 action = "help" if name == "help" else f"go('{name}')"
@@ -135,7 +112,7 @@ class Console(App[None]):
 
     async def _load_screens(self) -> None:
         """Read the files of the other screens while nothing is to be done, so that their keys need not wait for it."""
-        for name in screens.TABS:
+        for name in TABS:
             await asyncio.sleep(LOAD_S)
             screens.load(name)
 
@@ -255,7 +232,7 @@ class Console(App[None]):
     async def action_leave(self) -> None:
         """The same; but from the Overview, where nothing of it is narrowed, out of the console."""
         here, view = self.places.here.name, self.frame.view  # where the operator went last may not be in front yet
-        if view is not None and here == view.NAME == next(iter(screens.TABS)) and not view.narrowed:
+        if view is not None and here == view.NAME == next(iter(TABS)) and not view.narrowed:
             self.exit()
         else:
             await self.action_back()

@@ -10,9 +10,10 @@ from textual.widget import Widget
 
 from rwkvctl import tui
 from rwkvctl.tui.app import Console
-from rwkvctl.tui.screens import TABS, load
+from rwkvctl.tui.screens import load
 from rwkvctl.tui.shell import help_text as keys
 from rwkvctl.tui.shell.help_text import Key
+from rwkvctl.tui.tabs import TABS
 
 INTRODUCTION: Final = """\
 # Keys of the console

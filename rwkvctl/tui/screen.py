@@ -5,22 +5,20 @@ stays. All of them lie in one frame, so going from one to another paints what di
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Resize
 from textual.widget import Widget
 
+from rwkvctl.tui.console_app import ConsoleApp, app_of
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.logs.view import LogView
-from rwkvctl.tui.screens import TABS
 from rwkvctl.tui.shell.screen_workers import Working
+from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table import VTable
-
-if TYPE_CHECKING:
-    from rwkvctl.tui.app import Console
 
 Panel = VTable | LogView  # type: ignore[type-arg]
 
@@ -60,9 +58,9 @@ class ConsoleScreen(Working):
     """What is shown: a job's id, a model; empty where the screen is about everything."""
 
     @property
-    def console_app(self) -> "Console":
+    def console_app(self) -> ConsoleApp:
         """The app, by its own type."""
-        return self.app  # type: ignore[return-value]
+        return app_of(self)
 
     def compose(self) -> ComposeResult:
         yield from self.body()

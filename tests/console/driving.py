@@ -12,7 +12,8 @@ from textual.app import App
 from textual.pilot import Pilot
 from waiting import LIMIT_S, LOOK_S, soon
 
-from rwkvctl.tui.app import Console, Options
+from rwkvctl.tui.app import Console
+from rwkvctl.tui.options import Options
 
 
 @asynccontextmanager

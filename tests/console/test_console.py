@@ -9,13 +9,14 @@ import pytest
 
 from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.app import Options
 from rwkvctl.tui.dispatch.form import DispatchForm
 from rwkvctl.tui.logs.view import LogView
-from rwkvctl.tui.screens import TABS, load
+from rwkvctl.tui.options import Options
+from rwkvctl.tui.screens import load
 from rwkvctl.tui.screens.overview import Overview
 from rwkvctl.tui.shell import help_text as help_keys
 from rwkvctl.tui.shell.dialogs import Question
+from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.table import VTable
 
 SIZES = [(120, 36), (80, 24)]

@@ -10,7 +10,7 @@ import pytest
 from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.views import JudgeEndpointView, JudgeJobView
-from rwkvctl.tui.app import Options
+from rwkvctl.tui.options import Options
 from rwkvctl.tui.widgets.table import VTable
 
 SIZES = [(120, 36), (80, 24)]

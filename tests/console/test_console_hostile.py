@@ -12,8 +12,8 @@ from textual.app import App, ComposeResult
 
 from rwkvctl.protocol import messages as m
 from rwkvctl.text.sanitize import cell_width, fit, safe_line
-from rwkvctl.tui import screens
 from rwkvctl.tui.logs.view import LogView
+from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.chart import Chart, Point
 from rwkvctl.tui.widgets.label_lines import Lines
 from rwkvctl.tui.widgets.reader import Reading
@@ -122,7 +122,7 @@ async def test_no_screen_lets_through_what_any_answer_holds(
     with hostile_daemon.serving(socket_path, daemon.handle):
         async with driving.console(socket_path, (150, 50)) as (app, pilot):
             await driving.looking(app, lambda _: len(daemon.sent) > 3, "the first answers came")
-            for name in screens.TABS:
+            for name in TABS:
                 for about in ABOUT.get(name, ("",)):
                     app.go(name, about)
                     for key in ("", "down", "enter", "tab", "enter"):
@@ -136,7 +136,7 @@ async def test_no_screen_lets_through_what_any_answer_holds(
 async def test_no_screen_ends_the_console_whatever_it_is_asked_for(socket_path: Path, driving: Any) -> None:
     async with driving.console(socket_path, (150, 50)) as (app, pilot):
         await driving.until(app, "Queue")
-        for name in screens.TABS:
+        for name in TABS:
             for about in (
                 "it's",
                 'a "b',

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from rwkvctl.tui.logs.filter import LogPlaces
 from rwkvctl.tui.logs.find_time import line_at
-from rwkvctl.tui.logs.lines import level, lit, needle_of, pieces, stamp_s
+from rwkvctl.tui.logs.lines import level, needle_of, pieces, stamp_s
 from rwkvctl.tui.logs.store import LogStore, Scan, line_test
+from rwkvctl.tui.widgets.strips import lit
 
 
 def lines(store: LogStore) -> list[str]:

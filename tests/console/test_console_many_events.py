@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.app import Options
+from rwkvctl.tui.options import Options
 from rwkvctl.tui.widgets.table import VTable
 
 MANY = 20_000

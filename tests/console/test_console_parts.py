@@ -25,6 +25,7 @@ from rwkvctl.tui.shell.help_text import MARKS as HELP_MARKS
 from rwkvctl.tui.shell.key_bar import key_name
 from rwkvctl.tui.shell.navigation import History, Place
 from rwkvctl.tui.shell.status_line import health
+from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.terminal import clipboard
 from rwkvctl.tui.widgets import table_export
 from rwkvctl.tui.widgets.chart import Canvas, Point, plot, spark, ticks
@@ -283,11 +284,11 @@ def test_keys_are_named_as_they_are_typed() -> None:
 
 
 def test_every_file_of_a_screen_has_its_tab_and_a_key_of_its_own() -> None:
-    assert set(screens.TABS) == {info.name for info in pkgutil.iter_modules(screens.__path__)}
-    assert all(name == screens.load(name).NAME for name in screens.TABS)
-    keys = [tab.key for tab in screens.TABS.values() if tab.key]
+    assert set(TABS) == {info.name for info in pkgutil.iter_modules(screens.__path__)}
+    assert all(name == screens.load(name).NAME for name in TABS)
+    keys = [tab.key for tab in TABS.values() if tab.key]
     assert len(set(keys)) == len(keys)
-    assert all(tab.title for tab in screens.TABS.values())
+    assert all(tab.title for tab in TABS.values())
 
 
 def test_the_console_starts_without_what_only_forms_need() -> None:

@@ -11,7 +11,7 @@ from waiting import soon
 
 from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
-from rwkvctl.tui.app import Options
+from rwkvctl.tui.options import Options
 from rwkvctl.tui.screens.scores import Scores
 from rwkvctl.tui.widgets.matrix_table import MatrixTable
 from rwkvctl.tui.widgets.table import VTable

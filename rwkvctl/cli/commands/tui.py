@@ -49,7 +49,8 @@ def tui(
     in_browser = context.terminal.environ.get("TEXTUAL_DRIVER") == BROWSER
     if not context.terminal.is_tty and not in_browser:
         raise UsageError("rwkvctl tui: the console needs a terminal; in a script use `rwkvctl status --json`.")
-    from rwkvctl.tui.app import Console, Options  # Textual costs 200 ms that no other verb should pay
+    from rwkvctl.tui.app import Console  # Textual costs 200 ms that no other verb should pay
+    from rwkvctl.tui.options import Options
 
     context.client.vouch()
     options = Options(

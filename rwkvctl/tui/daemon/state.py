@@ -221,6 +221,11 @@ def seconds(stamp: str) -> float:
         return 0.0
 
 
+def stamp(at: float) -> str:
+    """A time as an RFC 3339 stamp."""
+    return datetime.fromtimestamp(at, UTC).isoformat()
+
+
 def number(job: JobView) -> int:
     """The number in a job's id, for sorting."""
     digits = job.id.lstrip("j")

@@ -1,6 +1,6 @@
 """The dispatch form: a field for each filter, the planner's answer beneath as it is typed, then yes."""
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,6 +13,7 @@ from rwkvctl.cli.render import Cell, count, duration
 from rwkvctl.cli.tables.core_tables import ACTIONS, start
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.messages import PlanRow
+from rwkvctl.tui.console_app import ConsoleApp, app_of
 from rwkvctl.tui.dispatch import flags, planner
 from rwkvctl.tui.dispatch.flags import Words
 from rwkvctl.tui.dispatch.plan_rows import FRESH, estimated, paid, told
@@ -23,9 +24,6 @@ from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table import VTable
 from rwkvctl.tui.widgets.table_columns import Column
 from rwkvctl.tui.widgets.timers import once
-
-if TYPE_CHECKING:
-    from rwkvctl.tui.app import Console
 
 QUIET_S: Final = 0.3
 """So long nothing is typed before the planner is asked."""
@@ -79,9 +77,9 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         self._timer: Timer | None = None
 
     @property
-    def console_app(self) -> "Console":
+    def console_app(self) -> ConsoleApp:
         """The app, by its own type."""
-        return self.app  # type: ignore[return-value]
+        return app_of(self)
 
     def compose(self) -> ComposeResult:
         with Vertical():

@@ -12,6 +12,7 @@ from rwkvctl.cli.tables.judge_tables import is_short, paid_line
 from rwkvctl.protocol.messages import JobView, PlanReply, PlanRow
 from rwkvctl.protocol.states import REASONS
 from rwkvctl.text.sanitize import safe_line
+from rwkvctl.tui.daemon import job_reason
 from rwkvctl.tui.jobs import columns
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column
@@ -167,7 +168,7 @@ def where(turn: Turn) -> str:
 def why(turn: Turn) -> Cell:
     """Why it waits; why a row of the plan stands where it does."""
     if turn.job:
-        return Cell(columns.reason(turn.job), "warn" if turn.job.state == "held" else "")
+        return Cell(job_reason.reason(turn.job), "warn" if turn.job.state == "held" else "")
     row = turn.row
     assert row is not None
     place = "" if not row.lease else "its model is to be loaded" if row.loads else "its model is loaded already"

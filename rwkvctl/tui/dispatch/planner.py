@@ -1,7 +1,7 @@
 """The planner asked for the console, and its plan carried out: the one that was shown, and no other."""
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -9,14 +9,12 @@ from rwkvctl.cli import show_files
 from rwkvctl.cli.client import Client, request_id
 from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply, PlanRequest, Selection
 from rwkvctl.settings import config
+from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.dispatch import flags
 from rwkvctl.tui.dispatch.flags import Words
 from rwkvctl.tui.dispatch.plan_rows import FRESH, estimated, fresh, paid
 from rwkvctl.tui.jobs import actions
 from rwkvctl.tui.widgets.strips import Pieces
-
-if TYPE_CHECKING:
-    from rwkvctl.tui.app import Console
 
 PLAN_S: Final = 60.0
 """A plan over every checkpoint and benchmark may take its time when the daemon has just started."""
@@ -45,7 +43,7 @@ class Planned(NamedTuple):
         return ("dispatch", *self.words, "--plan", self.reply.hash)
 
 
-async def plan(console: "Console", words: Words) -> Planned:
+async def plan(console: ConsoleApp, words: Words) -> Planned:
     """Ask the planner. Raises RwkvctlError: for filters that say nothing, and if the daemon refuses or is gone."""
     selection = await asyncio.to_thread(flags.selected, words)  # which looks for files
     await asyncio.to_thread(show, console, selection)
@@ -56,7 +54,7 @@ async def plan(console: "Console", words: Words) -> Planned:
     return Planned(words, selection, reply)
 
 
-def show(console: "Console", selection: Selection) -> None:
+def show(console: ConsoleApp, selection: Selection) -> None:
     """Show the daemon the checkpoints that are named by path: it reads for us what we can read."""
     paths = [one.path for one in (*selection.files, *selection.checkpoints)]
     if paths and console.link.remote is None:
@@ -64,7 +62,7 @@ def show(console: "Console", selection: Selection) -> None:
         show_files.show(Client(str(console.link.socket), service_user=user), paths)
 
 
-async def dispatch(console: "Console", planned: Planned) -> str:
+async def dispatch(console: ConsoleApp, planned: Planned) -> str:
     """Carry a plan out; returns a sentence. Raises RwkvctlError, also if the plan would be another one by now."""
     await asyncio.to_thread(show, console, planned.selection)
     request = DispatchRequest(selection=planned.selection, plan_hash=planned.reply.hash, request_id=request_id())

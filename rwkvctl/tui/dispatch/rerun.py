@@ -1,7 +1,7 @@
 """Measuring a cell of the matrix again, or for the first time: plan, ask, dispatch just what the plan said."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rwkvctl.cli.client import request_id
 from rwkvctl.cli.render import count, duration, joined
@@ -10,11 +10,9 @@ from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply,
 from rwkvctl.protocol.record import ReproReply, ReproRequest
 from rwkvctl.scoreboard.book import Key
 from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.dispatch.plan_rows import paid
 from rwkvctl.tui.widgets.strips import Pieces
-
-if TYPE_CHECKING:
-    from rwkvctl.tui.app import Console
 
 NAMED: Final = 6
 """Jobs that a question names."""
@@ -22,7 +20,7 @@ NAMED: Final = 6
 WILD: Final = {ord(char): f"[{char}]" for char in "*?["}
 
 
-async def ask(console: "Console", models: Sequence[str], key: Key, job: str) -> None:
+async def ask(console: ConsoleApp, models: Sequence[str], key: Key, job: str) -> None:
     """Ask whether to measure models on a kind of a benchmark; one that has a score, `job`'s, with its settings."""
     try:
         selection, differs = await wanted(console, models, key, job)
@@ -35,7 +33,7 @@ async def ask(console: "Console", models: Sequence[str], key: Key, job: str) -> 
         console.say(str(error), "bad")
 
 
-async def sure(console: "Console", selection: Selection, plan: PlanReply, differs: Sequence[str]) -> bool:
+async def sure(console: ConsoleApp, selection: Selection, plan: PlanReply, differs: Sequence[str]) -> bool:
     """Whether the operator wants what was planned."""
     from rwkvctl.tui.shell.dialogs import Question  # forms are not part of the first frame
 
@@ -47,7 +45,7 @@ async def sure(console: "Console", selection: Selection, plan: PlanReply, differ
     return answer
 
 
-async def wanted(console: "Console", models: Sequence[str], key: Key, job: str) -> tuple[Selection, tuple[str, ...]]:
+async def wanted(console: ConsoleApp, models: Sequence[str], key: Key, job: str) -> tuple[Selection, tuple[str, ...]]:
     """What to dispatch, and what would be another than it was."""
     if job and len(models) == 1:
         found = await console.link.ask(ReproRequest(job=job), ReproReply)

@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from rwkvctl.cli.render import MARKS, Cell, Role, clock
 from rwkvctl.protocol.messages import Event
-from rwkvctl.tui.events.wording import news
+from rwkvctl.tui.daemon.event_wording import news
 from rwkvctl.tui.logs.merge import severity
 from rwkvctl.tui.widgets.table_columns import Column
 

@@ -5,7 +5,7 @@ that is made of what the daemon says was changed, never of what was asked.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -24,27 +24,13 @@ from rwkvctl.protocol.messages import (
     ResumeRequest,
     StopRequest,
 )
-from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.daemon.client import STOP_S
+from rwkvctl.tui.jobs.act import Act
 from rwkvctl.tui.widgets.strips import Pieces
-
-if TYPE_CHECKING:
-    from rwkvctl.tui.app import Console
 
 NAMED: Final = 5
 """Jobs that a question names; of more it says how many."""
-
-
-class Act(NamedTuple):
-    """A request that changes jobs, and the words of the command that does the same."""
-
-    words: tuple[str, ...]
-    request: msgspec.Struct
-
-    @property
-    def line(self) -> str:
-        """As it is typed in a shell."""
-        return as_typed(("rwkvctl", *self.words))
 
 
 Undo = Callable[[list[str]], Sequence[Act]]
@@ -104,7 +90,7 @@ def drain(*, off: bool) -> Act:
     return Act(("drain", *(("--off",) if off else ())), DrainRequest(off=off))
 
 
-async def do(console: "Console", acts: Sequence[Act], undo: Undo = lambda _: ()) -> bool:
+async def do(console: ConsoleApp, acts: Sequence[Act], undo: Undo = lambda _: ()) -> bool:
     """Send what is asked for, say what came of it, and remember what undoes it. False if it could not be sent."""
     changed: list[ChangedJob] = []
     pauses: tuple[str, ...] = ()
@@ -127,7 +113,7 @@ async def do(console: "Console", acts: Sequence[Act], undo: Undo = lambda _: ())
     return True
 
 
-def learn(console: "Console", request: msgspec.Struct, reply: ChangedReply | PausesReply) -> None:
+def learn(console: ConsoleApp, request: msgspec.Struct, reply: ChangedReply | PausesReply) -> None:
     """What a reply says of the state: the next key may come before the event that says it too."""
     if isinstance(reply, PausesReply):
         console.state.pauses = reply.pauses
@@ -138,13 +124,13 @@ def learn(console: "Console", request: msgspec.Struct, reply: ChangedReply | Pau
                 jobs[item.job] = msgspec.structs.replace(jobs[item.job], priority=request.priority)
 
 
-def expect(console: "Console", acts: Iterable[Act]) -> None:
+def expect(console: ConsoleApp, acts: Iterable[Act]) -> None:
     """Note the priorities that are asked for, for the key that is pressed before they are answered."""
     requests = [act.request for act in acts if isinstance(act.request, PriorityRequest)]
     console.wanted_priorities.update({job: request.priority for request in requests for job in request.jobs})
 
 
-def forget(console: "Console", acts: Iterable[Act]) -> None:
+def forget(console: ConsoleApp, acts: Iterable[Act]) -> None:
     """These were answered, or could not be sent; what was asked for since stays."""
     for request in (act.request for act in acts if isinstance(act.request, PriorityRequest)):
         for job in request.jobs:
@@ -162,7 +148,7 @@ def expected(request: msgspec.Struct) -> type[ChangedReply | PausesReply]:
     return PausesReply if isinstance(request, (PauseRequest, DrainRequest)) else ChangedReply
 
 
-def tell(console: "Console", changed: Iterable[ChangedJob], pauses: Sequence[str] = ()) -> None:
+def tell(console: ConsoleApp, changed: Iterable[ChangedJob], pauses: Sequence[str] = ()) -> None:
     """What became of each job, and how that is taken back."""
     items = list(changed)
     wrong = [f"{item.job}: {item.error}" for item in items if item.error]
@@ -172,7 +158,7 @@ def tell(console: "Console", changed: Iterable[ChangedJob], pauses: Sequence[str
     console.say("; ".join([*pauses, *wrong, *said][: 2 * NAMED]) + more + back, "bad" if wrong else "ok", for_s=15.0)
 
 
-def undo(console: "Console") -> Sequence[Act]:
+def undo(console: ConsoleApp) -> Sequence[Act]:
     """What takes the last change back, once; nothing if there is nothing, or nothing may be changed."""
     acts = console.undo
     if not acts:
@@ -183,7 +169,7 @@ def undo(console: "Console") -> Sequence[Act]:
     return ()
 
 
-async def ask_stop(console: "Console", ids: Sequence[str]) -> None:
+async def ask_stop(console: ConsoleApp, ids: Sequence[str]) -> None:
     """Ask whether to stop jobs, and do it."""
     from rwkvctl.tui.shell.dialogs import Question  # forms are not part of the first frame
 

@@ -6,13 +6,11 @@ import msgspec
 
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.render import MARKS, Cell, bar, clock, duration, percent, share
-from rwkvctl.cli.tables.core_tables import score_metric, score_text, why
+from rwkvctl.cli.tables.core_tables import score_metric, score_text
 from rwkvctl.protocol.messages import EngineView, JobView, LeaseView
+from rwkvctl.tui.daemon.job_reason import reason
 from rwkvctl.tui.daemon.state import ConsoleState, number, seconds
 from rwkvctl.tui.widgets.table_columns import Column
-
-SAID_BY_DETAIL: Final = frozenset({"held", "paused", "queued", "retry", "waits-for-engine"})
-"""Reasons that the sentence behind them says again."""
 
 
 class JobRow(NamedTuple):
@@ -55,13 +53,6 @@ def scored(job: JobView) -> Record:
 def done_share(job: JobView) -> float:
     """How much of a job is done."""
     return 1.0 if job.state == "done" else share(job.done, job.total)
-
-
-def reason(job: JobView) -> str:
-    """Why it waits, or how it ended and what is to blame."""
-    if job.detail and job.reason in SAID_BY_DETAIL:
-        return job.detail
-    return why({"reason": job.reason, "failure": job.failure, "detail": job.detail})
 
 
 def est_s(job: JobView) -> float | None:

@@ -8,7 +8,8 @@ from textual.binding import Binding, BindingType
 from rwkvctl.protocol.messages import JobView, PauseView
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 from rwkvctl.tui.jobs import actions
-from rwkvctl.tui.jobs.actions import Act, Undo
+from rwkvctl.tui.jobs.act import Act
+from rwkvctl.tui.jobs.actions import Undo
 from rwkvctl.tui.screen import ConsoleScreen
 
 VERBS: Final[tuple[Binding, ...]] = (

@@ -9,8 +9,8 @@ import msgspec
 
 from rwkvctl.protocol.errors import RefusedError, RwkvctlError, VersionSkewError
 from rwkvctl.protocol.messages import Event, EventsRequest, LogChunk, LogsRequest, StatusReply, StatusRequest
+from rwkvctl.tui.daemon.state import stamp
 from rwkvctl.tui.logs.merge import LogMerge
-from rwkvctl.tui.shell.status_line import stamp
 
 if TYPE_CHECKING:
     from rwkvctl.tui.daemon.client import Link

@@ -90,19 +90,6 @@ def coloured(text: str) -> Pieces:
     return [(piece, role) for piece, role in found if piece] or [("", "")]
 
 
-def lit(found: Pieces, needle: "re.Pattern[str]") -> Pieces:
-    """The same pieces with what was searched for standing out."""
-    shown: list[tuple[str, str]] = []
-    for text, role in found:
-        start = 0
-        for match in needle.finditer(text):
-            if match.end() > match.start():
-                shown += [(text[start : match.start()], role), (match.group(), "badge")]
-                start = match.end()
-        shown.append((text[start:], role))
-    return [piece for piece in shown if piece[0]]
-
-
 def needle_of(text: str) -> "re.Pattern[str] | None":
     """What of a search stands out in a line; nothing where it only says what must be absent."""
     if text.startswith("re:"):

@@ -16,9 +16,9 @@ from textual.widget import Widget
 
 from rwkvctl.tui.logs.filter import LEVEL_WORDS, LEVELS, Level, LogPlaces
 from rwkvctl.tui.logs.find_time import line_at
-from rwkvctl.tui.logs.lines import Stamps, lit, needle_of, pieces, stamp_s
+from rwkvctl.tui.logs.lines import Stamps, needle_of, pieces, stamp_s
 from rwkvctl.tui.logs.store import LineTest, LogStore, line_test
-from rwkvctl.tui.widgets.strips import Pieces, look_of, ruled, strip, wrapped
+from rwkvctl.tui.widgets.strips import Pieces, lit, look_of, ruled, strip, wrapped
 
 FLUSH_S: Final = 0.2
 STEP_LINES: Final = 8192

@@ -1,7 +1,7 @@
 """How processes that hold GPUs for nobody are ended, and decisions about GPUs are made: question, request, outcome."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rwkvctl.cli.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError
@@ -13,11 +13,9 @@ from rwkvctl.protocol.messages import (
     ReapRequest,
     ZombieView,
 )
+from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.node import gpu_columns, process_columns
 from rwkvctl.tui.node.gpu_columns import Decision
-
-if TYPE_CHECKING:
-    from rwkvctl.tui.app import Console
 
 REAP_S: Final = 120.0
 """The daemon answers within 100 s: SIGTERM, SIGKILL and NVML have their times."""
@@ -25,7 +23,7 @@ REAP_S: Final = 120.0
 OUTCOMES: Final = {"freed": "ok", "under-way": "warn"}
 
 
-async def reap(console: "Console", items: Sequence[ZombieView]) -> None:
+async def reap(console: ConsoleApp, items: Sequence[ZombieView]) -> None:
     """Ask whether to end these processes, and end them one by one."""
     from rwkvctl.tui.shell.dialogs import Question  # dialogs are not part of the first frame
 
@@ -46,7 +44,7 @@ async def reap(console: "Console", items: Sequence[ZombieView]) -> None:
             await end(console, item)
 
 
-async def may(console: "Console", items: Sequence[ZombieView]) -> bool:
+async def may(console: ConsoleApp, items: Sequence[ZombieView]) -> bool:
     """Whether all of these may be ended from here; says why not."""
     refusal = next((why for item in items if (why := process_columns.why_not(item))), "")
     if refusal:
@@ -54,7 +52,7 @@ async def may(console: "Console", items: Sequence[ZombieView]) -> bool:
     return not refusal and console.may_write()
 
 
-async def end(console: "Console", item: ZombieView) -> None:
+async def end(console: ConsoleApp, item: ZombieView) -> None:
     """End one process, the very one that was shown, and say what came of it."""
     console.did(*process_columns.command_of(item).split()[1:])
     console.say(f"ending pid {item.pid}: SIGTERM first", for_s=REAP_S)
@@ -67,7 +65,7 @@ async def end(console: "Console", item: ZombieView) -> None:
     console.say(reply.text, OUTCOMES.get(reply.outcome, "bad"), for_s=20.0)
 
 
-async def decide(console: "Console", items: Sequence[GpuView]) -> None:
+async def decide(console: ConsoleApp, items: Sequence[GpuView]) -> None:
     """Choose what is decided about these GPUs; what needs a reason asks for it."""
     from rwkvctl.tui.shell.dialogs import Menu
 
@@ -87,7 +85,7 @@ async def decide(console: "Console", items: Sequence[GpuView]) -> None:
         carry_out(console, items, decision, "")
 
 
-def carry_out(console: "Console", items: Sequence[GpuView], decision: Decision, reason: str) -> None:
+def carry_out(console: ConsoleApp, items: Sequence[GpuView], decision: Decision, reason: str) -> None:
     """Send a decision. Raises ValueError if its reason is missing."""
     if decision.asks and not reason.strip():
         raise ValueError(f"Say {decision.asks}; it is shown wherever the GPU is.")
@@ -95,7 +93,7 @@ def carry_out(console: "Console", items: Sequence[GpuView], decision: Decision, 
         console.run_worker(_sent(console, items, decision, reason), group="gpus")
 
 
-async def _sent(console: "Console", items: Sequence[GpuView], decision: Decision, reason: str) -> None:
+async def _sent(console: ConsoleApp, items: Sequence[GpuView], decision: Decision, reason: str) -> None:
     console.did("gpus", decision.action, *(item.index for item in items), *gpu_columns.flags(decision, reason))
     request = GpuChange(action=decision.action, gpus=tuple(item.id for item in items), reason=reason)
     try:

@@ -6,8 +6,9 @@ from textual.widget import Widget
 
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.screen import ConsoleScreen
-from rwkvctl.tui.screens import TABS, load
+from rwkvctl.tui.screens import load
 from rwkvctl.tui.shell import help_text as keys
+from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.reader import Reading
 
 

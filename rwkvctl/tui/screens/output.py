@@ -26,10 +26,10 @@ class Output(ConsoleScreen):
     shown_since = 0.0
 
     def body(self) -> Iterable[Widget]:
-        yield LogView(id="said-by-command", name_of="output", store=self.console_app.commander.ran.output)
+        yield LogView(id="said-by-command", name_of="output", store=self.console_app.commander.last.output)
 
     def draw(self, state: ConsoleState) -> None:
-        ran, view = self.console_app.commander.ran, self.query_one(LogView)
+        ran, view = self.console_app.commander.last, self.query_one(LogView)
         if ran.started_at != self.shown_since:
             self.shown_since = ran.started_at
             view.action_top()
@@ -46,7 +46,7 @@ class Output(ConsoleScreen):
         self.console_app.commander.run(*as_words(self.command())[1:])
 
     def command(self) -> str:
-        return self.console_app.commander.ran.line or "rwkvctl"
+        return self.console_app.commander.last.line or "rwkvctl"
 
 
 SCREEN = Output

@@ -9,8 +9,8 @@ from textual.widget import Widget
 
 from rwkvctl.cli.render import Cell, Role, clock, duration
 from rwkvctl.protocol.messages import Event, JobView
+from rwkvctl.tui.daemon.event_wording import news
 from rwkvctl.tui.daemon.state import ConsoleState, seconds
-from rwkvctl.tui.events.wording import news
 from rwkvctl.tui.jobs import columns
 from rwkvctl.tui.jobs.columns import JobRow, rows_of
 from rwkvctl.tui.jobs.keys import VERBS, JobScreen

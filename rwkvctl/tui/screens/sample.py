@@ -28,6 +28,7 @@ from rwkvctl.protocol.messages import (
 from rwkvctl.text.sanitize import cell_width, safe_line
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import actions
+from rwkvctl.tui.jobs.act import Act
 from rwkvctl.tui.jobs.detail_lines import flat
 from rwkvctl.tui.samples.cache import Book
 from rwkvctl.tui.samples.page import Told, parts_of, same_line, summary
@@ -312,7 +313,7 @@ class Sample(ConsoleScreen):
         from rwkvctl.tui.shell.dialogs import Question  # forms are not part of the first frame
 
         if await self.console_app.push_screen_wait(Question(regrade_question(job))) and self.console_app.may_write():
-            act = actions.Act(("regrade", job), RegradeRequest(jobs=(job,)))
+            act = Act(("regrade", job), RegradeRequest(jobs=(job,)))
             await actions.do(self.console_app, [act])
             self.cached.clear()  # its samples will have other grades
 

@@ -306,7 +306,7 @@ class Scores(ConsoleScreen):
         except RwkvctlError as error:
             self.console_app.say(str(error), "bad")
             return
-        if self.console_app.frame.view is self and self.row and (self.row.name, self.key) == (model, key):
+        if self.console_app.frame.front is self and self.row and (self.row.name, self.key) == (model, key):
             self.open_cell()
 
     def open_running(self, model: str, key: Key) -> None:

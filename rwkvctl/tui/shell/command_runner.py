@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual.worker import Worker
 
@@ -11,48 +10,27 @@ from rwkvctl.cli.completion import candidates
 from rwkvctl.cli.parser import UsageError
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.text.shell_words import as_typed
+from rwkvctl.tui.console_app import CommandLine, ConsoleApp
 from rwkvctl.tui.logs.lines import SGR
-from rwkvctl.tui.logs.store import LogStore
-from rwkvctl.tui.screens import TABS
 from rwkvctl.tui.shell import verb_process
 from rwkvctl.tui.shell.command_parser import Quit, Run, completed, understand
+from rwkvctl.tui.shell.last_command import LastCommand
 from rwkvctl.tui.shell.navigation import Place
-
-if TYPE_CHECKING:
-    from rwkvctl.tui.app import Console
+from rwkvctl.tui.tabs import TABS
 
 BRIEF_S: Final = 3.0
-BRIEF_LINES: Final = 2
 """A verb that ends soon and says little is answered above the keys; any other has the output screen."""
 
 COMPLETION_S: Final = 10.0
 """How long the daemon may take to name what there is. One can go on typing meanwhile."""
 
-OUTPUT_LINES: Final = 100_000
 
-
-@dataclass
-class Ran:
-    """The last command: its line, what it said, since when it runs or how it ended."""
-
-    line: str = ""
-    output: LogStore = field(default_factory=lambda: LogStore(OUTPUT_LINES))
-    started_at: float = 0.0
-    ended_at: float = 0.0
-    exit_code: int | None = None
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether it has said no more than fits above the keys."""
-        return self.output.end - self.output.first <= BRIEF_LINES
-
-
-class Commander:
+class Commander(CommandLine):
     """Reads lines, and holds the one command that runs."""
 
-    def __init__(self, console: "Console") -> None:
+    def __init__(self, console: ConsoleApp) -> None:
         self.console = console
-        self.ran = Ran()
+        self.last = LastCommand()
         self.lines: list[str] = []
         self._worker: Worker[None] | None = None
 
@@ -85,7 +63,7 @@ class Commander:
 
     async def _run(self, run: Run) -> None:
         """Run a verb; show it where it belongs once it is clear how much it says."""
-        console, ran = self.console, self.ran
+        console, ran = self.console, self.last
         ran.line, ran.started_at, ran.ended_at, ran.exit_code = run.line, time.time(), 0.0, None
         ran.output.clear()
         size = console.size
@@ -102,15 +80,15 @@ class Commander:
 
     async def _show_when_long(self) -> None:
         """Go to the output as soon as it says or takes more than a moment."""
-        ran = self.ran
+        ran = self.last
         while ran.is_brief and time.time() < ran.started_at + BRIEF_S:
             await asyncio.sleep(0.05)
         self.console.go("output")
 
     def _say_end(self) -> None:
         """What a brief command said, above the keys."""
-        console, ran = self.console, self.ran
-        if console.frame.view is not None and console.frame.view.NAME == "output":
+        console, ran = self.console, self.last
+        if console.frame.front_name == "output":
             console.draw()
         elif not ran.is_brief:
             console.go("output")

@@ -2,33 +2,32 @@
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.events import Resize
 from textual.reactive import Reactive
-from textual.screen import Screen
 from textual.widget import Widget
 
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.tui import screens
+from rwkvctl.tui.console_app import ConsoleApp, ConsoleFrame, app_of
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.screen import NARROW, SHORT, ConsoleScreen
 from rwkvctl.tui.shell.key_bar import KeyBar, keys_of
 from rwkvctl.tui.shell.prompt import Prompt, Said
 from rwkvctl.tui.shell.status_line import health
+from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.label_lines import Lines
 from rwkvctl.tui.widgets.strips import Pieces, wrapped
 
-if TYPE_CHECKING:
-    from rwkvctl.tui.app import Console
 SAID_ROWS: Final = 5
 LEAST: Final = (80, 24)
 """A terminal smaller than this has no bar of screens."""
 
 
-class Frame(Screen[None], inherit_bindings=False):
+class Frame(ConsoleFrame, inherit_bindings=False):
     """Shows one view at a time. Views that have been shown stay mounted, hidden."""
 
     DEFAULT_CSS = """
@@ -50,16 +49,16 @@ class Frame(Screen[None], inherit_bindings=False):
         self._said_by_prompt = False
 
     @property
-    def console_app(self) -> "Console":
+    def console_app(self) -> ConsoleApp:
         """The app, by its own type."""
-        return self.app  # type: ignore[return-value]
+        return app_of(self)
 
     def compose(self) -> ComposeResult:
         yield Lines(id="health")
         yield Lines(id="tabs")
         yield Lines(id="path")
         with Container(id="body"):
-            yield self._made(next(iter(screens.TABS)))
+            yield self._made(next(iter(TABS)))
         yield Lines(id="said", grows=True)
         yield KeyBar(id="keys")
         yield Prompt()
@@ -152,7 +151,7 @@ class Frame(Screen[None], inherit_bindings=False):
             self.hush()
 
     def _tabs(self, front: ConsoleScreen) -> Pieces:
-        shown = {name: tab for name, tab in screens.TABS.items() if tab.key}
+        shown = {name: tab for name, tab in TABS.items() if tab.key}
         titles, gap = [tab.title for tab in shown.values()], " "
         if sum(len(title) + 3 for title in titles) > self.size.width:
             gap, room = "", self.size.width - 2 * len(titles)
@@ -191,6 +190,14 @@ class Frame(Screen[None], inherit_bindings=False):
         """Ask for a line of text."""
         self.query_one("#keys").display = False
         self.prompt.ask(sign, value, changed, done, complete)
+
+    @property
+    def front(self) -> ConsoleScreen | None:
+        return self.view
+
+    @property
+    def front_name(self) -> str:
+        return self.view.NAME if self.view is not None else ""
 
     @property
     def prompt(self) -> Prompt:

@@ -12,8 +12,8 @@ from rwkvctl.cli.render import MARKS as STATES
 from rwkvctl.text.sanitize import cell_width
 from rwkvctl.tui.node.device_columns import WORDS
 from rwkvctl.tui.screen import ConsoleScreen
-from rwkvctl.tui.screens import TABS
 from rwkvctl.tui.shell.key_bar import key_name
+from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_paint import aligned
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -10,12 +10,9 @@ from textual.markup import escape
 
 from rwkvctl.cli.registry import load_all
 from rwkvctl.text.sanitize import safe_line
-from rwkvctl.tui.screens import TABS
+from rwkvctl.tui.console_app import ConsoleApp, app_of
 from rwkvctl.tui.shell.key_bar import keys_of
-
-if TYPE_CHECKING:
-    from rwkvctl.tui.app import Console
-
+from rwkvctl.tui.tabs import TABS
 
 JOBS: Final = 200
 
@@ -32,9 +29,9 @@ class Choices(Provider):
     """Everything that can be done, found by a few letters of its name. Names of models are never read as markup."""
 
     @property
-    def console(self) -> "Console":
+    def console(self) -> ConsoleApp:
         """The app, by its own type."""
-        return self.app  # type: ignore[return-value]
+        return app_of(self)
 
     def choices(self) -> Iterator[Choice]:
         """Screens first, then the keys at hand, then jobs, then verbs."""

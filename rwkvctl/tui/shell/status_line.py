@@ -6,8 +6,8 @@ from typing import Final
 from rwkvctl.cli.render import MARKS, clock, duration, size
 from rwkvctl.protocol.messages import EngineView, LeaseView
 from rwkvctl.text.sanitize import fit, safe_line
-from rwkvctl.tui.daemon.state import ConsoleState, seconds
-from rwkvctl.tui.jobs.columns import reason
+from rwkvctl.tui.daemon.job_reason import reason
+from rwkvctl.tui.daemon.state import ConsoleState, seconds, stamp
 from rwkvctl.tui.widgets.strips import Pieces
 
 WIDE: Final = 100
@@ -46,13 +46,6 @@ def gone(state: ConsoleState, now: float) -> Pieces:
     said = [("○ ", "bad"), (f"daemon gone {since}, reconnecting in {left} (^r now)", "bad")]
     at = clock(stamp(state.heard_at))
     return [*said, (f" · as of {at}", "dim"), (f" · {state.problem}", "dim")]
-
-
-def stamp(at: float) -> str:
-    """A time as an RFC 3339 stamp."""
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(at, UTC).isoformat()
 
 
 def devices(state: ConsoleState) -> Pieces:

@@ -1,5 +1,6 @@
 """Pieces of text with roles, and the strips of cells that they become. No markup is ever parsed here."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -63,3 +64,16 @@ def wrapped(pieces: Pieces, width: int) -> list[Pieces]:
                 lines.append([])
                 left = width
     return [line for line in lines if line] or [[("", "")]]
+
+
+def lit(found: Pieces, needle: re.Pattern[str]) -> Pieces:
+    """The same pieces with what was searched for standing out."""
+    shown: list[tuple[str, str]] = []
+    for text, role in found:
+        start = 0
+        for match in needle.finditer(text):
+            if match.end() > match.start():
+                shown += [(text[start : match.start()], role), (match.group(), "badge")]
+                start = match.end()
+        shown.append((text[start:], role))
+    return [piece for piece in shown if piece[0]]

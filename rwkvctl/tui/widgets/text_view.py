@@ -9,8 +9,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from rwkvctl.tui.logs.lines import lit
-from rwkvctl.tui.widgets.strips import Pieces, look_of, ruled, strip
+from rwkvctl.tui.widgets.strips import Pieces, lit, look_of, ruled, strip
 from rwkvctl.tui.widgets.wrapped_text import INDENT, Page, Part
 
 STEP_COLUMNS: Final = 20

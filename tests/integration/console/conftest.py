@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from rwkvctl.tui.app import Console, Options
+from rwkvctl.tui.app import Console
+from rwkvctl.tui.options import Options
 
 PARTS = Path(__file__).resolve().parents[2] / "console"
 OTHER = "rwkv7-g1-0.1b-20260801-ctx4096"

@@ -10,8 +10,9 @@ from rwkvctl.tui import keys_page
 from rwkvctl.tui.app import Console
 from rwkvctl.tui.logs.view import LogView
 from rwkvctl.tui.screen import ConsoleScreen
-from rwkvctl.tui.screens import TABS, load
+from rwkvctl.tui.screens import load
 from rwkvctl.tui.shell import help_text as keys
+from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.table import VTable
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "keys.md"

@@ -1,6 +1,6 @@
 """What happened comes first: on a narrow screen the end of a sentence is cut off."""
 
-from rwkvctl.tui.events.wording import news
+from rwkvctl.tui.daemon.event_wording import news
 
 
 def test_what_became_of_a_job_comes_before_its_names() -> None:

@@ -1,0 +1,145 @@
+"""The app and its frame as the console's parts see them. `app.Console` and `shell.frame.Frame` are behind these names,
+so that no part imports what is made of it."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from textual.app import App
+from textual.command import Provider
+from textual.screen import Screen
+from textual.widget import Widget
+
+from rwkvctl.tui.daemon.client import Link
+from rwkvctl.tui.daemon.state import ConsoleState
+from rwkvctl.tui.jobs.act import Act
+from rwkvctl.tui.logs.view import LogView
+from rwkvctl.tui.options import Options
+from rwkvctl.tui.samples.cache import Shelf
+from rwkvctl.tui.shell.last_command import LastCommand
+from rwkvctl.tui.shell.navigation import History
+from rwkvctl.tui.shell.prompt import Prompt, Said
+from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.theme import Look
+
+
+class ConsoleFrame(Screen[None]):
+    """The one screen of the console: what is said above the keys, and the line that is typed into."""
+
+    @property
+    def front(self) -> Widget | None:
+        """The view in front."""
+        raise NotImplementedError
+
+    @property
+    def front_name(self) -> str:
+        """The name of the view in front; empty before there is one."""
+        raise NotImplementedError
+
+    @property
+    def prompt(self) -> Prompt:
+        """The line at the bottom where something is typed."""
+        raise NotImplementedError
+
+    def say(self, texts: Sequence[str], role: str = "", for_s: float = 8.0) -> None:
+        """Show sentences above the keys."""
+        raise NotImplementedError
+
+    def ask(
+        self, sign: str, value: str = "", *, changed: Said | None = None, done: Said | None = None,
+        complete: Said | None = None,
+    ) -> None:  # fmt: skip
+        """Open the line at the bottom; `changed` hears every letter, `done` the whole line."""
+        raise NotImplementedError
+
+
+class CommandLine:
+    """Runs verbs of the command line, one at a time."""
+
+    last: LastCommand
+
+    def run(self, *words: str) -> None:
+        """Run a verb; what cannot be run is said."""
+        raise NotImplementedError
+
+    def stop(self) -> bool:
+        """End the command that runs; False if none does."""
+        raise NotImplementedError
+
+
+class ConsoleApp(App[None]):
+    """What screens, dialogs and actions use of the app."""
+
+    options: Options
+    look: Look
+    link: Link
+    state: ConsoleState
+    shelf: Shelf
+    places: History
+    undo: Sequence[Act]
+    wanted_priorities: dict[str, int]
+    """Priorities that were asked for and that no event has confirmed yet, by job."""
+
+    frame: ConsoleFrame
+    commander: CommandLine
+
+    def draw(self) -> None:
+        """Draw the screen in front."""
+        raise NotImplementedError
+
+    def go(self, name: str, about: str = "") -> None:
+        """Go to a screen."""
+        raise NotImplementedError
+
+    def say(self, text: str, role: str = "", for_s: float = 8.0) -> None:
+        """A sentence above the keys."""
+        raise NotImplementedError
+
+    def may_write(self) -> bool:
+        """Whether something may be changed now; says why not."""
+        raise NotImplementedError
+
+    def copy(self, text: str) -> None:
+        """Copy to the operator's clipboard."""
+        raise NotImplementedError
+
+    def did(self, *words: str) -> None:
+        """Note an action as the command that does the same."""
+        raise NotImplementedError
+
+    @property
+    def commands(self) -> Sequence[str]:
+        """What was done last, as command lines."""
+        raise NotImplementedError
+
+    def plan_with(self, words: Sequence[str]) -> None:
+        """Open the dispatch form with these flags filled in."""
+        raise NotImplementedError
+
+    def choose_order(self, table: VTable[Any]) -> None:
+        """Ask by which column a table is sorted."""
+        raise NotImplementedError
+
+    def ask_export(self, table: VTable[Any]) -> None:
+        """Ask for a file's name, then write what the table shows."""
+        raise NotImplementedError
+
+    def ask_save(self, log: LogView) -> None:
+        """Ask for a file's name, then write what a log shows."""
+        raise NotImplementedError
+
+    def action_history(self, by: int) -> None:
+        """Back or forward."""
+        raise NotImplementedError
+
+    def action_dispatch(self, *words: str) -> None:
+        """Open the dispatch form, if something may be changed now."""
+        raise NotImplementedError
+
+    def action_command(self, begun: str = "") -> None:
+        """Ask for a command line."""
+        raise NotImplementedError
+
+
+def app_of(part: Widget | Provider) -> ConsoleApp:
+    """The console that a widget or the palette belongs to."""
+    return cast("ConsoleApp", part.app)
