@@ -37,7 +37,7 @@ def page() -> str:
 
 def panels() -> list[type[Widget]]:
     """Every class of the console that declares keys and is no screen, by name."""
-    for info in pkgutil.iter_modules(tui.__path__, f"{tui.__name__}."):
+    for info in pkgutil.walk_packages(tui.__path__, f"{tui.__name__}."):
         importlib.import_module(info.name)
     found = [kind for kind in below(Widget) if keys.is_ours(kind) and "BINDINGS" in kind.__dict__]
     return sorted(dict.fromkeys(found), key=lambda kind: kind.__name__)
