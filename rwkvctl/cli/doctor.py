@@ -20,6 +20,7 @@ from rwkvctl.scoreboard.judge_health import REMEDY, failing
 from rwkvctl.settings import config as config_files
 from rwkvctl.settings import temporary_folder as temporary
 from rwkvctl.settings.config import Config
+from rwkvctl.settings.module_command import module_command
 
 Verdict = Literal["ok", "missing", "optional"]
 
@@ -71,7 +72,7 @@ def examine(config: Config, client: Client) -> Iterator[Finding]:
 def sandbox() -> Finding:
     """Whether what models write can be run in isolation; the data room knows, in a process of its own."""
     what = "runs what models write, for code benchmarks"
-    words = [sys.executable, "-m", "rwkv_data", "sandbox", "--json"]
+    words = module_command("rwkv_data", "sandbox", "--json")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         return Finding("sandbox", "missing", what, done.stderr.strip() or "rwkv_data does not start")
@@ -85,7 +86,7 @@ STORE_CHECK_S: Final = 300.0
 def store(config: Config) -> Finding:
     """Whether the store is whole; the daemon's room knows, in a process of its own."""
     where = config.settings.store or str(config.store)
-    words = [sys.executable, "-m", "rwkv_daemon.store_tools", "check", "--home", str(config.home)]
+    words = module_command("rwkv_daemon.store_tools", "check", "--home", str(config.home))
     try:
         done = subprocess.run(
             words, capture_output=True, text=True, errors="replace", check=False, timeout=STORE_CHECK_S

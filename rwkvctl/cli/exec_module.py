@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.settings.module_command import module_command
 
 
 def become(module: str, *words: str) -> NoReturn:
-    """Replace this process by `python -m MODULE WORDS`; its output, signals and exit code are that program's."""
+    """Replace this process by a module's program; its output, signals and exit code are that program's."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, "-m", module, *words])  # noqa: S606 - an argv list, no shell
+    command = module_command(module, *words)
+    os.execv(command[0], command)  # noqa: S606 - an argv list, no shell
 
 
 def as_owner(folder: Path, words: str) -> None:

@@ -12,6 +12,7 @@ from rwkvctl.cli.client import Record
 from rwkvctl.cli.registry import option
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.protocol.numerics import Numerics
+from rwkvctl.settings.module_command import module_command
 from rwkvctl.text.sanitize import safe_text
 
 
@@ -83,7 +84,7 @@ def prepared(file: str, home: str) -> str:
     import subprocess
     import sys
 
-    words = [sys.executable, "-m", "rwkv_data", "own", file, "--home", home]
+    words = module_command("rwkv_data", "own", file, "--home", home)
     done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         why = done.stderr.strip().removeprefix("rwkv_data: ") or "the rows cannot be read"

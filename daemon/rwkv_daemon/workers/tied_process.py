@@ -9,12 +9,14 @@ import signal
 import sys
 from typing import Final
 
+from rwkvctl.settings.module_command import module_command
+
 DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
 
 
 def command(module: str) -> tuple[str, ...]:
     """The command line of a module that is to die with this process. The kernel means the thread that starts it."""
-    return sys.executable, "-m", "rwkv_daemon.workers.tied_process", str(os.getpid()), module
+    return module_command("rwkv_daemon.workers.tied_process", str(os.getpid()), module)
 
 
 def main(parent: str, module: str) -> None:

@@ -29,7 +29,7 @@ def package_logits(path: Path, ids: Sequence[int]) -> Tensor | None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "logits.pth"
-        command = [sys.executable, "-c", SCRIPT, str(path.with_suffix("")), json.dumps(list(ids)), str(out)]
+        command = [sys.executable, "-P", "-c", SCRIPT, str(path.with_suffix("")), json.dumps(list(ids)), str(out)]
         done = subprocess.run(["/usr/bin/env", *SWITCHES, *command], capture_output=True, check=False)
         if done.returncode != 0:
             return None

@@ -7,10 +7,10 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from rwkvctl.settings.module_command import module_command
 from rwkvctl.tui.shell.command_parser import Run
 
 OUTPUT_FLAGS: Final = ("-o", "--output", "--json")
@@ -33,7 +33,7 @@ def command(run: Run, flags: Mapping[str, object]) -> list[str]:
         words += ["-o", "table"]
     if not run.verb.passed:
         words += [word for name, value in flags.items() if value for word in (f"--{name}", str(value))]
-    return [sys.executable, "-m", "rwkvctl.cli", *words]
+    return [*module_command("rwkvctl.cli", *words)]
 
 
 async def follow(words: list[str], environ: Mapping[str, str], hear: Callable[[str], object]) -> int:

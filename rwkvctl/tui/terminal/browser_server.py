@@ -11,7 +11,6 @@ import logging
 import secrets
 import shlex
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final
 
@@ -23,6 +22,7 @@ from textual_serve.server import Server
 
 from rwkvctl.http.browser_origin import names_loopback
 from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.settings.module_command import module_command
 
 LOOPBACK: Final = "127.0.0.1"
 MOST_CONSOLES: Final = 4
@@ -191,7 +191,7 @@ class ConsoleServer(Server):
 def console_command(flags: Sequence[str]) -> str:
     """The command line of one console: a terminal of its own kind, whatever this one is."""
     words = ["env", "-u", "TMUX", "-u", "NO_COLOR", "TERM=xterm-256color", "COLORTERM=truecolor"]
-    return "exec " + shlex.join([*words, sys.executable, "-m", "rwkvctl.cli", "tui", *flags])
+    return "exec " + shlex.join([*words, *module_command("rwkvctl.cli", "tui", *flags)])
 
 
 def serve(port: int, flags: Sequence[str], say: Callable[[str], None]) -> None:

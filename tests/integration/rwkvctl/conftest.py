@@ -35,8 +35,8 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     mask, ends = os.umask(0o022), signal.getsignal(signal.SIGTERM)
     os.umask(mask)
 
-    def instead(_: str, argv: list[str]) -> None:
-        module, words = argv[2], argv[3:]
+    def instead(_: str, argv: tuple[str, ...]) -> None:
+        _python, _safe, _m, module, *words = argv
         with monkeypatch.context() as patched:
             patched.setattr(sys, "argv", [module, *words])
             raise SystemExit(main_of(module)(words))

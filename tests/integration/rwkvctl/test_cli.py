@@ -431,6 +431,25 @@ def test_become_replaces_the_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "words", ["weights list", "data list", "doctor", "benchmarks show demo_arith", "engine serve --help"]
+)
+def test_nothing_is_imported_from_the_folder_in_which_the_operator_stands(
+    words: str, socket_path: Path, tmp_path: Path
+) -> None:
+    """It may be another user's."""
+    trap = f"open({str(tmp_path / 'sprung')!r}, 'a').write(__file__)"
+    for name in ("rwkvctl", "rwkv_data", "rwkv_daemon", "rwkv_weights", "msgspec"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(trap)
+    for name in ("asyncio", "json", "dataclasses", "typing"):
+        (tmp_path / f"{name}.py").write_text(trap)
+    program = [sys.executable, "-P", "-m", "rwkvctl.cli", *words.split()]  # as the installed script does
+    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.stdout or done.stderr
+    assert not (tmp_path / "sprung").exists(), (tmp_path / "sprung").read_text()
+
+
+@pytest.mark.parametrize(
     ("words", "expected"),
     [
         (["daemon"], ["rwkv_daemon"]),
@@ -450,7 +469,7 @@ def test_become_replaces_the_process(tmp_path: Path) -> None:
 )
 def test_verbs_that_are_other_programs(monkeypatch: pytest.MonkeyPatch, words: list[str], expected: list[str]) -> None:
     became: list[list[str]] = []
-    monkeypatch.setattr(os, "execv", lambda _, argv: became.append(argv[2:]))
+    monkeypatch.setattr(os, "execv", lambda _, argv: became.append([*argv[3:]]))
     main.main(words)
     assert became == [expected]
 
