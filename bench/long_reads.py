@@ -27,7 +27,7 @@ from figures import header, line
 from store import NEW_JOB, a_running_job, ingest_all, score
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.samples.text_index import index
 from rwkv_daemon.store import open_store
@@ -130,7 +130,7 @@ async def measure(home: Path, samples: int) -> None:
     settings = config.load({"home": str(home)})
     settings.runs_dir.mkdir(parents=True, exist_ok=True)
     store = await open_store(settings.store)
-    node = Node(settings, store, Benchmarks(settings.data_dir))
+    node = Node.of(settings, store, Benchmarks(settings.data_dir))
     await before(node)
     (await cost(lambda c: search(node, "kowalski", c))).show("search for a name", 1.0)
     (await cost(lambda c: search(node, "zebra crossing", c))).show("search for what is nowhere", 1.0)
@@ -147,11 +147,11 @@ async def measure(home: Path, samples: int) -> None:
 async def before(node: Node) -> None:
     """What a daemon does by itself once such jobs are done: it indexes their texts (here of the one it looks in)."""
     texts = "SELECT SUM(LENGTH(text)) AS n FROM"
-    bulk = [(await node.store.all(f"{texts} {table}"))[0]["n"] / 2**20 for table in ("prompt", "completion")]
-    job = await next_to_index(node.store)
+    bulk = [(await node.records.store.all(f"{texts} {table}"))[0]["n"] / 2**20 for table in ("prompt", "completion")]
+    job = await next_to_index(node.records.store)
     if job is not None and job.name == "j2":
-        (await cost(lambda _: index(node, job))).show(f"index of {job.name}")
-    size = await node.store.all("SELECT COUNT(*) AS n, SUM(LENGTH(grams)) AS bytes FROM search_block")
+        (await cost(lambda _: index(node.records, job))).show(f"index of {job.name}")
+    size = await node.records.store.all("SELECT COUNT(*) AS n, SUM(LENGTH(grams)) AS bytes FROM search_block")
     line(f"size of the index, of {sum(bulk):,.0f} MiB of text", size[0]["bytes"] / 2**20, "MiB", None)
 
 

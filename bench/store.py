@@ -25,9 +25,10 @@ import msgspec
 from figures import header, line
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.jobs.runner_processes import ingest_slice
-from rwkv_daemon.node import Node, RunnerHandle
+from rwkv_daemon.node import Node
+from rwkv_daemon.scheduling.running_jobs import RunnerHandle
 from rwkv_daemon.store import NewJob, open_store
 from rwkv_daemon.store.queries.jobs import add_attempt, add_job, add_session
 from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
@@ -131,7 +132,7 @@ async def measure(home: Path) -> None:
     begun = time.perf_counter()
     store = await open_store(settings.store)
     line("open the store", (time.perf_counter() - begun) * 1000, "ms", None)
-    node = Node(settings, store, Benchmarks(settings.data_dir))
+    node = Node.of(settings, store, Benchmarks(settings.data_dir))
     answers: dict[str, m.Request] = {
         "status": m.StatusRequest(),
         "scores": m.ScoresRequest(),
@@ -161,11 +162,11 @@ async def measure(home: Path) -> None:
 
 async def a_running_job(node: Node) -> RunnerHandle:
     """A job whose runner has just written all of its samples."""
-    async with node.store.write() as db:
+    async with node.records.store.write() as db:
         number = await add_job(db, "bench", a_job(time.time_ns()))
         await db.execute("UPDATE job SET state = 'generating', total = ? WHERE id = ?", (INGESTED, number))
         await add_attempt(db, number, 1, f"bench-{number}")
-    folder = node.folder(number)
+    folder = node.records.folder(number)
     folder.path.mkdir(parents=True, exist_ok=True)
     with folder.samples(1).open("wb") as file:
         for row in range(INGESTED):
@@ -178,7 +179,7 @@ async def a_running_job(node: Node) -> RunnerHandle:
 
 
 async def ingest_all(node: Node, handle: RunnerHandle) -> None:
-    while await ingest_slice(node, handle):
+    while await ingest_slice(node.records, handle):
         await asyncio.sleep(0)
 
 

@@ -17,22 +17,14 @@ from typing import Any, Final
 from rwkv_daemon import periodic_tasks, recovery, supervisor
 from rwkv_daemon.api import grants, socket_activation
 from rwkv_daemon.api import listeners as listening
-from rwkv_daemon.api.requests import bulk_changes, reload
+from rwkv_daemon.api.requests import bulk_changes, deletion, reload
 from rwkv_daemon.catalogue import weight_hashing
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.gpus import watch
 from rwkv_daemon.gpus.zombies import orders as zombies
-from rwkv_daemon.host import (
-    config_ownership,
-    daemon_log,
-    disk,
-    loop_health,
-    service_status,
-    shown_files,
-    store_maintenance,
-)
+from rwkv_daemon.host import config_ownership, daemon_log, disk, loop_health, shown_files
 from rwkv_daemon.host.sd_notify import Notifier
-from rwkv_daemon.jobs import deletion, judge_jobs
+from rwkv_daemon.jobs import judge_jobs
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.service import notify_forever
 from rwkv_daemon.planning import forecast_facts
@@ -40,6 +32,7 @@ from rwkv_daemon.samples import text_index
 from rwkv_daemon.store import StoreDamagedError, StoreError
 from rwkv_daemon.store.location import daemon_name, store_place
 from rwkv_daemon.store.watched import WatchedStore
+from rwkv_daemon.upkeep import service_status, store_maintenance
 from rwkv_daemon.workers.cgroups import open_scopes
 from rwkvctl import __version__
 from rwkvctl.http.listeners import SocketInUseError
@@ -154,23 +147,24 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
     doubts = config_ownership.check(settings)
     benchmarks = Benchmarks.open(settings)
     store = WatchedStore(store_place(settings), daemon_name(settings))
-    node = Node(settings, store, benchmarks, health=store.health, notifier=Notifier.of(service))
+    node = Node.of(settings, store, benchmarks)
+    node.records.health, node.service.notifier = store.health, Notifier.of(service)
     try:
         give_ballast(node)
         await store.open()
-        node.scopes = open_scopes(settings.settings.worker_cgroup)
-        node.scopes.tidy()
+        node.engines.scopes = open_scopes(settings.settings.worker_cgroup)
+        node.engines.scopes.tidy()
         daemon_log.set_format(settings.settings.log_format)
-        node.notify.replace(notify.parse(*config.table("notify")), since=0)
-        node.grants, strange = grants.load()
-        node.notes += (*strange, *doubts, *without_temporary_folder())
+        node.notifications.replace(notify.parse(*config.table("notify")), since=0)
+        node.answers.grants, strange = grants.load()
+        node.records.notes += (*strange, *doubts, *without_temporary_folder())
         async with serving(node, socket_activation.listeners(service)):
             await until_signalled(node, store)
     except StoreDamagedError as error:
-        node.notifier.status(f"refused to start: {error}")
+        node.service.notifier.status(f"refused to start: {error}")
         raise
     finally:
-        node.looks.end()
+        node.comparisons.looks.end()
         await store.close()
     log.info("stopped; engines and runners go on, the next daemon adopts them")
 
@@ -181,8 +175,8 @@ async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> Asyn
     given = socket_activation.unix_listener(passed)
     listeners = listening.open_all(node, given)
     await recovery.begin(node)
-    log.info("rwkvctl %s serves %s on %s", __version__, node.config.home, node.config.socket)
-    for warning in (*node.config.warnings, *node.notes):
+    log.info("rwkvctl %s serves %s on %s", __version__, node.records.config.home, node.records.config.socket)
+    for warning in (*node.records.config.warnings, *node.records.notes):
         log.warning("%s", warning)
     async with listening.served(node, listeners):
         yield
@@ -190,7 +184,7 @@ async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> Asyn
 
 def give_ballast(node: Node) -> None:
     """What was kept aside for this is given up before the store is opened, where the disk is full."""
-    settings, home = node.config.settings, node.config.home
+    settings, home = node.records.config.settings, node.records.config.home
     with contextlib.suppress(OSError):
         room = disk.judge(disk.free(home), settings.min_free_disk_bytes, settings.ballast_bytes, was_low=False)
         if room.give_ballast and disk.give_ballast(home / "ballast"):
@@ -207,13 +201,14 @@ async def until_signalled(node: Node, store: WatchedStore) -> None:
     async with asyncio.TaskGroup() as tasks:
         first = [tasks.create_task(kept_going(name, chore), name=name) for name, chore in first_chores(node, store)]
         others = [
-            tasks.create_task(kept_going(name, chore, node.up), name=name) for name, chore in chores_of(node, hangup)
+            tasks.create_task(kept_going(name, chore, node.records.up), name=name)
+            for name, chore in chores_of(node, hangup)
         ]
         await stop.wait()
-        node.stopping = True
-        node.notifier.stopping()
+        node.service.stopping = True
+        node.service.notifier.stopping()
         store.cut()
-        async with node.owner:
+        async with node.records.owner:
             for chore in (*first, *others):
                 chore.cancel()
 
@@ -223,39 +218,39 @@ def first_chores(node: Node, store: WatchedStore) -> Iterator[tuple[str, Chore]]
     yield "store", store.watch
     yield "rise", lambda: recovery.rise(node)
     yield "tell", lambda: recovery.tell(node)
-    yield "pulse", lambda: loop_health.beat(node.pulse, node.notifier)
-    yield "report", lambda: service_status.report(node)
+    yield "pulse", lambda: loop_health.beat(node.service.pulse, node.service.notifier)
+    yield "report", lambda: service_status.report(node.work, node.service)
 
 
 def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     """What goes on for as long as the daemon lives, once the store is there; each in a task of its own."""
-    yield "gpus", lambda: watch.watch(node)
+    yield "gpus", lambda: watch.watch(node.work, node.gpus)
     yield "upkeep", lambda: periodic_tasks.keep_up(node)
-    yield "logs", lambda: node.tails.keep_up(node.bus)
+    yield "logs", lambda: node.tails.keep_up(node.records.bus)
     yield "orders", lambda: bulk_changes.carry_out(node)
     yield "supervise", lambda: supervisor.supervise(node)
-    yield "forecast", lambda: forecast_facts.keep_current(node)
-    yield "zombies", lambda: zombies.watch(node)
-    yield "hash", lambda: weight_hashing.hash_forever(node)
-    yield "judge", lambda: judge_jobs.judge_forever(node)
-    yield "prune", lambda: deletion.remove_forever(node)
-    yield "housekeeping", lambda: store_maintenance.keep_house(node)
+    yield "forecast", lambda: forecast_facts.keep_current(node.work)
+    yield "zombies", lambda: zombies.watch(node.work, node.gpus)
+    yield "hash", lambda: weight_hashing.hash_forever(node.records, node.waiting, node.catalogue)
+    yield "judge", lambda: judge_jobs.judge_forever(node.records, node.waiting, node.judges, node.catalogue)
+    yield "prune", lambda: deletion.remove_forever(node.records, node.service)
+    yield "housekeeping", lambda: store_maintenance.keep_house(node.records, node.engines)
     yield "remember", lambda: recovery.remember(node)
-    yield "index", lambda: text_index.index_forever(node)
+    yield "index", lambda: text_index.index_forever(node.records, node.waiting)
     yield "reload", lambda: reload.on_signal(node, hangup)
-    yield "notify", lambda: notify_forever(node)
+    yield "notify", lambda: notify_forever(node.records, node.catalogue, node.comparisons, node.notifications)
     yield "shown files", lambda: take_shown_files(node)
 
 
 async def take_shown_files(node: Node) -> None:
     """Let users show the files that their requests name."""
-    path = Path(socket_beside(str(node.config.socket)))
+    path = Path(socket_beside(str(node.records.config.socket)))
 
     def bind(path: Path) -> socket.socket:
         listening.check_private(path.parent)
-        return listening.unix_socket(node.config, path)
+        return listening.unix_socket(node.records.config, path)
 
-    await shown_files.serve(node.shown_files, path, bind)
+    await shown_files.serve(node.catalogue.shown_files, path, bind)
 
 
 async def kept_going(name: str, chore: Chore, begun: asyncio.Event | None = None) -> None:

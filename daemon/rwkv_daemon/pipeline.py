@@ -16,9 +16,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from rwkv_daemon.catalogue import catalogue
-from rwkv_daemon.catalogue.catalogue import Benchmarks, Checkpoint
-from rwkv_daemon.clock import now
+from rwkv_daemon.catalogue import contents
+from rwkv_daemon.catalogue.contents import Benchmarks, Checkpoint
 from rwkv_daemon.engines import client
 from rwkv_daemon.engines.launch import computing
 from rwkv_daemon.jobs import score_writer
@@ -27,11 +26,12 @@ from rwkv_daemon.jobs.runner_processes import runner_environment
 from rwkv_daemon.planning import planner
 from rwkv_daemon.rules.plan import Facts, Pair, make_plan
 from rwkv_daemon.store import NewJob
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.samples import GradedSample
 from rwkv_daemon.workers import run_directory, tied_process
 from rwkv_daemon.workers.run_directory import (
     Endpoint,
-    Engines,
+    EngineList,
     JobSpec,
     Record,
     RunDir,
@@ -102,7 +102,7 @@ def measure(  # noqa: PLR0913 - each but the first three and the last two is a f
         job, started = planner.new_job(selection, pair, planner.spell(pair.kind)), now()
         spec = next_attempt(folder, pair, job, benchmarks, chosen)
         health = run(folder, spec, job, device, chosen)
-        if catalogue.identity_of(model.path) != model.identity:
+        if contents.identity_of(model.path) != model.identity:
             raise PipelineError(f"{model.path} was replaced meanwhile; what {folder.path} holds is not to be trusted")
         records = [record for number in range(1, spec.attempt + 1) for record in read_records(folder.samples(number))]
         score = scored(job, benchmarks, records, health, started)
@@ -113,7 +113,7 @@ def measure(  # noqa: PLR0913 - each but the first three and the last two is a f
 def the_checkpoint(selection: Selection, chosen: Config) -> Checkpoint:
     """The one checkpoint that is asked for. Raises SelectionError."""
     given = selection.checkpoints
-    every = catalogue.named(given) if given else catalogue.checkpoints(chosen.weights_dir)
+    every = contents.named(given) if given else contents.checkpoints(chosen.weights_dir)
     model = next((found for found in every if given or found.builtin), None)
     if model is None:
         raise PipelineError("this build has no built-in checkpoint")
@@ -122,12 +122,12 @@ def the_checkpoint(selection: Selection, chosen: Config) -> Checkpoint:
 
 def the_pair(selection: Selection, benchmarks: Benchmarks, model: Checkpoint, numerics: str) -> Pair:
     """What the planner says of this checkpoint and this kind, if that is to run."""
-    fact = catalogue.model_fact(model, inventory.hashed(inventory.at(model.path)).sha256)
+    fact = contents.model_fact(model, inventory.hashed(inventory.at(model.path)).sha256)
     facts = Facts(
         models=(fact,),
-        kinds=tuple(catalogue.kind_facts(selection, benchmarks)),
+        kinds=tuple(contents.kind_facts(selection, benchmarks)),
         numerics=numerics,
-        for_model=catalogue.ModelSettings(benchmarks, selection).of,
+        for_model=contents.ModelSettings(benchmarks, selection).of,
     )
     pairs = make_plan(selection, facts).pairs
     if len(pairs) != 1:
@@ -204,7 +204,7 @@ def run(folder: RunDir, spec: JobSpec, job: NewJob, device: str, chosen: Config)
         )  # fmt: skip
         with worker(served, environment, engine_log) as engine:
             health = until_ready(engine, socket, engine_log, chosen.settings.engine_start_timeout_s)
-            folder.write_engines(Engines(epoch=1, endpoints=(Endpoint(engine=ENGINE, socket=str(socket)),)))
+            folder.write_engines(EngineList(epoch=1, endpoints=(Endpoint(engine=ENGINE, socket=str(socket)),)))
             with worker(("rwkv_daemon.runner", str(folder.path)), runner_environment(), runner_log) as runner:
                 while runner.poll() is None:
                     still_runs(engine, engine_log)

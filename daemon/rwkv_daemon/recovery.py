@@ -9,11 +9,13 @@ import msgspec
 from rwkv_daemon import supervisor
 from rwkv_daemon.api import router
 from rwkv_daemon.changes import events
-from rwkv_daemon.clock import now
-from rwkv_daemon.host import unknown_runs
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import judge_jobs
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.node import Node
 from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.clock import now
+from rwkv_daemon.store.queries.events import newest_number
+from rwkv_daemon.upkeep import unknown_runs
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RwkvctlError
 
@@ -24,12 +26,12 @@ PICTURE_S: Final = 5.0
 
 async def take_up(node: Node) -> None:
     """Adopt what an earlier daemon left running. May be begun again where the store or the disk cuts it off."""
-    node.bus.last = await events.newest_number(node.store)
-    node.notify.replace(node.notify.targets, since=node.bus.last)
-    await unknown_runs.set_aside(node)
-    await judge_jobs.open_services(node)
+    node.records.bus.last = await newest_number(node.records.store)
+    node.notifications.replace(node.notifications.targets, since=node.records.bus.last)
+    await unknown_runs.set_aside(node.records)
+    await judge_jobs.open_services(node.records, node.judges, node.catalogue)
     await supervisor.adopt(node)
-    node.up.set()
+    node.records.up.set()
 
 
 async def begin(node: Node) -> None:
@@ -37,12 +39,12 @@ async def begin(node: Node) -> None:
     try:
         await take_up(node)
     except (StoreError, OSError) as error:
-        log.error("the daemon starts without its store, and answers what it can: %s", node.trouble or error)
+        log.error("the daemon starts without its store, and answers what it can: %s", node.records.trouble or error)
 
 
 async def rise(node: Node) -> None:
     """Take up what could not be at the start, once it can."""
-    while not node.up.is_set():
+    while not node.records.up.is_set():
         await asyncio.sleep(AGAIN_S)
         try:
             await take_up(node)
@@ -55,12 +57,12 @@ async def rise(node: Node) -> None:
 async def tell(node: Node) -> None:
     """Let everybody know when the store goes away and when it is back; until cancelled."""
     while True:
-        turned, since, before = node.health.turned, node.health.since, node.trouble
+        turned, since, before = node.records.health.turned, node.records.health.since, node.records.trouble
         await turned.wait()
-        node.bus.publish([events.passing("store", text=node.trouble or "the store can be used again")])
-        node.wake.set()
-        if node.health.state == "well":
-            async with node.change() as change:
+        node.records.bus.publish([events.passing("store", text=node.records.trouble or "the store can be used again")])
+        node.records.wake.set()
+        if node.records.health.state == "well":
+            async with node.records.change() as change:
                 await change.note("daemon", text=f"the store can be used again: {before}", data={"since": since})
 
 
@@ -68,9 +70,9 @@ async def remember(node: Node) -> None:
     """Keep a picture of the jobs that is not old; until cancelled."""
     seen = -1
     while True:
-        old = time.monotonic() - node.known.status_at > PICTURE_S
-        if node.health.state == "well" and old and seen != node.bus.last:
-            seen, request = node.bus.last, m.StatusRequest()
+        old = time.monotonic() - node.answers.known.status_at > PICTURE_S
+        if node.records.health.state == "well" and old and seen != node.records.bus.last:
+            seen, request = node.records.bus.last, m.StatusRequest()
             reply = await router.status(node, request)
-            node.known.keep(request, msgspec.structs.replace(reply, as_of=now()), 0)
+            node.answers.known.keep(request, msgspec.structs.replace(reply, as_of=now()), 0)
         await asyncio.sleep(PICTURE_S / 2)

@@ -1,6 +1,6 @@
 """The loop that makes the node do what the store says: look, ingest, place, act; several times a second, or when woken.
 
-One task runs it, so no two decisions are ever made side by side. It acts under `node.owner`, which request handlers
+One task runs it, so no two decisions are ever made side by side. It acts under `records.owner`, which request handlers
 take too when they change what the loop works on.
 """
 
@@ -11,10 +11,11 @@ from itertools import islice
 
 from rwkv_daemon.engines import engine_processes
 from rwkv_daemon.engines.launch import launch_reserved, reserve
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import outcomes, runner_processes, shared_generation, stop_intents
 from rwkv_daemon.jobs.pause_resume import put_aside
 from rwkv_daemon.jobs.runner_processes import start_runner
-from rwkv_daemon.node import BackOff, Node, log
+from rwkv_daemon.node import Node
 from rwkv_daemon.planning import held_jobs
 from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.placement import (
@@ -30,6 +31,7 @@ from rwkv_daemon.rules.placement import (
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.scheduling import engine_assignment, measured_rates, placement_facts
 from rwkv_daemon.scheduling.engine_assignment import set_engine
+from rwkv_daemon.scheduling.live_engines import BackOff
 from rwkv_daemon.store import ConflictError, JobRow, StoreError
 from rwkv_daemon.store.queries.engines import live_engines
 from rwkv_daemon.store.queries.jobs import get_job, to_grade_again, worked_on
@@ -47,50 +49,54 @@ PLACE_EVERY_S = 0.5
 
 async def adopt(node: Node) -> None:
     """Find what an earlier daemon left running."""
-    await engine_processes.adopt_engines(node)
-    await runner_processes.adopt_runners(node)
+    await engine_processes.adopt_engines(node.records, node.engines, node.gpus)
+    await runner_processes.adopt_runners(node.work, node.judges, node.catalogue)
     await settle_strays(node)
-    await measured_rates.recall(node)
+    await measured_rates.recall(node.records, node.waiting, node.engines)
 
 
 async def settle_strays(node: Node) -> None:
     """Jobs and engines that the store says run, and that have no process here: take the step that was missed."""
-    for job in await worked_on(node.store):
-        if job.id not in node.runners:
-            await outcomes.settle(node, job)
-    for row in await live_engines(node.store):
-        if row.id not in node.engines and row.id not in node.leasing.launching:
-            await engine_processes.engine_gone(node, row, "it had no process", failed=True)
+    for job in await worked_on(node.records.store):
+        if job.id not in node.running.runners:
+            await outcomes.settle(node.work, node.judges, node.catalogue, job)
+    for row in await live_engines(node.records.store):
+        if row.id not in node.engines.live and row.id not in node.engines.leasing.launching:
+            await engine_processes.engine_gone(
+                node.records, node.engines, node.gpus, row, "it had no process", failed=True
+            )
 
 
 async def supervise(node: Node) -> None:
     """Run until cancelled. A store that cannot be written (disk full) stops new work, never what runs."""
     slow = 0.0
     while True:
-        node.wake.clear()
+        node.records.wake.clear()
         try:
-            async with node.owner:
+            async with node.records.owner:
                 await round_of(node)
-                if node.look_at_held or time.monotonic() - slow > SLOW_EVERY_S:
-                    slow, node.look_at_held = time.monotonic(), False
+                if node.waiting.look_at_held or time.monotonic() - slow > SLOW_EVERY_S:
+                    slow, node.waiting.look_at_held = time.monotonic(), False
                     await settle_strays(node)
-                    await stop_intents.apply(node)  # of whoever stored an intent and was cut off before acting on it
-                    await held_jobs.release_held(node)
+                    await stop_intents.apply(
+                        node.records, node.waiting, node.running
+                    )  # of whoever stored an intent and was cut off before acting on it
+                    await held_jobs.release_held(node.work, node.catalogue)
         except StoreError as error:
             log.debug("a round of the supervisor has to wait: %s", error)  # why is said where the store is watched
-            node.queue.stale = True  # what was to be read again may be lost with it
+            node.waiting.queue.stale = True  # what was to be read again may be lost with it
             await asyncio.sleep(IDLE_S)
         except Exception:  # noqa: BLE001 - logged; a daemon that ends here would recur at every start
             log.exception("a round of the supervisor failed; it goes on with the next")
             await asyncio.sleep(IDLE_S)
         busy = (
-            node.runners
-            or node.leasing.launching
-            or any(handle.row.state != "ready" for handle in node.engines.values())
+            node.running.runners
+            or node.engines.leasing.launching
+            or any(handle.row.state != "ready" for handle in node.engines.live.values())
         )
         try:
             async with asyncio.timeout(BUSY_S if busy else IDLE_S):
-                await node.wake.wait()
+                await node.records.wake.wait()
         except TimeoutError:
             continue
         await asyncio.sleep(0.01)  # let a burst of wake-ups become one round
@@ -98,34 +104,34 @@ async def supervise(node: Node) -> None:
 
 async def round_of(node: Node) -> None:
     """One look at everything; where something has changed, the placement's commands."""
-    await engine_processes.watch_engines(node)
-    await launch_reserved(node)
+    await engine_processes.watch_engines(node.work, node.gpus, node.judges)
+    await launch_reserved(node.records, node.engines, node.gpus)
     await look_at_runners(node)
-    if node.leases is None or node.stopping or not node.queue.is_due(PLACE_EVERY_S):
-        engine_assignment.refresh(node)
+    if node.engines.leases is None or node.service.stopping or not node.waiting.queue.is_due(PLACE_EVERY_S):
+        engine_assignment.refresh(node.records, node.running, node.engines)
         return
     await read_queue(node)
-    await shared_generation.take_over(node)
+    await shared_generation.take_over(node.records, node.waiting, node.running)
     await decide(node)
     await grade_again(node)
-    await engine_assignment.leave_closed(node)
-    engine_assignment.refresh(node)
-    await launch_reserved(node)
+    await engine_assignment.leave_closed(node.records, node.running, node.engines)
+    engine_assignment.refresh(node.records, node.running, node.engines)
+    await launch_reserved(node.records, node.engines, node.gpus)
 
 
 async def look_at_runners(node: Node) -> None:
     """Ingest what they wrote and act on their ends; what those that ended have shown is remembered."""
-    before = dict(node.runners)
-    measured_rates.note(node)
-    await runner_processes.watch_runners(node)
-    for number in before.keys() - node.runners.keys():
-        if (job := await get_job(node.store, number)) is not None:
-            await measured_rates.remember(node, job, before[number])
+    before = dict(node.running.runners)
+    measured_rates.note(node.waiting, node.running)
+    await runner_processes.watch_runners(node.work, node.judges, node.catalogue)
+    for number in before.keys() - node.running.runners.keys():
+        if (job := await get_job(node.records.store, number)) is not None:
+            await measured_rates.remember(node.records, node.waiting, node.engines, job, before[number])
 
 
 async def read_queue(node: Node) -> None:
     """Read of the waiting jobs what is not known: all at the start, then what has come or changed."""
-    queue, store = node.queue, node.store
+    queue, store = node.waiting.queue, node.records.store
     queue.meanwhile.clear()
     if queue.is_to_be_checked() and not queue.stale:
         queue.stale = not queue.is_as(*await queued_sum(store))
@@ -149,9 +155,9 @@ async def read_queue(node: Node) -> None:
 async def decide(node: Node) -> None:
     """Ask placement, and do what it says."""
     began = time.thread_time()
-    scene = await placement_facts.look(node)
+    scene = await placement_facts.look(node.work)
     commands = place(scene.waiting, scene.node)
-    node.queue.cost_s = time.thread_time() - began
+    node.waiting.queue.cost_s = time.thread_time() - began
     for command in commands:
         try:
             await perform(node, command)
@@ -166,16 +172,19 @@ async def perform(node: Node, command: Command) -> None:
     """Carry out one command."""
     match command:
         case StartJob(number, engine):
-            job = await get_job(node.store, number)
-            if job is not None and (job.state == "queued" or number in node.runners):
-                row = node.engines[engine].row
-                await (set_engine if number in node.runners else start_runner)(node, job, row)
+            job = await get_job(node.records.store, number)
+            if job is not None and (job.state == "queued" or number in node.running.runners):
+                row = node.engines.live[engine].row
+                if number in node.running.runners:
+                    await set_engine(node.records, node.running, node.engines, job, row)
+                else:
+                    await start_runner(node.work, node.judges, node.catalogue, job, row)
         case StartEngine():
             await start_engine(node, command)
         case CloseEngine(engine, why):
-            node.engines[engine].closed = why
+            node.engines.live[engine].closed = why
         case UnloadEngine(engine, why):
-            await engine_processes.unload(node, node.engines[engine], why)
+            await engine_processes.unload(node.records, node.engines, node.gpus, node.engines.live[engine], why)
         case Wait():
             return
 
@@ -183,37 +192,43 @@ async def perform(node: Node, command: Command) -> None:
 async def grade_again(node: Node) -> None:
     """Give runners to jobs that are to be graded again, which needs no engine: as many side by side as the node has
     places for grading, however many wait."""
-    room = (node.config.settings.grading_slots or os.cpu_count() or 1) - sum(h.regrades for h in node.runners.values())
-    for job in await to_grade_again(node.store, MOST_LOOKED_AT) if room > 0 else ():
-        soon = node.retry_at.get(job.id, 0.0) > time.monotonic()
-        if room > 0 and job.id not in node.runners and not soon and not node.pauses.covers(job):
-            await start_runner(node, job, None)
+    room = (node.records.config.settings.grading_slots or os.cpu_count() or 1) - sum(
+        h.regrades for h in node.running.runners.values()
+    )
+    for job in await to_grade_again(node.records.store, MOST_LOOKED_AT) if room > 0 else ():
+        soon = node.running.retry_at.get(job.id, 0.0) > time.monotonic()
+        if room > 0 and job.id not in node.running.runners and not soon and not node.waiting.pauses.covers(job):
+            await start_runner(node.work, node.judges, node.catalogue, job, None)
             room -= 1
 
 
 async def start_engine(node: Node, command: StartEngine) -> None:
     """Give an engine its lease, if its kind still may start one. One that is started to help others has their file."""
-    job = await get_job(node.store, command.job) if command.job else None
-    twin = next((handle.row for handle in node.engines.values() if handle.serves == command.serves), None)
+    job = await get_job(node.records.store, command.job) if command.job else None
+    twin = next((handle.row for handle in node.engines.live.values() if handle.serves == command.serves), None)
     if job is not None:
-        back_off = node.back_off.get(command.serves, BackOff())
+        back_off = node.engines.back_off.get(command.serves, BackOff())
         if back_off.kills >= outside_kills.MOST:
             detail = f"its engine was ended from outside {back_off.kills} times in a row; find out by whom"
-            await put_aside(node, job, "hold", "killed", f"{detail}, then `rwkvctl resume {job.name}`")
-        elif back_off.failures > node.config.settings.max_restarts:
+            await put_aside(
+                node.work, node.judges, job, "hold", "killed", f"{detail}, then `rwkvctl resume {job.name}`"
+            )
+        elif back_off.failures > node.records.config.settings.max_restarts:
             await engine_keeps_failing(node, command.serves, job)
         elif await weights_are_the_same(node, job):
-            await reserve(node, command, job.model, job.weights_path)
-    elif twin is not None and await engine_processes.still_those_weights(node, twin.weights_path, twin.weights_sha256):
-        await reserve(node, command, twin.model, twin.weights_path)
+            await reserve(node.records, node.engines, command, job.model, job.weights_path)
+    elif twin is not None and await engine_processes.still_those_weights(
+        node.records, twin.weights_path, twin.weights_sha256
+    ):
+        await reserve(node.records, node.engines, command, twin.model, twin.weights_path)
 
 
 async def explain(node: Node, waits: list[Wait]) -> None:
     """Keep why jobs wait, in one transaction, where it is another reason than before."""
-    told = node.queue.told
-    new = [w for w in waits if w.job in node.queue.jobs and told.get(w.job) != (w.reason, w.detail)]
+    told = node.waiting.queue.told
+    new = [w for w in waits if w.job in node.waiting.queue.jobs and told.get(w.job) != (w.reason, w.detail)]
     if new:
-        async with node.store.write() as db:
+        async with node.records.store.write() as db:
             await explain_jobs(db, [(w.reason, w.detail, w.job) for w in new])
         told.update({w.job: (w.reason, w.detail) for w in new})
 
@@ -221,7 +236,7 @@ async def explain(node: Node, waits: list[Wait]) -> None:
 async def weights_are_the_same(node: Node, job: JobRow) -> bool:
     """Whether the file at the job's path is still the one that was hashed; a queued job is held if it is not. One that
     was changed (moved, linked, its rights) is hashed again; where its user has to show it, that takes a dispatch."""
-    sha256 = await engine_processes.sha256_at(node, job.weights_path)
+    sha256 = await engine_processes.sha256_at(node.records, job.weights_path)
     if sha256 == job.weights_sha256:
         return True
     reason: Reason = "weights-missing"
@@ -230,16 +245,18 @@ async def weights_are_the_same(node: Node, job: JobRow) -> bool:
         reason, detail = "weights-hashing", f"{job.weights_path} has changed, and is hashed again"
     elif sha256 == "":
         detail = f"{job.weights_path} has changed since you showed it; dispatch it once more, and this job goes on"
-    if job.id in node.runners or job.state == "queued":
-        await put_aside(node, job, "hold", reason, detail)
+    if job.id in node.running.runners or job.state == "queued":
+        await put_aside(node.work, node.judges, job, "hold", reason, detail)
     return False
 
 
 async def engine_keeps_failing(node: Node, serves: EngineKind, job: JobRow) -> None:
     """Give up on a job whose engine does not stay up; other jobs go on."""
-    detail = f"its engine ended {node.back_off[serves].failures} times in a row; see `rwkvctl logs` of the engine"
-    if job.id in node.runners:
-        await put_aside(node, job, "hold", "does-not-load", detail)
+    detail = (
+        f"its engine ended {node.engines.back_off[serves].failures} times in a row; see `rwkvctl logs` of the engine"
+    )
+    if job.id in node.running.runners:
+        await put_aside(node.work, node.judges, job, "hold", "does-not-load", detail)
     elif job.state == "queued":
-        async with node.change() as change:
+        async with node.records.change() as change:
             await change.move(job, "fail", detail=detail, failure="infrastructure")

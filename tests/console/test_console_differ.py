@@ -1,6 +1,5 @@
 """The differ sends less and shows the same; the governor sends nothing while a frame is on its way."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +11,6 @@ from rich.console import Console as RichConsole
 from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, LayoutUpdate
-from textual.app import App
-from textual.drivers._writer_thread import WriterThread
 from textual.geometry import Region
 from textual.strip import Strip
 from waiting import wait_for
@@ -123,17 +120,6 @@ def test_links_are_never_opened() -> None:
     glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
     rows = [Strip([Segment("x", Style(link="https://evil"))]).adjust_cell_length(WIDTH)] * HEIGHT
     assert "\x1b]" not in glass.difference(whole(rows), rich, WIDTH)
-
-
-def test_textual_has_the_private_names_that_the_console_relies_on() -> None:
-    """A release of Textual that renames one of these breaks the console; RWKVCTL_TUI_DIFF=0 is the way round."""
-    assert {"strips", "region"} <= set(LayoutUpdate([], Region(0, 0, 1, 1)).__dict__)
-    assert {"chops", "spans", "chop_ends"} <= set(ChopsUpdate([], [], []).__dict__)
-    app: App[None] = App()
-    for name in ("_display", "_running", "_closed", "_batch_count", "_sync_available", "_driver", "post_display_hook"):
-        assert hasattr(app, name), name
-    assert WriterThread(sys.stderr)._queue.qsize() == 0
-    assert RichConsole(color_system="truecolor", force_terminal=True)._color_system is not None
 
 
 def driver_with(waiting: int) -> Any:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from rwkv_daemon.api import grants, tls_tokens
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.node import Node
 from rwkv_daemon.rules.roles import Actor, Role
 from rwkvctl.http.server import Request
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
@@ -49,7 +50,7 @@ class UnixDoor:
         name = grants.KNOWN.get(peer.uid)
         if name is None:
             name = await asyncio.to_thread(grants.user_name, peer.uid)
-        return Client(Actor(peer.uid, peer.gid, peer.pid, name), self.node.grants.role(peer), peer.uid)
+        return Client(Actor(peer.uid, peer.gid, peer.pid, name), self.node.answers.grants.role(peer), peer.uid)
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class TokenDoor:
     def known(self) -> tuple[tls_tokens.Token, ...]:
         """The tokens that count now; none while their file cannot be used."""
         try:
-            path = config.secret_file(self.node.config.settings.tokens_file)
+            path = config.secret_file(self.node.records.config.settings.tokens_file)
             found = path.stat()
             identity = (found.st_ino, found.st_size, found.st_mtime_ns)
             if identity != self.read:

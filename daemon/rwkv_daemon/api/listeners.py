@@ -16,7 +16,8 @@ from typing import Final
 from rwkv_daemon.api import tls_tokens
 from rwkv_daemon.api.authentication import Door, TokenDoor, UnixDoor
 from rwkv_daemon.api.server import server
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.node import Node
 from rwkvctl.http.listeners import Listening, SocketInUseError, bind_unix
 from rwkvctl.http.peer_credentials import OWN_DOOR
 from rwkvctl.http.server import Server
@@ -44,13 +45,14 @@ class Listener:
 def open_all(node: Node, given: socket | None) -> Sequence[Listener]:
     """Every socket of the settings; `given` is the Unix socket that the service manager passed. Raises ConfigError,
     SocketInUseError, OSError."""
-    path = Path(given.getsockname()) if given is not None and is_named(given) else node.config.socket
-    bound = given or unless_no_room(node.config)
+    settings = node.records.config
+    path = Path(given.getsockname()) if given is not None and is_named(given) else settings.socket
+    bound = given or unless_no_room(settings)
     found = [Listener(bound, UnixDoor(node), given=given is not None, path=path, bind=unix_socket)]
-    if node.config.settings.socket_group:
-        own = own_path(node.config)
+    if settings.settings.socket_group:
+        own = own_path(settings)
         found.append(Listener(own_socket(own), UnixDoor(node), path=own))
-    if (opened := tls_tokens.door(node.config.settings)) is not None:
+    if (opened := tls_tokens.door(settings.settings)) is not None:
         found.append(Listener(opened[0], TokenDoor(node), opened[1]))
     return found
 
@@ -204,9 +206,9 @@ class Keeper:
 
     async def _again(self) -> None:
         lost = self.listening is not None
-        if self.path.parent == self.node.config.socket.parent:
-            make_folder(self.node.config)
-        await self.listen(self.listener.bind(self.node.config, self.path))
+        if self.path.parent == self.node.records.config.socket.parent:
+            make_folder(self.node.records.config)
+        await self.listen(self.listener.bind(self.node.records.config, self.path))
         self.trouble = ""
         if not lost:
             log.warning("listening on %s, as there is room", self.path)
@@ -217,7 +219,7 @@ class Keeper:
                 ", as a socket of its own in the place of the service manager's: `systemctl restart rwkvctl.socket "
                 "rwkvctl` puts that back, running work is not touched"
             )
-            self.node.notes = [*(note for note in self.node.notes if note != text), text]
+            self.node.records.notes = [*(note for note in self.node.records.notes if note != text), text]
         log.warning("%s", text)
 
     def close(self) -> None:

@@ -12,10 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from rwkv_daemon.changes.state_views import lease_views
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.engines.engine_views import lease_views
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host import daemon_log
+from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.judge.statistics import JudgeStats
 from rwkv_daemon.node import Node
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.job_log import sums
 from rwkv_daemon.store.queries.notifications import tally
@@ -58,23 +64,27 @@ JUDGE_FIGURES: tuple[tuple[str, Kind, str, Callable[[JudgeStats], float]], ...] 
 
 async def figures(node: Node) -> MetricsReply:
     """Everything, by area."""
-    files = None if node.config.settings.store else store_bytes(node.config.store)
+    files = None if node.records.config.settings.store else store_bytes(node.records.config.store)
     found = [
         family("info", "gauge", "the daemon that answers", [Figure(value=1, labels={"version": __version__})]),
-        *await of_store(node),
-        *engines(node),
-        *gpus(node),
-        *judges(node),
-        *daemon(node, files),
+        *await of_store(node.records, node.waiting),
+        *engines(node.engines),
+        *gpus(node.engines, node.gpus),
+        *judges(node.judges),
+        *daemon(node.records, node.service, files),
         *process(),
     ]
     return MetricsReply(items=tuple(one for one in found if one.figures))
 
 
-async def of_store(node: Node) -> list[FamilyView]:
+async def of_store(records: Records, waiting: Waiting) -> list[FamilyView]:
     """What the store counts; nothing while it is away, and nobody takes old figures for new ones."""
     try:
-        stored, states, notices = await sums(node.store), await node.tally.of(node.store), await tally(node.store)
+        stored, states, notices = (
+            await sums(records.store),
+            await waiting.tally.of(records.store),
+            await tally(records.store),
+        )
     except StoreError:
         return []
     return [*jobs(states, stored), *notifications(notices)]
@@ -109,9 +119,9 @@ def age_s(at: str | None) -> float:
     return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()) if at else 0.0
 
 
-def engines(node: Node) -> Iterator[FamilyView]:
+def engines(engines: Engines) -> Iterator[FamilyView]:
     """Engine processes and their rates."""
-    handles = list(node.engines.values())
+    handles = list(engines.live.values())
     yield family("engines", "gauge", "engines by state", by("state", dict(Counter(h.row.state for h in handles))))
     known = [(h.stats, {"engine": h.row.name, "model": h.row.model, "lease": h.row.lease}) for h in handles if h.stats]
     for field, name, text in ENGINE_GAUGES:
@@ -120,9 +130,9 @@ def engines(node: Node) -> Iterator[FamilyView]:
         yield family(name, "counter", text, [Figure(value=getattr(s, field), labels=labels) for s, labels in known])
 
 
-def gpus(node: Node) -> Iterator[FamilyView]:
+def gpus(engines: Engines, gpus: Gpus) -> Iterator[FamilyView]:
     """The cards, by UUID. What the driver does not say has no value."""
-    leases = [lease for lease in lease_views(node) if not lease.id.startswith("cpu")]
+    leases = [lease for lease in lease_views(engines) if not lease.id.startswith("cpu")]
     for field in ("use", "condition"):
         states = [Figure(value=1, labels={"gpu": lease.id, field: getattr(lease, field)}) for lease in leases]
         yield family(f"gpu_{field}", "gauge", f"1 for the {field} of a GPU", states)
@@ -130,13 +140,13 @@ def gpus(node: Node) -> Iterator[FamilyView]:
         known = [(lease.id, getattr(lease, field)) for lease in leases]
         values = [Figure(value=value, labels={"gpu": gpu}) for gpu, value in known if value is not None]
         yield family(f"gpu_{name}", "gauge", text, values)
-    age = time.monotonic() - node.sight.seen_at if node.sight.seen_at else None
+    age = time.monotonic() - gpus.sight.seen_at if gpus.sight.seen_at else None
     yield one("sampler_age_seconds", "gauge", "since the last look at the GPUs", age)
 
 
-def judges(node: Node) -> Iterator[FamilyView]:
+def judges(judges: Judges) -> Iterator[FamilyView]:
     """The judge and the checker."""
-    found = {"judge": node.judge, "checker": node.checker if node.checker is not node.judge else None}
+    found = {"judge": judges.judge, "checker": judges.checker if judges.checker is not judges.judge else None}
     stats = [(role, service.stats()) for role, service in found.items() if service is not None]
     for name, kind, text, value in JUDGE_FIGURES:
         yield family(name, kind, text, [Figure(value=value(known), labels={"role": role}) for role, known in stats])
@@ -152,16 +162,16 @@ def notifications(counted: dict[str, dict[str, int]]) -> Iterator[FamilyView]:
     yield family("notifications", "gauge", "notices of the last days by target and state", values)
 
 
-def daemon(node: Node, files: int | None) -> Iterator[FamilyView]:
+def daemon(records: Records, service: Service, files: int | None) -> Iterator[FamilyView]:
     """The daemon's own health."""
-    yield one("event_loop_lag_seconds", "gauge", "how late the last beat of the event loop was", node.pulse.lag_s)
-    yield one("event_loop_lag_worst_seconds", "gauge", "the latest beat of the last minute", node.pulse.worst_s)
+    yield one("event_loop_lag_seconds", "gauge", "how late the last beat of the event loop was", service.pulse.lag_s)
+    yield one("event_loop_lag_worst_seconds", "gauge", "the latest beat of the last minute", service.pulse.worst_s)
     yield one("store_bytes", "gauge", "size of the store's files", files)
-    yield one("store_trouble", "gauge", "1 while the store cannot be written", float(bool(node.trouble)))
-    yield one("store_away", "gauge", "1 while the store does not answer", float(node.health.state == "away"))
-    yield one("disk_free_bytes", "gauge", "room under the home", node.disk_free_bytes())
-    yield one("events_total", "counter", "stored events", node.bus.last)
-    yield one("followers", "gauge", "clients that follow events", len(node.bus.followers))
+    yield one("store_trouble", "gauge", "1 while the store cannot be written", float(bool(records.trouble)))
+    yield one("store_away", "gauge", "1 while the store does not answer", float(records.health.state == "away"))
+    yield one("disk_free_bytes", "gauge", "room under the home", records.disk_free_bytes())
+    yield one("events_total", "counter", "stored events", records.bus.last)
+    yield one("followers", "gauge", "clients that follow events", len(records.bus.followers))
     yield family("log_messages_total", "counter", "lines for the log, repeats too", by("level", daemon_log.counted()))
 
 

@@ -14,12 +14,14 @@ from rwkv_daemon.api.authentication import Client, Door
 from rwkv_daemon.api.rate_limits import BURST_S, Meter
 from rwkv_daemon.api.text_limits import LONGEST, too_long
 from rwkv_daemon.changes import audit, caller, events
-from rwkv_daemon.clock import now
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.logs import streams
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.node import Node
 from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.roles import Role
 from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.clock import now
+from rwkv_daemon.store.queries.events import number_at
 from rwkv_daemon.store.queries.jobs import remembered_reply
 from rwkv_daemon.store.read_lanes import READER, Lane, LateError, Reader
 from rwkvctl.http import server as httpd
@@ -72,7 +74,7 @@ class Api:
             wanted = decode(self.table, request)
             await self.permit(client, wanted)
             allowed = wanted
-            return await self.node.known.in_time(self.node.health, self.permitted(request, wanted))
+            return await self.node.answers.known.in_time(self.node.records.health, self.permitted(request, wanted))
         except RefusedError as error:
             return refusal(self.stamp, error)
         except LateError as error:
@@ -97,7 +99,7 @@ class Api:
         reply = self.stamp(reply)
         content = msgspec.json.encode(reply)
         if not roles.names_files(wanted):  # whether somebody may know of a file is found out for each request
-            self.node.known.keep(wanted, reply, len(content))
+            self.node.answers.known.keep(wanted, reply, len(content))
         return Response(200, content, headers=VERSION)
 
     def without_store(self, wanted: Any, error: StoreError) -> Response:
@@ -108,7 +110,7 @@ class Api:
             known = router.remembered(self.node, wanted)
         if known is not None:
             return Response(200, msgspec.json.encode(self.stamp(known)), headers=VERSION)
-        why = self.node.trouble or f"the store cannot be used: {error}"
+        why = self.node.records.trouble or f"the store cannot be used: {error}"
         again = RefusedError("store-trouble", f"{why[0].upper()}{why[1:]}.", "Ask again later; see `rwkvctl doctor`.")
         return refusal(self.stamp, again, status=503, retry=True)
 
@@ -122,7 +124,7 @@ class Api:
 
     def measure(self, client: Client) -> None:
         """Raises RefusedError for one request too many; admins may ask as much as they like."""
-        rate = self.node.config.settings.requests_per_s
+        rate = self.node.records.config.settings.requests_per_s
         if client.role is Role.ADMIN or not rate:
             return
         if not self.meter.allows(client.who, time.monotonic(), rate=rate, burst=rate * BURST_S):
@@ -136,42 +138,42 @@ class Api:
             roles.refuse(wanted, client.role, client.actor)
         except RefusedError as error:
             if self.refusals.allows(client.who, time.monotonic(), rate=REFUSALS_PER_S, burst=REFUSALS):
-                writing = audit.close(self.node.store, audit.entry_of(wanted), f"refused: {error.code}")
-                await self.node.known.in_time(self.node.health, writing)
+                writing = audit.close(self.node.records.store, audit.entry_of(wanted), f"refused: {error.code}")
+                await self.node.answers.known.in_time(self.node.records.health, writing)
             raise
 
     async def changed(self, wanted: m.Request) -> m.AnyReply:
         """Answer a request that changes something, and see that it is written down whatever comes of it."""
-        if not self.node.up.is_set():
+        if not self.node.records.up.is_set():
             raise StoreError("the daemon has not taken up its work yet")
         entry = audit.entry_of(wanted)
-        repeated = await remembered_reply(self.node.store, getattr(wanted, "request_id", "")) is not None
+        repeated = await remembered_reply(self.node.records.store, getattr(wanted, "request_id", "")) is not None
         with audit.opened(entry):
             try:
                 reply = await router.answer(self.node, wanted)
             except RefusedError as error:
-                await audit.close(self.node.store, entry, f"refused: {error.code}")
+                await audit.close(self.node.records.store, entry, f"refused: {error.code}")
                 raise
             if not entry.written and not getattr(reply, "left", 0):  # else they only ask how far it is
-                await audit.close(self.node.store, entry, "repeated" if repeated else audit.outcome_of(reply))
+                await audit.close(self.node.records.store, entry, "repeated" if repeated else audit.outcome_of(reply))
         return reply
 
     def stamp(self, reply: m.AnyReply) -> m.AnyReply:
         """Say when, and which node."""
-        return msgspec.structs.replace(reply, as_of=reply.as_of or now(), node=self.node.hostname)
+        return msgspec.structs.replace(reply, as_of=reply.as_of or now(), node=self.node.records.hostname)
 
     async def stream(self, request: Request, wanted: m.LogsRequest | m.EventsRequest) -> Response:
         """A stream; its first item is fetched before the status is sent, so that a refusal can still be one."""
         if isinstance(wanted, m.EventsRequest) and wanted.limit > 0:
-            return Response(200, lines(events.page(self.node.store, wanted), request), NDJSON, VERSION)
+            return Response(200, lines(events.page(self.node.records.store, wanted), request), NDJSON, VERSION)
         if isinstance(wanted, m.EventsRequest):
-            since = await events.number_at(self.node.store, wanted.after) if wanted.after else wanted.since
+            since = await number_at(self.node.records.store, wanted.after) if wanted.after else wanted.since
             source: AsyncIterator[Any] = events.stream(
-                self.node.bus, self.node.store, since=since, follow=wanted.follow, session=wanted.session,
-                only_stored=wanted.stored,
+                self.node.records.bus, self.node.records.store, since=since, follow=wanted.follow,
+                session=wanted.session, only_stored=wanted.stored,
             )  # fmt: skip
             return Response(200, lines(source, request), NDJSON, VERSION)
-        chunks = streams.stream(self.node, wanted)
+        chunks = streams.stream(self.node.work, self.node.tails, wanted)
         try:
             first = await anext(chunks)
         except StopAsyncIteration:

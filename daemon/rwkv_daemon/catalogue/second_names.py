@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from rwkv_daemon.catalogue import catalogue
-from rwkv_daemon.node import Node
+from rwkv_daemon.catalogue import contents
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.store import JobRow, Store
 from rwkv_daemon.store.queries.comparing import ScoredWork, known_models, names_of_same_work, scored_work
 from rwkv_daemon.store.queries.jobs import hashes
@@ -35,37 +35,37 @@ def is_same_work(job: JobRow) -> bool:
     return job.state == "done" and job.reason == "done"
 
 
-async def whole_name(node: Node, word: str) -> str:
+async def whole_name(records: Records, word: str) -> str:
     """The model that a word names, whole or as a list with little room shows it; the word itself where no model is
     called so. Raises RefusedError where several are."""
-    known = await known_models(node.store, word)
+    known = await known_models(records.store, word)
     if word in known:
         return word
-    found = model_names.meant(word, [*known, *(one.label for one in await on_disk(node))])
+    found = model_names.meant(word, [*known, *(one.label for one in await on_disk(records))])
     if len(found) > 1:
         names = ", ".join(sorted(found))
         raise RefusedError("ambiguous-model", f"{word} may be {names}.", "Type the whole name.", Exit.USAGE)
     return found[0] if found else word
 
 
-async def names_of_weights(node: Node) -> dict[str, list[str]]:
+async def names_of_weights(records: Records) -> dict[str, list[str]]:
     """sha256 -> its names on this node: those of hashed files in the weights folder, and those of jobs that use another
     job's score, where no file in the folder has that name by now."""
-    known, found = await hashes(node.store), await on_disk(node)
+    known, found = await hashes(records.store), await on_disk(records)
     names: dict[str, dict[str, None]] = {}
     for one in found:
         if sha256 := known.get(one.identity):
             names.setdefault(sha256, {})[one.label] = None
     taken = {one.label for one in found}
-    for row in await names_of_same_work(node.store):
+    for row in await names_of_same_work(records.store):
         if row["model"] not in taken:
             names.setdefault(row["weights_sha256"], {})[row["model"]] = None
     return {sha256: list(called) for sha256, called in names.items()}
 
 
-async def on_disk(node: Node) -> list[catalogue.Checkpoint]:
+async def on_disk(records: Records) -> list[contents.Checkpoint]:
     """The checkpoints in the weights folder, listed in a thread: the folder may lie on a slow network file system."""
-    return await asyncio.to_thread(lambda: list(catalogue.checkpoints(node.config.weights_dir)))
+    return await asyncio.to_thread(lambda: list(contents.checkpoints(records.config.weights_dir)))
 
 
 def weights_called(name: str, names: Mapping[str, Iterable[str]]) -> tuple[str, ...]:

@@ -5,26 +5,31 @@ import contextlib
 import json
 import time
 from pathlib import Path
+from typing import Final
 
-from rwkv_daemon.catalogue import catalogue
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.catalogue import contents
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.file_settling import STILL_S
 from rwkv_daemon.rules.plan import SelectionError
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.queries.jobs import remember_sha256, sha256_of
+from rwkv_daemon.store.queries.jobs import checkpoints_held_for, remember_sha256, sha256_of
 from rwkv_daemon.workers import tied_process
 from rwkv_weights.formats.completeness import is_whole
 from rwkv_weights.local import inventory
 from rwkvctl.protocol.messages import NamedCheckpoint
+from rwkvctl.protocol.states import Reason
 from rwkvctl.settings import config
 
 LOOK_S = 2.0
 RETRY_S = 30.0
-REASONS = "'weights-hashing', 'weights-copying', 'does-not-load'"
+REASONS: Final[tuple[Reason, ...]] = ("weights-hashing", "weights-copying", "does-not-load")
 """Why jobs may wait for this chore; what does not load may be a file whose copy stands still."""
 
 
-async def hash_wanted(node: Node, path: Path, name: str, inodes: str = "") -> None:
+async def hash_wanted(records: Records, waiting: Waiting, path: Path, name: str, inodes: str = "") -> None:
     """Hash one file and remember it, if it is still the same file afterwards. Where its `inodes` are given, no byte of
     another file is read."""
     only = [f"--inodes={inodes}"] if inodes else []
@@ -47,52 +52,50 @@ async def hash_wanted(node: Node, path: Path, name: str, inodes: str = "") -> No
     if found["changed"]:
         log.warning("%s changed while it was hashed; it will be hashed again", path)
         return
-    async with node.change() as change:
+    async with records.change() as change:
         await remember_sha256(change.db, identity, found["sha256"], str(path), name)
         await change.note("weights", text=f"{name} is sha256 {found['sha256'][:12]}")
-    node.look_at_held = True  # not before it can be found: a look in between would be the last for some seconds
+    waiting.look_at_held = True  # not before it can be found: a look in between would be the last for some seconds
 
 
-async def hash_forever(node: Node) -> None:
+async def hash_forever(records: Records, waiting: Waiting, catalogue: Catalogue) -> None:
     """Hash every checkpoint that is not in the cache, those that jobs wait for first; then look again now and then."""
-    retry_at: dict[catalogue.IdentityKey, float] = {}
+    retry_at: dict[contents.IdentityKey, float] = {}
     while True:
         try:
-            await hash_round(node, retry_at)
+            await hash_round(records, waiting, catalogue, retry_at)
         except (OSError, ValueError, KeyError, StoreError):
             log.exception("hashing stopped; it goes on in a moment")
-        await asyncio.sleep(STILL_S if node.settling.copying else LOOK_S)
+        await asyncio.sleep(STILL_S if catalogue.settling.copying else LOOK_S)
 
 
-async def hash_round(node: Node, retry_at: dict[catalogue.IdentityKey, float]) -> None:
+async def hash_round(
+    records: Records, waiting: Waiting, catalogue: Catalogue, retry_at: dict[contents.IdentityKey, float]
+) -> None:
     """One look at all files. One that cannot be hashed is tried again after a while."""
-    waiting = (
-        "SELECT weights_path, MIN(weights_inodes) AS shown FROM job "
-        f"WHERE state = 'held' AND reason IN ({REASONS}) GROUP BY weights_path"
-    )
-    wanted = {row["weights_path"]: row["shown"] for row in await node.store.all(waiting)}
-    found = await asyncio.to_thread(lambda: list(catalogue.checkpoints(node.config.weights_dir)))
+    wanted = await checkpoints_held_for(records.store, REASONS)
+    found = await asyncio.to_thread(lambda: list(contents.checkpoints(records.config.weights_dir)))
     elsewhere = wanted.keys() - {str(one.path) for one in found}
     for path in elsewhere:
         with contextlib.suppress(SelectionError):
-            found += [one for one in catalogue.named([NamedCheckpoint(path=path)]) if wanted[path] in {"", one.inodes}]
-    new = [one for one in found if not (await sha256_of(node.store, one.identity))[0]]
-    said = node.settling.said
-    node.settling.keep([str(one.path) for one in new])
-    settled = [one for one in new if await is_settled(node, one)]
-    if node.settling.said != said:
-        node.look_at_held = True
-        node.wake.set()
+            found += [one for one in contents.named([NamedCheckpoint(path=path)]) if wanted[path] in {"", one.inodes}]
+    new = [one for one in found if not (await sha256_of(records.store, one.identity))[0]]
+    said = catalogue.settling.said
+    catalogue.settling.keep([str(one.path) for one in new])
+    settled = [one for one in new if await is_settled(catalogue, one)]
+    if catalogue.settling.said != said:
+        waiting.look_at_held = True
+        records.wake.set()
     for checkpoint in sorted(settled, key=lambda one: str(one.path) not in wanted):
         if retry_at.get(checkpoint.identity, 0) > time.monotonic():
             continue
         retry_at[checkpoint.identity] = time.monotonic() + RETRY_S
-        await hash_wanted(node, checkpoint.path, checkpoint.label, wanted.get(str(checkpoint.path), ""))
+        await hash_wanted(records, waiting, checkpoint.path, checkpoint.label, wanted.get(str(checkpoint.path), ""))
 
 
-async def is_settled(node: Node, checkpoint: catalogue.Checkpoint) -> bool:
+async def is_settled(catalogue: Catalogue, checkpoint: contents.Checkpoint) -> bool:
     """Whether a file is no longer being copied: the sha256 of half of one would be the key of its jobs for ever."""
     whole = await asyncio.to_thread(lambda: is_whole(inventory.at(checkpoint.path)))
     age_s = time.time() - checkpoint.identity[3] / 1e9
     path, clock = str(checkpoint.path), time.monotonic()
-    return node.settling.settled(path, checkpoint.identity, clock, age_s=age_s, whole=whole)
+    return catalogue.settling.settled(path, checkpoint.identity, clock, age_s=age_s, whole=whole)

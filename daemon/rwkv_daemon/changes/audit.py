@@ -15,10 +15,10 @@ from typing import Any, Final
 import msgspec
 
 from rwkv_daemon.changes import caller
-from rwkv_daemon.clock import now
 from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.roles import Actor
 from rwkv_daemon.store import Row, Store, Transaction
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.audit import add_entry, entries
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.messages import Event

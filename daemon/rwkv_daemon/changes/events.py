@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon.clock import now
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
-from rwkv_daemon.store.queries.events import events_before
+from rwkv_daemon.store.queries.events import add_event, events_after, events_before, newest_number, number_at
 from rwkvctl.protocol.messages import Event, EventsRequest
 
 QUEUE: Final = 1000
@@ -63,20 +63,10 @@ class Bus:
 async def record(db: Transaction, kind: str, **values: Any) -> Event:
     """Store an event in the caller's transaction; publish it once that has committed."""
     event = Event(kind=kind, at=now(), **values)
-    row = await db.one(
-        "INSERT INTO event (at, kind, job, engine, session, text, data) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING seq",
-        (
-            event.at,
-            kind,
-            int(event.job[1:]) if event.job else None,
-            int(event.engine[1:]) if event.engine else None,
-            event.session,
-            event.text,
-            json.dumps(event.data, ensure_ascii=False),
-        ),
-    )
-    assert row is not None
-    return msgspec.structs.replace(event, seq=row["seq"])
+    job, engine = (int(name[1:]) if name else None for name in (event.job, event.engine))
+    data = json.dumps(event.data, ensure_ascii=False)
+    number = await add_event(db, event.at, kind, job, engine, event.session, event.text, data)
+    return msgspec.structs.replace(event, seq=number)
 
 
 def passing(kind: str, **values: Any) -> Event:
@@ -89,18 +79,9 @@ async def newest(store: Store, limit: int) -> list[Event]:
     return await stored(store, await newest_number(store) - max(limit, 0))
 
 
-async def newest_number(store: Store) -> int:
-    """The number of the last stored event."""
-    row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event")
-    return int(row["seq"]) if row else 0
-
-
 async def stored(store: Store, since: int, session: str = "", limit: int = 10_000) -> list[Event]:
     """Stored events after a number, oldest first."""
-    rows = await store.all(
-        "SELECT * FROM event WHERE seq > ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",
-        (since, ONE_OF_MANY, session, session, limit),
-    )
+    rows = await events_after(store, since, session, ONE_OF_MANY, limit)
     return list(map(event_of, rows))
 
 
@@ -125,12 +106,6 @@ async def page(store: Store, request: EventsRequest) -> AsyncIterator[Event]:
         before = min(before, await number_at(store, request.until) + 1)
     for row in await events_before(store, before, request.session, ONE_OF_MANY, min(request.limit, MOST_A_PAGE)):
         yield event_of(row)
-
-
-async def number_at(store: Store, at: str) -> int:
-    """The number of the last stored event before a time."""
-    row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event WHERE at < ?", (at,))
-    return int(row["seq"]) if row else 0
 
 
 async def stream(

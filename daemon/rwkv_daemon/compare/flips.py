@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.score_writer import effective_kind
-from rwkv_daemon.node import Node
 from rwkv_daemon.store import Row
 from rwkv_daemon.store.queries.jobs import get_job
 from rwkv_daemon.store.queries.samples import CURSOR, stages_of
@@ -17,10 +18,10 @@ Place = tuple[int, int]
 """(row, repeat)."""
 
 
-async def with_cuts(node: Node, view: ComparisonView) -> ComparisonView:
+async def with_cuts(records: Records, catalogue: Catalogue, view: ComparisonView) -> ComparisonView:
     """The same comparison, its flips with what was cut off."""
     places = [place_of(flip) for flip in view.flips]
-    a, b = await cut_off(node, view.job_a, places), await cut_off(node, view.job_b, places)
+    a, b = await cut_off(records, catalogue, view.job_a, places), await cut_off(records, catalogue, view.job_b, places)
     flips = tuple(
         msgspec.structs.replace(flip, cut_a=place in a, cut_b=place in b)
         for flip, place in zip(view.flips, places, strict=True)
@@ -33,16 +34,16 @@ def place_of(flip: FlipView) -> Place:
     return divmod(flip.after + 1, CURSOR)
 
 
-async def cut_off(node: Node, name: str, places: Sequence[Place]) -> set[Place]:
+async def cut_off(records: Records, catalogue: Catalogue, name: str, places: Sequence[Place]) -> set[Place]:
     """Which of these samples of a job count as truncated; none where its benchmark is no more."""
-    job = await get_job(node.store, int(name[1:])) if places else None
+    job = await get_job(records.store, int(name[1:])) if places else None
     if job is None:
         return set()
     try:
-        kind = effective_kind(node, job)
+        kind = effective_kind(catalogue, job)
     except DataError:
         return set()
-    found = await stages_of(node.store, job.id, places)
+    found = await stages_of(records.store, job.id, places)
     return {place for place, stages in found.items() if stages and is_cut(kind, stages)}
 
 

@@ -8,9 +8,10 @@ from statistics import fmean
 from typing import Any, Final
 
 from rwkv_daemon.changes.job_view import NO_SHARE
-from rwkv_daemon.compare.paired_reading import count_up, pieces
-from rwkv_daemon.node import Node
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.samples.paired_reading import count_up, pieces
 from rwkv_daemon.store import JobRow, Row, Store
 from rwkv_daemon.store.queries.comparing import Run, last_run, verdict_values
 from rwkv_data.scoring import paired_tests
@@ -21,15 +22,17 @@ SAME: Final = ("configuration", "grading", "numerics", "grader", "grader_version
 """Columns of a job that must be equal for two runs to have asked and graded alike."""
 
 
-async def so_far(node: Node, job: JobRow) -> SoFarReply:
+async def so_far(records: Records, comparisons: Comparisons, job: JobRow) -> SoFarReply:
     """The comparison, or why there is none. The same model's last run counts before another model's."""
     if job.kind.startswith(NO_SHARE):
         return SoFarReply(note=f"what {job.kind} measures is no share of right answers")
-    before = await last_run(node.store, job)
+    before = await last_run(records.store, job)
     if before is None:
         return SoFarReply(note="nothing to compare with: these rows were never finished in another run")
     a, b = (Run(one.id, one.grade_key) for one in (before, job))
-    found = await node.looks.answer(("so far", a, b), partial(paired, node.store, a, b, one_each(before, job)))
+    found = await comparisons.looks.answer(
+        ("so far", a, b), partial(paired, records.store, a, b, one_each(before, job))
+    )
     if isinstance(found, Progress):
         note = f"still comparing with {before.name}: {found.sentence}"
         return SoFarReply(other=before.name, model=before.model, note=note, looking=True)

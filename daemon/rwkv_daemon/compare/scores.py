@@ -12,13 +12,15 @@ from itertools import islice, product
 import msgspec
 
 from rwkv_daemon.catalogue import second_names
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.compare.flips import with_cuts
-from rwkv_daemon.compare.paired_reading import count_up, first_parted, flips_of, tally_up
-from rwkv_daemon.compare.paired_samples import MOST_FLIPS, Tally, compared, pair_up, same_rows, unpairable
-from rwkv_daemon.node import Node
 from rwkv_daemon.rules.comparability import decisive_differences, harmless_differences, is_imported
 from rwkv_daemon.rules.plan import SelectionError, slug
 from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.samples.paired_reading import count_up, first_parted, flips_of, tally_up
+from rwkv_daemon.samples.paired_samples import MOST_FLIPS, Tally, compared, pair_up, same_rows, unpairable
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.queries.comparing import Run, scored_models, scores_of_job, scores_of_model, scores_of_weights
 from rwkv_daemon.store.queries.jobs import get_job, who_does
@@ -75,30 +77,40 @@ class Named:
         return self
 
 
-async def answer(node: Node, request: CompareRequest) -> CompareReply:
+async def answer(
+    records: Records, catalogue: Catalogue, comparisons: Comparisons, request: CompareRequest
+) -> CompareReply:
     """The comparison, or how far it is. Raises RefusedError for names that mean nothing."""
     question = msgspec.structs.replace(request, partial=False)
-    found = await node.looks.answer(question, partial(compare, node, question), patient=not request.partial)
+    found = await comparisons.looks.answer(
+        question, partial(compare, records, catalogue, comparisons, question), patient=not request.partial
+    )
     if isinstance(found, CompareReply):
         return found
     items = tuple(msgspec.structs.replace(item, why=NOT_YET) for item in found.done)
     return CompareReply(a=request.a, b=request.b, alpha=request.alpha, items=items, counts={}, looking=found.sentence)
 
 
-async def compare(node: Node, request: CompareRequest, progress: Progress | None = None) -> CompareReply:
+async def compare(
+    records: Records,
+    catalogue: Catalogue,
+    comparisons: Comparisons,
+    request: CompareRequest,
+    progress: Progress | None = None,
+) -> CompareReply:
     """Every benchmark and kind that both sides have. Raises RefusedError for names that mean nothing."""
     if not 0 < request.alpha < 1:
         raise RefusedError("bad-request", f"alpha must lie between 0 and 1, not {request.alpha:g}.", "", Exit.USAGE)
     progress = progress or Progress()
-    a, b = await named(node, request.a), await named(node, request.b)
+    a, b = await named(records, request.a), await named(records, request.b)
     match_jobs(a, b)
-    wanted = keys_wanted(request, node.benchmarks.all(), a, b)
+    wanted = keys_wanted(request, catalogue.benchmarks.all(), a, b)
     common = [key for key in wanted if key in a.scores and key in b.scores]
     items: list[ComparisonView] = []
     for key in common:
         progress.before = f"{len(items)} of {len(common)} benchmarks, now {' '.join(key)}: " if len(common) > 1 else ""
-        item = await compare_one(node, request, a.scores[key], b.scores[key], progress)
-        items.append(await with_cuts(node, item) if item.flips else item)
+        item = await compare_one(records, comparisons, request, a.scores[key], b.scores[key], progress)
+        items.append(await with_cuts(records, catalogue, item) if item.flips else item)
         progress.done = tuple(items)
     asked = [missing(key, a, b) for key in wanted if key not in common] if request.benchmarks else []
     items = with_verdicts(items, request.alpha) + asked
@@ -113,18 +125,18 @@ async def compare(node: Node, request: CompareRequest, progress: Progress | None
     )
 
 
-async def named(node: Node, word: str) -> Named:
+async def named(records: Records, word: str) -> Named:
     """The scores that a job's name, a model's name or MODEL@VERSION stands for."""
-    store = node.store
+    store = records.store
     if re.fullmatch(r"j\d{1,17}", word, re.ASCII):
         return await named_job(store, int(word[1:]))
     model, at, version = word.rpartition("@")
-    name = await second_names.whole_name(node, word)
+    name = await second_names.whole_name(records, word)
     rows = await scores_of_model(store, name)
-    weights = second_names.weights_called(name, await second_names.names_of_weights(node))
+    weights = second_names.weights_called(name, await second_names.names_of_weights(records))
     others = await scores_of_weights(store, weights, name)
     if not rows and not others and at and re.fullmatch(r"\d{1,9}", version, re.ASCII):
-        name = await second_names.whole_name(node, model)
+        name = await second_names.whole_name(records, model)
         rows = await scores_of_model(store, name, int(version))
         name = f"{name}@{version}"
     if not rows and not others:
@@ -187,14 +199,19 @@ def missing(key: Key, a: Named, b: Named) -> ComparisonView:
 
 
 async def compare_one(
-    node: Node, request: CompareRequest, a: Sequence[Candidate], b: Sequence[Candidate], progress: Progress
+    records: Records,
+    comparisons: Comparisons,
+    request: CompareRequest,
+    a: Sequence[Candidate],
+    b: Sequence[Candidate],
+    progress: Progress,
 ) -> ComparisonView:
     """One benchmark: the newest two scores that may be compared, or else the newest two. Of two scores that is always
     the same, so it is remembered, without flips."""
     one, other = choose(a, b)
     place = (*one.identity, *other.identity, request.force)
-    if place in node.compared and not request.flips:
-        return node.compared[place]
+    if place in comparisons.compared and not request.flips:
+        return comparisons.compared[place]
     differs = decisive_differences(one.view, other.view)
     view = ComparisonView(
         benchmark=one.view.benchmark,
@@ -213,30 +230,35 @@ async def compare_one(
     )
     if why := refusal(one.view, other.view, differs, force=request.force):
         return msgspec.structs.replace(view, why=why)
-    found = await paired(node, request, view, one, other, progress)
-    while len(node.compared) >= REMEMBERED:
-        del node.compared[next(iter(node.compared))]
-    node.compared[place] = msgspec.structs.replace(found, flips=())
+    found = await paired(records, request, view, one, other, progress)
+    while len(comparisons.compared) >= REMEMBERED:
+        del comparisons.compared[next(iter(comparisons.compared))]
+    comparisons.compared[place] = msgspec.structs.replace(found, flips=())
     return found
 
 
 async def paired(
-    node: Node, request: CompareRequest, view: ComparisonView, one: Candidate, other: Candidate, progress: Progress
+    records: Records,
+    request: CompareRequest,
+    view: ComparisonView,
+    one: Candidate,
+    other: Candidate,
+    progress: Progress,
 ) -> ComparisonView:
     """The samples of two scores, paired. What is right or wrong is counted by the database; anything else is read."""
     a, b = (Run(each.job, each.grade_key) for each in (one, other))
     flips = max(0, min(request.flips, MOST_FLIPS))
-    counted = await count_up(node.store, a, b, progress) if are_verdicts(one.view, other.view) else None
+    counted = await count_up(records.store, a, b, progress) if are_verdicts(one.view, other.view) else None
     if counted is not None:
         common, found = counted
         if (why := unpairable(common, force=request.force)) or found is None:
             return msgspec.structs.replace(view, why=why, left_out=common.either - common.whole)
-        view, rows = compared(view, common, found), await first_parted(node.store, a, b, flips, progress)
+        view, rows = compared(view, common, found), await first_parted(records.store, a, b, flips, progress)
     else:
-        tally = await tally_up(node.store, a, b, Tally(one.view, other.view), progress)
+        tally = await tally_up(records.store, a, b, Tally(one.view, other.view), progress)
         # Resampling takes a second or two where there are many distinct values: not on the event loop's time.
         view, rows = await asyncio.to_thread(pair_up, view, tally, force=request.force, flips=flips)
-    return msgspec.structs.replace(view, flips=await flips_of(node.store, a, b, rows))
+    return msgspec.structs.replace(view, flips=await flips_of(records.store, a, b, rows))
 
 
 def are_verdicts(a: ScoreView, b: ScoreView) -> bool:

@@ -9,25 +9,32 @@ from pathlib import Path
 
 import msgspec
 
-from rwkv_daemon.catalogue.catalogue import identity_of
-from rwkv_daemon.changes import events, state_views
-from rwkv_daemon.clock import now
-from rwkv_daemon.engines import client
+from rwkv_daemon.catalogue.contents import identity_of
+from rwkv_daemon.changes import events
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.engines import client, engine_views
 from rwkv_daemon.engines.client import NoAnswerError
 from rwkv_daemon.gpus import condition_store, xid_rules
+from rwkv_daemon.gpus.known_gpus import Gpus
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import outside_kills as outside
-from rwkv_daemon.jobs import poison_jobs, run_archive, stall_detection
+from rwkv_daemon.jobs import poison_jobs, run_archive
 from rwkv_daemon.jobs.outcomes import last_line
-from rwkv_daemon.jobs.pause_resume import apply, put_aside_in
-from rwkv_daemon.jobs.stop_ladder import Patience, Rung, climb, remains, told_of
-from rwkv_daemon.node import BackOff, Change, EngineHandle, Node, log
+from rwkv_daemon.jobs.pause_resume import put_aside_in
+from rwkv_daemon.jobs.stop_intents import apply
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import memory_fit, outside_kills
 from rwkv_daemon.rules.exit_rules import engine_cause, how
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.scheduling.lease_memory import FRESH_S
 from rwkv_daemon.scheduling.leases import device_name, is_gpu, label
+from rwkv_daemon.scheduling.live_engines import BackOff, EngineHandle, Engines
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import EngineRow, StoreError
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.engines import get_engine, live_engines, update_engine
 from rwkv_daemon.store.queries.jobs import (
     ACTIVE,
@@ -38,8 +45,9 @@ from rwkv_daemon.store.queries.jobs import (
     sha256_of,
 )
 from rwkv_daemon.store.queries.leases import FitRow, free_lease, save_fit
-from rwkv_daemon.workers import cgroups, worker_process
+from rwkv_daemon.workers import cgroups, stall_detection, worker_process
 from rwkv_daemon.workers.run_directory import DOOMED
+from rwkv_daemon.workers.stop_ladder import Patience, Rung, climb, remains, told_of
 from rwkvctl.protocol.messages import EngineView
 from rwkvctl.protocol.states import EngineState, Reason
 from rwkvctl.settings import config
@@ -58,27 +66,34 @@ XID_S = 120.0
 STABLE_S = 60.0
 
 
-async def adopt_engines(node: Node) -> None:
+async def adopt_engines(records: Records, engines: Engines, gpus: Gpus) -> None:
     """After a restart of the daemon: find the engines that still run; the others' leases are free again."""
-    for row in await live_engines(node.store):
-        if row.id in node.engines:
+    for row in await live_engines(records.store):
+        if row.id in engines.live:
             continue  # a store that was away had cut the adoption off
-        worker = worker_process.adopt(row.uuid, node.engine_folder(row.id) / "record.json")
+        worker = worker_process.adopt(row.uuid, records.engine_folder(row.id) / "record.json")
         if worker is None:
             await asyncio.to_thread(worker_process.sweep, row.uuid)
-            record = worker_process.read_record(node.engine_folder(row.id) / "record.json")
+            record = worker_process.read_record(records.engine_folder(row.id) / "record.json")
             by_itself = record is not None and record.code == UNLOADED
-            await engine_gone(node, row, ALONE if by_itself else "it was gone when the daemon came back", failed=False)
+            await engine_gone(
+                records,
+                engines,
+                gpus,
+                row,
+                ALONE if by_itself else "it was gone when the daemon came back",
+                failed=False,
+            )
         else:
-            node.engines[row.id] = EngineHandle(row, worker)
+            engines.live[row.id] = EngineHandle(row, worker)
             log.info("adopted engine e%d (pid %d)", row.id, worker.pid)
 
 
-async def watch_engines(node: Node) -> None:
+async def watch_engines(work: Work, gpus: Gpus, judges: Judges) -> None:
     """One look at every engine. One that cannot be looked after keeps nobody from the others."""
-    for handle in list(node.engines.values()):
+    for handle in list(work.engines.live.values()):
         try:
-            await watch_engine(node, handle)
+            await watch_engine(work, gpus, judges, handle)
             handle.trouble = ""
         except StoreError:
             raise
@@ -88,38 +103,38 @@ async def watch_engines(node: Node) -> None:
             handle.trouble = str(error)
 
 
-async def watch_engine(node: Node, handle: EngineHandle) -> None:
+async def watch_engine(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
     """Has it ended, is it ready, what are its rates."""
     if handle.exit is not None or worker_process.has_ended(handle.worker):
-        await engine_ended(node, handle)
+        await engine_ended(work, gpus, judges, handle)
     elif handle.row.state in {"starting", "loading"} and not handle.doomed:
-        await look_for_ready(node, handle)
+        await look_for_ready(work.records, work.engines, gpus, handle)
     elif handle.row.state == "ready" and not handle.doomed:
-        await watch_ready(node, handle)
+        await watch_ready(work, gpus, handle)
     else:
-        await press(node, handle)
+        await press(work.records, work.engines, gpus, handle)
 
 
-async def press(node: Node, handle: EngineHandle) -> None:
+async def press(records: Records, engines: Engines, gpus: Gpus, handle: EngineHandle) -> None:
     """Bring an engine to its end, rung by rung. What cannot be ended keeps its lease, and its GPU is quarantined."""
     if handle.doomed and handle.ladder.rung < Rung.KILL:
-        await asyncio.to_thread(mark_doomed, node, handle)
+        await asyncio.to_thread(mark_doomed, records, handle)
     first = Rung.KILL if handle.doomed else Rung.TERM
-    entered = await climb(handle.ladder, handle.worker, first, Patience.of(node.config.settings))
+    entered = await climb(handle.ladder, handle.worker, first, Patience.of(records.config.settings))
     if entered and handle.ladder.rung is Rung.STUCK:
         reason = f"{handle.row.name} {Rung.STUCK.words}: {await told_of(handle.ladder, handle.worker)}"
-        async with node.change() as change:
+        async with records.change() as change:
             await change.note("engine.stuck", engine=handle.row.name, text=reason)
-            await condition_store.quarantine(node, change, handle.row.lease, reason)
+            await condition_store.quarantine(records, engines, gpus, change, handle.row.lease, reason)
 
 
-def mark_doomed(node: Node, handle: EngineHandle) -> None:
+def mark_doomed(records: Records, handle: EngineHandle) -> None:
     """Say in its run directory that we kill it, for the runners: they tell kills from outside by the exit record."""
     with contextlib.suppress(OSError):
-        (node.engine_folder(handle.row.id) / DOOMED).touch()
+        (records.engine_folder(handle.row.id) / DOOMED).touch()
 
 
-async def look_for_ready(node: Node, handle: EngineHandle) -> None:
+async def look_for_ready(records: Records, engines: Engines, gpus: Gpus, handle: EngineHandle) -> None:
     """Ask a loading engine for its health; stop one that takes too long."""
     row = handle.row
     try:
@@ -127,27 +142,27 @@ async def look_for_ready(node: Node, handle: EngineHandle) -> None:
     except NoAnswerError:
         found = None
     if found is None or found.attempt not in {"", row.uuid}:
-        if time.monotonic() - handle.started > node.config.settings.engine_start_timeout_s:
-            push_back(node, handle.serves)
-            await unload(node, handle, NOT_IN_TIME)
+        if time.monotonic() - handle.started > records.config.settings.engine_start_timeout_s:
+            push_back(records, engines, handle.serves)
+            await unload(records, engines, gpus, handle, NOT_IN_TIME)
         return
     if elsewhere := on_other_device(row.lease, found.device_id):
-        push_back(node, handle.serves)
-        await unload(node, handle, elsewhere)
+        push_back(records, engines, handle.serves)
+        await unload(records, engines, gpus, handle, elsewhere)
         return
-    if not await still_those_weights(node, row.weights_path, row.weights_sha256):
-        await unload(node, handle, "its file was replaced while it was loading")
+    if not await still_those_weights(records, row.weights_path, row.weights_sha256):
+        await unload(records, engines, gpus, handle, "its file was replaced while it was loading")
         return
-    fit = remembered_load(node, handle)
-    async with node.change() as change:
+    fit = remembered_load(engines, handle)
+    async with records.change() as change:
         await save_fit(change.db, fit)
         await update_engine(change.db, row.id, state="ready", health=msgspec.json.encode(found).decode())
         await forget_load_failures(change.db, row.weights_sha256)
-        await tell(node, change, row, "ready", f"is ready on {label(node.leases, row.lease)}")
-    await run_archive.keep_engine(node, row.id)
-    refreshed = await get_engine(node.store, row.id)
+        await tell(engines, change, row, "ready", f"is ready on {label(engines.leases, row.lease)}")
+    await run_archive.keep_engine(records, row.id)
+    refreshed = await get_engine(records.store, row.id)
     assert refreshed is not None
-    node.leasing.learn([fit])
+    engines.leasing.learn([fit])
     handle.row, handle.idle_since, handle.beat_at = refreshed, time.monotonic(), time.monotonic()
 
 
@@ -159,51 +174,51 @@ def on_other_device(lease: str, device_id: str) -> str:
     return f"it computes on {device_id or 'the CPU'}, not on its lease {lease}"
 
 
-def remembered_load(node: Node, handle: EngineHandle) -> FitRow:
+def remembered_load(engines: Engines, handle: EngineHandle) -> FitRow:
     """What is known of such engines, with how long this one took to load."""
-    fit = node.leasing.fit(handle.row.weights_sha256, handle.row.numerics, device_of(node, handle.row.lease))
+    fit = engines.leasing.fit(handle.row.weights_sha256, handle.row.numerics, device_of(engines, handle.row.lease))
     took_s = time.monotonic() - handle.started
     return replace(fit, load_s=took_s if not fit.load_s else (fit.load_s + took_s) / 2)
 
 
-def device_of(node: Node, lease: str) -> str:
+def device_of(engines: Engines, lease: str) -> str:
     """The kind of device that a lease is; the lease's own name if it is not there any more."""
-    return next((device_name(view) for view in node.leases or () if view.id == lease), lease)
+    return next((device_name(view) for view in engines.leases or () if view.id == lease), lease)
 
 
-async def still_those_weights(node: Node, path: str, sha256: str) -> bool:
+async def still_those_weights(records: Records, path: str, sha256: str) -> bool:
     """Whether the file at a path is the one that has this hash. Its identity is asked, not its content."""
-    return await sha256_at(node, path) == sha256
+    return await sha256_at(records, path) == sha256
 
 
-async def sha256_at(node: Node, path: str) -> str | None:
+async def sha256_at(records: Records, path: str) -> str | None:
     """What the file at a path holds as far as its identity is known: empty for one that is to be hashed, None where
     there is none."""
     try:
         identity = identity_of(Path(path))
     except OSError:
         return None
-    return (await sha256_of(node.store, identity))[0]
+    return (await sha256_of(records.store, identity))[0]
 
 
-async def watch_ready(node: Node, handle: EngineHandle) -> None:
+async def watch_ready(work: Work, gpus: Gpus, handle: EngineHandle) -> None:
     """The step counter in the liveness file moves every second while the engine lives; one that stands still is hung,
     and is treated as dead: its jobs go on with another."""
-    beat = await asyncio.to_thread(read_beat, node.engine_folder(handle.row.id) / "live")
+    beat = await asyncio.to_thread(read_beat, work.records.engine_folder(handle.row.id) / "live")
     clock = time.monotonic()
     if beat != handle.beat:
         handle.beat, handle.beat_at = beat, clock
-    if clock - handle.beat_at > node.config.settings.engine_hang_s:
+    if clock - handle.beat_at > work.records.config.settings.engine_hang_s:
         handle.doomed = f"it stood still for {clock - handle.beat_at:.0f} s"
         stacks = await asyncio.to_thread(
-            stall_detection.dump, handle.worker, node.engine_folder(handle.row.id) / "log.txt"
+            stall_detection.dump, handle.worker, work.records.engine_folder(handle.row.id) / "log.txt"
         )
-        async with node.change() as change:
+        async with work.records.change() as change:
             text = f"{handle.row.name} stands still since {clock - handle.beat_at:.0f} s; it is killed"
             await change.note("engine.stall", engine=handle.row.name, text=text, data={"stacks": stacks})
-        await press(node, handle)
+        await press(work.records, work.engines, gpus, handle)
     elif clock - handle.beat_at < QUIET_S:
-        await refresh_stats(node, handle)
+        await refresh_stats(work.records, work.running, work.engines, handle)
 
 
 def read_beat(path: Path) -> int:
@@ -215,7 +230,7 @@ def read_beat(path: Path) -> int:
     return int.from_bytes(data, "little") if len(data) == 8 else -1
 
 
-async def refresh_stats(node: Node, handle: EngineHandle) -> None:
+async def refresh_stats(records: Records, running: RunningJobs, engines: Engines, handle: EngineHandle) -> None:
     """Ask for rates, once a second; an engine that is too busy to answer keeps its last ones."""
     if time.monotonic() - handle.asked < STATS_EVERY_S:
         return
@@ -225,51 +240,51 @@ async def refresh_stats(node: Node, handle: EngineHandle) -> None:
     except NoAnswerError:
         return
     handle.last_seen = time.monotonic()
-    await remember_shrinking(node, handle)
-    data = msgspec.to_builtins(state_views.engine_view(node, handle))
-    node.bus.publish([events.passing("engine.stats", engine=handle.row.name, data=data)])
+    await remember_shrinking(records, engines, handle)
+    data = msgspec.to_builtins(engine_views.engine_view(running, handle))
+    records.bus.publish([events.passing("engine.stats", engine=handle.row.name, data=data)])
     if handle.last_seen - handle.started > STABLE_S:
-        node.back_off.pop(handle.serves, None)
+        engines.back_off.pop(handle.serves, None)
 
 
-async def remember_shrinking(node: Node, handle: EngineHandle) -> None:
+async def remember_shrinking(records: Records, engines: Engines, handle: EngineHandle) -> None:
     """An engine that ran out of memory goes on with fewer sequences at once: the next one starts with so few."""
     stats = handle.stats
     if stats is None or not stats.shrunk or stats.slots == handle.shrunk_to:
         return
     handle.shrunk_to = stats.slots
-    fit = node.leasing.fit(handle.row.weights_sha256, handle.row.numerics, device_of(node, handle.row.lease))
+    fit = engines.leasing.fit(handle.row.weights_sha256, handle.row.numerics, device_of(engines, handle.row.lease))
     if fit.slots and fit.slots <= stats.slots:
         return
-    await learn(node, replace(fit, slots=stats.slots), f"{handle.row.name} ran out of memory")
+    await learn(records, engines, replace(fit, slots=stats.slots), f"{handle.row.name} ran out of memory")
 
 
-async def learn(node: Node, fit: FitRow, why: str) -> None:
+async def learn(records: Records, engines: Engines, fit: FitRow, why: str) -> None:
     """Keep what fits, and say so."""
-    async with node.change() as change:
+    async with records.change() as change:
         await save_fit(change.db, fit)
         text = f"{why}: the next such engine starts with {fit.slots} sequences at once"
         await change.note("engine.memory", text=text)
-    node.leasing.learn([fit])
+    engines.leasing.learn([fit])
 
 
-async def unload(node: Node, handle: EngineHandle, why: str) -> None:
+async def unload(records: Records, engines: Engines, gpus: Gpus, handle: EngineHandle, why: str) -> None:
     """Stop an engine. Its lease is free when its process is gone, not before."""
-    async with node.change() as change:
+    async with records.change() as change:
         await update_engine(change.db, handle.row.id, state="unloading", detail=why)
-        await tell(node, change, handle.row, "unloading", f"is unloaded: {why}")
-    refreshed = await get_engine(node.store, handle.row.id)
+        await tell(engines, change, handle.row, "unloading", f"is unloaded: {why}")
+    refreshed = await get_engine(records.store, handle.row.id)
     assert refreshed is not None
     handle.row = refreshed
-    await press(node, handle)
+    await press(records, engines, gpus, handle)
 
 
-async def engine_ended(node: Node, handle: EngineHandle) -> None:
+async def engine_ended(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
     """An engine's processes are gone: wanted, refused its checkpoint, or crashed. Stored first, then forgotten."""
     if handle.exit is None:
         await asyncio.to_thread(worker_process.sweep, handle.row.uuid)
         if await asyncio.to_thread(remains, handle.worker):  # its shim is gone alone: the lease is not free yet
-            await press(node, handle)
+            await press(work.records, work.engines, gpus, handle)
             return
         handle.exit, handle.ended_at = (await asyncio.to_thread(handle.worker.close),), time.monotonic()
         cgroups.remove_for(handle.worker.record.cgroup)
@@ -279,56 +294,62 @@ async def engine_ended(node: Node, handle: EngineHandle) -> None:
     code = record.code if record is not None and loading else None
     if handle.row.state == "unloading":
         faulty = handle.row.detail if is_fault(handle.row.detail) else ""
-        await engine_gone(node, handle.row, handle.row.detail, failed=bool(faulty), fault=faulty)
+        await engine_gone(
+            work.records, work.engines, gpus, handle.row, handle.row.detail, failed=bool(faulty), fault=faulty
+        )
     elif record is not None and record.code == UNLOADED:  # as the daemon came back
-        await engine_gone(node, handle.row, ALONE, failed=False)
+        await engine_gone(work.records, work.engines, gpus, handle.row, ALONE, failed=False)
     elif code == DOES_NOT_LOAD:
-        push_back(node, handle.serves)
-        await refused(node, handle.row)
+        push_back(work.records, work.engines, handle.serves)
+        await refused(work, gpus, judges, handle.row)
     elif code == OUT_OF_MEMORY:
-        await did_not_fit(node, handle)
-    elif waits_for_a_look(node, handle):
+        await did_not_fit(work, gpus, judges, handle)
+    elif waits_for_a_look(work.records, gpus, handle):
         return
     else:
-        await ended_unasked(node, handle, record)
-    node.engines.pop(handle.row.id, None)
+        await ended_unasked(work, gpus, judges, handle, record)
+    work.engines.live.pop(handle.row.id, None)
 
 
-def waits_for_a_look(node: Node, handle: EngineHandle) -> bool:
+def waits_for_a_look(records: Records, gpus: Gpus, handle: EngineHandle) -> bool:
     """Whether the GPU has not been looked at since an engine ended there: what was wrong with it may only be seen then,
     and who is to blame depends on it."""
-    watched = handle.row.lease in node.sight.records and not node.sight.trouble
-    unseen = watched and node.sight.seen_at < handle.ended_at + FRESH_S
-    late = time.monotonic() - handle.ended_at > node.config.settings.sampler_deadline_s + NO_LOOK_S
+    watched = handle.row.lease in gpus.sight.records and not gpus.sight.trouble
+    unseen = watched and gpus.sight.seen_at < handle.ended_at + FRESH_S
+    late = time.monotonic() - handle.ended_at > records.config.settings.sampler_deadline_s + NO_LOOK_S
     return unseen and not late
 
 
-async def ended_unasked(node: Node, handle: EngineHandle, record: ShimRecord | None) -> None:
+async def ended_unasked(
+    work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle, record: ShimRecord | None
+) -> None:
     """What follows from an end that nobody of us wanted: the GPU is to blame, somebody outside, or the engine with what
     it computed. Only in the last case it counts with the jobs that it served."""
     row, cause = handle.row, "fault" if handle.doomed else engine_cause(record)
     why = f"it ended unasked ({handle.doomed or how(record)}); see its log"
-    if broken := broken_hardware(node, row.lease):
+    if broken := broken_hardware(gpus, row.lease):
         why = f"it ended unasked ({handle.doomed or how(record)}) because of its GPU: {broken}"
-        await engine_gone(node, row, why, failed=True, fault=why)
+        await engine_gone(work.records, work.engines, gpus, row, why, failed=True, fault=why)
     elif cause == "outside":
-        got_on = await outside.engine_killed(node, row.id, row.name, how(record))
-        hold_off(node, handle.serves, afresh=got_on)
-        await engine_gone(node, row, f"somebody outside ended it ({how(record)})", failed=True)
+        got_on = await outside.engine_killed(work, judges, row.id, row.name, how(record))
+        hold_off(work.records, work.engines, handle.serves, afresh=got_on)
+        await engine_gone(
+            work.records, work.engines, gpus, row, f"somebody outside ended it ({how(record)})", failed=True
+        )
     else:
-        if not await poison_jobs.engine_died(node, row.id, why):
-            push_back(node, handle.serves)
-        spared = cause == "memory" or await poison_jobs.is_suspected(node, row.id)
-        await engine_gone(node, row, why, failed=True, fault="" if spared else why)
+        if not await poison_jobs.engine_died(work.records, work.waiting, work.running, row.id, why):
+            push_back(work.records, work.engines, handle.serves)
+        spared = cause == "memory" or await poison_jobs.is_suspected(work.records, work.running, row.id)
+        await engine_gone(work.records, work.engines, gpus, row, why, failed=True, fault="" if spared else why)
 
 
-def broken_hardware(node: Node, lease: str) -> str:
+def broken_hardware(gpus: Gpus, lease: str) -> str:
     """What is known to be wrong with the GPU of a lease, as the driver reports it: such a thing ends engines."""
-    record = node.sight.records.get(lease)
+    record = gpus.sight.records.get(lease)
     if record is not None and record.quarantine and record.cause == "hardware":
         return record.quarantine
     clock = time.monotonic()
-    recent = [code for (gpu, code), at in node.sight.xids.items() if gpu == lease and clock - at < XID_S]
+    recent = [code for (gpu, code), at in gpus.sight.xids.items() if gpu == lease and clock - at < XID_S]
     return next((xid_rules.sentence(code) for code in recent if xid_rules.is_hardware(code)), "")
 
 
@@ -337,76 +358,85 @@ def is_fault(detail: str) -> bool:
     return detail == NOT_IN_TIME or detail.startswith("it computes on ")
 
 
-async def did_not_fit(node: Node, handle: EngineHandle) -> None:
+async def did_not_fit(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
     """It ran out of memory while it loaded: the next one starts smaller. Where even the smallest does not fit, the
     model is too large for such a device; that is no failure of the job, nor of the GPU."""
-    row, device = handle.row, device_of(node, handle.row.lease)
-    fit = node.leasing.fit(row.weights_sha256, row.numerics, device)
-    why = last_line(node.engine_folder(row.id) / "log.txt") or "the engine ran out of memory"
+    row, device = handle.row, device_of(work.engines, handle.row.lease)
+    fit = work.engines.leasing.fit(row.weights_sha256, row.numerics, device)
+    why = last_line(work.records.engine_folder(row.id) / "log.txt") or "the engine ran out of memory"
     smaller = memory_fit.next_smaller(fit.slots)
-    size = next((lease.memory_total_bytes or 0 for lease in node.leases or () if lease.id == row.lease), 0)
+    size = next((lease.memory_total_bytes or 0 for lease in work.engines.leases or () if lease.id == row.lease), 0)
     if not smaller and not size:  # nothing could be learned that would keep the next one from trying the same
-        push_back(node, handle.serves)
-        await refused(node, row)
+        push_back(work.records, work.engines, handle.serves)
+        await refused(work, gpus, judges, row)
         return
-    await engine_gone(node, row, why, failed=True)
-    await learn(node, replace(fit, slots=smaller) if smaller else replace(fit, bytes=size + 1), why)
+    await engine_gone(work.records, work.engines, gpus, row, why, failed=True)
+    await learn(
+        work.records, work.engines, replace(fit, slots=smaller) if smaller else replace(fit, bytes=size + 1), why
+    )
 
 
-def push_back(node: Node, serves: EngineKind) -> None:
+def push_back(records: Records, engines: Engines, serves: EngineKind) -> None:
     """Wait longer before each further start of the same kind of engine."""
-    back_off = node.back_off.setdefault(serves, BackOff())
-    wait = node.config.settings.restart_backoff_s * 2 ** min(back_off.failures, 8)
+    back_off = engines.back_off.setdefault(serves, BackOff())
+    wait = records.config.settings.restart_backoff_s * 2 ** min(back_off.failures, 8)
     back_off.failures += 1
     back_off.not_before = time.monotonic() + wait
 
 
-def hold_off(node: Node, serves: EngineKind, *, afresh: bool) -> None:
+def hold_off(records: Records, engines: Engines, serves: EngineKind, *, afresh: bool) -> None:
     """The same after ends from outside: the first costs no time, and none of them a try. `afresh`: work got on since
     the one before."""
-    back_off = node.back_off.setdefault(serves, BackOff())
+    back_off = engines.back_off.setdefault(serves, BackOff())
     back_off.kills = 1 if afresh else back_off.kills + 1
-    wait = outside_kills.pause_s(node.config.settings.restart_backoff_s, back_off.kills, random.Random())
+    wait = outside_kills.pause_s(records.config.settings.restart_backoff_s, back_off.kills, random.Random())
     back_off.not_before = time.monotonic() + (wait if back_off.kills > 1 else 0.0)
 
 
-async def refused(node: Node, row: EngineRow) -> None:
+async def refused(work: Work, gpus: Gpus, judges: Judges, row: EngineRow) -> None:
     """The engine says that this checkpoint cannot be loaded. Twice, and all its jobs are held."""
-    why = last_line(node.engine_folder(row.id) / "log.txt") or "the engine gave no reason"
-    if not await still_those_weights(node, row.weights_path, row.weights_sha256):
-        await engine_gone(node, row, why, failed=True)  # it says nothing about the weights that it was to serve
+    why = last_line(work.records.engine_folder(row.id) / "log.txt") or "the engine gave no reason"
+    if not await still_those_weights(work.records, row.weights_path, row.weights_sha256):
+        await engine_gone(
+            work.records, work.engines, gpus, row, why, failed=True
+        )  # it says nothing about the weights that it was to serve
         return
-    async with node.change() as change:
+    async with work.records.change() as change:
         failures = await count_load_failure(change.db, row.weights_sha256, why)
-    await engine_gone(node, row, why, failed=True)
+    await engine_gone(work.records, work.engines, gpus, row, why, failed=True)
     if failures >= MAX_LOAD_FAILURES:
-        await hold_all(node, row.weights_sha256, "does-not-load", why)
+        await hold_all(work, judges, row.weights_sha256, "does-not-load", why)
 
 
-async def hold_all(node: Node, sha256: str, reason: Reason, why: str) -> None:
+async def hold_all(work: Work, judges: Judges, sha256: str, reason: Reason, why: str) -> None:
     """Hold every job of weights that do not load; running ones are stopped first. Thousands in one transaction."""
-    found = [*await jobs_in(node.store, ("queued",), limit=1_000_000), *await jobs_by_id(node.store, node.runners)]
-    async with node.change() as change:
+    found = [
+        *await jobs_in(work.records.store, ("queued",), limit=1_000_000),
+        *await jobs_by_id(work.records.store, work.running.runners),
+    ]
+    async with work.records.change() as change:
         for job in found:
             if job.weights_sha256 == sha256 and (job.state == "queued" or job.state in ACTIVE):
-                await put_aside_in(node, change, job, "hold", reason, why)
-    await apply(node)
+                await put_aside_in(judges, change, job, "hold", reason, why)
+    await apply(work.records, work.waiting, work.running)
 
 
-async def engine_gone(node: Node, row: EngineRow, why: str, *, failed: bool, fault: str = "") -> None:
+async def engine_gone(
+    records: Records, engines: Engines, gpus: Gpus, row: EngineRow, why: str, *, failed: bool, fault: str = ""
+) -> None:
     """Free the lease; a `fault` of the process or the device counts against its GPU. Its process is gone, and one that
     was killed could not take its socket along."""
     Path(row.socket).unlink(missing_ok=True)
-    async with node.change() as change:
+    async with records.change() as change:
         state: EngineState = "failed" if failed else "gone"
         await update_engine(change.db, row.id, state=state, detail=why, ended=now())
         await free_lease(change.db, row.id)
         if fault:
-            await condition_store.engine_failed(node, change, row.lease, f"{row.name}: {fault}")
-        await tell(node, change, row, state, f"is {state}: {why}")
+            await condition_store.engine_failed(records, engines, gpus, change, row.lease, f"{row.name}: {fault}")
+        await tell(engines, change, row, state, f"is {state}: {why}")
 
 
-async def tell(node: Node, change: Change, row: EngineRow, state: EngineState, what: str) -> None:
+async def tell(engines: Engines, change: Change, row: EngineRow, state: EngineState, what: str) -> None:
     """The event of an engine's new state, with the engine as it is then."""
     view = EngineView(
         id=row.name, model=row.model, numerics=row.numerics, lease=row.lease, state=state, detail=row.detail
@@ -414,7 +444,7 @@ async def tell(node: Node, change: Change, row: EngineRow, state: EngineState, w
     data = msgspec.to_builtins(view)
     await change.note("engine.state", engine=row.name, text=f"{row.name} {row.model} {what}", data=data)
     holds = state not in {"gone", "failed"}
-    for lease in node.leases or []:
+    for lease in engines.leases or []:
         if lease.id == row.lease:
             now_held = msgspec.structs.replace(lease, use="leased", engine=row.name) if holds else lease
             change.events.append(events.passing("lease", data=msgspec.to_builtins(now_held)))

@@ -7,18 +7,19 @@ waits for a look made after the lease was given, and is taken back if that does 
 import asyncio
 import os
 import pwd
-import sys
 import time
 import uuid as uuids
 from dataclasses import astuple
 from pathlib import Path
 
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.engines.engine_processes import engine_gone, push_back, tell
-from rwkv_daemon.node import EngineHandle, Node
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.rules import memory_fit
 from rwkv_daemon.rules.placement import EngineKind, StartEngine
 from rwkv_daemon.scheduling import lease_memory, leases
 from rwkv_daemon.scheduling.lease_memory import Launching
+from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
 from rwkv_daemon.store import EngineRow
 from rwkv_daemon.store.queries.engines import add_engine, engine_in, update_engine
 from rwkv_daemon.store.queries.jobs import sha256_of
@@ -31,72 +32,77 @@ from rwkv_weights.local import inventory
 from rwkv_weights.local.checkpoint_files import FileIdentity, together
 from rwkvctl.settings import config
 from rwkvctl.settings.fields import Settings
+from rwkvctl.settings.module_command import module_command
 
 NO_LOOK_S = 10.0
 """Beyond the sampler's deadline: if nothing was seen of a GPU for so long, no engine is started on it."""
 
 
-async def reserve(node: Node, command: StartEngine, model: str, weights_path: str) -> None:
+async def reserve(records: Records, engines: Engines, command: StartEngine, model: str, weights_path: str) -> None:
     """Give an engine its lease, in one transaction with the engine. No process exists yet."""
     values = {
         "uuid": str(uuids.uuid4()), "model": model, "weights_path": weights_path, "lease": command.lease, "socket": "",
         "weights_sha256": command.serves.weights, "numerics": command.serves.numerics,
     }  # fmt: skip
-    async with node.change() as change:
+    async with records.change() as change:
         number = await add_engine(change.db, values)
         await take_lease(change.db, command.lease, command.slots, number)
-        await update_engine(change.db, number, socket=str(node.config.socket.parent / f"e{number}.sock"))
+        await update_engine(change.db, number, socket=str(records.config.socket.parent / f"e{number}.sock"))
         row = await engine_in(change.db, number)
-        await tell(node, change, row, "starting", f"starts on {leases.label(node.leases, command.lease)}")
+        await tell(engines, change, row, "starting", f"starts on {leases.label(engines.leases, command.lease)}")
         crash_point("before-lease-commit")
     crash_point("after-lease-commit")
-    node.leasing.launching[number] = Launching(row, command.slots, time.monotonic())
+    engines.leasing.launching[number] = Launching(row, command.slots, time.monotonic())
 
 
-async def launch_reserved(node: Node) -> None:
+async def launch_reserved(records: Records, engines: Engines, gpus: Gpus) -> None:
     """Start the engines whose GPUs are seen to be free by now; take back those whose are not."""
-    for number, launching in list(node.leasing.launching.items()):
-        against = why_not(node, launching)
+    for number, launching in list(engines.leasing.launching.items()):
+        against = why_not(records, gpus, launching)
         if against is None:
             continue
         if against:
-            where = leases.label(node.leases, launching.row.lease)
-            await engine_gone(node, launching.row, f"it was not started on {where}: {against}", failed=False)
+            where = leases.label(engines.leases, launching.row.lease)
+            await engine_gone(
+                records, engines, gpus, launching.row, f"it was not started on {where}: {against}", failed=False
+            )
         else:
-            await launch(node, launching)
-        node.leasing.launching.pop(number)
+            await launch(records, engines, gpus, launching)
+        engines.leasing.launching.pop(number)
 
 
-def why_not(node: Node, launching: Launching) -> str | None:
+def why_not(records: Records, gpus: Gpus, launching: Launching) -> str | None:
     """Why an engine is not to be started, empty if it is; None while the look that tells has not been made."""
-    lease, settings = launching.row.lease, node.config.settings
+    lease, settings = launching.row.lease, records.config.settings
     if not leases.is_gpu(lease):
         return ""
-    if node.sight.seen_at < launching.since + lease_memory.FRESH_S:
+    if gpus.sight.seen_at < launching.since + lease_memory.FRESH_S:
         late = time.monotonic() - launching.since > settings.sampler_deadline_s + NO_LOOK_S
         return "nothing was seen of it since" if late else None
-    return lease_memory.last_look(node.gpus.get(lease), shared=settings.share_gpus > 1)
+    return lease_memory.last_look(gpus.known.get(lease), shared=settings.share_gpus > 1)
 
 
-async def launch(node: Node, launching: Launching) -> None:
+async def launch(records: Records, engines: Engines, gpus: Gpus, launching: Launching) -> None:
     """Start the process behind its shim, which takes the lock; somebody else may hold that."""
     row = launching.row
     try:
-        inodes = await weights_now(node, row)
-        worker = await asyncio.to_thread(worker_process.start, launch_of(node, launching, inodes))
+        inodes = await weights_now(records, row)
+        worker = await asyncio.to_thread(worker_process.start, launch_of(records, engines, launching, inodes))
     except LockHeldError:
-        locks, share = locks_of(node, launching)
+        locks, share = locks_of(records, launching)
         who = holder(leases.lock_holder((*locks, *([share] if share else []))))
-        node.leasing.lock_out(row.lease, who)
-        await engine_gone(node, row, f"{leases.label(node.leases, row.lease)} is leased by {who}", failed=False)
+        engines.leasing.lock_out(row.lease, who)
+        await engine_gone(
+            records, engines, gpus, row, f"{leases.label(engines.leases, row.lease)} is leased by {who}", failed=False
+        )
         return
     except (NotStartedError, OSError) as error:
-        push_back(node, EngineKind(row.weights_sha256, row.numerics))
-        await engine_gone(node, row, f"it could not be started: {error}", failed=True)
+        push_back(records, engines, EngineKind(row.weights_sha256, row.numerics))
+        await engine_gone(records, engines, gpus, row, f"it could not be started: {error}", failed=True)
         return
     crash_point("after-engine-started")
-    node.engines[row.id] = EngineHandle(row, worker)
-    node.wake.set()
+    engines.live[row.id] = EngineHandle(row, worker)
+    records.wake.set()
 
 
 def holder(pid: int | None) -> str:
@@ -110,39 +116,39 @@ def holder(pid: int | None) -> str:
     return f"another daemon's engine (pid {pid}, {user})"
 
 
-async def weights_now(node: Node, row: EngineRow) -> str:
+async def weights_now(records: Records, row: EngineRow) -> str:
     """The files of an engine's weights as its command line names them: looked at once, and these have the hash that it
     is to serve. So no link that is turned while it starts leads it to others. Raises NotStartedError, OSError."""
     files = inventory.at(Path(row.weights_path)).files
     each = [FileIdentity.of(file) for file in files]
-    sha256, _ = await sha256_of(node.store, astuple(together(files, each)))
+    sha256, _ = await sha256_of(records.store, astuple(together(files, each)))
     if sha256 != row.weights_sha256:
         raise NotStartedError("its file was replaced" if sha256 else "its file has changed, and is hashed again")
     return ",".join(f"{one.device}:{one.inode}:{one.changed_ns}" for one in each)
 
 
-def launch_of(node: Node, launching: Launching, inodes: str) -> worker_process.Launch:
+def launch_of(records: Records, engines: Engines, launching: Launching, inodes: str) -> worker_process.Launch:
     """The engine's command line. Everything it needs is in it; settings of ours do not reach it otherwise."""
-    row, settings = launching.row, node.config.settings
-    folder = node.engine_folder(row.id)
+    row, settings = launching.row, records.config.settings
+    folder = records.engine_folder(row.id)
     folder.mkdir(parents=True, exist_ok=True)
     argv = [
-        sys.executable, "-m", "rwkv_engine", "serve", row.weights_path, "--socket", row.socket,
+        *module_command("rwkv_engine", "serve"), row.weights_path, "--socket", row.socket,
         "--numerics", row.numerics, "--device", device_of(row.lease),
         "--attempt", row.uuid, "--weights-sha256", row.weights_sha256, "--inodes", inodes,
         "--liveness", str(folder / "live"),
-        "--daemon-lock", str(node.config.daemon_lock), "--idle-unload-s", str(settings.idle_unload_s),
-        *sizes(node, launching),
+        "--daemon-lock", str(records.config.daemon_lock), "--idle-unload-s", str(settings.idle_unload_s),
+        *sizes(records, engines, launching),
     ]  # fmt: skip
     threads, environment = computing(settings, device_of(row.lease))
     argv += threads
     if device_of(row.lease) != "cpu":
         environment |= {"CUDA_VISIBLE_DEVICES": row.lease, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    locks, share = locks_of(node, launching)
+    locks, share = locks_of(records, launching)
     return worker_process.Launch(
         uuid=row.uuid, argv=tuple(argv), record=folder / "record.json", log=folder / "log.txt",
         environment=environment, locks=locks, share=share, log_cap_bytes=settings.log_cap_bytes,
-        cgroup=node.scopes.make(row.uuid, Limits(settings.engine_memory_max_bytes, settings.worker_pids_max)),
+        cgroup=engines.scopes.make(row.uuid, Limits(settings.engine_memory_max_bytes, settings.worker_pids_max)),
     )  # fmt: skip
 
 
@@ -155,12 +161,12 @@ def computing(settings: Settings, device: str) -> tuple[list[str], dict[str, str
     return ["--threads", threads], environment | {"OMP_NUM_THREADS": threads, "CUDA_VISIBLE_DEVICES": ""}
 
 
-def sizes(node: Node, launching: Launching) -> list[str]:
+def sizes(records: Records, engines: Engines, launching: Launching) -> list[str]:
     """Flags for how much an engine may take: what fitted before on such a device, and its share of a shared one."""
-    row, settings, flags = launching.row, node.config.settings, []
-    lease = next((lease for lease in node.leases or () if lease.id == row.lease), None)
+    row, settings, flags = launching.row, records.config.settings, []
+    lease = next((lease for lease in engines.leases or () if lease.id == row.lease), None)
     device = leases.device_name(lease) if lease is not None else ""
-    fitted = node.leasing.fit(row.weights_sha256, row.numerics, device).slots
+    fitted = engines.leasing.fit(row.weights_sha256, row.numerics, device).slots
     if slots := min(filter(None, (settings.engine_slots, fitted)), default=0):
         flags += ["--slots", str(slots)]
     if room := memory_fit.memory_bytes((lease.memory_total_bytes or 0) if lease else 0, len(launching.slots)):
@@ -168,12 +174,12 @@ def sizes(node: Node, launching: Launching) -> list[str]:
     return flags
 
 
-def locks_of(node: Node, launching: Launching) -> tuple[tuple[Path, ...], Path | None]:
+def locks_of(records: Records, launching: Launching) -> tuple[tuple[Path, ...], Path | None]:
     """The lock files of a lease. The CPU is each daemon's own to give."""
     lease = launching.row.lease
     if not leases.is_gpu(lease):
-        return (node.config.socket.parent / f"lease-{lease.replace(':', '-')}.lock",), None
-    return leases.lock_files(leases.lock_folder(node.config.settings.lease_dir), lease, launching.slots)
+        return (records.config.socket.parent / f"lease-{lease.replace(':', '-')}.lock",), None
+    return leases.lock_files(leases.lock_folder(records.config.settings.lease_dir), lease, launching.slots)
 
 
 def device_of(lease: str) -> str:

@@ -9,7 +9,8 @@ from typing import Final
 
 import msgspec
 
-from rwkv_daemon.clock import now
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import presenter
 from rwkv_daemon.gpus.condition_rules import (
     EngineFailed,
@@ -21,10 +22,13 @@ from rwkv_daemon.gpus.condition_rules import (
     restored,
     shown,
 )
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.watch_state import Known
-from rwkv_daemon.node import Change, Node, log
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import Gpu, Reading
+from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.gpus import (
     GpuRow,
     begin_contention,
@@ -38,39 +42,41 @@ from rwkv_daemon.store.queries.gpus import (
 NOT_LOOKED_AT: Final = "it was not looked at yet"
 
 
-async def engine_failed(node: Node, change: Change, gpu_id: str, why: str) -> None:
+async def engine_failed(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, why: str) -> None:
     """An engine ended abnormally there, through no fault of its model: cooldown, then suspect, then quarantined."""
-    await happen(node, change, gpu_id, EngineFailed(why))
+    await happen(records, engines, gpus, change, gpu_id, EngineFailed(why))
 
 
-async def quarantine(node: Node, change: Change, gpu_id: str, reason: str) -> None:
+async def quarantine(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, reason: str) -> None:
     """A process there cannot be got rid of: no new engine until it is gone and the GPU is free."""
-    await happen(node, change, gpu_id, Quarantine(reason, "process"))
+    await happen(records, engines, gpus, change, gpu_id, Quarantine(reason, "process"))
 
 
-async def happen(node: Node, change: Change, gpu_id: str, happening: Happening) -> bool:
+async def happen(
+    records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, happening: Happening
+) -> bool:
     """Let something happen to a GPU in the caller's transaction; returns whether its condition changed. The CPU, and
     what is no GPU of this node, has no condition."""
-    if gpu_id not in node.sight.records:
+    if gpu_id not in gpus.sight.records:
         return False
-    text = apply(node, gpu_id, happening)
-    await save_gpus(change.db, [row_of(node, gpu_id)])
+    text = apply(gpus, gpu_id, happening)
+    await save_gpus(change.db, [row_of(gpus, gpu_id)])
     if text:
-        await change.note("gpu.state", text=text, data=msgspec.to_builtins(presenter.lease_of(node.gpus[gpu_id])))
-        presenter.publish(node)
+        await change.note("gpu.state", text=text, data=msgspec.to_builtins(presenter.lease_of(gpus.known[gpu_id])))
+        presenter.publish(records, engines, gpus)
     return bool(text)
 
 
-def apply(node: Node, gpu_id: str, happening: Happening) -> str:
+def apply(gpus: Gpus, gpu_id: str, happening: Happening) -> str:
     """Change the record, and the GPU as it is shown; returns a sentence if its condition or the reason changed."""
-    before = node.sight.records[gpu_id]
+    before = gpus.sight.records[gpu_id]
     record = after(before, happening, time.monotonic())
     old, new = shown(before), shown(record)
     if old != new:
         record = msgspec.structs.replace(record, since=now())
-    node.sight.records[gpu_id] = record
-    if (gpu := node.gpus.get(gpu_id)) is not None and record != before:
-        node.gpus[gpu_id] = conditioned(gpu, record)
+    gpus.sight.records[gpu_id] = record
+    if (gpu := gpus.known.get(gpu_id)) is not None and record != before:
+        gpus.known[gpu_id] = conditioned(gpu, record)
     if old == new or gpu is None:
         return ""
     condition, reason = new
@@ -85,16 +91,16 @@ def conditioned(gpu: Gpu, record: Record) -> Gpu:
     )
 
 
-async def restore(node: Node) -> None:
+async def restore(records: Records, gpus: Gpus) -> None:
     """The inventory and the records of an earlier daemon. Until a look arrives, nothing is known of these GPUs."""
-    at, sight = time.monotonic(), node.sight
-    for row in await known_gpus(node.store):
+    at, sight = time.monotonic(), gpus.sight
+    for row in await known_gpus(records.store):
         known = Known(row.id, row.position, row.name, row.parent, row.slot, row.first_seen)
         record = restored(read_record(row), at)
         sight.known[row.id], sight.records[row.id], sight.stored[row.id] = known, record, (known, lasting(record))
         reading = Reading(id=row.id, index=row.position, slot=row.slot, name=row.name, parent=row.parent)
-        node.gpus[row.id] = conditioned(Gpu(reading=reading, use="unknown", why=NOT_LOOKED_AT), record)
-    sight.contended_stored = await open_contention(node.store)
+        gpus.known[row.id] = conditioned(Gpu(reading=reading, use="unknown", why=NOT_LOOKED_AT), record)
+    sight.contended_stored = await open_contention(records.store)
 
 
 def read_record(row: GpuRow) -> Record:
@@ -105,27 +111,27 @@ def read_record(row: GpuRow) -> Record:
         return Record(quarantine=f"its stored record cannot be read ({error})", cause="operator")
 
 
-def remember(node: Node, reading: Reading) -> None:
+def remember(gpus: Gpus, reading: Reading) -> None:
     """Take a GPU into the inventory, or follow it to another index."""
-    known = node.sight.known.get(reading.id)
+    known = gpus.sight.known.get(reading.id)
     if known is None or not known.matches(reading):
         first_seen = known.first_seen if known else now()
-        node.sight.known[reading.id] = Known(
+        gpus.sight.known[reading.id] = Known(
             reading.id, reading.index, reading.name, reading.parent, reading.slot, first_seen
         )
-        node.sight.records.setdefault(reading.id, Record())
+        gpus.sight.records.setdefault(reading.id, Record())
 
 
-def row_of(node: Node, gpu_id: str) -> GpuRow:
+def row_of(gpus: Gpus, gpu_id: str) -> GpuRow:
     """What the store keeps of a GPU."""
-    known, record = node.sight.known[gpu_id], lasting(node.sight.records[gpu_id])
+    known, record = gpus.sight.known[gpu_id], lasting(gpus.sight.records[gpu_id])
     text = msgspec.json.encode(record).decode()
     return GpuRow(known.id, known.parent, known.index, known.slot, known.name, known.first_seen, text)
 
 
-async def settle(node: Node) -> None:
+async def settle(records: Records, gpus: Gpus) -> None:
     """Store what is not stored yet: records, the inventory, contention, and events about them."""
-    sight = node.sight
+    sight = gpus.sight
     changed = {i: (known, lasting(sight.records[i])) for i, known in sight.known.items()}
     changed = {i: pair for i, pair in changed.items() if sight.stored.get(i) != pair}
     gone = sight.stored.keys() - sight.known.keys()
@@ -133,15 +139,15 @@ async def settle(node: Node) -> None:
     if not (changed or gone or pending or contended != sight.contended_stored):
         return
     try:
-        async with node.change() as change:
-            await save_gpus(change.db, [row_of(node, gpu_id) for gpu_id in changed])
+        async with records.change() as change:
+            await save_gpus(change.db, [row_of(gpus, gpu_id) for gpu_id in changed])
             for gpu_id in gone:
                 await forget_gpu(change.db, gpu_id)
             await settle_contention(change, sight.contended_stored, contended)
             for kind, text, data in pending:
                 await change.note(kind, text=text, data=data)
     except StoreError as error:
-        if not node.trouble:
+        if not records.trouble:
             log.warning("what is known of the GPUs cannot be stored now (%s); it is tried again", error)
         return
     sight.stored = {i: pair for i, pair in (sight.stored | changed).items() if i not in gone}
@@ -149,13 +155,13 @@ async def settle(node: Node) -> None:
     sight.pending = sight.pending[len(pending) :]
 
 
-async def strike_off(node: Node, change: Change, gpu_id: str) -> None:
+async def strike_off(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str) -> None:
     """Forget a GPU that was taken out, in the caller's transaction."""
-    lease = presenter.lease_of(node.gpus[gpu_id])
+    lease = presenter.lease_of(gpus.known[gpu_id])
     await forget_gpu(change.db, gpu_id)
     await change.note("gpu.state", text=f"GPU {lease.index} ({gpu_id}) is forgotten", data=msgspec.to_builtins(lease))
-    forget(node, gpu_id)
-    presenter.publish(node)
+    forget(gpus, gpu_id)
+    presenter.publish(records, engines, gpus)
 
 
 async def settle_contention(change: Change, before: dict[str, str], now_there: dict[str, str]) -> None:
@@ -167,9 +173,9 @@ async def settle_contention(change: Change, before: dict[str, str], now_there: d
         await begin_contention(change.db, gpu_id, at, now_there[gpu_id])
 
 
-def forget(node: Node, gpu_id: str) -> None:
+def forget(gpus: Gpus, gpu_id: str) -> None:
     """A GPU is not in this node any more, and nobody waits for it."""
-    sight = node.sight
+    sight = gpus.sight
     for table in (
         sight.known,
         sight.records,
@@ -178,6 +184,6 @@ def forget(node: Node, gpu_id: str) -> None:
         sight.held,
         sight.contended,
         sight.probes,
-        node.gpus,
+        gpus.known,
     ):
         table.pop(gpu_id, None)

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import Final, TypeVar
 
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import history_ring, presenter
 from rwkv_daemon.gpus.history_ring import SECONDS, Point, Ring
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.gpus.known_gpus import Gpus
+from rwkv_daemon.host.daemon_log import log
 from rwkvctl.protocol import messages as m
 
 Number = TypeVar("Number", int, float)
@@ -19,67 +21,67 @@ TOGETHER: Final = 10
 """Seconds that are written at once; so many a crash may cost."""
 
 
-async def keep(node: Node) -> None:
+async def keep(records: Records, gpus: Gpus) -> None:
     """Record this second. A disk that is full costs the history a piece, and nothing else."""
-    if not node.gpus:
+    if not gpus.known:
         return
-    waiting = node.sight.unwritten
-    waiting.append((int(time.time()), {gpu.id: Point.of(gpu) for gpu in node.gpus.values()}))
+    waiting = gpus.sight.unwritten
+    waiting.append((int(time.time()), {gpu.id: Point.of(gpu) for gpu in gpus.known.values()}))
     if len(waiting) >= TOGETHER:
-        await write(node)
+        await write(records, gpus)
 
 
-async def write(node: Node) -> None:
+async def write(records: Records, gpus: Gpus) -> None:
     """Put what waits into the file."""
-    waiting, node.sight.unwritten = node.sight.unwritten, []
+    waiting, gpus.sight.unwritten = gpus.sight.unwritten, []
     if not waiting:
         return
     try:
-        await asyncio.to_thread(put, node, waiting)
-        node.sight.history_trouble = ""
+        await asyncio.to_thread(put, records, gpus, waiting)
+        gpus.sight.history_trouble = ""
     except OSError as error:
-        if not node.sight.history_trouble:
+        if not gpus.sight.history_trouble:
             log.warning("the history of the GPUs is not recorded: %s", error)
-        node.sight.history_trouble = str(error)
+        gpus.sight.history_trouble = str(error)
 
 
-async def close(node: Node) -> None:
+async def close(records: Records, gpus: Gpus) -> None:
     """Write the rest and let go of the file."""
-    await write(node)
-    if node.sight.ring is not None:
-        node.sight.ring.close()
-        node.sight.ring = None
+    await write(records, gpus)
+    if gpus.sight.ring is not None:
+        gpus.sight.ring.close()
+        gpus.sight.ring = None
 
 
-def put(node: Node, waiting: list[tuple[int, dict[str, Point]]]) -> None:
+def put(records: Records, gpus: Gpus, waiting: list[tuple[int, dict[str, Point]]]) -> None:
     """Write some seconds, into a file with room for every GPU."""
-    gpus = {gpu for _, points in waiting for gpu in points}
-    file = node.sight.ring
-    if file is not None and len(gpus | set(file.ids)) > file.slots:
+    seen = {gpu for _, points in waiting for gpu in points}
+    file = gpus.sight.ring
+    if file is not None and len(seen | set(file.ids)) > file.slots:
         log.info("there are more GPUs than the history has room for: it begins anew")
-        node.sight.ring = None
+        gpus.sight.ring = None
         with file.lock:
             file.close()
         file = None
     if file is None:
-        file = node.sight.ring = history_ring.opened(node.config.home / "gpus.ring", len(gpus))
+        file = gpus.sight.ring = history_ring.opened(records.config.home / "gpus.ring", len(seen))
     with file.lock:
         for second, points in waiting:
             file.write(second, points)
 
 
-async def answer(node: Node, request: m.GpuHistoryRequest, only: str) -> m.GpuHistoryReply:
+async def answer(records: Records, gpus: Gpus, request: m.GpuHistoryRequest, only: str) -> m.GpuHistoryReply:
     """`GET /v1/gpus/history`; `only` is the id of the one GPU that is wanted, or empty."""
     until = int(bounded_time(request.until) or time.time() + 1)
     since = int(bounded_time(request.since) or until - WINDOW_S)
     since = max(min(since, until), until - SECONDS)
     step_s = max(1, min(request.step_s, SECONDS), math.ceil((until - since) / MOST_STEPS))
-    await write(node)
-    file = node.sight.ring
+    await write(records, gpus)
+    file = gpus.sight.ring
     steps = await asyncio.to_thread(read, file, since, until, step_s) if file else []
-    wanted = [only] if only else [gpu.id for gpu in sorted(node.gpus.values(), key=presenter.place)]
+    wanted = [only] if only else [gpu.id for gpu in sorted(gpus.known.values(), key=presenter.place)]
     return m.GpuHistoryReply(
-        since=since, until=until, step_s=step_s, items=tuple(track(node, gpu, steps) for gpu in wanted)
+        since=since, until=until, step_s=step_s, items=tuple(track(gpus, gpu, steps) for gpu in wanted)
     )
 
 
@@ -94,10 +96,10 @@ def read(file: Ring, since: int, until: int, step_s: int) -> list[list[dict[str,
         return list(file.steps(since, until, step_s)) if file.file >= 0 else []
 
 
-def track(node: Node, gpu_id: str, steps: list[list[dict[str, Point]]]) -> m.GpuTrack:
+def track(gpus: Gpus, gpu_id: str, steps: list[list[dict[str, Point]]]) -> m.GpuTrack:
     """One GPU's steps, each as one value."""
     points = [[seconds[gpu_id] for seconds in step if gpu_id in seconds] for step in steps]
-    gpu = node.gpus.get(gpu_id)
+    gpu = gpus.known.get(gpu_id)
     return m.GpuTrack(
         id=gpu_id,
         index=presenter.label(gpu).removeprefix("GPU ") if gpu else "",

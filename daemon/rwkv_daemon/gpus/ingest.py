@@ -9,13 +9,17 @@ from typing import Final
 
 import msgspec
 
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import condition_store, presenter, self_test, xid_rules
 from rwkv_daemon.gpus.condition_rules import Measured, Record
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.usage_rules import Look, idle_since, use_of
 from rwkv_daemon.gpus.watch_state import Held
 from rwkv_daemon.gpus.zombies import gpu_holders
-from rwkv_daemon.node import EngineHandle, Node, log
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import Gpu, Holder, Reading, Snapshot, Xid
+from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
+from rwkv_daemon.scheduling.work import Work
 from rwkvctl.settings import config
 
 LOOK_S: Final = 10.0
@@ -29,45 +33,47 @@ XID_TOLD_S: Final = 60.0
 Seen = tuple[Reading, tuple[Holder, ...]]
 
 
-async def take(node: Node, snapshot: Snapshot) -> None:
+async def take(work: Work, gpus: Gpus, snapshot: Snapshot) -> None:
     """Take in one look at all GPUs."""
-    at, sight = time.monotonic(), node.sight
-    seen = identified(node, snapshot.readings)
-    readings = [*seen, *missing(node, snapshot, {reading.id for reading in seen})]
-    due = [reading for reading in readings if wants_look(node, reading, at)]
+    at, sight = time.monotonic(), gpus.sight
+    seen = identified(gpus, snapshot.readings)
+    readings = [*seen, *missing(gpus, snapshot, {reading.id for reading in seen})]
+    due = [reading for reading in readings if wants_look(gpus, reading, at)]
     if due:
-        sight.held.update({reading.id: Held(at, listed(reading), h) for reading, h in await looked_at(node, due)})
+        sight.held.update({reading.id: Held(at, listed(reading), h) for reading, h in await looked_at(work, gpus, due)})
     readings = [unseen(reading) if reading.id in sight.blind else reading for reading in readings]
     sight.seen_at, sight.driver, sight.trouble = at, snapshot.driver, ""
-    sight.self_test = self_test.fault(readings, own_pids(node), pid_max(), lambda pid: Path(f"/proc/{pid}").exists())
+    sight.self_test = self_test.fault(
+        readings, own_pids(work.engines), pid_max(), lambda pid: Path(f"/proc/{pid}").exists()
+    )
     for reading in readings:
-        await judge(node, reading, at)
-    for gone in node.gpus.keys() - {reading.id for reading in readings}:
-        condition_store.forget(node, gone)
-    presenter.publish(node)
-    await condition_store.settle(node)
+        await judge(work.records, work.engines, gpus, reading, at)
+    for gone in gpus.known.keys() - {reading.id for reading in readings}:
+        condition_store.forget(gpus, gone)
+    presenter.publish(work.records, work.engines, gpus)
+    await condition_store.settle(work.records, gpus)
 
 
-async def lose(node: Node, why: str) -> None:
+async def lose(records: Records, engines: Engines, gpus: Gpus, why: str) -> None:
     """Nothing can be measured: no GPU is known, none takes work or is reaped, what runs goes on."""
-    at, sight = time.monotonic(), node.sight
+    at, sight = time.monotonic(), gpus.sight
     sight.trouble, sight.self_test = why, why
-    for gpu in list(node.gpus.values()):
+    for gpu in list(gpus.known.values()):
         known = Reading(id=gpu.id, index=gpu.reading.index, slot=gpu.reading.slot, name=gpu.reading.name,
                         parent=gpu.reading.parent, trouble=why)  # fmt: skip
-        await judge(node, known, at)
-    presenter.publish(node)
-    await condition_store.settle(node)
+        await judge(records, engines, gpus, known, at)
+    presenter.publish(records, engines, gpus)
+    await condition_store.settle(records, gpus)
 
 
-def identified(node: Node, readings: Iterable[Reading]) -> list[Reading]:
+def identified(gpus: Gpus, readings: Iterable[Reading]) -> list[Reading]:
     """The readings, each under its UUID. A lost card does not say who it is: it is the one that was at its index, if
     that one is nowhere else."""
     readings = list(readings)
     named = {reading.id for reading in readings} | {reading.parent for reading in readings}
     found: list[Reading] = []
     for reading in readings:
-        was = [k for k in node.sight.known.values() if k.index == reading.index and k.id not in named]
+        was = [k for k in gpus.sight.known.values() if k.index == reading.index and k.id not in named]
         if not reading.id.startswith("gpu-index-") or not was:
             found.append(reading)
             continue
@@ -77,16 +83,16 @@ def identified(node: Node, readings: Iterable[Reading]) -> list[Reading]:
     return found
 
 
-def missing(node: Node, snapshot: Snapshot, seen: set[str]) -> list[Reading]:
+def missing(gpus: Gpus, snapshot: Snapshot, seen: set[str]) -> list[Reading]:
     """GPUs of the inventory that were not looked at, with why; and those that hang since before they were ever seen.
     Instances of a card that was divided anew are forgotten: that is an administrator's doing."""
     cards = {reading.parent or reading.id for reading in snapshot.readings}
     found: list[Reading] = []
-    for known in node.sight.known.values():
+    for known in gpus.sight.known.values():
         if known.id in seen or (known.parent or known.id) in cards:
             continue
         if known.index in snapshot.left_out:
-            trouble = hangs(node, known.index)
+            trouble = hangs(gpus, known.index)
         else:
             trouble = f"the driver does not count it any more; it was GPU {known.index}"
         found.append(
@@ -94,20 +100,20 @@ def missing(node: Node, snapshot: Snapshot, seen: set[str]) -> list[Reading]:
                 id=known.id, index=known.index, slot=known.slot, name=known.name, parent=known.parent, trouble=trouble
             )
         )
-    at = {known.index for known in node.sight.known.values()}
+    at = {known.index for known in gpus.sight.known.values()}
     never = [index for index in snapshot.left_out if index not in at]
-    return found + [Reading(id=f"gpu-index-{index}", index=index, trouble=hangs(node, index)) for index in never]
+    return found + [Reading(id=f"gpu-index-{index}", index=index, trouble=hangs(gpus, index)) for index in never]
 
 
-def hangs(node: Node, index: int) -> str:
+def hangs(gpus: Gpus, index: int) -> str:
     """Why a GPU is left out of the looks."""
-    since = node.sight.left_out.get(str(index), "")
+    since = gpus.sight.left_out.get(str(index), "")
     return f"the driver hangs when it is asked about it (since {since}); what runs there goes on"
 
 
-def wants_look(node: Node, reading: Reading, at: float) -> bool:
+def wants_look(gpus: Gpus, reading: Reading, at: float) -> bool:
     """Whether to look at its processes now: at every look where there are some, or memory that nobody explains."""
-    held = node.sight.held.get(reading.id)
+    held = gpus.sight.held.get(reading.id)
     if reading.trouble:
         return False
     if held is None or held.listed != listed(reading) or reading.processes or listed(reading)[-1]:
@@ -125,13 +131,13 @@ def listed(reading: Reading) -> tuple[object, ...]:
     return reading.processes is None, pids(reading), (reading.memory_used_bytes or 0) > QUIET_BYTES
 
 
-async def looked_at(node: Node, due: Iterable[Reading]) -> list[Seen]:
+async def looked_at(work: Work, gpus: Gpus, due: Iterable[Reading]) -> list[Seen]:
     """Who holds each of these GPUs, as far as that is known in time. A GPU of which it is not is left alone until the
     look at it has come back; the others are looked at the next time."""
-    blind = node.sight.blind = {gpu: look for gpu, look in node.sight.blind.items() if not look.done()}
+    blind = gpus.sight.blind = {gpu: look for gpu, look in gpus.sight.blind.items() if not look.done()}
     wanted = [reading for reading in due if reading.id not in blind]
     order, found = [reading.id for reading in wanted], list[Seen]()
-    look = asyncio.ensure_future(asyncio.to_thread(look_at_processes, node, wanted, found))
+    look = asyncio.ensure_future(asyncio.to_thread(look_at_processes, work, gpus, wanted, found))
     await asyncio.wait([look], timeout=LOOK_S)
     seen = found.copy()
     if not look.done() and len(seen) < len(order):
@@ -141,12 +147,12 @@ async def looked_at(node: Node, due: Iterable[Reading]) -> list[Seen]:
     return seen
 
 
-def look_at_processes(node: Node, readings: list[Reading], found: list[Seen]) -> None:
+def look_at_processes(work: Work, gpus: Gpus, readings: list[Reading], found: list[Seen]) -> None:
     """Who holds each of these GPUs; runs in a thread, and ends early when the list is emptied. A look that fails finds
     nobody, and what NVML lists then counts as somebody's."""
     for reading in readings:
         try:
-            found.append((reading, gpu_holders.look(node, reading)))
+            found.append((reading, gpu_holders.look(work, gpus, reading)))
         except Exception:  # noqa: BLE001 - logged; a look at processes must not end the watch of all GPUs
             log.exception("the processes on %s cannot be looked at", reading.id)
             found.append((reading, ()))
@@ -158,12 +164,12 @@ def unseen(reading: Reading) -> Reading:
     return msgspec.structs.replace(reading, trouble=reading.trouble or why)
 
 
-async def judge(node: Node, reading: Reading, at: float) -> None:
+async def judge(records: Records, engines: Engines, gpus: Gpus, reading: Reading, at: float) -> None:
     """What one reading says of its GPU: use, condition, and events."""
-    sight, before = node.sight, node.gpus.get(reading.id)
+    sight, before = gpus.sight, gpus.known.get(reading.id)
     identity = not reading.id.startswith("gpu-index-")
     if identity and not reading.trouble:
-        condition_store.remember(node, reading)
+        condition_store.remember(gpus, reading)
     record = sight.records.get(reading.id, Record())
     newcomer = bool(pids(reading) - sight.pids.get(reading.id, pids(reading)))
     since = idle_since(sight.idle_since.get(reading.id), reading.utilisation, at, newcomer=newcomer)
@@ -173,9 +179,9 @@ async def judge(node: Node, reading: Reading, at: float) -> None:
     look = Look(
         reading=reading,
         holders=held.holders if held and not reading.trouble else (),
-        engines=engines_on(node, reading.id),
+        engines=engines_on(engines, reading.id),
         idle_s=None if since is None else at - since,
-        window_s=node.config.settings.gpu_idle_window_s,
+        window_s=records.config.settings.gpu_idle_window_s,
         probe=probe.text if probe else "",
     )
     verdict = use_of(look)
@@ -183,29 +189,29 @@ async def judge(node: Node, reading: Reading, at: float) -> None:
         reading=reading, use=verdict.use, holders=look.holders, why=verdict.why, contended=verdict.contended,
         idle_s=look.idle_s,
     )  # fmt: skip
-    node.gpus[reading.id] = condition_store.conditioned(gpu, record)
+    gpus.known[reading.id] = condition_store.conditioned(gpu, record)
     if reading.id in sight.records:
-        text = condition_store.apply(node, reading.id, Measured(reading, free=verdict.use == "free"))
+        text = condition_store.apply(gpus, reading.id, Measured(reading, free=verdict.use == "free"))
         if text:
-            tell(node, reading.id, "gpu.state", text)
+            tell(gpus, reading.id, "gpu.state", text)
     if before is not None:
-        compare(node, before, node.gpus[reading.id])
-    note_contention(node, node.gpus[reading.id])
+        compare(gpus, before, gpus.known[reading.id])
+    note_contention(gpus, gpus.known[reading.id])
     for event in reading.xids:
-        await xid_happened(node, node.gpus[reading.id], event, at)
+        await xid_happened(records, engines, gpus, gpus.known[reading.id], event, at)
 
 
-def engines_on(node: Node, gpu_id: str) -> tuple[str, ...]:
+def engines_on(engines: Engines, gpu_id: str) -> tuple[str, ...]:
     """Our engines that hold a lease on it."""
-    return tuple(handle.row.name for handle in node.engines.values() if handle.row.lease == gpu_id)
+    return tuple(handle.row.name for handle in engines.live.values() if handle.row.lease == gpu_id)
 
 
-def own_pids(node: Node) -> dict[str, list[int]]:
+def own_pids(engines: Engines) -> dict[str, list[int]]:
     """The pids of our engines that compute now, by GPU."""
     found: dict[str, list[int]] = {}
     if config.marker("RWKVCTL_TEST_DEVICE"):
         return found
-    for handle in node.engines.values():
+    for handle in engines.live.values():
         if handle.row.state == "ready":
             found.setdefault(handle.row.lease, []).append(handle.worker.pid)
     return found
@@ -217,48 +223,48 @@ def pid_max() -> int:
     return int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
 
 
-def compare(node: Node, before: Gpu, now_is: Gpu) -> None:
+def compare(gpus: Gpus, before: Gpu, now_is: Gpu) -> None:
     """Changes of use that somebody should hear of later: a GPU lost or back, a zombie come or gone."""
     news = before.use != now_is.use and before.why != condition_store.NOT_LOOKED_AT
     if not news or not {before.use, now_is.use} & {"unknown", "zombie"}:
         return
     why = f": {now_is.why}" if now_is.why else ""
-    tell(node, now_is.id, "gpu.use", f"{presenter.label(now_is)} is {now_is.use} (it was {before.use}){why}")
+    tell(gpus, now_is.id, "gpu.use", f"{presenter.label(now_is)} is {now_is.use} (it was {before.use}){why}")
 
 
-def note_contention(node: Node, gpu: Gpu) -> None:
+def note_contention(gpus: Gpus, gpu: Gpu) -> None:
     """Who is beside an engine of ours: for the event, and for the provenance of scores measured meanwhile."""
-    contended = node.sight.contended
+    contended = gpus.sight.contended
     if gpu.contended and gpu.id not in contended:
         contended[gpu.id] = gpu.why
-        tell(node, gpu.id, "gpu.use", f"{presenter.label(gpu)}: {gpu.why}")
+        tell(gpus, gpu.id, "gpu.use", f"{presenter.label(gpu)}: {gpu.why}")
     elif not gpu.contended and contended.pop(gpu.id, None) is not None:
-        tell(node, gpu.id, "gpu.use", f"{presenter.label(gpu)} is ours alone again")
+        tell(gpus, gpu.id, "gpu.use", f"{presenter.label(gpu)} is ours alone again")
 
 
-def tell(node: Node, gpu_id: str, kind: str, text: str) -> None:
+def tell(gpus: Gpus, gpu_id: str, kind: str, text: str) -> None:
     """An event about a GPU, stored when the store can be written. One about its condition says what that is; others
     are no news of it."""
-    gpu = node.gpus[gpu_id]
+    gpu = gpus.known[gpu_id]
     data = msgspec.to_builtins(presenter.lease_of(gpu))
     brief = {"id": gpu_id, "index": data["index"], "use": gpu.use}
-    node.sight.tell(kind, text, data if kind == "gpu.state" else brief)
+    gpus.sight.tell(kind, text, data if kind == "gpu.state" else brief)
 
 
-async def xid_happened(node: Node, gpu: Gpu, event: Xid, at: float) -> None:
+async def xid_happened(records: Records, engines: Engines, gpus: Gpus, gpu: Gpu, event: Xid, at: float) -> None:
     """Say so, once a minute for each kind; an engine of ours whose CUDA context it ended is ended, and started anew."""
-    engine = next((h for h in node.engines.values() if event.pid and h.worker.pid == event.pid), None)
+    engine = next((h for h in engines.live.values() if event.pid and h.worker.pid == event.pid), None)
     whose = engine.row.name if engine else f"pid {event.pid}" if event.pid else ""
-    if at - node.sight.xids.get((gpu.id, event.code), at - 2 * XID_TOLD_S) >= XID_TOLD_S:
-        node.sight.xids[gpu.id, event.code] = at
+    if at - gpus.sight.xids.get((gpu.id, event.code), at - 2 * XID_TOLD_S) >= XID_TOLD_S:
+        gpus.sight.xids[gpu.id, event.code] = at
         hit = f", hit {whose}" if whose else ""
-        tell(node, gpu.id, "gpu.xid", f"{presenter.label(gpu)}: {xid_rules.sentence(event.code)}{hit}")
+        tell(gpus, gpu.id, "gpu.xid", f"{presenter.label(gpu)}: {xid_rules.sentence(event.code)}{hit}")
     if engine is not None and event.code in xid_rules.ENDS_THE_CONTEXT:
-        doom(node, engine, event)
+        doom(records, engine, event)
 
 
-def doom(node: Node, engine: EngineHandle, event: Xid) -> None:
+def doom(records: Records, engine: EngineHandle, event: Xid) -> None:
     """An engine without its CUDA context answers nothing any more: it is killed in the next round."""
     log.error("%s: its CUDA context ended with %s; it is killed", engine.row.name, xid_rules.sentence(event.code))
     engine.doomed = engine.doomed or f"its CUDA context ended with {xid_rules.sentence(event.code)}"
-    node.wake.set()
+    records.wake.set()

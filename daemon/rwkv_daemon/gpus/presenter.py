@@ -3,8 +3,10 @@
 import msgspec
 
 from rwkv_daemon.changes import events
-from rwkv_daemon.node import Node
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.rules.gpu_facts import Gpu
+from rwkv_daemon.scheduling.live_engines import Engines
 from rwkvctl.protocol.messages import LeaseView
 
 CPU = LeaseView(id="cpu:0", name="CPU")
@@ -47,23 +49,23 @@ def place(gpu: Gpu) -> tuple[int, int, str]:
     return gpu.reading.index, -1 if gpu.reading.slot is None else gpu.reading.slot, gpu.id
 
 
-def publish(node: Node) -> None:
-    """Make `node.leases` what the GPUs are, stream what has changed, and wake the supervisor where that lets work
+def publish(records: Records, engines: Engines, gpus: Gpus) -> None:
+    """Make `engines.leases` what the GPUs are, stream what has changed, and wake the supervisor where that lets work
     start."""
-    before = {lease.id: lease for lease in node.leases or ()}
-    node.notes[:] = [*(note for note in node.notes if not note.startswith(NOTE)), *notes(node)]
-    node.leases = [*map(lease_of, sorted(node.gpus.values(), key=place)), CPU]
-    changed = [lease for lease in node.leases if before.get(lease.id) != lease]
-    node.bus.publish(events.passing("lease", data=msgspec.to_builtins(lease)) for lease in changed)
+    before = {lease.id: lease for lease in engines.leases or ()}
+    records.notes[:] = [*(note for note in records.notes if not note.startswith(NOTE)), *notes(gpus)]
+    engines.leases = [*map(lease_of, sorted(gpus.known.values(), key=place)), CPU]
+    changed = [lease for lease in engines.leases if before.get(lease.id) != lease]
+    records.bus.publish(events.passing("lease", data=msgspec.to_builtins(lease)) for lease in changed)
     if any(matters(before.get(lease.id), lease) for lease in changed):
-        node.wake.set()
+        records.wake.set()
 
 
-def notes(node: Node) -> list[str]:
+def notes(gpus: Gpus) -> list[str]:
     """What is wrong with the watch, or with a GPU, for `status`."""
-    sight = node.sight
+    sight = gpus.sight
     found = [sight.trouble] if sight.trouble else []
-    for gpu in sorted(node.gpus.values(), key=place):
+    for gpu in sorted(gpus.known.values(), key=place):
         if not sight.trouble and (gpu.use == "zombie" or gpu.reading.trouble):
             found.append(f"{label(gpu)} is {gpu.use}: {gpu.why}")
         if gpu.condition == "quarantined":

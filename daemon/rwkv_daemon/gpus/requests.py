@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import condition_store, history, presenter
 from rwkv_daemon.gpus.condition_rules import (
     Drain,
@@ -15,9 +17,10 @@ from rwkv_daemon.gpus.condition_rules import (
     Undrain,
     Unquarantine,
 )
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.selectors import ids_of
-from rwkv_daemon.node import Change, Node
 from rwkv_daemon.rules.gpu_facts import Gpu, Holder
+from rwkv_daemon.scheduling.live_engines import Engines
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 
@@ -33,89 +36,93 @@ DECISIONS: Final[dict[str, Callable[[str], Happening]]] = {
 NEED_REASON: Final = {"reserve": "what for: --for training", "drain": "why: --reason", "quarantine": "why: --reason"}
 
 
-def gpus(node: Node) -> m.GpusReply:
+def gpus(engines: Engines, gpus: Gpus) -> m.GpusReply:
     """`GET /v1/gpus`."""
-    ordered = sorted(node.gpus.values(), key=presenter.place)
-    sight = node.sight
+    ordered = sorted(gpus.known.values(), key=presenter.place)
+    sight = gpus.sight
     return m.GpusReply(
-        items=tuple(view(node, gpu) for gpu in ordered),
+        items=tuple(view(engines, gpus, gpu) for gpu in ordered),
         driver=sight.driver,
         trouble=sight.trouble,
-        self_test="" if not node.gpus else sight.self_test,
+        self_test="" if not gpus.known else sight.self_test,
     )
 
 
-async def past(node: Node, request: m.GpuHistoryRequest) -> m.GpuHistoryReply:
+async def past(records: Records, gpus: Gpus, request: m.GpuHistoryRequest) -> m.GpuHistoryReply:
     """`GET /v1/gpus/history`."""
-    only = ids_of([request.gpu], node.gpus) if request.gpu else [""]
-    return await history.answer(node, request, only[0])
+    only = ids_of([request.gpu], gpus.known) if request.gpu else [""]
+    return await history.answer(records, gpus, request, only[0])
 
 
-async def change(node: Node, request: m.GpuChange) -> m.GpusChangedReply:
+async def change(records: Records, engines: Engines, gpus: Gpus, request: m.GpuChange) -> m.GpusChangedReply:
     """`POST /v1/gpus`. Repeating it changes nothing, so it needs no id."""
     reason = " ".join(request.reason.split())[:LONGEST]
     if request.action in NEED_REASON and not reason:
         raise RefusedError(
             "reason-missing", f"Say {NEED_REASON[request.action]}.", "It is shown wherever the GPU is.", Exit.USAGE
         )
-    ids = ids_of(request.gpus, node.gpus)
-    async with node.owner, node.change() as transaction:
+    ids = ids_of(request.gpus, gpus.known)
+    async with records.owner, records.change() as transaction:
         if request.action == "forget":
-            items = [await forget(node, transaction, gpu_id) for gpu_id in ids]
+            items = [await forget(records, engines, gpus, transaction, gpu_id) for gpu_id in ids]
         else:
             happening = DECISIONS[request.action](reason)
-            items = [await decide(node, transaction, gpu_id, happening) for gpu_id in ids]
+            items = [await decide(records, engines, gpus, transaction, gpu_id, happening) for gpu_id in ids]
     return m.GpusChangedReply(items=tuple(items))
 
 
-async def probe(node: Node, request: m.GpuProbe) -> m.GpusChangedReply:
+async def probe(records: Records, engines: Engines, gpus: Gpus, request: m.GpuProbe) -> m.GpusChangedReply:
     """`POST /v1/gpus/probe`."""
-    ids = ids_of(request.gpus, node.gpus)
-    async with node.owner, node.change() as transaction:
-        items = [await set_probe(node, transaction, gpu_id, request.command) for gpu_id in ids]
-    node.sight.probe_now.set()
+    ids = ids_of(request.gpus, gpus.known)
+    async with records.owner, records.change() as transaction:
+        items = [await set_probe(records, engines, gpus, transaction, gpu_id, request.command) for gpu_id in ids]
+    gpus.sight.probe_now.set()
     return m.GpusChangedReply(items=tuple(items))
 
 
-async def set_probe(node: Node, transaction: Change, gpu_id: str, command: tuple[str, ...]) -> m.ChangedGpu:
+async def set_probe(
+    records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, command: tuple[str, ...]
+) -> m.ChangedGpu:
     """Only what is reserved has a probe: it explains what somebody else does there."""
-    record = node.sight.records.get(gpu_id, Record())
+    record = gpus.sight.records.get(gpu_id, Record())
     if command and not record.reserved_for:
-        return changed(node, gpu_id, error="it is not reserved: `rwkvctl gpus reserve` first")
-    await condition_store.happen(node, transaction, gpu_id, Probe(command))
-    return changed(node, gpu_id, did=record.probe != command)
+        return changed(gpus, gpu_id, error="it is not reserved: `rwkvctl gpus reserve` first")
+    await condition_store.happen(records, engines, gpus, transaction, gpu_id, Probe(command))
+    return changed(gpus, gpu_id, did=record.probe != command)
 
 
-async def decide(node: Node, transaction: Change, gpu_id: str, happening: Happening) -> m.ChangedGpu:
+async def decide(
+    records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, happening: Happening
+) -> m.ChangedGpu:
     """One decision about one GPU. One that never said who it is cannot be decided about."""
-    before = node.sight.records.get(gpu_id)
+    before = gpus.sight.records.get(gpu_id)
     if before is None:
-        return changed(node, gpu_id, error="it has never answered, so it is not known which GPU this is")
-    await condition_store.happen(node, transaction, gpu_id, happening)
-    return changed(node, gpu_id, did=node.sight.records[gpu_id] != before)
+        return changed(gpus, gpu_id, error="it has never answered, so it is not known which GPU this is")
+    await condition_store.happen(records, engines, gpus, transaction, gpu_id, happening)
+    return changed(gpus, gpu_id, did=gpus.sight.records[gpu_id] != before)
 
 
-async def forget(node: Node, transaction: Change, gpu_id: str) -> m.ChangedGpu:
+async def forget(records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str) -> m.ChangedGpu:
     """Strike a GPU off the inventory: one that is there would only be found again."""
-    gpu = node.gpus[gpu_id]
+    gpu = gpus.known[gpu_id]
     if not gpu.reading.trouble:
-        return changed(node, gpu_id, error="it is here and answers")
-    before = changed(node, gpu_id, did=True)
-    await condition_store.strike_off(node, transaction, gpu_id)
+        return changed(gpus, gpu_id, error="it is here and answers")
+    before = changed(gpus, gpu_id, did=True)
+    await condition_store.strike_off(records, engines, gpus, transaction, gpu_id)
     return before
 
 
-def changed(node: Node, gpu_id: str, *, did: bool = False, error: str = "") -> m.ChangedGpu:
+def changed(gpus: Gpus, gpu_id: str, *, did: bool = False, error: str = "") -> m.ChangedGpu:
     """What a change did."""
-    gpu = node.gpus[gpu_id]
+    gpu = gpus.known[gpu_id]
     name = presenter.label(gpu).removeprefix("GPU ")
     return m.ChangedGpu(gpu=name, condition=gpu.condition, reason=gpu.reason, changed=did, error=error)
 
 
-def view(node: Node, gpu: Gpu) -> m.GpuView:
+def view(engines: Engines, gpus: Gpus, gpu: Gpu) -> m.GpuView:
     """A GPU with everything that is known of it."""
-    reading, record = gpu.reading, node.sight.records.get(gpu.id, Record())
-    said = node.sight.probes.get(gpu.id)
+    reading, record = gpu.reading, gpus.sight.records.get(gpu.id, Record())
+    said = gpus.sight.probes.get(gpu.id)
     return m.GpuView(
         id=gpu.id,
         index=presenter.label(gpu).removeprefix("GPU "),
@@ -126,7 +133,7 @@ def view(node: Node, gpu: Gpu) -> m.GpuView:
         why=gpu.why,
         reason=gpu.reason,
         since=gpu.since,
-        engines=tuple(handle.row.name for handle in node.engines.values() if handle.row.lease == gpu.id),
+        engines=tuple(handle.row.name for handle in engines.live.values() if handle.row.lease == gpu.id),
         reserved_for=record.reserved_for,
         probe=record.probe,
         probe_says=said.text if said else "",

@@ -11,8 +11,8 @@ import signal
 import time
 from typing import Final
 
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.watch_state import ProbeAnswer
-from rwkv_daemon.node import Node
 from rwkv_daemon.workers import worker_process
 
 EVERY_S: Final = 30.0
@@ -23,28 +23,28 @@ ENVIRONMENT: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8",
 NOBODY: Final = 65534
 
 
-async def probe_forever(node: Node) -> None:
+async def probe_forever(gpus: Gpus) -> None:
     """Ask the probes of reserved GPUs on which something runs, each command once for all of its GPUs."""
     while True:
-        await probe_all(node)
+        await probe_all(gpus)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(EVERY_S):
-                await node.sight.probe_now.wait()
-        node.sight.probe_now.clear()
+                await gpus.sight.probe_now.wait()
+        gpus.sight.probe_now.clear()
 
 
-async def probe_all(node: Node) -> None:
+async def probe_all(gpus: Gpus) -> None:
     """One round of all probes."""
     wanted: dict[tuple[str, ...], list[str]] = {}
-    for gpu_id, record in node.sight.records.items():
-        gpu = node.gpus.get(gpu_id)
+    for gpu_id, record in gpus.sight.records.items():
+        gpu = gpus.known.get(gpu_id)
         if record.probe and gpu is not None and gpu.use != "free":
             wanted.setdefault(record.probe, []).append(gpu_id)
         else:
-            node.sight.probes.pop(gpu_id, None)
-    for command, gpus in wanted.items():
+            gpus.sight.probes.pop(gpu_id, None)
+    for command, reserved in wanted.items():
         answer = ProbeAnswer(time.monotonic(), await ask(command))
-        node.sight.probes.update(dict.fromkeys(gpus, answer))
+        gpus.sight.probes.update(dict.fromkeys(reserved, answer))
 
 
 async def ask(command: tuple[str, ...]) -> str:

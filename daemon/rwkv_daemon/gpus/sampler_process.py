@@ -16,7 +16,7 @@ import msgspec
 
 from rwkv_daemon.gpus.sampler_main import NO_NVML
 from rwkv_daemon.gpus.watch_state import Sight
-from rwkv_daemon.node import log
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import Snapshot
 from rwkv_daemon.workers import tied_process
 from rwkvctl.settings import config

@@ -22,6 +22,8 @@ from typing import Final
 from rwkvctl.protocol.messages import Event
 from rwkvctl.text.sanitize import safe_line, safe_text
 
+log: Final = logging.getLogger("rwkvctl")
+
 FIELDS: Final = ("job", "engine", "attempt", "session")
 PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
 """syslog(3)'s numbers, which the journal reads from `<N>` before a line."""

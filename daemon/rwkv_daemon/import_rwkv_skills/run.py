@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes import caller
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.import_rwkv_skills import discovery
 from rwkv_daemon.import_rwkv_skills.lines import MAY_READ, BadFileError, is_hidden
@@ -17,18 +19,20 @@ from rwkv_daemon.import_rwkv_skills.model_names import benchmark_of, kind_of
 from rwkv_daemon.import_rwkv_skills.rescore import Recount, recount
 from rwkv_daemon.import_rwkv_skills.storing import Session, take_in, taken_in
 from rwkv_daemon.import_rwkv_skills.verdicts import Finding
-from rwkv_daemon.node import Node
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_data.definition.benchmark import Benchmark
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.messages import ImportedView, ImportReply, ImportRequest
 
 
-async def import_results(node: Node, request: ImportRequest) -> ImportReply:
+async def import_results(
+    records: Records, waiting: Waiting, catalogue: Catalogue, request: ImportRequest
+) -> ImportReply:
     """Everything at a path, as far as whoever asks may read it. Raises RefusedError for a path that cannot be looked
     at."""
     uid = caller.caller().uid
     if not is_trusted(uid):
-        MAY_READ.set(lambda status: node.shown_files.may_read(uid, status))
+        MAY_READ.set(lambda status: catalogue.shown_files.may_read(uid, status))
     path = checked(request.path)
     try:
         found = await asyncio.to_thread(discovery.discover, path)
@@ -36,7 +40,7 @@ async def import_results(node: Node, request: ImportRequest) -> ImportReply:
         raise refused(error) from error
     session = Session("" if request.dry_run else new_id(), str(path), overwrite=request.overwrite)
     items = [ImportedView(source=of_error(error), outcome="refused", problem=str(error)) for error in found.refused]
-    items += [await one(node, session, source, read) for source, read in found.readers()]
+    items += [await one(records, waiting, catalogue, session, source, read) for source, read in found.readers()]
     return ImportReply(
         path=str(path),
         dry_run=request.dry_run,
@@ -93,13 +97,20 @@ def named(finding: Finding) -> Finding:
     return finding
 
 
-async def one(node: Node, session: Session, source: Path, read: Callable[[], Finding]) -> ImportedView:
+async def one(
+    records: Records,
+    waiting: Waiting,
+    catalogue: Catalogue,
+    session: Session,
+    source: Path,
+    read: Callable[[], Finding],
+) -> ImportedView:
     """One score. Whatever is wrong with its files is its own fate, not the others'."""
     try:
         finding = named(await asyncio.to_thread(read))
         found = await asyncio.to_thread(recount, finding)
-        names = names_of(finding, node.benchmarks.all())
-        job, outcome = await stored(node, session, finding, found, names)
+        names = names_of(finding, catalogue.benchmarks.all())
+        job, outcome = await stored(records, waiting, session, finding, found, names)
     except BadFileError as error:
         return ImportedView(source=str(source), outcome="refused", problem=str(error))
     return ImportedView(
@@ -124,13 +135,13 @@ def names_of(finding: Finding, catalogue: Mapping[str, Benchmark]) -> tuple[str,
 
 
 async def stored(
-    node: Node, session: Session, finding: Finding, found: Recount, names: tuple[str, str]
+    records: Records, waiting: Waiting, session: Session, finding: Finding, found: Recount, names: tuple[str, str]
 ) -> tuple[str, str]:
     """(job, outcome). Without a session nothing is stored."""
     if session.id:
-        number, outcome = await take_in(node, session, finding, found, names)
+        number, outcome = await take_in(records, waiting, session, finding, found, names)
         return f"j{number}", outcome
-    async with node.store.write() as db:
+    async with records.store.write() as db:
         known, earlier = await taken_in(db, session, finding, names)
     if earlier:
         return f"j{earlier[0]}", "would-replace"

@@ -9,13 +9,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rwkv_daemon.clock import now
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.import_rwkv_skills.model_names import moment
 from rwkv_daemon.import_rwkv_skills.rescore import Recount, reason_of, rows_identity
 from rwkv_daemon.import_rwkv_skills.verdicts import Finding, Place, Trace
-from rwkv_daemon.node import Change, Node
 from rwkv_daemon.rules.work_keys import digest
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import NewJob, Transaction
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.importing import (
     add_completions,
     add_grades,
@@ -26,7 +28,7 @@ from rwkv_daemon.store.queries.importing import (
     imported_scores,
     job_of_key,
 )
-from rwkv_daemon.store.queries.jobs import add_job, add_session, as_json, update_job
+from rwkv_daemon.store.queries.jobs import add_job, add_session, as_json, update_job, work_of
 from rwkv_daemon.store.queries.samples import add_score
 from rwkvctl import __version__
 from rwkvctl.protocol.messages import ScoreView
@@ -73,12 +75,12 @@ def is_of(finding: Finding, score: str) -> bool:
 
 
 async def take_in(
-    node: Node, session: Session, finding: Finding, found: Recount, names: tuple[str, str]
+    records: Records, waiting: Waiting, session: Session, finding: Finding, found: Recount, names: tuple[str, str]
 ) -> tuple[int, str]:
     """Store it; returns its job, and what became of it. Raises BadFileError if a file is no longer what it was, and
     then nothing is stored."""
     key = import_key(finding, *names)
-    async with node.change() as change:
+    async with records.change() as change:
         known, earlier = await taken_in(change.db, session, finding, names)
         if known is not None:
             return known, "there"
@@ -86,7 +88,7 @@ async def take_in(
             await forget_import(change.db, job)
         if not await has_session(change.db, session.id):
             asked = as_json({"import": session.path})
-            await add_session(change.db, session.id, asked, node.hostname, (__version__, ""))
+            await add_session(change.db, session.id, asked, records.hostname, (__version__, ""))
         number = await add_job(change.db, session.id, new_job(finding, found, names, key))
         stages = await store_traces(change.db, number, finding)
         await store_grades(change.db, number, finding, grade_key(key))
@@ -97,7 +99,7 @@ async def take_in(
         data = json.loads(msgspec.json.encode(view))
         await change.note("job.score", job=view.job, session=session.id, text=text, data=data)
     if earlier:
-        node.tally.forget()
+        waiting.tally.forget()
     return number, "replaced" if earlier else "imported"
 
 
@@ -191,8 +193,7 @@ async def finish(
     change: Change, number: int, session: str, finding: Finding, found: Recount, names: tuple[str, str], stages: int
 ) -> ScoreView:
     """Fill in what is known when everything is stored; returns the score's view."""
-    rows = await change.db.all("SELECT version, grade_key FROM job WHERE id = ?", (number,))
-    job = next(iter(rows))
+    version, grade_key = await work_of(change.db, number)
     created = moment(finding.created) or now()
     total = len(finding.places | finding.verdicts.keys())
     right = float(sum(verdict.passed for verdict in finding.verdicts.values()))
@@ -204,7 +205,7 @@ async def finish(
         model=finding.model,
         benchmark=names[0],
         kind=names[1],
-        version=job["version"],
+        version=version,
         primary=found.primary,
         metrics=found.metrics,
         n=total or finding.samples,
@@ -217,7 +218,7 @@ async def finish(
         finished=created,
         session=session,
         warnings=warnings_of(finding, found),
-        provenance=provenance(finding, found, names[1], job["grade_key"]),
+        provenance=provenance(finding, found, names[1], grade_key),
     )
 
 

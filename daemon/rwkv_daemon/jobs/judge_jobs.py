@@ -12,13 +12,18 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import run_archive
 from rwkv_daemon.jobs.pause_resume import hush_the_judge
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind, store_score
 from rwkv_daemon.judge.calibration import calibrate
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
-from rwkv_daemon.node import Change, Node, log
 from rwkv_daemon.rules import work_keys
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import (
     MovedMeanwhileError,
@@ -65,7 +70,9 @@ TOLD = frozenset({"outage", "recovered", "budget", "key-out"})
 class Judging:
     """What is being judged now."""
 
-    node: Node
+    records: Records
+    judges: Judges
+    catalogue: Catalogue
     at_work: set[tuple[str, int]] = field(default_factory=set)
     failures: dict[int, int] = field(default_factory=dict)
 
@@ -73,7 +80,9 @@ class Judging:
         """Start on a job, unless it is being worked on."""
         if (what, job.id) not in self.at_work:
             self.at_work.add((what, job.id))
-            work = judge_job(self, job) if what == "judge" else check_job(self.node, job)
+            work = (
+                judge_job(self, job) if what == "judge" else check_job(self.records, self.judges, self.catalogue, job)
+            )
             tasks.create_task(self._guarded(what, job, work), name=f"{what} {job.name}")
 
     async def _guarded(self, what: str, job: JobRow, work: Coroutine[None, None, None]) -> None:
@@ -93,31 +102,31 @@ class Judging:
     async def _failed(self, what: str, job: JobRow, error: Exception) -> None:
         """Try it again later; but what fails every time is no outage, and the job fails with it."""
         count = self.failures[job.id] = self.failures.get(job.id, 0) + (not isinstance(error, StoreError))
-        if count <= self.node.config.settings.max_restarts:
-            await say(self.node, job, f"judging failed and is tried again: {error}")
+        if count <= self.records.config.settings.max_restarts:
+            await say(self.records, job, f"judging failed and is tried again: {error}")
             return
         if what == "check":  # its score stands; what cannot be checked must not keep the checker from the others
             self.failures.pop(job.id)
-            async with self.node.store.write() as db:
+            async with self.records.store.write() as db:
                 await update_job(db, job.id, checking="done")
             return
-        job_now = await get_job(self.node.store, job.id)
+        job_now = await get_job(self.records.store, job.id)
         if job_now is not None and job_now.state == "judging":
             self.failures.pop(job.id)
-            async with self.node.change() as change:
+            async with self.records.change() as change:
                 detail = f"judging failed {count} times: {error}; `rwkvctl retry {job.name}` asks again"
                 await change.move(job_now, "fail", detail=detail, failure="judge")
 
     async def calibrate(self, service: JudgeService, rule: JudgeRule) -> None:
         """Know how far the judge can be trusted before its verdicts are; asked once, then in the store."""
-        if rule.name not in self.node.calibrations:
-            self.node.calibrations[rule.name] = (await calibrate(service, rule)).sentence()
+        if rule.name not in self.judges.calibrations:
+            self.judges.calibrations[rule.name] = (await calibrate(service, rule)).sentence()
 
     def provenance(self, rule: JudgeRule | None, service: JudgeService | None) -> dict[str, object]:
         """What a score says of its judge."""
         if rule is None or service is None:
             return {}
-        known = self.node.calibrations.get(rule.name)
+        known = self.judges.calibrations.get(rule.name)
         said: dict[str, object] = {"model": service.model, "rule": f"{rule.name}/{rule.version}"}
         return said | ({"calibration": known} if known else {})
 
@@ -129,112 +138,121 @@ def cause_of(error: Exception) -> Exception:
     return error
 
 
-async def open_services(node: Node) -> None:
+async def open_services(records: Records, judges: Judges, catalogue: Catalogue) -> None:
     """The judge and the checker that the configuration asks for. Raises ConfigError."""
-    use(node, *await services(node, node.config.settings))
+    use(judges, catalogue, *await services(records, judges, records.config.settings))
 
 
-async def services(node: Node, settings: Settings) -> tuple[JudgeService | None, JudgeService | None]:
+async def services(
+    records: Records, judges: Judges, settings: Settings
+) -> tuple[JudgeService | None, JudgeService | None]:
     """The judge and the checker by the configuration as it is; one that is what it was stays. Nobody checks answers
     unasked: it is paid for. Raises ConfigError."""
-    judge = await service(node, "judge", node.judge)
-    checker = await service(node, "checker", None if node.checker is node.judge else node.checker)
+    judge = await service(records, judges, "judge", judges.judge)
+    checker = await service(records, judges, "checker", None if judges.checker is judges.judge else judges.checker)
     return judge, checker or (judge if settings.checker else None)
 
 
-async def service(node: Node, role: str, present: JudgeService | None) -> JudgeService | None:
+async def service(records: Records, judges: Judges, role: str, present: JudgeService | None) -> JudgeService | None:
     """The service of a role, None if it is not configured. Raises ConfigError."""
     settings = config.judge_config(role)
     if settings is None or (present is not None and present.is_of(settings)):
         return present if settings else None
-    paid = await spent(node.store, role, settings.budget_resets)
-    return JudgeService(settings, StoredReplies(node.store, role), spent=paid, tell=node.judge_says.append)
+    paid = await spent(records.store, role, settings.budget_resets)
+    return JudgeService(settings, StoredReplies(records.store, role), spent=paid, tell=judges.says.append)
 
 
-def use(node: Node, judge: JudgeService | None, checker: JudgeService | None) -> None:
+def use(judges: Judges, catalogue: Catalogue, judge: JudgeService | None, checker: JudgeService | None) -> None:
     """Judge with these from now on. Whoever waits for another one is told to stop, and begins again with these."""
-    if (judge and judge.model) != (node.judge and node.judge.model):
-        node.calibrations.clear()
-    node.judge, node.checker = judge, checker
-    node.benchmarks.judge = judge.model if judge else ""
+    if (judge and judge.model) != (judges.judge and judges.judge.model):
+        judges.calibrations.clear()
+    judges.judge, judges.checker = judge, checker
+    catalogue.benchmarks.judge = judge.model if judge else ""
 
 
-async def judge_forever(node: Node) -> None:
+async def judge_forever(records: Records, waiting: Waiting, judges: Judges, catalogue: Catalogue) -> None:
     """Give every job in `judging` to the judge, and wrong answers to the checker, until cancelled."""
-    judging = Judging(node)
+    judging = Judging(records, judges, catalogue)
     running: set[JudgeService] = set()
-    if any(found is not None and found.exchange.stopping for found in (node.judge, node.checker)):
-        node.judge = node.checker = None  # they ended with an earlier try of this
-        await open_services(node)
+    if any(found is not None and found.exchange.stopping for found in (judges.judge, judges.checker)):
+        judges.judge = judges.checker = None  # they ended with an earlier try of this
+        await open_services(records, judges, catalogue)
     async with asyncio.TaskGroup() as tasks:
         while True:
-            wanted = {found for found in (node.judge, node.checker) if found is not None}
+            wanted = {found for found in (judges.judge, judges.checker) if found is not None}
             for gone in running - wanted:
                 gone.stop()
             for new in wanted - running:
                 tasks.create_task(new.run(), name="judge")
             running = wanted
             with contextlib.suppress(StoreError):  # the supervisor says so; what is being judged goes on
-                await tell(node)
-                hush_the_judge(node)
+                await tell(records, judges)
+                hush_the_judge(waiting, judges)
                 await look(judging, tasks)
             await asyncio.sleep(LOOK_S)
 
 
-async def tell(node: Node) -> None:
+async def tell(records: Records, judges: Judges) -> None:
     """Store what the judge says of itself that an operator should know."""
-    while node.judge_says:
-        said = node.judge_says.popleft()
+    while judges.says:
+        said = judges.says.popleft()
         if said.kind in TOLD:
-            async with node.change() as change:
+            async with records.change() as change:
                 await change.note("judge", text=said.text, data={"kind": said.kind})
 
 
 async def look(judging: Judging, tasks: asyncio.TaskGroup) -> None:
     """Begin with the most urgent jobs that wait, and see that nothing more is asked for one that does not any more."""
-    store, at_work = judging.node.store, {number for what, number in judging.at_work if what == "judge"}
+    store, at_work = judging.records.store, {number for what, number in judging.at_work if what == "judge"}
     for job in await jobs_by_id(store, at_work):
-        if job.state != "judging" and judging.node.judge is not None:
-            judging.node.judge.cancel_job(job.name)
-    room = JOBS_AT_ONCE - len(at_work) if judging.node.judge else NOBODY_ASKED
+        if job.state != "judging" and judging.judges.judge is not None:
+            judging.judges.judge.cancel_job(job.name)
+    room = JOBS_AT_ONCE - len(at_work) if judging.judges.judge else NOBODY_ASKED
     for job in await jobs_in(store, ("judging",), limit=room + len(at_work)) if room > 0 else []:
         if room > 0 and job.id not in at_work:
             judging.begin(tasks, "judge", job)
             room -= 1
-    for job in await jobs_to_check(store) if judging.node.checker else []:
+    for job in await jobs_to_check(store) if judging.judges.checker else []:
         judging.begin(tasks, "check", job)
 
 
 async def judge_job(judging: Judging, job: JobRow) -> None:
     """Judge what waits of one job, then store its score. Stopped jobs, and a stopping daemon, leave the rest."""
-    node, service = judging.node, judging.node.judge
-    rule = effective_kind(node, job).grader.judge
+    records, service = judging.records, judging.judges.judge
+    rule = effective_kind(judging.catalogue, job).grader.judge
     stopped = False
-    if rule is not None and await count_unjudged(node.store, job.id, job.grade_key):
+    if rule is not None and await count_unjudged(records.store, job.id, job.grade_key):
         if service is None:
-            await say(node, job, REASONS["judge-not-configured"], "judge-not-configured")
+            await say(records, job, REASONS["judge-not-configured"], "judge-not-configured")
             return
-        service.open_job(job.name, priority=job.priority, spent=await spent_on(node.store, job.id, job.grade_key))
+        service.open_job(job.name, priority=job.priority, spent=await spent_on(records.store, job.id, job.grade_key))
         try:
             await judging.calibrate(service, rule)
-            job = await under_present_judge(node, job, service.model)
-            stopped = await _ask_all(node, service, job, rule)
+            job = await under_present_judge(records, job, service.model)
+            stopped = await _ask_all(records, judging.catalogue, service, job, rule)
         finally:
             service.close_job(job.name)
-    job_now = await get_job(node.store, job.id)
+    job_now = await get_job(records.store, job.id)
     if not stopped and job_now is not None and job_now.state == "judging":
         with contextlib.suppress(MovedMeanwhileError):  # somebody stopped it while its score was computed
-            await store_score(node, job_now, _no_attempt_ends, judge=judging.provenance(rule, service))
+            await store_score(
+                records,
+                judging.judges,
+                judging.catalogue,
+                job_now,
+                _no_attempt_ends,
+                judge=judging.provenance(rule, service),
+            )
 
 
-async def under_present_judge(node: Node, job: JobRow, model: str) -> JobRow:
+async def under_present_judge(records: Records, job: JobRow, model: str) -> JobRow:
     """The job under the grade key of the judge that will speak; another one may have been configured at dispatch."""
     grading = json.loads(job.grading)
     if grading.get("judge_model", model) == model:
         return job
     grading["judge_model"] = model
     key = work_keys.grade_key(job.generation_key, job.grader, job.grader_version, grading)
-    async with node.change() as change:
+    async with records.change() as change:
         await copy_for_judge(change.db, job.id, job.grade_key, key)
         await update_job(change.db, job.id, grade_key=key, grading=as_json(grading))
         await refresh_counts(change.db, job.id, key)
@@ -245,17 +263,17 @@ async def _no_attempt_ends(_change: Change) -> None:
     """Verdicts come after the last attempt."""
 
 
-async def say(node: Node, job: JobRow, detail: str, reason: str = "") -> None:
+async def say(records: Records, job: JobRow, detail: str, reason: str = "") -> None:
     """Why a job waits, where the operator looks."""
-    job_now = await get_job(node.store, job.id)
+    job_now = await get_job(records.store, job.id)
     if job_now is not None and job_now.state == "judging" and job_now.detail != detail:
-        async with node.change() as change:
+        async with records.change() as change:
             await update_job(change.db, job.id, reason=reason, detail=detail)
 
 
-async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRule) -> bool:
+async def _ask_all(records: Records, catalogue: Catalogue, service: JudgeService, job: JobRow, rule: JudgeRule) -> bool:
     """Every sample, its verdict stored soon after it is known; whether the job was stopped on the way."""
-    rows, problem = asked_rows(node, job)
+    rows, problem = asked_rows(records, catalogue, job)
     if rows is None:
         raise ValueError(f"its rows cannot be read: {problem}")
     places: dict[int, tuple[int, int]] = {}
@@ -265,8 +283,8 @@ async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRu
     async def flush() -> None:
         taken = found[:]
         found.clear()
-        run_archive.keep_verdicts(node, job, [(places[one.sample], one) for one in taken])
-        async with node.store.write() as db:
+        run_archive.keep_verdicts(records, job, [(places[one.sample], one) for one in taken])
+        async with records.store.write() as db:
             await add_verdicts(db, job.grade_key, taken)
             await refresh_counts(db, job.id, job.grade_key)
 
@@ -280,7 +298,7 @@ async def _ask_all(node: Node, service: JudgeService, job: JobRow, rule: JudgeRu
             await flush()
 
     after = 0
-    while not stopped and (waiting := await unjudged(node.store, job.id, job.grade_key, after)):
+    while not stopped and (waiting := await unjudged(records.store, job.id, job.grade_key, after)):
         after, places = waiting[-1].number, {sample.number: (sample.row, sample.repeat) for sample in waiting}
         await service.judge_all(_tasks(job, rule, rows, waiting), deliver)
         await flush()
@@ -321,20 +339,20 @@ def _judged(number: int, outcome: JudgeOutcome[Verdict]) -> Judged:
     return Judged(number, finding.value, finding.detail, finding.extracted, dict(finding.parts), said)
 
 
-async def check_job(node: Node, job: JobRow) -> None:
+async def check_job(records: Records, judges: Judges, catalogue: Catalogue, job: JobRow) -> None:
     """Let the checker say of each wrong answer what is wrong with it, and whether a person should look."""
-    service, (rows, problem) = node.checker, asked_rows(node, job)
+    service, (rows, problem) = judges.checker, asked_rows(records, catalogue, job)
     stopped = service is None
     if rows is None:
         log.warning("%s: wrong answers cannot be checked: %s", job.name, problem)
     elif service is not None:
-        stopped = await _check_all(node, service, job, rows)
+        stopped = await _check_all(records, service, job, rows)
     if not stopped:
-        async with node.store.write() as db:
+        async with records.store.write() as db:
             await update_job(db, job.id, checking="done")
 
 
-async def _check_all(node: Node, service: JudgeService, job: JobRow, rows: list[Row]) -> bool:
+async def _check_all(records: Records, service: JudgeService, job: JobRow, rows: list[Row]) -> bool:
     """Every wrong answer, its findings stored as they come; whether the checker was stopped on the way."""
     rule, name = rule_for(service.config.max_prompt_chars), f"check-{job.name}"
     stopped = False
@@ -346,11 +364,11 @@ async def _check_all(node: Node, service: JudgeService, job: JobRow, rows: list[
             return
         said = asdict(outcome.finding) | {"model": outcome.model}
         review = outcome.finding.needs_human_review
-        async with node.store.write() as db:
+        async with records.store.write() as db:
             await add_finding(db, job.id, job.grade_key, int(task.label), needs_review=review, finding=said)
 
     after = 0
-    while not stopped and (wrong := await unchecked(node.store, job.id, job.grade_key, after)):
+    while not stopped and (wrong := await unchecked(records.store, job.id, job.grade_key, after)):
         after = wrong[-1].number
         await service.judge_all(
             [

@@ -9,23 +9,31 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rwkv_daemon.catalogue.catalogue import rows_stamp
+from rwkv_daemon.catalogue.contents import rows_stamp
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import outside_kills as outside
 from rwkv_daemon.jobs import regrade
 from rwkv_daemon.jobs.regrade import is_regrade
 from rwkv_daemon.jobs.score_writer import OtherWeightsError, store_score
-from rwkv_daemon.jobs.stop_ladder import Rung
-from rwkv_daemon.node import Change, Node, log
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.exit_codes import BAD_ROWS, DISK_FULL, OUT_OF_TIME, PAUSED, STOPPED
 from rwkv_daemon.rules.exit_rules import Cause, Failure, Verdict, cause_of, classify, how, wait_s
 from rwkv_daemon.rules.lifecycle import Happening
 from rwkv_daemon.rules.shim_record import ShimRecord
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
+from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import ACTIVE, end_attempt, get_job, update_job
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
 from rwkv_daemon.store.queries.samples import count_unjudged
 from rwkv_daemon.workers.crash_points import crash_point
+from rwkv_daemon.workers.stop_ladder import Rung
 
 LOG_TAIL_BYTES = 4096
 DISK_RETRY_S = 15.0
@@ -77,90 +85,98 @@ class Ending:
             await update_attempt(change.db, self.job, self.attempt, failure=failure, why=why)
 
 
-async def attempt_ended(node: Node, ending: Ending) -> None:
+async def attempt_ended(work: Work, judges: Judges, catalogue: Catalogue, ending: Ending) -> None:
     """Take the step that follows."""
-    node.folder(ending.job).tidy()
-    job = await get_job(node.store, ending.job)
+    work.records.folder(ending.job).tidy()
+    job = await get_job(work.records.store, ending.job)
     if job is None or job.attempt != ending.attempt or job.state not in ACTIVE:
-        async with node.change() as change:
+        async with work.records.change() as change:
             await ending.write(change)
         return
-    log_says = last_line(node.folder(job.id).log(ending.attempt))
+    log_says = last_line(work.records.folder(job.id).log(ending.attempt))
     verdict = classify(ending.code, log_says)
     if job.total and job.done >= job.total:
-        await all_graded(node, job, ending)
+        await all_graded(work.records, judges, catalogue, job, ending)
     elif job.state != "stopping" and job.wanted:
-        await put_aside(node, job, ending)
+        await put_aside(work.records, job, ending)
     elif job.state != "stopping" and is_regrade(job):
-        await regrade_ended(node, job, ending, verdict, log_says)
+        await regrade_ended(work.records, work.running, work.engines, job, ending, verdict, log_says)
     elif job.state == "stopping":
-        await stopped(node, job, ending)
-    elif verdict.then == "yield" and (ending.rung or node.pauses.covers(job)):
-        await give_place(node, job, ending)
+        await stopped(work.records, job, ending)
+    elif verdict.then == "yield" and (ending.rung or work.waiting.pauses.covers(job)):
+        await give_place(work.records, work.waiting, job, ending)
     elif ending.was_sent_off(verdict):
-        await killed(node, job, ending)
+        await killed(work.records, work.running, work.engines, job, ending)
     elif ending.stalled or verdict.then == "retry":
-        await crashed(node, job, ending, log_says)
+        await crashed(work.records, work.running, job, ending, log_says)
     elif verdict.then == "hold":
-        await hold(node, job, ending, verdict, log_says)
+        await hold(work.records, work.running, job, ending, verdict, log_says)
     else:
         goes_on = f"; `rwkvctl resume {job.name}` goes on from there" if ending.code == OUT_OF_TIME else ""
-        await fail(node, job, ending, f"{log_says or ending.how}{goes_on}", verdict.failure)
+        await fail(work.records, job, ending, f"{log_says or ending.how}{goes_on}", verdict.failure)
 
 
-async def stopped(node: Node, job: JobRow, ending: Ending) -> None:
+async def stopped(records: Records, job: JobRow, ending: Ending) -> None:
     """Nothing of it runs any more, as the operator wanted."""
     crash_point("stop-before-end")
-    async with node.change() as change:
+    async with records.change() as change:
         await ending.write(change)
         await change.move(job, "ended")
     crash_point("stop-after-end")
 
 
-async def put_aside(node: Node, job: JobRow, ending: Ending) -> None:
+async def put_aside(records: Records, job: JobRow, ending: Ending) -> None:
     """Its runner has ended, as was wanted: now it is paused, or held; or it fails, as a job that kills engines."""
     if job.wanted == "fail":
-        await fail(node, job, ending, job.wanted_why, "benchmark")
+        await fail(records, job, ending, job.wanted_why, "benchmark")
         return
-    async with node.change() as change:
+    async with records.change() as change:
         await ending.write(change)
         happening: Happening = "hold" if job.wanted == "hold" else "pause"
         await change.move(job, happening, reason=job.wanted_reason, detail=job.wanted_why, engine=None)
 
 
-async def give_place(node: Node, job: JobRow, ending: Ending) -> None:
+async def give_place(records: Records, waiting: Waiting, job: JobRow, ending: Ending) -> None:
     """Back to the queue: something wider than the job is paused. No failure."""
-    async with node.change() as change:
+    async with records.change() as change:
         await ending.write(change)
-        await change.move(job, "yield", detail=node.pauses.covers(job), engine=None)
+        await change.move(job, "yield", detail=waiting.pauses.covers(job), engine=None)
 
 
-async def regrade_ended(node: Node, job: JobRow, ending: Ending, verdict: Verdict, log_says: str) -> None:
+async def regrade_ended(
+    records: Records,
+    running: RunningJobs,
+    engines: Engines,
+    job: JobRow,
+    ending: Ending,
+    verdict: Verdict,
+    log_says: str,
+) -> None:
     """Grading again was cut off: the supervisor gives it another runner, unless it has failed too often or cannot work
     at all; then the job goes back to the grade it had."""
     detail = f"{ending.how}; the log says: {log_says or 'nothing'}"
     sent_off = ending.was_sent_off(verdict)
     free = sent_off or ending.code in {STOPPED, PAUSED, DISK_FULL}
     final = verdict.then == "fail" or ending.code == BAD_ROWS or (sent_off and outside.too_often(job, ending.how))
-    async with node.change() as change:
+    async with records.change() as change:
         await ending.write(change, "" if free else verdict.failure, detail)
         if sent_off:
             wait = outside_kills.pause_s(
-                node.config.settings.restart_backoff_s, outside.counted(job)["kills"], random.Random()
+                records.config.settings.restart_backoff_s, outside.counted(job)["kills"], random.Random()
             )
-            node.retry_at[job.id] = time.monotonic() + wait
-            await outside.tell(node, change, f"the runner that grades {job.name} was ended ({ending.how})", job=job)
+            running.retry_at[job.id] = time.monotonic() + wait
+            await outside.tell(engines, change, f"the runner that grades {job.name} was ended ({ending.how})", job=job)
             await update_job(change.db, job.id, **outside.counted(job))
-        if final or (not free and job.restarts >= node.config.settings.max_restarts):
-            await regrade.undo(node, change, job, detail)
+        if final or (not free and job.restarts >= records.config.settings.max_restarts):
+            await regrade.undo(records, change, job, detail)
         else:
             await update_job(change.db, job.id, restarts=job.restarts + (not free), detail=detail)
 
 
-async def all_graded(node: Node, job: JobRow, ending: Ending) -> None:
+async def all_graded(records: Records, judges: Judges, catalogue: Catalogue, job: JobRow, ending: Ending) -> None:
     """Every sample has its grade: the score, or the judge's turn."""
-    if await count_unjudged(node.store, job.id, job.grade_key):
-        async with node.change() as change:
+    if await count_unjudged(records.store, job.id, job.grade_key):
+        async with records.change() as change:
             await ending.write(change)
             asides: dict[str, Happening] = {"pause": "pause", "hold": "hold"}
             aside = asides.get(job.wanted, "judge")
@@ -168,87 +184,91 @@ async def all_graded(node: Node, job: JobRow, ending: Ending) -> None:
             await change.move(job, "ended" if job.state == "stopping" else aside, engine=None, **columns)
         return
     try:
-        await store_score(node, job, ending.write)
+        await store_score(records, judges, catalogue, job, ending.write)
     except OtherWeightsError as error:
-        await fail(node, job, ending, str(error), "model")
+        await fail(records, job, ending, str(error), "model")
 
 
-async def hold(node: Node, job: JobRow, ending: Ending, verdict: Verdict, detail: str) -> None:
+async def hold(
+    records: Records, running: RunningJobs, job: JobRow, ending: Ending, verdict: Verdict, detail: str
+) -> None:
     """Put a job aside until what it lacks is there."""
     if ending.code == BAD_ROWS:
-        node.bad_rows[job.id] = rows_stamp(node.config, job.benchmark)
+        running.bad_rows[job.id] = rows_stamp(records.config, job.benchmark)
     if ending.code == DISK_FULL:
-        node.retry_at[job.id] = time.monotonic() + DISK_RETRY_S
-    async with node.change() as change:
+        running.retry_at[job.id] = time.monotonic() + DISK_RETRY_S
+    async with records.change() as change:
         await ending.write(change, verdict.failure, detail)
         await change.move(job, "hold", reason=verdict.reason, detail=detail, engine=None)
 
 
-async def crashed(node: Node, job: JobRow, ending: Ending, log_says: str) -> None:
+async def crashed(records: Records, running: RunningJobs, job: JobRow, ending: Ending, log_says: str) -> None:
     """Try again after a while, unless it has crashed too often without getting anywhere."""
-    settings = node.config.settings
+    settings = records.config.settings
     restarts = 0 if job.stages_done > ending.stages_before else job.restarts
     detail = f"{ending.how}; the log says: {log_says or 'nothing'}"
     if restarts >= settings.max_restarts:
-        await fail(node, job, ending, detail, "infrastructure")
+        await fail(records, job, ending, detail, "infrastructure")
         return
     wait = wait_s(settings.restart_backoff_s, restarts, random.Random())
-    node.retry_at[job.id] = time.monotonic() + wait
-    async with node.change() as change:
+    running.retry_at[job.id] = time.monotonic() + wait
+    async with records.change() as change:
         await ending.write(change, "infrastructure", detail)
         text = f"again in {wait:.0f} s: {detail}"
         await change.move(job, "retry", reason="retry", detail=text, restarts=restarts + 1, engine=None)
 
 
-async def killed(node: Node, job: JobRow, ending: Ending) -> None:
+async def killed(records: Records, running: RunningJobs, engines: Engines, job: JobRow, ending: Ending) -> None:
     """Somebody outside ended its runner: it is tried again, more slowly each time, and loses no try by it."""
     columns, how_often = outside.counted(job), outside.counted(job)["kills"]
-    wait = outside_kills.pause_s(node.config.settings.restart_backoff_s, how_often, random.Random())
+    wait = outside_kills.pause_s(records.config.settings.restart_backoff_s, how_often, random.Random())
     why = outside.too_often(job, f"its runner: {ending.how}")
-    async with node.change() as change:
+    async with records.change() as change:
         await ending.write(change, "infrastructure", ending.how)
-        await outside.tell(node, change, f"the runner of {job.name} was ended ({ending.how})", job=job)
+        await outside.tell(engines, change, f"the runner of {job.name} was ended ({ending.how})", job=job)
         if why:
             await change.move(job, "hold", reason="killed", detail=why, engine=None, **columns)
             return
-        node.retry_at[job.id] = time.monotonic() + wait
+        running.retry_at[job.id] = time.monotonic() + wait
         times = f", {how_often} times in a row" if how_often > 1 else ""
         text = f"again in {wait:.0f} s: its runner was ended ({ending.how}){times}"
         await change.move(job, "retry", reason="retry", detail=text, engine=None, **columns)
 
 
-async def fail(node: Node, job: JobRow, ending: Ending, detail: str, failure: Failure) -> None:
+async def fail(records: Records, job: JobRow, ending: Ending, detail: str, failure: Failure) -> None:
     """The job ends without a score; what it has stays."""
-    async with node.change() as change:
+    async with records.change() as change:
         await ending.write(change, failure, detail)
         stops = job.state == "stopping"
         blame = {} if stops else {"failure": failure}
         await change.move(job, "ended" if stops else "fail", detail=detail, engine=None, **blame)
 
 
-async def give_up(node: Node, number: int, attempt: int, detail: str) -> None:
+async def give_up(records: Records, number: int, attempt: int, detail: str) -> None:
     """Something about this one job cannot be handled: it fails with the error, everything else goes on."""
-    job = await get_job(node.store, number)
+    job = await get_job(records.store, number)
     if job is not None and job.state in ACTIVE:
         await fail(
-            node, job, Ending(number, attempt, None), f"the daemon could not handle it: {detail}", "infrastructure"
+            records, job, Ending(number, attempt, None), f"the daemon could not handle it: {detail}", "infrastructure"
         )
 
 
-async def settle(node: Node, job: JobRow) -> None:
+async def settle(work: Work, judges: Judges, catalogue: Catalogue, job: JobRow) -> None:
     """A job that should be running and has no runner: the daemon died, or could not write, between two steps."""
-    await handled(node, Ending(job.id, job.attempt, None, "it had no runner", job.stages_done, started=False))
+    await handled(
+        work, judges, catalogue, Ending(job.id, job.attempt, None, "it had no runner", job.stages_done, started=False)
+    )
 
 
-async def handled(node: Node, ending: Ending) -> None:
+async def handled(work: Work, judges: Judges, catalogue: Catalogue, ending: Ending) -> None:
     """The step that follows; one that cannot be taken fails this one job, not the daemon."""
     try:
-        await attempt_ended(node, ending)
+        await attempt_ended(work, judges, catalogue, ending)
     except StoreError:
         raise
     except Exception as error:  # noqa: BLE001 - one job fails with it instead of all
         log.exception("j%d: what its runner did cannot be handled", ending.job)
-        await give_up(node, ending.job, ending.attempt, f"{type(error).__name__}: {error}")
+        await give_up(work.records, ending.job, ending.attempt, f"{type(error).__name__}: {error}")
 
 
 def last_line(path: Path) -> str:

@@ -4,9 +4,13 @@
 import time
 from typing import Any
 
-from rwkv_daemon.jobs.pause_resume import apply, put_aside_in
-from rwkv_daemon.node import Change, Node
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.jobs.pause_resume import put_aside_in
+from rwkv_daemon.jobs.stop_intents import apply
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import outside_kills
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id, update_job
 
@@ -24,27 +28,27 @@ def too_often(job: JobRow, what: str) -> str:
     return f"ended from outside {count} times in a row, the last time {what}; `rwkvctl resume {job.name}` tries again"
 
 
-async def tell(node: Node, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
+async def tell(engines: Engines, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
     """Somebody outside has ended that: an event, and an alarm where it happens again and again."""
     whose = (job.id, job.attempt) if job else engine
-    alarm = node.kills.note(time.monotonic(), what, whose)
+    alarm = engines.kills.note(time.monotonic(), what, whose)
     text = f"{what}: nobody of rwkvctl did that; it is no failure, and its work is tried again"
     named = {"job": job.name, "session": job.session} if job else {}
-    data = {"alarm": alarm, "said": node.kills.sentence(time.monotonic())}
+    data = {"alarm": alarm, "said": engines.kills.sentence(time.monotonic())}
     await change.note("killed", engine=engine, text=text, data=data, **named)
 
 
-async def engine_killed(node: Node, engine: int, name: str, how: str) -> bool:
+async def engine_killed(work: Work, judges: Judges, engine: int, name: str, how: str) -> bool:
     """Somebody outside has ended an engine: count that with the jobs it served. Returns whether one of those has got on
     since the kill before this one."""
-    numbers = [n for n, handle in node.runners.items() if engine in {handle.engine, *handle.endpoints}]
-    found = await jobs_by_id(node.store, numbers)
+    numbers = [n for n, handle in work.running.runners.items() if engine in {handle.engine, *handle.endpoints}]
+    found = await jobs_by_id(work.records.store, numbers)
     served = [job for job in found if job.state in ACTIVE and job.state != "stopping"]
-    async with node.change() as change:
+    async with work.records.change() as change:
         for job in served:
             await update_job(change.db, job.id, **counted(job))
             if why := too_often(job, f"its engine {name}: {how}"):
-                await put_aside_in(node, change, job, "hold", "killed", why)
-        await tell(node, change, f"{name} was ended ({how})", engine=name)
-    await apply(node)
+                await put_aside_in(judges, change, job, "hold", "killed", why)
+        await tell(work.engines, change, f"{name} was ended ({how})", engine=name)
+    await apply(work.records, work.waiting, work.running)
     return any(counted(job)["kills"] == 1 for job in served)

@@ -5,84 +5,90 @@ keeps what it has done; until then it says that it is about to be. After the tra
 it.
 """
 
-from rwkv_daemon.clock import now
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.stop_intents import apply
-from rwkv_daemon.node import Change, Node
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import lifecycle
 from rwkv_daemon.rules.placement import EngineKind
+from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.pauses import Pause, Scope
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
+from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import ACTIVE, forget_load_failures, update_job
 from rwkv_daemon.store.queries.leases import forget_fit
 from rwkv_daemon.store.queries.pauses_attempts import add_pause, all_pauses, remove_pause
 from rwkvctl.protocol.states import Reason
 
-__all__ = ["apply", "lift", "load", "pause_all", "put_aside", "put_aside_in", "resume_in", "stop_in"]
 
-
-async def load(node: Node) -> None:
+async def load(records: Records, waiting: Waiting) -> None:
     """The pauses that stood when the last daemon ended."""
-    for row in await all_pauses(node.store):
+    for row in await all_pauses(records.store):
         pause = Pause(*row)
-        node.pauses.standing[pause.scope, pause.name] = pause
+        waiting.pauses.standing[pause.scope, pause.name] = pause
 
 
-async def pause_all(node: Node, scope: Scope, name: str, who: str, why: str) -> None:
+async def pause_all(work: Work, judges: Judges, scope: Scope, name: str, who: str, why: str) -> None:
     """Pause the queue, a model, a group or the judge; or drain the node."""
     pause = Pause(scope, name, now(), who, why)
-    async with node.change() as change:
+    async with work.records.change() as change:
         await add_pause(change.db, (pause.scope, pause.name, pause.at, pause.who, pause.why))
         await change.note("pause", text=pause.sentence, data={"scope": scope, "name": name})
-    node.pauses.standing[scope, name] = pause
-    hush_the_judge(node)
-    await apply(node)
+    work.waiting.pauses.standing[scope, name] = pause
+    hush_the_judge(work.waiting, judges)
+    await apply(work.records, work.waiting, work.running)
 
 
-async def lift(node: Node, scope: Scope, name: str, who: str) -> None:
+async def lift(work: Work, judges: Judges, scope: Scope, name: str, who: str) -> None:
     """Lift such a pause, if there is one."""
-    pause = node.pauses.standing.get((scope, name))
+    pause = work.waiting.pauses.standing.get((scope, name))
     if pause is None:
         return
-    async with node.change() as change:
+    async with work.records.change() as change:
         await remove_pause(change.db, scope, name)
         await change.note("pause", text=f"{pause.what} no more ({who})", data={"scope": scope, "name": name})
-    del node.pauses.standing[scope, name]
-    hush_the_judge(node)
-    await apply(node)
+    del work.waiting.pauses.standing[scope, name]
+    hush_the_judge(work.waiting, judges)
+    await apply(work.records, work.waiting, work.running)
 
 
-def hush_the_judge(node: Node) -> None:
+def hush_the_judge(waiting: Waiting, judges: Judges) -> None:
     """Judge and checker ask nothing for as long as the judge is paused."""
-    pause = node.pauses.standing.get(("judge", ""))
-    for service in filter(None, (node.judge, node.checker)):
+    pause = waiting.pauses.standing.get(("judge", ""))
+    for service in filter(None, (judges.judge, judges.checker)):
         service.pause(pause.sentence if pause else "")
 
 
-async def stop_in(node: Node, change: Change, job: JobRow) -> JobRow:
+async def stop_in(running: RunningJobs, judges: Judges, change: Change, job: JobRow) -> JobRow:
     """Stop a job: at once, unless it has a runner, which is to end first."""
     moved = await change.move(job, "stop")
-    if moved.state == "stopping" and job.id not in node.runners:
-        leave_the_judge(node, job)
+    if moved.state == "stopping" and job.id not in running.runners:
+        leave_the_judge(judges, job)
         moved = await change.move(moved, "ended")
     return moved
 
 
-async def put_aside(node: Node, job: JobRow, wanted: lifecycle.Happening, reason: Reason, why: str) -> None:
+async def put_aside(
+    work: Work, judges: Judges, job: JobRow, wanted: lifecycle.Happening, reason: Reason, why: str
+) -> None:
     """Pause or hold one job, in a transaction of its own."""
-    async with node.change() as change:
-        await put_aside_in(node, change, job, wanted, reason, why)
-    await apply(node)
+    async with work.records.change() as change:
+        await put_aside_in(judges, change, job, wanted, reason, why)
+    await apply(work.records, work.waiting, work.running)
 
 
 async def put_aside_in(
-    node: Node, change: Change, job: JobRow, wanted: lifecycle.Happening, reason: Reason | str, why: str
+    judges: Judges, change: Change, job: JobRow, wanted: lifecycle.Happening, reason: Reason | str, why: str
 ) -> JobRow:
     """Pause or hold a job: at once, or when its runner has ended. Asking again changes nothing."""
     if job.state == "held":
         await update_job(change.db, job.id, reason=reason, detail=why)
         return job
     if job.state not in ACTIVE or job.state == "judging":
-        leave_the_judge(node, job)
+        leave_the_judge(judges, job)
         return await change.move(job, wanted, reason=reason, detail=why)
     if (job.wanted, job.wanted_reason, job.wanted_why) != (wanted, reason, why):
         await update_job(change.db, job.id, wanted=wanted, wanted_reason=reason, wanted_why=why)
@@ -91,13 +97,13 @@ async def put_aside_in(
     return job
 
 
-def leave_the_judge(node: Node, job: JobRow) -> None:
+def leave_the_judge(judges: Judges, job: JobRow) -> None:
     """Ask nothing more for this job; the verdicts that are there stay."""
-    if job.state == "judging" and node.judge is not None:
-        node.judge.cancel_job(job.name)
+    if job.state == "judging" and judges.judge is not None:
+        judges.judge.cancel_job(job.name)
 
 
-async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
+async def resume_in(waiting: Waiting, running: RunningJobs, engines: Engines, change: Change, job: JobRow) -> JobRow:
     """Let a job go on that is stopped, failed, paused or held, or about to be put aside. Restarts, and failures of its
     engine, count afresh. A job that never got its keys waits for them first; one that was held when it was stopped is
     held again."""
@@ -105,11 +111,11 @@ async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
         await update_job(change.db, job.id, wanted="", wanted_reason="", wanted_why="")
         await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} goes on after all")
         return job
-    node.retry_at.pop(job.id, None)
-    node.back_off.pop(EngineKind(job.weights_sha256, job.numerics), None)
+    running.retry_at.pop(job.id, None)
+    engines.back_off.pop(EngineKind(job.weights_sha256, job.numerics), None)
     await forget_load_failures(change.db, job.weights_sha256)
     await forget_fit(change.db, job.weights_sha256)
-    node.leasing.forget(job.weights_sha256)
+    engines.leasing.forget(job.weights_sha256)
     if (job.state, job.reason) == ("stopped", "held"):
         moved = await change.move(job, "resume", restarts=0, finished="", engine=None)
         return await change.move(moved, "hold", reason="held", detail=job.detail)
@@ -121,6 +127,6 @@ async def resume_in(node: Node, change: Change, job: JobRow) -> JobRow:
     moved = await change.move(job, "resume", **fresh)
     if moved.generation_key:
         return moved
-    node.looked_at_held.surroundings, node.look_at_held = (), True
+    waiting.looked_at_held.surroundings, waiting.look_at_held = (), True
     reason: Reason = "data-missing" if moved.weights_sha256 else "weights-hashing"
     return await change.move(moved, "hold", reason=reason, detail="waits for what it needs to be identified")

@@ -8,9 +8,12 @@ even alone fails, by itself; one that gets on is innocent, and the next is tried
 from collections.abc import Sequence
 from typing import Final
 
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.stop_intents import apply
-from rwkv_daemon.node import Change, Node
 from rwkv_daemon.rules.placement import EngineKind
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, get_job, update_job
 
@@ -36,49 +39,49 @@ def is_poison(counted: Sequence[tuple[JobRow, int]], limit: int) -> bool:
     return len(counted) == 1 and counted[0][1] >= limit
 
 
-async def engine_died(node: Node, engine: int, why: str) -> bool:
+async def engine_died(records: Records, waiting: Waiting, running: RunningJobs, engine: int, why: str) -> bool:
     """An engine ended unasked: count that with the jobs it served. False if it served none."""
-    numbers = [n for n, handle in node.runners.items() if engine in {handle.engine, *handle.endpoints}]
-    found = [job for number in numbers if (job := await get_job(node.store, number)) is not None]
+    numbers = [n for n, handle in running.runners.items() if engine in {handle.engine, *handle.endpoints}]
+    found = [job for number in numbers if (job := await get_job(records.store, number)) is not None]
     counted = [(job, deaths(job)) for job in found if job.state in ACTIVE and job.state != "stopping"]
     if not counted:
         return False
-    async with node.change() as change:
+    async with records.change() as change:
         for job, count in counted:
             await update_job(change.db, job.id, engine_deaths=count, died_at=job.stages_done)
-        if is_poison(counted, limit_of(node)):
-            await convict(node, change, *counted[0], why)
+        if is_poison(counted, limit_of(records)):
+            await convict(waiting, change, *counted[0], why)
         elif (suspect := suspect_of(counted)) is not None and len(counted) > 1:
-            await try_alone(node, change, suspect)
-    await apply(node)
+            await try_alone(waiting, change, suspect)
+    await apply(records, waiting, running)
     return True
 
 
-async def is_suspected(node: Node, engine: int) -> bool:
+async def is_suspected(records: Records, running: RunningJobs, engine: int) -> bool:
     """Whether engines died before under a job that ran there: one that takes its death along from GPU to GPU says
     nothing of the last of them."""
-    numbers = [n for n, handle in node.runners.items() if engine in {handle.engine, *handle.endpoints}]
-    found = [await get_job(node.store, number) for number in numbers]
+    numbers = [n for n, handle in running.runners.items() if engine in {handle.engine, *handle.endpoints}]
+    found = [await get_job(records.store, number) for number in numbers]
     return any(job is not None and job.engine_deaths >= SUSPECT for job in found)
 
 
-def limit_of(node: Node) -> int:
+def limit_of(records: Records) -> int:
     """Deaths that convict. The runner itself needs three to find the one sample that kills engines, and gives it up."""
-    return SUSPECT * max(2, node.config.settings.max_restarts)
+    return SUSPECT * max(2, records.config.settings.max_restarts)
 
 
-async def convict(node: Node, change: Change, job: JobRow, count: int, why: str) -> None:
+async def convict(waiting: Waiting, change: Change, job: JobRow, count: int, why: str) -> None:
     """Have the job fail once its runner has ended."""
     detail = f"{count} engines ended under it, and no other job was there: {why}"
     await update_job(change.db, job.id, wanted="fail", wanted_why=detail)
     await change.note("job.poison", job=job.name, session=job.session, text=f"{job.name} fails alone: {detail}")
-    node.pauses.trials.pop(kind_of(job), None)
+    waiting.pauses.trials.pop(kind_of(job), None)
 
 
-async def try_alone(node: Node, change: Change, job: JobRow) -> None:
+async def try_alone(waiting: Waiting, change: Change, job: JobRow) -> None:
     """Let the other jobs of its kind wait until it has got on, or has shown itself."""
-    if node.pauses.trials.get(kind_of(job)) != job.id:
-        node.pauses.trials[kind_of(job)] = job.id
+    if waiting.pauses.trials.get(kind_of(job)) != job.id:
+        waiting.pauses.trials[kind_of(job)] = job.id
         text = f"{job.name} goes on alone: engines died under it and others, and it is the first suspect"
         await change.note("job.trial", job=job.name, session=job.session, text=text)
 
@@ -87,15 +90,15 @@ def kind_of(job: JobRow) -> EngineKind:
     return EngineKind(job.weights_sha256, job.numerics)
 
 
-async def end_trials(node: Node) -> None:
+async def end_trials(records: Records, waiting: Waiting, running: RunningJobs) -> None:
     """Let the others go on where a suspect has got on, has ended, or does not run for another reason."""
-    for kind, number in list(node.pauses.trials.items()):
-        job = await get_job(node.store, number)
+    for kind, number in list(waiting.pauses.trials.items()):
+        job = await get_job(records.store, number)
         if job is None or job.state not in TRIED or job.wanted or job.stages_done - job.died_at >= PROGRESS:
-            del node.pauses.trials[kind]
+            del waiting.pauses.trials[kind]
             if job is not None:
-                async with node.change() as change:
+                async with records.change() as change:
                     await update_job(change.db, job.id, engine_deaths=0)
                     text = f"{job.name} is not to blame for engines that died; others go on beside it"
                     await change.note("job.trial", job=job.name, session=job.session, text=text)
-            await apply(node)
+            await apply(records, waiting, running)

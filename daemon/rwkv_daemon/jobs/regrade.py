@@ -10,9 +10,12 @@ from dataclasses import replace
 
 import msgspec
 
-from rwkv_daemon.catalogue import catalogue, second_names
-from rwkv_daemon.node import Change, Node
+from rwkv_daemon.catalogue import contents, second_names
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.rules import work_keys
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import as_json
 from rwkv_daemon.store.queries.judging import ask_again
@@ -26,40 +29,40 @@ def is_regrade(job: JobRow) -> bool:
     return job.state in {"grading", "stopping"} and job.engine is None
 
 
-async def regrade(node: Node, job: JobRow) -> JobRow:
+async def regrade(records: Records, running: RunningJobs, catalogue: Catalogue, job: JobRow) -> JobRow:
     """Begin to grade a finished job again. Raises RefusedError with the reason if that means nothing."""
-    check(node, job)
-    benchmark = node.benchmarks.all()[job.benchmark]
-    fact = catalogue.kind_fact(node.benchmarks, benchmark, benchmark.kinds[job.kind], json.loads(job.settings))
+    check(records, running, catalogue, job)
+    benchmark = catalogue.benchmarks.all()[job.benchmark]
+    fact = contents.kind_fact(catalogue.benchmarks, benchmark, benchmark.kinds[job.kind], json.loads(job.settings))
     key = work_keys.grade_key(job.generation_key, fact.grader, fact.grader_version, fact.grading)
     if key == job.grade_key:
-        return await again(node, job)
+        return await again(records, job)
     columns = {
         "grade_key": key,
         "grader": fact.grader,
         "grader_version": fact.grader_version,
         "grading": as_json(dict(fact.grading)),
     }
-    async with node.change() as change:
-        return await begin(node, change, job, **columns)
+    async with records.change() as change:
+        return await begin(change, job, **columns)
 
 
-async def again(node: Node, job: JobRow) -> JobRow:
+async def again(records: Records, job: JobRow) -> JobRow:
     """The same grader once more, for what it gave no verdict on."""
-    waiting = await count_unjudged(node.store, job.id, job.grade_key)
-    async with node.change() as change:
+    waiting = await count_unjudged(records.store, job.id, job.grade_key)
+    async with records.change() as change:
         errors = await forget_errors(change.db, job.id, job.grade_key)
         await ask_again(change.db, job.id, job.grade_key)
         counts = await refresh_counts(change.db, job.id, job.grade_key)
         if counts.done < job.total:
-            return await begin(node, change, job)
+            return await begin(change, job)
         if not waiting:
             raise RefusedError("graded", f"{job.name} is graded by {job.grader} {job.grader_version} already.")
         assert not errors, "what was forgotten is missing"
         return await change.move(job, "rejudge", finished="")
 
 
-async def begin(node: Node, change: Change, job: JobRow, **columns: str) -> JobRow:
+async def begin(change: Change, job: JobRow, **columns: str) -> JobRow:
     """In one transaction: the new key, what is graded under it, and that it is to be graded."""
     key = columns.get("grade_key", job.grade_key)
     counts = await refresh_counts(change.db, job.id, key)
@@ -69,9 +72,9 @@ async def begin(node: Node, change: Change, job: JobRow, **columns: str) -> JobR
     )  # fmt: skip
 
 
-async def undo(node: Node, change: Change, job: JobRow, why: str) -> JobRow:
+async def undo(records: Records, change: Change, job: JobRow, why: str) -> JobRow:
     """It cannot be graded again: back to the grade it had; a job that never had a score fails."""
-    stored = await score_of(node.store, job.id)
+    stored = await score_of(records.store, job.id)
     if stored is None:
         return await change.move(job, "fail", detail=why)
     known = msgspec.json.decode(stored, type=ScoreView).provenance
@@ -81,10 +84,10 @@ async def undo(node: Node, change: Change, job: JobRow, why: str) -> JobRow:
     return await change.move(job, "finish", detail=f"grading again failed: {why}", **columns)
 
 
-def check(node: Node, job: JobRow) -> None:
+def check(records: Records, running: RunningJobs, catalogue: Catalogue, job: JobRow) -> None:
     """Only what is generated whole, by this node, and of a kind that still exists, can be graded again."""
-    benchmark = node.benchmarks.all().get(job.benchmark)
-    if job.id in node.runners or job.state not in {"done", "failed", "stopped"}:
+    benchmark = catalogue.benchmarks.all().get(job.benchmark)
+    if job.id in running.runners or job.state not in {"done", "failed", "stopped"}:
         raise RefusedError("running", f"{job.name} is {job.state}; it can be graded again when it is done.")
     if second_names.is_same_work(job):
         raise RefusedError("same-work", f"{job.name} has no completions of its own: it {job.detail}.")
@@ -92,5 +95,5 @@ def check(node: Node, job: JobRow) -> None:
         raise RefusedError("incomplete", f"{job.name} has {job.stages_done} of {job.stages_total} completions.")
     if benchmark is None or job.kind not in benchmark.kinds:
         raise RefusedError("no-such-kind", f"This version has no {job.benchmark} {job.kind}.")
-    if not node.folder(job.id).path.is_dir():
+    if not records.folder(job.id).path.is_dir():
         raise RefusedError("no-completions", f"The completions of {job.name} are not on this node.")

@@ -16,40 +16,41 @@ from typing import Any
 
 import msgspec
 
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.store import JobRow, Row, StoreError
 from rwkv_daemon.store.queries.judging import Judged
+from rwkv_daemon.store.queries.sessions import session_of_job
+from rwkv_daemon.store.queries.whole_rows import attempt_row, engine_row, job_row, score_row
 from rwkv_daemon.workers.run_directory import replace
 
 
-async def keep_attempt(node: Node, job: int, number: int) -> None:
+async def keep_attempt(records: Records, job: int, number: int) -> None:
     """A runner is about to be started."""
     found = {
-        "job": await node.store.one("SELECT * FROM job WHERE id = ?", (job,)),
-        "session": await node.store.one(
-            "SELECT session.* FROM session JOIN job ON job.session = session.id WHERE job.id = ?", (job,)
-        ),
-        "attempt": await node.store.one("SELECT * FROM attempt WHERE job = ? AND number = ?", (job, number)),
+        "job": await job_row(records.store, job),
+        "session": await session_of_job(records.store, job),
+        "attempt": await attempt_row(records.store, job, number),
     }
-    await keep(node.folder(job).path / f"row-{number}.json", found)
+    await keep(records.folder(job).path / f"row-{number}.json", found)
 
 
-async def keep_score(node: Node, job: int, grade_key: str) -> None:
+async def keep_score(records: Records, job: int, grade_key: str) -> None:
     """A score was stored. Where it cannot be read back now, `rebuild` has it computed again."""
     try:
         found = {
-            "job": await node.store.one("SELECT * FROM job WHERE id = ?", (job,)),
-            "score": await node.store.one("SELECT * FROM score WHERE job = ? AND grade_key = ?", (job, grade_key)),
+            "job": await job_row(records.store, job),
+            "score": await score_row(records.store, job, grade_key),
         }
     except StoreError as error:
         log.warning("j%d: its score is not kept beside its samples: %s", job, error)
         return
-    await keep(node.folder(job).path / f"score-{grade_key}.json", found)
+    await keep(records.folder(job).path / f"score-{grade_key}.json", found)
 
 
-def keep_verdicts(node: Node, job: JobRow, verdicts: Iterable[tuple[tuple[int, int], Judged]]) -> None:
+def keep_verdicts(records: Records, job: JobRow, verdicts: Iterable[tuple[tuple[int, int], Judged]]) -> None:
     """Verdicts on samples, each a (row, repeat), are about to be stored: nothing is paid for twice."""
-    path = node.folder(job.id).path / "verdicts.jsonl"
+    path = records.folder(job.id).path / "verdicts.jsonl"
     lines = [
         msgspec.json.encode(asdict(one) | {"grade_key": job.grade_key, "row": row, "repeat": repeat}) + b"\n"
         for (row, repeat), one in verdicts
@@ -62,10 +63,10 @@ def keep_verdicts(node: Node, job: JobRow, verdicts: Iterable[tuple[tuple[int, i
         log.warning("%s cannot be written (%s): `rwkvctl rebuild` would ask the judge again", path, error)
 
 
-async def keep_engine(node: Node, engine: int) -> None:
+async def keep_engine(records: Records, engine: int) -> None:
     """An engine has said what it is."""
-    found = {"engine": await node.store.one("SELECT * FROM engine WHERE id = ?", (engine,))}
-    await keep(node.engine_folder(engine) / "row.json", found)
+    found = {"engine": await engine_row(records.store, engine)}
+    await keep(records.engine_folder(engine) / "row.json", found)
 
 
 async def keep(path: Path, rows: dict[str, Row | None]) -> None:

@@ -3,74 +3,78 @@
 import asyncio
 import json
 import os
-import sys
 import time
 import uuid as uuids
 from dataclasses import replace
 from pathlib import Path
 
-from rwkv_daemon import periodic_tasks
+from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes import events
 from rwkv_daemon.changes.job_view import as_data
-from rwkv_daemon.clock import now
-from rwkv_daemon.jobs import outcomes, pause_resume, regrade, run_archive, stall_detection, stop_intents
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.jobs import log_links, low_disk, outcomes, pause_resume, regrade, run_archive, stop_intents
 from rwkv_daemon.jobs.outcomes import Ending
-from rwkv_daemon.jobs.stop_ladder import Ladder, remains
-from rwkv_daemon.logs import job_links
-from rwkv_daemon.node import Node, RunnerHandle, log
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import lifecycle
 from rwkv_daemon.rules.rate_estimate import Meter
 from rwkv_daemon.scheduling import engine_assignment
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import AttemptRow, ConflictError, EngineRow, JobRow, StoreError
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import add_attempt, attempts_of, get_job, running_attempts
 from rwkv_daemon.store.queries.samples import ingest
-from rwkv_daemon.workers import cgroups, worker_process
+from rwkv_daemon.workers import cgroups, stall_detection, worker_process
 from rwkv_daemon.workers.cgroups import Limits
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_daemon.workers.run_directory import JobSpec, Record, decode_record, whole_lines
+from rwkv_daemon.workers.stop_ladder import Ladder, remains
 from rwkv_daemon.workers.worker_process import NotStartedError
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.settings import config
+from rwkvctl.settings.module_command import module_command
 
 SLICE_BYTES = 1024 * 1024
 SLICES = 8
 """Of one runner in a round: one that writes faster than the store takes it must not hold up the others."""
 
 
-async def start_runner(node: Node, job: JobRow, engine: EngineRow | None) -> None:
+async def start_runner(work: Work, judges: Judges, catalogue: Catalogue, job: JobRow, engine: EngineRow | None) -> None:
     """A new attempt at a queued job, on an engine that is ready; without one, only to grade what is there."""
-    number, uuid, settings = job.attempt + 1, str(uuids.uuid4()), node.config.settings
-    earlier = [attempt.number for attempt in await attempts_of(node.store, job.id)]
-    async with node.change() as change:
+    number, uuid, settings = job.attempt + 1, str(uuids.uuid4()), work.records.config.settings
+    earlier = [attempt.number for attempt in await attempts_of(work.records.store, job.id)]
+    async with work.records.change() as change:
         await add_attempt(change.db, job.id, number, uuid)
         happening: lifecycle.Happening = "place" if engine else "regrade"
         number_of_engine = engine.id if engine else None
         await change.move(job, happening, attempt=number, engine=number_of_engine, started=job.started or now())
     crash_point("after-attempt-stored")
-    folder = node.folder(job.id)
+    folder = work.records.folder(job.id)
     try:
         launch = worker_process.Launch(
             uuid=uuid,
-            argv=(sys.executable, "-m", "rwkv_daemon.runner", str(folder.path)),
+            argv=module_command("rwkv_daemon.runner", str(folder.path)),
             record=folder.record(number),
             log=folder.log(number),
             environment=runner_environment(),
-            cgroup=node.scopes.make(uuid, Limits(settings.runner_memory_max_bytes, settings.worker_pids_max)),
+            cgroup=work.engines.scopes.make(uuid, Limits(settings.runner_memory_max_bytes, settings.worker_pids_max)),
             log_cap_bytes=settings.log_cap_bytes,
         )
-        write_run_directory(node, job, number, earlier, engine)
-        await run_archive.keep_attempt(node, job.id, number)
+        write_run_directory(work.records, catalogue, job, number, earlier, engine)
+        await run_archive.keep_attempt(work.records, job.id, number)
         worker = await asyncio.to_thread(worker_process.start, launch)
     except (NotStartedError, OSError) as error:
         why = f"it could not be started: {error}"
-        await outcomes.attempt_ended(node, Ending(job.id, number, None, why=why, started=False))
+        await outcomes.attempt_ended(work, judges, catalogue, Ending(job.id, number, None, why=why, started=False))
         return
     crash_point("after-worker-started")
-    node.runners[job.id] = RunnerHandle(
+    work.running.runners[job.id] = RunnerHandle(
         job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=engine is None,
         meter=Meter(job.done),
     )  # fmt: skip
-    job_links.link(node, job, folder.log(number))
+    log_links.link(work.records, job, folder.log(number))
 
 
 def runner_environment() -> dict[str, str]:
@@ -80,13 +84,15 @@ def runner_environment() -> dict[str, str]:
     return environment | ({"RWKVCTL_CRASH_AT": point} if point.startswith("runner-") else {})
 
 
-def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int], engine: EngineRow | None) -> None:
+def write_run_directory(
+    records: Records, catalogue: Catalogue, job: JobRow, number: int, earlier: list[int], engine: EngineRow | None
+) -> None:
     """What the runner reads: its specification, its engines, and that it should run."""
-    folder = node.folder(job.id)
+    folder = records.folder(job.id)
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.write_desired("run")
     if engine is not None:
-        engine_assignment.assign(node, job.id, [engine])
+        engine_assignment.assign(records, job.id, [engine])
     folder.write_spec(
         JobSpec(
             job=job.id,
@@ -99,15 +105,15 @@ def write_run_directory(node: Node, job: JobRow, number: int, earlier: list[int]
             seed=job.seed,
             limit=job.row_limit,
             repeats=job.repeats,
-            data_dir=str(node.config.data_dir),
+            data_dir=str(records.config.data_dir),
             rows_sha256=job.rows_sha256,
             generation_key=job.generation_key,
             grade_key=job.grade_key,
             regrade=engine is None,
-            catalogue_dir=str(node.config.benchmarks_dir),
-            file_sha256=node.benchmarks.file_sha256.get(job.benchmark, ""),
-            slots_dir=str(node.config.slots_dir),
-            slots=node.config.settings.grading_slots or os.cpu_count() or 1,
+            catalogue_dir=str(records.config.benchmarks_dir),
+            file_sha256=catalogue.benchmarks.file_sha256.get(job.benchmark, ""),
+            slots_dir=str(records.config.slots_dir),
+            slots=records.config.settings.grading_slots or os.cpu_count() or 1,
             unsandboxed=bool(json.loads(job.grading).get("unsandboxed", False)),
         )
     )
@@ -118,19 +124,19 @@ def config_settings(job: JobRow) -> dict[str, str]:
     return {str(name): str(value) for name, value in json.loads(job.settings).items()}
 
 
-async def adopt_runners(node: Node) -> None:
+async def adopt_runners(work: Work, judges: Judges, catalogue: Catalogue) -> None:
     """After a restart of the daemon: watch the runners that still run, and act on those that ended meanwhile. A stop
     that was under way goes on from the rung it had reached."""
-    await pause_resume.load(node)
-    await periodic_tasks.look_at_disk(node)
-    for attempt in await running_attempts(node.store):
-        if attempt.job in node.runners:
+    await pause_resume.load(work.records, work.waiting)
+    await low_disk.look_at_disk(work.records, work.waiting, work.running)
+    for attempt in await running_attempts(work.records.store):
+        if attempt.job in work.running.runners:
             continue  # a store that was away had cut the adoption off
-        folder = node.folder(attempt.job)
+        folder = work.records.folder(attempt.job)
         worker = worker_process.adopt(attempt.uuid, folder.record(attempt.number))
         if worker is not None:
-            job = await get_job(node.store, attempt.job)
-            node.runners[attempt.job] = RunnerHandle(
+            job = await get_job(work.records.store, attempt.job)
+            work.running.runners[attempt.job] = RunnerHandle(
                 attempt.job,
                 attempt.number,
                 worker,
@@ -144,89 +150,94 @@ async def adopt_runners(node: Node) -> None:
             log.info("adopted the runner of j%d (pid %d)", attempt.job, worker.pid)
             continue
         await asyncio.to_thread(worker_process.sweep, attempt.uuid)
-        await ingest_all(node, attempt)
+        await ingest_all(work.records, attempt)
         record = worker_process.read_record(folder.record(attempt.number))
         same_boot = record is not None and record.boot_id == worker_process.boot_id()
         exited = record if record is not None and record.done and same_boot else None
         if exited is not None and exited.code == 0:
-            await ingest_missed(node, attempt.job)
+            await ingest_missed(work.records, attempt.job)
         await outcomes.handled(
-            node, Ending(attempt.job, attempt.number, exited, rung=attempt.rung, started=record is not None)
+            work,
+            judges,
+            catalogue,
+            Ending(attempt.job, attempt.number, exited, rung=attempt.rung, started=record is not None),
         )
-    await stop_intents.apply(node)
+    await stop_intents.apply(work.records, work.waiting, work.running)
 
 
-async def watch_runners(node: Node) -> None:
+async def watch_runners(work: Work, judges: Judges, catalogue: Catalogue) -> None:
     """One look at every runner: store what it wrote; if it has ended, act on that."""
-    for handle in list(node.runners.values()):
+    for handle in list(work.running.runners.values()):
         try:
-            await watch_runner(node, handle)
+            await watch_runner(work, judges, catalogue, handle)
         except Exception as error:  # one job fails with it instead of all
             if isinstance(error, StoreError) and not isinstance(error, ConflictError):
                 raise
             log.exception("j%d: what its runner did cannot be handled", handle.job)
-            await abandon(node, handle, f"{type(error).__name__}: {error}")
+            await abandon(work.records, work.running, handle, f"{type(error).__name__}: {error}")
 
 
-async def abandon(node: Node, handle: RunnerHandle, why: str) -> None:
+async def abandon(records: Records, running: RunningJobs, handle: RunnerHandle, why: str) -> None:
     """Fail a job that cannot be handled. Its runner ends first: nobody would read what it writes, and the next attempt
     would do the same work beside it."""
     await asyncio.to_thread(worker_process.sweep, handle.worker.uuid)
     if handle.exit is None:
         handle.exit = (await asyncio.to_thread(handle.worker.close),)
-    await outcomes.give_up(node, handle.job, handle.attempt, why)
-    node.runners.pop(handle.job, None)
+    await outcomes.give_up(records, handle.job, handle.attempt, why)
+    running.runners.pop(handle.job, None)
 
 
-async def watch_runner(node: Node, handle: RunnerHandle) -> None:
+async def watch_runner(work: Work, judges: Judges, catalogue: Catalogue, handle: RunnerHandle) -> None:
     """A handle goes only when what follows from its end is stored: until then every round tries again. What it wrote is
     read to the end once nothing of it can write any more."""
     if handle.exit is None and worker_process.has_ended(handle.worker):
         await asyncio.to_thread(worker_process.sweep, handle.worker.uuid)
         if await asyncio.to_thread(remains, handle.worker):  # its shim is gone, and something of it is not
-            await stop_intents.intend(node, handle, handle.intent or "stalled")
+            await stop_intents.intend(work.records, handle, handle.intent or "stalled")
         else:
             handle.exit = (await asyncio.to_thread(handle.worker.close),)
-    more = await ingest_some(node, handle)
+    more = await ingest_some(work.records, handle)
     if handle.exit is None:
         await asyncio.to_thread(worker_process.end_orphans, handle.worker)
-        await look_for_stall(node, handle)
-        await stop_intents.press(node, handle)
+        await look_for_stall(work.records, work.engines, handle)
+        await stop_intents.press(work.records, handle)
         return
     if more:
         return
     if handle.exit[0] is not None and handle.exit[0].code == 0:
-        await ingest_missed(node, handle.job)
+        await ingest_missed(work.records, handle.job)
     ending = Ending(
         handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before, stalled=handle.stall,
         rung=int(handle.ladder.rung),
     )  # fmt: skip
-    await outcomes.attempt_ended(node, ending)
+    await outcomes.attempt_ended(work, judges, catalogue, ending)
     cgroups.remove_for(handle.worker.record.cgroup)
-    node.runners.pop(handle.job, None)
+    work.running.runners.pop(handle.job, None)
 
 
-async def look_for_stall(node: Node, handle: RunnerHandle) -> None:
+async def look_for_stall(records: Records, engines: Engines, handle: RunnerHandle) -> None:
     """Notice a runner that stands still, keep its stacks, and have it ended; its job starts again where it stood."""
     clock, motion = time.monotonic(), handle.motion
-    motion.beat.see(stall_detection.beat_of(node.folder(handle.job).alive(handle.attempt)), clock)
+    motion.beat.see(stall_detection.beat_of(records.folder(handle.job).alive(handle.attempt)), clock)
     motion.progress.see(handle.ingested, clock)
-    engines = [e for n in {handle.engine, *handle.endpoints} if n and (e := node.engines.get(n)) is not None]
-    if handle.intent or not (engines or handle.regrades):
+    asked = [e for n in {handle.engine, *handle.endpoints} if n and (e := engines.live.get(n)) is not None]
+    if handle.intent or not (asked or handle.regrades):
         motion.reset(clock)
-    elif any(engine.stats is not None and engine.stats.running and tokens_flow(engine.stats) for engine in engines):
+    elif any(engine.stats is not None and engine.stats.running and tokens_flow(engine.stats) for engine in asked):
         motion.progress.at = clock
-    if not (why := stall_detection.verdict(motion, clock, node.config.settings.stall_s)):
+    if not (why := stall_detection.verdict(motion, clock, records.config.settings.stall_s)):
         return
-    stacks = await asyncio.to_thread(stall_detection.dump, handle.worker, node.folder(handle.job).log(handle.attempt))
-    job = await get_job(node.store, handle.job)
+    stacks = await asyncio.to_thread(
+        stall_detection.dump, handle.worker, records.folder(handle.job).log(handle.attempt)
+    )
+    job = await get_job(records.store, handle.job)
     assert job is not None
-    async with node.change() as change:
+    async with records.change() as change:
         text = f"{job.name} stands still: {why}; its stacks are kept, and it starts again"
         data = {"why": why, "stacks": stacks}
         await change.note("job.stalled", job=job.name, session=job.session, text=text, data=data)
     handle.stall = why
-    await stop_intents.intend(node, handle, "stalled")
+    await stop_intents.intend(records, handle, "stalled")
 
 
 def tokens_flow(stats: EngineStats) -> bool:
@@ -234,43 +245,43 @@ def tokens_flow(stats: EngineStats) -> bool:
     return bool(stats.prefill_tokens_per_s or stats.decode_tokens_per_s)
 
 
-async def ingest_all(node: Node, attempt: AttemptRow) -> None:
+async def ingest_all(records: Records, attempt: AttemptRow) -> None:
     """Store everything an attempt wrote before it ended."""
     handle = RunnerHandle(attempt.job, attempt.number, worker=None, ingested=attempt.ingested)  # type: ignore[arg-type]
-    while await ingest_slice(node, handle):
+    while await ingest_slice(records, handle):
         pass
 
 
-async def ingest_some(node: Node, handle: RunnerHandle) -> bool:
+async def ingest_some(records: Records, handle: RunnerHandle) -> bool:
     """Store what a runner wrote, as far as its turn goes; whether there is more."""
     for _ in range(SLICES):
-        if not await ingest_slice(node, handle):
+        if not await ingest_slice(records, handle):
             return False
         await asyncio.sleep(0)
     return True
 
 
-async def ingest_missed(node: Node, number: int) -> None:
+async def ingest_missed(records: Records, number: int) -> None:
     """A runner says that all is done. What the store lacks all the same (an earlier attempt wrote it with its last
     breath, or the store was restored from a backup) no runner would ever do again: it is in files that are read."""
-    job = await get_job(node.store, number)
+    job = await get_job(records.store, number)
     if job is None or job.done >= job.total or regrade.is_regrade(job):
         return
-    for attempt in await attempts_of(node.store, number):
-        await ingest_all(node, replace(attempt, ingested=0))
+    for attempt in await attempts_of(records.store, number):
+        await ingest_all(records, replace(attempt, ingested=0))
 
 
-async def ingest_slice(node: Node, handle: RunnerHandle) -> bool:
+async def ingest_slice(records: Records, handle: RunnerHandle) -> bool:
     """Store the next slice of a samples file; whether there was one. The offset moves in the same transaction."""
-    path = node.folder(handle.job).samples(handle.attempt)
-    records, used = await asyncio.to_thread(next_records, path, handle.ingested)
+    path = records.folder(handle.job).samples(handle.attempt)
+    read, used = await asyncio.to_thread(next_records, path, handle.ingested)
     if not used:
         return False
-    job = await get_job(node.store, handle.job)
+    job = await get_job(records.store, handle.job)
     assert job is not None
     crash_point("before-ingest-commit")
-    async with node.change() as change:
-        counts = await ingest(change.db, job.id, handle.attempt, job.grade_key, records, handle.ingested + used)
+    async with records.change() as change:
+        counts = await ingest(change.db, job.id, handle.attempt, job.grade_key, read, handle.ingested + used)
         stage = lifecycle.stage(
             stages_done=counts.stages_done, stages_total=job.stages_total, graded=counts.done, total=job.total
         )
@@ -282,7 +293,7 @@ async def ingest_slice(node: Node, handle: RunnerHandle) -> bool:
         job, done=counts.done, stages_done=counts.stages_done, right_sum=counts.right_sum, judged=counts.judged
     )
     view = as_data(job, rate=handle.rate(counts.done))
-    node.bus.publish([events.passing("job.progress", job=job.name, session=job.session, data=view)])
+    records.bus.publish([events.passing("job.progress", job=job.name, session=job.session, data=view)])
     return True
 
 

@@ -9,15 +9,19 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon.clock import now
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import run_archive
-from rwkv_daemon.node import Change, Node
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.store import JobRow, NewJob
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.gpus import contended
 from rwkv_daemon.store.queries.jobs import attempts_of
 from rwkv_daemon.store.queries.samples import GradedSample, add_score, graded, totals
 from rwkv_daemon.store.queries.searches import chosen_on
+from rwkv_daemon.store.queries.sessions import selection_of, session_row
 from rwkv_daemon.store.queries.shared_completions import TAKEN
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_data.definition.benchmark import Answer, Kind
@@ -35,17 +39,22 @@ class OtherWeightsError(Exception):
 
 
 async def store_score(
-    node: Node, job: JobRow, end: Callable[[Change], Awaitable[None]], judge: dict[str, object] | None = None
+    records: Records,
+    judges: Judges,
+    catalogue: Catalogue,
+    job: JobRow,
+    end: Callable[[Change], Awaitable[None]],
+    judge: dict[str, object] | None = None,
 ) -> None:
     """Compute and store the score, and finish the job, in one transaction. `judge` is what the score says of its judge.
     Raises OtherWeightsError."""
-    view = await score_view(node, job)
+    view = await score_view(records, catalogue, job)
     if judge:
         view = msgspec.structs.replace(view, provenance=view.provenance | {"judge": judge})
     crash_point("before-score-commit")
-    async with node.change() as change:
+    async with records.change() as change:
         await end(change)
-        checking = "wanted" if node.checker and await wants_checker(node, job) else job.checking
+        checking = "wanted" if judges.checker and await wants_checker(records, catalogue, job) else job.checking
         finished = await change.move(job, "finish", engine=None, checking=checking)
         view = msgspec.structs.replace(view, finished=finished.finished)
         await add_score(change.db, job.id, job.grade_key, finished.finished, msgspec.json.encode(view).decode())
@@ -53,24 +62,24 @@ async def store_score(
         data = json.loads(msgspec.json.encode(view))
         await change.note("job.score", job=job.name, session=job.session, text=text, data=data)
     crash_point("after-score-commit")
-    await run_archive.keep_score(node, job.id, job.grade_key)
+    await run_archive.keep_score(records, job.id, job.grade_key)
 
 
-async def wants_checker(node: Node, job: JobRow) -> bool:
+async def wants_checker(records: Records, catalogue: Catalogue, job: JobRow) -> bool:
     """Wrong answers of texts are checked, unless the dispatch said not to."""
-    row = await node.store.one("SELECT selection FROM session WHERE id = ?", (job.session,))
-    selection = msgspec.json.decode(row["selection"], type=Selection) if row else Selection()
-    kind = effective_kind(node, job)
+    found = await selection_of(records.store, job.session)
+    selection = msgspec.json.decode(found, type=Selection) if found else Selection()
+    kind = effective_kind(catalogue, job)
     return kind.samples_tokens and kind.search is None and not selection.disable_checker
 
 
-async def score_view(node: Node, job: JobRow) -> ScoreView:
+async def score_view(records: Records, catalogue: Catalogue, job: JobRow) -> ScoreView:
     """The score as it is stored and shown."""
-    rows, problem = await asyncio.to_thread(asked_rows, node, job)
-    kind = effective_kind(node, job)
-    samples = await graded(node.store, job.id, job.grade_key)
+    rows, problem = await asyncio.to_thread(asked_rows, records, catalogue, job)
+    kind = effective_kind(catalogue, job)
+    samples = await graded(records.store, job.id, job.grade_key)
     result = await asyncio.to_thread(statistics, kind, samples, rows)
-    found = await totals(node.store, job.id)
+    found = await totals(records.store, job.id)
     return ScoreView(
         job=job.name,
         model=job.model,
@@ -78,11 +87,11 @@ async def score_view(node: Node, job: JobRow) -> ScoreView:
         kind=job.kind,
         version=job.version,
         **counted(result, found.generated_tokens),
-        partial=is_partial(node, job),
+        partial=is_partial(catalogue, job),
         why_null=why_null(job, result),
-        warnings=(*warnings_of(result, kind), *await selected_on_test(node, job, kind)),
+        warnings=(*warnings_of(result, kind), *await selected_on_test(records, job, kind)),
         session=job.session,
-        provenance=await provenance(node, job, result, problem),
+        provenance=await provenance(records, job, result, problem),
     )
 
 
@@ -129,20 +138,20 @@ def warnings_of(result: dict[str, Any], kind: Kind) -> tuple[str, ...]:
     return tuple(found)
 
 
-async def selected_on_test(node: Node, job: JobRow, kind: Kind) -> list[str]:
+async def selected_on_test(records: Records, job: JobRow, kind: Kind) -> list[str]:
     """Settings that a search chose on rows that are among these make the score optimistic."""
     if kind.search or kind.part == "report":
         return []
-    searches = await chosen_on(node.store, job.model, job.benchmark, json.loads(job.settings))
+    searches = await chosen_on(records.store, job.model, job.benchmark, json.loads(job.settings))
     return [f"its settings were chosen on some of these rows ({', '.join(searches)}): optimistic"] if searches else []
 
 
-def is_partial(node: Node, job: JobRow) -> bool:
+def is_partial(catalogue: Catalogue, job: JobRow) -> bool:
     """Whether --limit left rows out."""
     if job.row_limit is None:
         return False
-    manifest = node.benchmarks.manifest(node.benchmarks.get(job.benchmark))
-    whole = effective_kind(node, job).rows_asked(manifest.extent) if manifest else job.total
+    manifest = catalogue.benchmarks.manifest(catalogue.benchmarks.get(job.benchmark))
+    whole = effective_kind(catalogue, job).rows_asked(manifest.extent) if manifest else job.total
     return job.total < whole * job.repeats
 
 
@@ -153,37 +162,37 @@ def whole_stop(kind: Kind, sample: GradedSample) -> str:
     return kind.stop(Answer(text=sample.text, stops=tuple(filter(None, sample.stops))))  # type: ignore[arg-type]  # stored stop kinds
 
 
-def effective_kind(node: Node, job: JobRow) -> Kind:
+def effective_kind(catalogue: Catalogue, job: JobRow) -> Kind:
     """The kind with the job's settings."""
-    manifest = node.benchmarks.manifest(node.benchmarks.get(job.benchmark))
+    manifest = catalogue.benchmarks.manifest(catalogue.benchmarks.get(job.benchmark))
     extent = manifest.extent if manifest else Extent(job.total // max(1, job.repeats))
-    return node.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), extent)
+    return catalogue.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), extent)
 
 
-def asked_rows(node: Node, job: JobRow) -> tuple[list[Row] | None, str]:
+def asked_rows(records: Records, catalogue: Catalogue, job: JobRow) -> tuple[list[Row] | None, str]:
     """The rows the job asked, without examples, for chance level and groups; or why they cannot be had any more."""
-    kind = effective_kind(node, job)
+    kind = effective_kind(catalogue, job)
     try:
-        rows = prepared_sets.load_rows(node.config.data_dir, node.benchmarks.get(job.benchmark))
+        rows = prepared_sets.load_rows(records.config.data_dir, catalogue.benchmarks.get(job.benchmark))
     except DataError as error:
         return None, str(error)
     asked = replace(kind, shots=None).asked(rows, (), job.row_limit)
     return (asked, "") if len(asked) * job.repeats == job.total else (None, "the rows have changed since")
 
 
-async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: str) -> dict[str, object]:
+async def provenance(records: Records, job: JobRow, result: dict[str, Any], problem: str) -> dict[str, object]:
     """Everything needed to say whether two scores may be compared."""
-    found = await totals(node.store, job.id)
-    session = await node.store.one("SELECT * FROM session WHERE id = ?", (job.session,))
-    engines = [await get_engine(node.store, int(name[1:])) for name in found.engines]
+    found = await totals(records.store, job.id)
+    session = await session_row(records.store, job.session)
+    engines = [await get_engine(records.store, int(name[1:])) for name in found.engines]
     others = [engine.name for engine in engines if engine and engine.weights_sha256 != job.weights_sha256]
     if others or not job.generation_key:
         raise OtherWeightsError(f"{', '.join(others) or 'the job'} was not of the weights that were dispatched")
     extra = breakdowns(result)
-    if shared := await contended(node.store, [engine.lease for engine in engines if engine], job.started, now()):
+    if shared := await contended(records.store, [engine.lease for engine in engines if engine], job.started, now()):
         extra["contended"] = shared  # somebody else computed there meanwhile: answers hold, timings do not
     if shared_by := [
-        one.why.removeprefix(TAKEN) for one in await attempts_of(node.store, job.id) if one.why.startswith(TAKEN)
+        one.why.removeprefix(TAKEN) for one in await attempts_of(records.store, job.id) if one.why.startswith(TAKEN)
     ]:
         extra["completions_of"] = shared_by[0]
     return {
@@ -195,7 +204,7 @@ async def provenance(node: Node, job: JobRow, result: dict[str, Any], problem: s
         "prompt_tokens": found.prompt_tokens,
         "cached_tokens": found.cached_tokens,
         "generated_tokens": found.generated_tokens,
-        "host": node.hostname,
+        "host": records.hostname,
         "queued": job.queued,
         "started": job.started,
         "scored": now(),

@@ -6,14 +6,17 @@ known here alone; it ends the process at once, and another attempt follows.
 
 import contextlib
 
-from rwkv_daemon.jobs.stop_ladder import Ladder, Patience, Rung, climb, told_of
-from rwkv_daemon.node import Node, RunnerHandle, log
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.scheduling.pauses import Pauses
+from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import ACTIVE, get_job, jobs_by_id, update_job
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_daemon.workers.run_directory import Desired
+from rwkv_daemon.workers.stop_ladder import Ladder, Patience, Rung, climb, told_of
 
 FIRST = {"stop": Rung.ASK, "pause": Rung.BATCH, "yield": Rung.BATCH, "stalled": Rung.KILL}
 """Where the ladder begins for each intent."""
@@ -29,56 +32,56 @@ def intent_of(job: JobRow, pauses: Pauses) -> str:
     return "yield" if pauses.ends(job) else ""
 
 
-async def apply(node: Node) -> None:
+async def apply(records: Records, waiting: Waiting, running: RunningJobs) -> None:
     """Let every runner have the intent that follows from what is stored now; those that go on again are told so."""
-    for job in await jobs_by_id(node.store, node.runners):
-        handle = node.runners.get(job.id)
+    for job in await jobs_by_id(records.store, running.runners):
+        handle = running.runners.get(job.id)
         if handle is not None and job.state in ACTIVE:
-            await intend(node, handle, intent_of(job, node.pauses) or ("stalled" if handle.stall else ""))
+            await intend(records, handle, intent_of(job, waiting.pauses) or ("stalled" if handle.stall else ""))
 
 
-async def intend(node: Node, handle: RunnerHandle, intent: str) -> None:
+async def intend(records: Records, handle: RunnerHandle, intent: str) -> None:
     """Want something of a runner; the first step is taken at once."""
     handle.intent = intent
-    await press(node, handle)
+    await press(records, handle)
 
 
-async def press(node: Node, handle: RunnerHandle) -> None:
+async def press(records: Records, handle: RunnerHandle) -> None:
     """One look at a runner of which something is wanted. A rung beyond the first is never taken back: what was asked to
     stop ends, and what follows from its end is decided then."""
     ladder = handle.ladder
     if not handle.intent:
         if ladder.rung is Rung.BATCH:
             handle.ladder = Ladder()
-            say(node, handle, Rung.NONE)
+            say(records, handle, Rung.NONE)
         if ladder.rung <= Rung.BATCH:
             return
     first = max(FIRST.get(handle.intent, Rung.ASK), ladder.rung)
-    if await climb(ladder, handle.worker, first, Patience.of(node.config.settings)):
-        say(node, handle, ladder.rung)
+    if await climb(ladder, handle.worker, first, Patience.of(records.config.settings)):
+        say(records, handle, ladder.rung)
         crash_point("stop-after-rung")
         with contextlib.suppress(StoreError):  # a store that cannot be written keeps nobody alive
-            await write_down(node, handle)
+            await write_down(records, handle)
 
 
-def say(node: Node, handle: RunnerHandle, rung: Rung) -> None:
+def say(records: Records, handle: RunnerHandle, rung: Rung) -> None:
     """The message of a rung, if it has one. On a full disk there is no message, and the next rung follows in time."""
     if rung in MESSAGES:
         try:
-            node.folder(handle.job).write_desired(MESSAGES[rung])
+            records.folder(handle.job).write_desired(MESSAGES[rung])
         except OSError as error:
             log.error("j%d: its runner cannot be told to %s: %s", handle.job, MESSAGES[rung], error)
 
 
-async def write_down(node: Node, handle: RunnerHandle) -> None:
+async def write_down(records: Records, handle: RunnerHandle) -> None:
     """The rung, for the next daemon and the operator. What cannot be ended is `stuck`: it is never called stopped."""
     rung = handle.ladder.rung
-    job = await get_job(node.store, handle.job)
+    job = await get_job(records.store, handle.job)
     assert job is not None
     text = f"{job.name}: its runner (pid {handle.worker.pid}) {rung.words}"
     if rung is Rung.STUCK:
         text += f": {await told_of(handle.ladder, handle.worker)}; look at it by hand, it may take a reboot"
-    async with node.change() as change:
+    async with records.change() as change:
         stuck = {"state": "stuck"} if rung is Rung.STUCK else {}
         await update_attempt(change.db, handle.job, handle.attempt, rung=int(rung), **stuck)
         if stuck:
@@ -86,12 +89,12 @@ async def write_down(node: Node, handle: RunnerHandle) -> None:
         await change.note("job.pressed", job=job.name, session=job.session, text=text)
 
 
-def still_running(node: Node, job: JobRow) -> str:
+def still_running(records: Records, running: RunningJobs, job: JobRow) -> str:
     """What of a job still runs that is to end, and what comes next; empty if nothing is to."""
-    handle = node.runners.get(job.id)
+    handle = running.runners.get(job.id)
     if handle is None or not handle.intent or handle.exit is not None:
         return ""
     if handle.ladder.rung is Rung.STUCK:
         return job.detail
-    wait = Patience.of(node.config.settings).on(handle.ladder.rung)
+    wait = Patience.of(records.config.settings).on(handle.ladder.rung)
     return f"its runner (pid {handle.worker.pid}) {handle.ladder.rung.words}; the next step follows after {wait:.0f} s"

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rwkv_daemon.changes import events
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.logs.reader import Piece, read_piece, start_of_tail
-from rwkv_daemon.logs.tailer import Tail
+from rwkv_daemon.logs.tailer import Tail, Tails
 from rwkv_daemon.logs.timestamps import Times, seconds, times_path
-from rwkv_daemon.node import Node
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.jobs import get_job
 from rwkv_daemon.store.queries.pauses_attempts import Happening, engine_events, job_events, named
@@ -28,30 +30,30 @@ BEGUN_S = 0.1
 MOST_EVENTS = 200
 
 
-async def stream(node: Node, request: LogsRequest) -> AsyncIterator[LogChunk]:
+async def stream(work: Work, tails: Tails, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """The log of a job, an engine, or the daemon. Raises RefusedError."""
     target = request.target
     number = int(target[1:]) if target[1:].isdecimal() and len(target) < 18 else 0
     if target == "daemon":
-        source = daemon_log(node, request)
-    elif target.startswith("e") and await get_engine(node.store, number):
-        source = engine_log(node, number, request)
-    elif target.startswith("j") and await get_job(node.store, number):
-        source = job_log(node, number, request)
+        source = daemon_log(work.records, request)
+    elif target.startswith("e") and await get_engine(work.records.store, number):
+        source = engine_log(work, tails, number, request)
+    elif target.startswith("j") and await get_job(work.records.store, number):
+        source = job_log(work, tails, number, request)
     else:
         raise RefusedError("no-such-log", f"There is no job or engine {target}.", "", Exit.NOT_FOUND)
     async for chunk in source:
         yield chunk
 
 
-async def daemon_log(node: Node, request: LogsRequest) -> AsyncIterator[LogChunk]:
+async def daemon_log(records: Records, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """What happened on the node, as text; live too."""
-    kept = await events.newest(node.store, max(0, min(request.tail, 10_000)))
-    first = node.bus.last if not kept else kept[-1].seq
+    kept = await events.newest(records.store, max(0, min(request.tail, 10_000)))
+    first = records.bus.last if not kept else kept[-1].seq
     for event in kept:
         if event.at >= request.since:
             yield told(event)
-    live = events.stream(node.bus, node.store, since=first, follow=request.follow, session="")
+    live = events.stream(records.bus, records.store, since=first, follow=request.follow, session="")
     async for event in live:
         if event.text or event.kind == "heartbeat":
             yield told(event)
@@ -63,9 +65,9 @@ def told(event: Event) -> LogChunk:
     return LogChunk(source="daemon", text=text, at=event.at)
 
 
-async def engine_log(node: Node, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
+async def engine_log(work: Work, tails: Tails, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """What became of an engine, and what it said."""
-    log = Log(node, f"e{number}", number)
+    log = Log(work, tails, f"e{number}", number)
     for chunk in past(await log.happened(), request):
         yield chunk
     async for chunk in log.pieces(request):
@@ -84,15 +86,15 @@ def line_of(event: Happening) -> LogChunk:
     return LogChunk(source="daemon", text=f"{event.at} {event.text}\n", at=event.at)
 
 
-async def job_log(node: Node, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
+async def job_log(work: Work, tails: Tails, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """One attempt after the other, until the job ends. What happens between two of them, when nobody follows a log, or
     as the last one ends, is told from the store."""
     if request.follow:
-        await until_begun(node, number)
-    job = await get_job(node.store, number)
+        await until_begun(work.records, work.running, number)
+    job = await get_job(work.records.store, number)
     assert job is not None
     attempt = request.attempt or job.attempt  # 0: it has not been started yet, and its first log is waited for
-    log = Log(node, f"j{number}", number, attempt)
+    log = Log(work, tails, f"j{number}", number, attempt)
     for chunk in past(await log.happened(), request):
         yield chunk
     while True:
@@ -100,7 +102,7 @@ async def job_log(node: Node, number: int, request: LogsRequest) -> AsyncIterato
             yield chunk
         if not request.follow:
             return
-        while (following := await next_attempt(node, number, attempt)) == attempt:
+        while (following := await next_attempt(work.records, work.running, number, attempt)) == attempt:
             for chunk in [*map(line_of, await log.happened()), LogChunk(source=f"j{number}", text="", attempt=attempt)]:
                 yield chunk
         for event in await log.happened():
@@ -108,14 +110,14 @@ async def job_log(node: Node, number: int, request: LogsRequest) -> AsyncIterato
         if not following:
             return
         attempt, request = following, whole(request)
-        log = Log(node, f"j{number}", number, attempt, log.seen)
+        log = Log(work, tails, f"j{number}", number, attempt, log.seen)
 
 
-async def until_begun(node: Node, number: int) -> None:
+async def until_begun(records: Records, running: RunningJobs, number: int) -> None:
     """Wait while an attempt is stored and its runner not started yet: it would look like one that has ended."""
     deadline = time.monotonic() + HEARTBEAT_S
-    while number not in node.runners and time.monotonic() < deadline:
-        job = await get_job(node.store, number)
+    while number not in running.runners and time.monotonic() < deadline:
+        job = await get_job(records.store, number)
         if job is None or job.state != "starting":
             return
         await asyncio.sleep(BEGUN_S)
@@ -126,15 +128,15 @@ def whole(request: LogsRequest) -> LogsRequest:
     return LogsRequest(target=request.target, offset=0, follow=request.follow, timestamps=request.timestamps)
 
 
-async def next_attempt(node: Node, number: int, attempt: int) -> int:
+async def next_attempt(records: Records, running: RunningJobs, number: int, attempt: int) -> int:
     """The attempt after this one, once it runs or has run; 0 if the job is over; the same one after a heartbeat's
     time. One that is being started is waited for: its log would look like that of one that has ended."""
     deadline = time.monotonic() + HEARTBEAT_S
     while time.monotonic() < deadline:
-        handle = node.runners.get(number)
+        handle = running.runners.get(number)
         if handle is not None and handle.attempt > attempt:
             return attempt + 1
-        job = await get_job(node.store, number) if handle is None else None
+        job = await get_job(records.store, number) if handle is None else None
         if job is not None and job.attempt > attempt and job.state not in ACTIVE:
             return attempt + 1
         if job is not None and job.state in TERMINAL:
@@ -147,7 +149,8 @@ async def next_attempt(node: Node, number: int, attempt: int) -> int:
 class Log:
     """One follower of one log file. `seen` is the last event that was told with it."""
 
-    node: Node
+    work: Work
+    tails: Tails
     source: str
     number: int
     attempt: int = 1
@@ -160,27 +163,27 @@ class Log:
     @property
     def path(self) -> Path:
         if self.is_job:
-            return self.node.folder(self.number).log(self.attempt)
-        return self.node.engine_folder(self.number) / "log.txt"
+            return self.work.records.folder(self.number).log(self.attempt)
+        return self.work.records.engine_folder(self.number) / "log.txt"
 
     def lives(self) -> bool:
         """Whether its worker may still write."""
         if not self.is_job:
-            return self.number in self.node.engines
-        handle = self.node.runners.get(self.number)
+            return self.number in self.work.engines.live
+        handle = self.work.running.runners.get(self.number)
         return handle is not None and handle.attempt == self.attempt
 
     def concerns(self, event: Event) -> bool:
         """Whether an event is told with this log: of the job, or of an engine that it uses, but not of another job."""
         if self.source in {event.job, event.engine}:
             return True
-        handle = self.node.runners.get(self.number) if self.is_job and event.engine and not event.job else None
+        handle = self.work.running.runners.get(self.number) if self.is_job and event.engine and not event.job else None
         return handle is not None and int(event.engine[1:]) in {handle.engine, *handle.endpoints}
 
     async def happened(self) -> list[Happening]:
         """What has been stored since the last event that was told: none is told twice, and none is left out."""
         read = job_events if self.is_job else engine_events
-        found = await read(self.node.store, self.number, MOST_EVENTS, self.seen)
+        found = await read(self.work.records.store, self.number, MOST_EVENTS, self.seen)
         self.seen = found[-1].seq if found else self.seen
         return found
 
@@ -195,7 +198,7 @@ class Log:
                 for chunk in self.chunks(piece, times, request):
                     yield chunk
             return
-        with self.node.tails.follow(self.path, self.lives, self.concerns) as tail:
+        with self.tails.follow(self.path, self.lives, self.concerns) as tail:
             async for news in self.live(tail, offset):
                 for chunk in [line_of(news)] if isinstance(news, Happening) else self.chunks(news, times, request):
                     yield chunk

@@ -6,10 +6,11 @@ import time
 from typing import Final
 from urllib.parse import urlsplit
 
-from rwkv_daemon.clock import now
-from rwkv_daemon.node import Node
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.notify.delivery import send
 from rwkv_daemon.notify.rules import Notice
+from rwkv_daemon.notify.targets import Notifications
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.notifications import last_error, tally
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.notify import NotifyReply, NotifyTest, NotifyTestReply, NotifyView, TriedView
@@ -19,13 +20,15 @@ NOBODY: Final = "Nobody is to be told of anything: there is no table [[notify]].
 REMEDY: Final = "See rwkvctl.toml(5), or docs/notifications.md."
 
 
-async def targets(node: Node) -> NotifyReply:
+async def targets(records: Records, notifications: Notifications) -> NotifyReply:
     """Who is told, and how that goes."""
-    counted = await tally(node.store)
-    return NotifyReply(items=tuple([await view(node, one, counted.get(one.name, {})) for one in node.notify.targets]))
+    counted = await tally(records.store)
+    return NotifyReply(
+        items=tuple([await view(records, one, counted.get(one.name, {})) for one in notifications.targets])
+    )
 
 
-async def view(node: Node, target: NotifyTarget, counted: dict[str, int]) -> NotifyView:
+async def view(records: Records, target: NotifyTarget, counted: dict[str, int]) -> NotifyView:
     """One target."""
     return NotifyView(
         name=target.name,
@@ -36,7 +39,7 @@ async def view(node: Node, target: NotifyTarget, counted: dict[str, int]) -> Not
         waiting=counted.get("waiting", 0),
         sent=counted.get("sent", 0),
         given_up=counted.get("given-up", 0),
-        last_error=await last_error(node.store, target.name),
+        last_error=await last_error(records.store, target.name),
     )
 
 
@@ -47,26 +50,26 @@ def shown(target: NotifyTarget) -> str:
     return urlsplit(target.url).hostname or "" if target.url else f"the address in {target.url_file}"
 
 
-async def test(node: Node, request: NotifyTest) -> NotifyTestReply:
+async def test(records: Records, notifications: Notifications, request: NotifyTest) -> NotifyTestReply:
     """Send a test notice and say what came of it. Raises RefusedError for a target that is none."""
-    chosen = [target for target in node.notify.targets if request.target in {"", target.name}]
-    if not node.notify.targets:
+    chosen = [target for target in notifications.targets if request.target in {"", target.name}]
+    if not notifications.targets:
         raise RefusedError("no-notify", NOBODY, REMEDY, Exit.NOT_FOUND)
     if not chosen:
-        names = ", ".join(target.name for target in node.notify.targets)
+        names = ", ".join(target.name for target in notifications.targets)
         raise RefusedError(
             "no-notify", f"There is no [[notify]] {request.target}; there are: {names}.", "", Exit.NOT_FOUND
         )
     async with asyncio.TaskGroup() as tasks:
-        tried = [tasks.create_task(test_one(node, target)) for target in chosen]
+        tried = [tasks.create_task(test_one(records, target)) for target in chosen]
     return NotifyTestReply(items=tuple(task.result() for task in tried))
 
 
-async def test_one(node: Node, target: NotifyTarget) -> TriedView:
+async def test_one(records: Records, target: NotifyTarget) -> TriedView:
     """A try that is not repeated."""
     notice = Notice(
-        id=f"{node.hostname}-test-{secrets.token_hex(4)}", event="test", at=now(), node=node.hostname,
-        text=f"this is a test of the notifications of {node.hostname}",
+        id=f"{records.hostname}-test-{secrets.token_hex(4)}", event="test", at=now(), node=records.hostname,
+        text=f"this is a test of the notifications of {records.hostname}",
     )  # fmt: skip
     before = time.monotonic()
     outcome = await send(target, notice)

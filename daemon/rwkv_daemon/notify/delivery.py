@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.notify import command, webhook
 from rwkv_daemon.notify.outcome import MOST_TRIES, Outcome, wait_s
 from rwkv_daemon.notify.rules import Notice
@@ -34,7 +35,7 @@ async def send(target: NotifyTarget, notice: Notice) -> Outcome:
 class Courier:
     """Delivers to one target until cancelled. `wake` says that there may be something."""
 
-    node: Node
+    records: Records
     target: NotifyTarget
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     dice: random.Random = field(default_factory=random.Random)
@@ -55,11 +56,11 @@ class Courier:
 
     async def empty(self) -> None:
         """Deliver all that waits. News during a wait before the next try does not shorten it."""
-        while (row := await first_waiting(self.node.store, self.target.name)) is not None:
+        while (row := await first_waiting(self.records.store, self.target.name)) is not None:
             outcome = await send(self.target, decoder.decode(row["body"]))
             over = outcome.final or row["tries"] + 1 >= MOST_TRIES
             state = "sent" if not outcome.error else "given-up" if over else "waiting"
-            async with self.node.store.write() as db:
+            async with self.records.store.write() as db:
                 await tried(db, row["id"], state=state, error=outcome.error)
             if outcome.error:
                 log.warning("notification %s to %s: %s (%s)", row["event"], self.target.name, outcome.error, state)

@@ -6,10 +6,13 @@ and its notice, which has the same id, is left alone.
 
 from dataclasses import dataclass
 
+from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes.events import stored
-from rwkv_daemon.node import Node
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.notify.regression import regression
 from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
+from rwkv_daemon.notify.targets import Notifications
 from rwkv_daemon.store.queries.notifications import forget_place, place_of, put, remember_place, work_left
 from rwkvctl.protocol.messages import Event
 from rwkvctl.settings.notify import NotifyTarget
@@ -28,58 +31,77 @@ class Place:
     stored: int
 
 
-async def begin(node: Node, targets: tuple[NotifyTarget, ...]) -> Place | None:
+async def begin(records: Records, notifications: Notifications, targets: tuple[NotifyTarget, ...]) -> Place | None:
     """Where to go on; None where nobody is to be told. Whoever is new hears of what happened since it was configured,
     also of what ended before this task had looked."""
-    known = await place_of(node.store)
+    known = await place_of(records.store)
     if not targets:
         if known is not None:
-            async with node.store.write() as db:
+            async with records.store.write() as db:
                 await forget_place(db)
         return None
     if known is not None:
         return Place(known[0], known[1], known[0])
-    since = node.notify.since
-    worked = any(event.kind in {"job.state", "jobs.state"} for event in await stored(node.store, since, limit=AT_ONCE))
-    place = Place(since, busy=worked or (await work_left(node.store)).goes_on > 0, stored=0)
-    await keep(node, place)
+    since = notifications.since
+    worked = any(
+        event.kind in {"job.state", "jobs.state"} for event in await stored(records.store, since, limit=AT_ONCE)
+    )
+    place = Place(since, busy=worked or (await work_left(records.store)).goes_on > 0, stored=0)
+    await keep(records, place)
     return place
 
 
-async def fill(node: Node, targets: tuple[NotifyTarget, ...], place: Place) -> int:
+async def fill(
+    records: Records, catalogue: Catalogue, comparisons: Comparisons, targets: tuple[NotifyTarget, ...], place: Place
+) -> int:
     """Put notices of all new events into the outbox; returns how many there were."""
     written = 0
-    while events := await stored(node.store, place.seq, limit=AT_ONCE):
-        written += await take_in(node, targets, place, events)
+    while events := await stored(records.store, place.seq, limit=AT_ONCE):
+        written += await take_in(records, catalogue, comparisons, targets, place, events)
     return written
 
 
-async def take_in(node: Node, targets: tuple[NotifyTarget, ...], place: Place, events: list[Event]) -> int:
+async def take_in(
+    records: Records,
+    catalogue: Catalogue,
+    comparisons: Comparisons,
+    targets: tuple[NotifyTarget, ...],
+    place: Place,
+    events: list[Event],
+) -> int:
     """The notices of some events, and the place after them."""
-    general = [notice for event in events if (notice := notice_of(event, node.hostname)) is not None]
+    general = [notice for event in events if (notice := notice_of(event, records.hostname)) is not None]
     busy = place.busy or begins_work(events)
-    if busy and (empty := queue_empty(await work_left(node.store), events[-1], node.hostname)) is not None:
+    if busy and (empty := queue_empty(await work_left(records.store), events[-1], records.hostname)) is not None:
         general.append(empty)
         busy = False
-    found = {target.name: [*general, *await fallen(node, target, events)] for target in targets}
+    found = {
+        target.name: [*general, *await fallen(records, catalogue, comparisons, target, events)] for target in targets
+    }
     chosen = {t.name: [n for n in found[t.name] if t.wants(n.event)] for t in targets}
     place.seq, place.busy = events[-1].seq, busy
     if any(chosen.values()) or place.seq - place.stored >= REMEMBER_EVERY:
-        await keep(node, place, chosen)
+        await keep(records, place, chosen)
     return sum(map(len, chosen.values()))
 
 
-async def fallen(node: Node, target: NotifyTarget, events: list[Event]) -> list[Notice]:
+async def fallen(
+    records: Records, catalogue: Catalogue, comparisons: Comparisons, target: NotifyTarget, events: list[Event]
+) -> list[Notice]:
     """Regressions among the events, if the target wants to hear of them: each costs a comparison."""
     if not target.wants("regression"):
         return []
     scores = [event for event in events if event.kind == "job.score"]
-    return [notice for event in scores if (notice := await regression(node, target, event)) is not None]
+    return [
+        notice
+        for event in scores
+        if (notice := await regression(records, catalogue, comparisons, target, event)) is not None
+    ]
 
 
-async def keep(node: Node, place: Place, chosen: dict[str, list[Notice]] | None = None) -> None:
+async def keep(records: Records, place: Place, chosen: dict[str, list[Notice]] | None = None) -> None:
     """Store notices and the place, together."""
-    async with node.store.write() as db:
+    async with records.store.write() as db:
         for name, notices in (chosen or {}).items():
             await put(db, name, [(n.id, n.event, n.at, n.body) for n in notices])
         await remember_place(db, place.seq, busy=place.busy)

@@ -1,7 +1,9 @@
 """Whether a new score is a regression: the comparison of `rwkvctl compare`, with the rule of `rwkvctl gate`."""
 
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.compare.scores import compare
-from rwkv_daemon.node import Node
 from rwkv_daemon.notify.rules import Notice, made
 from rwkv_daemon.store.queries.notifications import previous_version
 from rwkv_daemon.store.read_lanes import Lane, Reader, reading
@@ -12,9 +14,11 @@ from rwkvctl.settings.notify import NotifyTarget
 ALPHA = 0.05
 
 
-async def regression(node: Node, target: NotifyTarget, event: Event) -> Notice | None:
+async def regression(
+    records: Records, catalogue: Catalogue, comparisons: Comparisons, target: NotifyTarget, event: Event
+) -> Notice | None:
     """The notice of a `job.score` event for a target, if the score fell significantly and by more than its margin."""
-    before = target.baseline or await previous_version(node.store, int(event.job[1:]))
+    before = target.baseline or await previous_version(records.store, int(event.job[1:]))
     if not before:
         return None
     data = event.data
@@ -22,7 +26,7 @@ async def regression(node: Node, target: NotifyTarget, event: Event) -> Notice |
     request = CompareRequest(a=before, b=event.job, benchmarks=benchmarks, kinds=kinds, alpha=ALPHA)
     try:
         with reading(Reader(Lane.LONG)):
-            items = (await compare(node, request)).items
+            items = (await compare(records, catalogue, comparisons, request)).items
     except RefusedError:  # the baseline has no such score: there is nothing to fall behind
         return None
     worse = next((item for item in items if fell(item, target.margin)), None)
@@ -30,7 +34,7 @@ async def regression(node: Node, target: NotifyTarget, event: Event) -> Notice |
         return None
     text = f"{data.get('model')} {worse.benchmark} {worse.kind}: {in_words(worse)}, against {before}"
     found: dict[str, object] = {"job": event.job, "baseline": before, "a": worse.a, "b": worse.b, "p": worse.p}
-    return made("regression", event, node.hostname, text, found)
+    return made("regression", event, records.hostname, text, found)
 
 
 def fell(item: ComparisonView, margin: float) -> bool:

@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.compare.comparisons import Comparisons
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.notify.delivery import Courier
 from rwkv_daemon.notify.feed import Place, begin, fill
+from rwkv_daemon.notify.targets import Notifications
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.notifications import abandon, prune
 from rwkvctl.settings.notify import NotifyTarget
@@ -23,7 +27,10 @@ AGAIN_S: Final = 10.0
 class Service:
     """What the task knows: where it is in the events, and who carries."""
 
-    node: Node
+    records: Records
+    catalogue: Catalogue
+    comparisons: Comparisons
+    notifications: Notifications
     tasks: asyncio.TaskGroup
     place: Place | None = None
     couriers: dict[NotifyTarget, tuple[Courier, asyncio.Task[None]]] = field(default_factory=dict)
@@ -31,41 +38,43 @@ class Service:
 
     async def look(self) -> None:
         """Take in what is new."""
-        notify = self.node.notify
+        notify = self.notifications
         if notify.changed.is_set():
-            self.place = await begin(self.node, notify.targets)
+            self.place = await begin(self.records, self.notifications, notify.targets)
             await self.only_for(notify.targets)
             notify.changed.clear()
         if time.monotonic() - self.pruned > PRUNE_S:
             before = (datetime.now(UTC) - KEPT).isoformat(timespec="seconds")
-            async with self.node.store.write() as db:
+            async with self.records.store.write() as db:
                 await prune(db, before)
             self.pruned = time.monotonic()
-        if self.place is None or self.node.bus.last <= self.place.seq:
+        if self.place is None or self.records.bus.last <= self.place.seq:
             return
-        if await fill(self.node, notify.targets, self.place):
+        if await fill(self.records, self.catalogue, self.comparisons, notify.targets, self.place):
             for courier, _ in self.couriers.values():
                 courier.wake.set()
 
     async def only_for(self, targets: tuple[NotifyTarget, ...]) -> None:
         """One courier for each target; what waits for others is given up. A target whose table has changed gets a new
         courier, and what was on its way is sent again."""
-        async with self.node.store.write() as db:
+        async with self.records.store.write() as db:
             await abandon(db, [target.name for target in targets])
         for target in self.couriers.keys() - set(targets):
             self.couriers.pop(target)[1].cancel()
         for target in targets:
             if target not in self.couriers:
-                courier = Courier(self.node, target)
+                courier = Courier(self.records, target)
                 task = self.tasks.create_task(courier.run(), name=f"notify {target.name}")
                 self.couriers[target] = courier, task
 
 
-async def notify_forever(node: Node) -> None:
+async def notify_forever(
+    records: Records, catalogue: Catalogue, comparisons: Comparisons, notifications: Notifications
+) -> None:
     """Tell people until cancelled. Trouble here never ends the daemon: what it could not do is done later."""
-    node.notify.changed.set()
+    notifications.changed.set()
     async with asyncio.TaskGroup() as tasks:
-        service = Service(node, tasks)
+        service = Service(records, catalogue, comparisons, notifications, tasks)
         while True:
             try:
                 await service.look()

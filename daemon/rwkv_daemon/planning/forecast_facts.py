@@ -8,7 +8,8 @@ from typing import Final
 
 from msgspec import structs
 
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.forecast import Forecast, Load, Server, forecast
 from rwkv_daemon.rules.job_lanes import UNKNOWN, LaneKey, key_of
 from rwkv_daemon.rules.placement import EngineKind, WaitingJob, in_order
@@ -16,6 +17,10 @@ from rwkv_daemon.rules.plan import Pair, Plan
 from rwkv_daemon.rules.rate_estimate import Place
 from rwkv_daemon.rules.scale_out import LOAD_S
 from rwkv_daemon.scheduling import leases, placement_facts
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
+from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.work import Work
 from rwkvctl.protocol.messages import PlanRow
 
 EVERY_S: Final = 3.0
@@ -45,48 +50,58 @@ class Sums:
 Rest = dict[tuple[int, EngineKind], Sums]
 
 
-async def keep_current(node: Node) -> None:
+async def keep_current(work: Work) -> None:
     """Look ahead again and again; outside the supervisor's round, as it decides nothing. Where nothing has moved there
     is nothing new to see."""
     seen: object = None
     while True:
         began = time.thread_time()
         try:
-            now = node.queue.lanes.version, node.rates.changes, len(node.queue.running), len(node.engines)
-            if node.queue.running or now != seen:
-                node.forecast = ahead(node, ()) if node.queue.jobs or node.queue.running else Forecast()
+            now = (
+                work.waiting.queue.lanes.version,
+                work.waiting.rates.changes,
+                len(work.waiting.queue.running),
+                len(work.engines.live),
+            )
+            if work.waiting.queue.running or now != seen:
+                work.waiting.forecast = (
+                    ahead(work, ()) if work.waiting.queue.jobs or work.waiting.queue.running else Forecast()
+                )
             seen = now
         except Exception:  # noqa: BLE001 - logged; a forecast that fails must not end the daemon
             log.exception("there is no forecast")
-            node.forecast = Forecast()
+            work.waiting.forecast = Forecast()
         await asyncio.sleep(max(EVERY_S, SHARE * (time.thread_time() - began)))
 
 
-def ahead(node: Node, more: Sequence[WaitingJob], besides: Rest | None = None) -> Forecast:
+def ahead(work: Work, more: Sequence[WaitingJob], besides: Rest | None = None) -> Forecast:
     """What is expected of everything that runs and waits, of `more` jobs among it, and of the work `besides`."""
     clock = time.monotonic()
-    work = placement_facts.Clock(node, placement_facts.main_device(node))
-    lanes = node.queue.lanes
-    ready = [] if node.disk_low else lanes.open_lanes()
+    costs = placement_facts.Clock(work.waiting, placement_facts.main_device(work.records, work.engines))
+    lanes = work.waiting.queue.lanes
+    ready = [] if work.waiting.disk_low else lanes.open_lanes()
     rest: Rest = {key: replace(sums) for key, sums in (besides or {}).items()}
     for lane in ready:
         sums = rest.setdefault((lane.key.priority, lane.key.needs), Sums())
         sums.known, sums.known_s = sums.known + lane.known, sums.known_s + lane.known_s
         sums.unknown += len(lane.lengths) - lane.known
-    first = [placement_facts.waiting_job(node, turn.job, work, clock) for turn in lanes.turns(ready, FIRST)]
+    first = [placement_facts.waiting_job(work.waiting, turn.job, costs, clock) for turn in lanes.turns(ready, FIRST)]
     for job in first:
-        length = lanes.lanes[lane_key(node, job.id)].lengths[job.id]
+        length = lanes.lanes[lane_key(work.waiting, job.id)].lengths[job.id]
         rest[job.priority, job.needs].add(None if length == UNKNOWN else -length, -1)
-    servers = servers_of(node)
-    loads = [*running_loads(node, work), *(Load(job.id, job.needs, job.work_s) for job in in_order([*more, *first]))]
+    servers = servers_of(work.records, work.engines)
+    loads = [
+        *running_loads(work.waiting, work.running, work.engines, costs),
+        *(Load(job.id, job.needs, job.work_s) for job in in_order([*more, *first])),
+    ]
     loads += parts(rest, len(servers))
     kinds = {job.needs for job in (*more, *first)} | {kind for _, kind in rest}
-    load_s = {kind: node.leasing.fit(*kind, work.device).load_s or LOAD_S for kind in kinds}
+    load_s = {kind: work.engines.leasing.fit(*kind, costs.device).load_s or LOAD_S for kind in kinds}
     return forecast(loads, servers, load_s)
 
 
-def lane_key(node: Node, job: int) -> LaneKey:
-    return key_of(node.queue.jobs[job])
+def lane_key(waiting: Waiting, job: int) -> LaneKey:
+    return key_of(waiting.queue.jobs[job])
 
 
 def parts(rest: Rest, servers: int) -> list[Load]:
@@ -102,12 +117,12 @@ def parts(rest: Rest, servers: int) -> list[Load]:
     return loads
 
 
-def running_loads(node: Node, work: placement_facts.Clock) -> list[Load]:
+def running_loads(waiting: Waiting, running: RunningJobs, engines: Engines, work: placement_facts.Clock) -> list[Load]:
     """What is left of the jobs that run."""
     loads = []
-    for number, job in node.queue.running.items():
-        handle = node.runners.get(number)
-        engine = node.engines.get(handle.engine or 0) if handle is not None else None
+    for number, job in waiting.queue.running.items():
+        handle = running.runners.get(number)
+        engine = engines.live.get(handle.engine or 0) if handle is not None else None
         if handle is not None and engine is not None and placement_facts.feeds(job):
             left_s = work.work_s(job, handle)
             starves = handle.pace.idle_s(time.monotonic()) is not None
@@ -116,32 +131,35 @@ def running_loads(node: Node, work: placement_facts.Clock) -> list[Load]:
     return loads
 
 
-def servers_of(node: Node) -> list[Server]:
+def servers_of(records: Records, engines: Engines) -> list[Server]:
     """Leases that compute now or may be given an engine."""
-    serving = {handle.row.lease: handle.serves for handle in node.engines.values() if not handle.closed}
+    serving = {handle.row.lease: handle.serves for handle in engines.live.values() if not handle.closed}
     return [
         Server(lease.id, serving.get(lease.id))
-        for lease in placement_facts.usable(node)
+        for lease in placement_facts.usable(records, engines)
         if lease.id in serving or (lease.use == "free" and lease.condition == "ok")
     ]
 
 
-async def with_estimates(node: Node, made: Plan, priority: int) -> tuple[Plan, Forecast]:
+async def with_estimates(work: Work, made: Plan, priority: int) -> tuple[Plan, Forecast]:
     """The plan with what is expected of its rows, and when all of it will be done. Its hash does not change. Of very
     many rows it is not said when each starts."""
     pairs: list[Pair] = []
     for first in range(0, len(made.pairs), FIRST):
-        pairs += estimated_pairs(node, made.pairs[first : first + FIRST])
+        pairs += estimated_pairs(work.records, work.waiting, work.engines, made.pairs[first : first + FIRST])
         await asyncio.sleep(0)
     runs = [(place, pair) for place, pair in enumerate(pairs) if is_run(pair)]
     if len(runs) > FIRST:
         rest: Rest = {}
         for _, pair in runs:
             rest.setdefault((priority, needs(pair)), Sums()).add(pair.row.est_s)
-        return replace(made, pairs=tuple(pairs)), ahead(node, (), rest)
+        return replace(made, pairs=tuple(pairs)), ahead(work, (), rest)
     more = [WaitingJob(-place - 1, needs(pair), priority=priority, work_s=pair.row.est_s) for place, pair in runs]
-    found = ahead(node, more)
-    labels = {lease.id: leases.label(node.leases, lease.id) for lease in placement_facts.usable(node)}
+    found = ahead(work, more)
+    labels = {
+        lease.id: leases.label(work.engines.leases, lease.id)
+        for lease in placement_facts.usable(work.records, work.engines)
+    }
     for place, pair in runs:
         if (expected := found.jobs.get(-place - 1)) is not None:
             row = structs.replace(
@@ -161,17 +179,17 @@ def needs(pair: Pair) -> EngineKind:
     return EngineKind(pair.model.sha256, pair.row.numerics)
 
 
-def estimated_pairs(node: Node, pairs: Iterable[Pair]) -> list[Pair]:
+def estimated_pairs(records: Records, waiting: Waiting, engines: Engines, pairs: Iterable[Pair]) -> list[Pair]:
     """Pairs with how long one engine would work on each."""
-    device = placement_facts.main_device(node)
-    return [replace(pair, row=estimated(node, pair, device)) if is_run(pair) else pair for pair in pairs]
+    device = placement_facts.main_device(records, engines)
+    return [replace(pair, row=estimated(waiting, pair, device)) if is_run(pair) else pair for pair in pairs]
 
 
-def estimated(node: Node, pair: Pair, device: str) -> PlanRow:
+def estimated(waiting: Waiting, pair: Pair, device: str) -> PlanRow:
     """A row with how long one engine would work on it, where that was ever measured."""
-    kind, row, size = pair.kind, pair.row, node.queue.sizes.get(pair.model.sha256, 0)
+    kind, row, size = pair.kind, pair.row, waiting.queue.sizes.get(pair.model.sha256, 0)
     place = Place(kind.benchmark, kind.kind, row.numerics, device)
-    found = node.rates.sample_s(pair.model.sha256, size, place)
+    found = waiting.rates.sample_s(pair.model.sha256, size, place)
     if found is None or row.samples is None:
         return row
     return structs.replace(row, est_s=found[0] * row.samples, basis=WORDS[found[1]])

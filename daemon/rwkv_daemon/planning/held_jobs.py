@@ -6,11 +6,15 @@ import time
 
 import msgspec
 
-from rwkv_daemon.catalogue import catalogue
-from rwkv_daemon.node import Node, log
-from rwkv_daemon.planning.held_scan import HeldLook, Look
+from rwkv_daemon.catalogue import contents
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
 from rwkv_daemon.scheduling import placement_facts
+from rwkv_daemon.scheduling.held_scan import HeldLook, Look
+from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import (
     as_json,
@@ -21,7 +25,8 @@ from rwkv_daemon.store.queries.jobs import (
     update_job,
     who_does,
 )
-from rwkv_daemon.store.queries.rows import HeldJob
+from rwkv_daemon.store.queries.sessions import selection_of
+from rwkv_daemon.store.rows import HeldJob
 from rwkvctl.protocol.messages import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
@@ -34,110 +39,115 @@ PAGE, REST = 50, 10.0
 """Jobs of one round, and the time without a look after one, in times of its length."""
 
 
-async def release_held(node: Node) -> None:
+async def release_held(work: Work, catalogue: Catalogue) -> None:
     """Let held jobs go whose reason is gone. What they need for their keys is known by now.
 
     Thousands may be held, and the caller holds what everybody else waits for: so one page, and then the next round.
     """
-    last = node.looked_at_held
-    if last.now is None and not await something_changed(node, last):
+    last = work.waiting.looked_at_held
+    if last.now is None and not await something_changed(work, catalogue, last):
         return
-    look = last.now = last.now or await begin(node)
-    held = await held_page(node.store, look.after, PAGE)
+    look = last.now = last.now or await begin(work.records, work.waiting, catalogue)
+    held = await held_page(work.records.store, look.after, PAGE)
     last.twins = last.twins or any(job.reason == "queued" for job in held)
     for job in held:
-        if job.reason in LOOKED_AT and node.retry_at.get(job.id, 0) <= look.begun:
+        if job.reason in LOOKED_AT and work.running.retry_at.get(job.id, 0) <= look.begun:
             try:
-                await look_at(node, look, job)
+                await look_at(work, catalogue, look, job)
             except StoreError:
                 raise
             except Exception:  # noqa: BLE001 - one that cannot be looked at keeps none of the others
                 log.exception("j%d is held, and cannot be looked at", job.id)
     if len(held) == PAGE:
         look.after = held[-1].id
-        node.look_at_held = True
-        node.wake.set()
+        work.waiting.look_at_held = True
+        work.records.wake.set()
     else:
         last.now, last.ended = None, time.monotonic()
 
 
-async def something_changed(node: Node, last: HeldLook) -> bool:
+async def something_changed(work: Work, catalogue: Catalogue, last: HeldLook) -> bool:
     """Whether a look is due; after a long one not at once, or the hashing of a shelf of weights would take all time."""
     clock = time.monotonic()
     if clock - last.ended < REST * (last.ended - last.begun):
-        node.look_at_held = True  # as soon as it has rested
+        work.waiting.look_at_held = True  # as soon as it has rested
         return False
-    surroundings = await what_is_there(node)
-    due = any(last.begun < at <= clock for at in node.retry_at.values())
+    surroundings = await what_is_there(work, catalogue)
+    due = any(last.begun < at <= clock for at in work.running.retry_at.values())
     if not due and surroundings == last.surroundings and clock - last.begun < ALWAYS_AFTER_S:
         return False
     last.begun, last.surroundings = clock, surroundings
     return True
 
 
-async def begin(node: Node) -> Look:
+async def begin(records: Records, waiting: Waiting, catalogue: Catalogue) -> Look:
     """Ask everything once."""
-    named = await held_checkpoints(node.store)
-    folder = f"{node.config.weights_dir}/"
-    node.looked_at_held.twins = False
-    node.looked_at_held.elsewhere = tuple(path for path in named if not path.startswith(folder))
-    return Look(node.looked_at_held.begun, await models_of(node, named), node.disk_low)
+    named = await held_checkpoints(records.store)
+    folder = f"{records.config.weights_dir}/"
+    waiting.looked_at_held.twins = False
+    waiting.looked_at_held.elsewhere = tuple(path for path in named if not path.startswith(folder))
+    return Look(waiting.looked_at_held.begun, await models_of(records, catalogue, named), waiting.disk_low)
 
 
-async def what_is_there(node: Node) -> tuple[object, ...]:
+async def what_is_there(work: Work, catalogue: Catalogue) -> tuple[object, ...]:
     """Everything that a held job may wait for, cheaply: equal means that nothing has changed."""
-    rows, files = await asyncio.to_thread(stamps, node)
-    await node.tally.of(node.store)  # of what was dispatched since
+    rows, files = await asyncio.to_thread(stamps, work.records, work.waiting)
+    await work.waiting.tally.of(work.records.store)  # of what was dispatched since
     return (
-        rows, files, node.disk_low, node.benchmarks.judge, node.benchmarks.as_read, placement_facts.sizes(node),
-        node.settling.said, node.tally.held, *await known_hashes(node.store),
-        node.tally.over if node.looked_at_held.twins else 0,
+        rows, files, work.waiting.disk_low, catalogue.benchmarks.judge, catalogue.benchmarks.as_read,
+        placement_facts.sizes(work.records, work.engines), catalogue.settling.said,
+        work.waiting.tally.held, *await known_hashes(work.records.store),
+        work.waiting.tally.over if work.waiting.looked_at_held.twins else 0,
     )  # fmt: skip
 
 
-def stamps(node: Node) -> tuple[object, object]:
+def stamps(records: Records, waiting: Waiting) -> tuple[object, object]:
     """(manifests of prepared rows, checkpoint files), each with what changes when it does."""
     manifests = []
-    for path in sorted(node.config.data_dir.glob("*/manifest.json")):
+    for path in sorted(records.config.data_dir.glob("*/manifest.json")):
         with contextlib.suppress(OSError):
             found = path.stat()
             manifests.append((path.parent.name, found.st_mtime_ns, found.st_size, found.st_ino))
-    files = [(str(one.path), one.identity) for one in catalogue.checkpoints(node.config.weights_dir)]
-    for text in node.looked_at_held.elsewhere:
+    files = [(str(one.path), one.identity) for one in contents.checkpoints(records.config.weights_dir)]
+    for text in waiting.looked_at_held.elsewhere:
         with contextlib.suppress(SelectionError):
-            files += [(text, one.identity) for one in catalogue.named([NamedCheckpoint(path=text)])]
+            files += [(text, one.identity) for one in contents.named([NamedCheckpoint(path=text)])]
     return tuple(manifests), tuple(files)
 
 
-async def look_at(node: Node, look: Look, job: HeldJob) -> None:
+async def look_at(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) -> None:
     """One held job: let it go, or say what it waits for now."""
-    if job.id in node.bad_rows and node.bad_rows[job.id] == catalogue.rows_stamp(node.config, job.benchmark):
+    if job.id in work.running.bad_rows and work.running.bad_rows[job.id] == contents.rows_stamp(
+        work.records.config, job.benchmark
+    ):
         return
-    pair = replan(node, look, job)
+    pair = replan(work, catalogue, look, job)
     if isinstance(pair, str):
-        await change_reason(node, job, "weights-missing", pair)
+        await change_reason(work.records, job, "weights-missing", pair)
     elif pair.row.action != "run":
-        await change_reason(node, job, pair.row.reason, pair.row.detail)
+        await change_reason(work.records, job, pair.row.reason, pair.row.detail)
     elif job.generation_key and pair.generation_key != job.generation_key:
         missing: Reason = "data-missing" if pair.model.sha256 == job.weights_sha256 else "weights-missing"
         detail = "its rows or weights were replaced by others; dispatch again for those"
-        await change_reason(node, job, missing, detail)
+        await change_reason(work.records, job, missing, detail)
     else:
-        await queue_held(node, job, pair)
+        await queue_held(work.records, work.waiting, job, pair)
 
 
-async def models_of(node: Node, named: dict[str, str]) -> dict[str, ModelFact]:
+async def models_of(records: Records, catalogue: Catalogue, named: dict[str, str]) -> dict[str, ModelFact]:
     """The checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
-    found = {str(one.path): one for one in catalogue.checkpoints(node.config.weights_dir)}
+    found = {str(one.path): one for one in contents.checkpoints(records.config.weights_dir)}
     for path, name in named.items():
         if path not in found:
             with contextlib.suppress(SelectionError):
                 given = NamedCheckpoint(path=path, name=name)
-                found |= {str(one.path): one for one in catalogue.named([given])}
-    return {fact.path: fact for _, fact in await catalogue.model_facts(node.store, found.values(), node.settling)}
+                found |= {str(one.path): one for one in contents.named([given])}
+    return {
+        fact.path: fact for _, fact in await contents.model_facts(records.store, found.values(), catalogue.settling)
+    }
 
 
-def replan(node: Node, look: Look, job: HeldJob) -> Pair | str:
+def replan(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) -> Pair | str:
     """The job's pair as the planner sees it now, or why there is none."""
     model = look.models.get(job.weights_path)
     if model is None:
@@ -147,7 +157,7 @@ def replan(node: Node, look: Look, job: HeldJob) -> Pair | str:
         return f"{job.weights_path} is another file by now; dispatch again for it"
     wanted = (job.benchmark, job.kind, job.settings)
     if wanted not in look.kinds:
-        look.kinds[wanted] = kind_of(node, job)
+        look.kinds[wanted] = kind_of(catalogue, job)
     kind = look.kinds[wanted]
     if isinstance(kind, str):
         return kind
@@ -158,36 +168,36 @@ def replan(node: Node, look: Look, job: HeldJob) -> Pair | str:
         numerics=job.numerics,
         used=lambda key: key == job.generation_key,
         disk_low=look.disk_low,
-        fits=lambda one: placement_facts.misfit(node, one.sha256, job.numerics),
-        judge=node.benchmarks.judge,
+        fits=lambda one: placement_facts.misfit(work.records, work.waiting, work.engines, one.sha256, job.numerics),
+        judge=catalogue.benchmarks.judge,
     )
     return plan_pair(selection, facts, model, kind)
 
 
-def kind_of(node: Node, job: HeldJob) -> KindFact | str:
+def kind_of(catalogue: Catalogue, job: HeldJob) -> KindFact | str:
     """What the job asks, with its settings, or why it can no longer be asked."""
-    benchmark = node.benchmarks.all().get(job.benchmark)
+    benchmark = catalogue.benchmarks.all().get(job.benchmark)
     if benchmark is None or job.kind not in benchmark.kinds:
         return f"this version has no {job.benchmark} {job.kind}"
     settings = msgspec.json.decode(job.settings.encode(), type=dict[str, str])
     try:
-        return catalogue.kind_fact(node.benchmarks, benchmark, benchmark.kinds[job.kind], settings)
+        return contents.kind_fact(catalogue.benchmarks, benchmark, benchmark.kinds[job.kind], settings)
     except SelectionError as error:
         return str(error)
 
 
-async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
+async def queue_held(records: Records, waiting: Waiting, held: HeldJob, pair: Pair) -> None:
     """Nothing is missing any more: queue it, unless its key shows by now that another job does the same work. Then it
     waits until that one ends, and is done with its score."""
-    job = await get_job(node.store, held.id)
+    job = await get_job(records.store, held.id)
     if job is None or job.state != "held":
         return
     twin = None
-    if job.attempt == 0 and not await was_overwrite(node, job):
-        twin = await who_does(node.store, pair.generation_key, pair.grade_key, job.id)
+    if job.attempt == 0 and not await was_overwrite(records, job):
+        twin = await who_does(records.store, pair.generation_key, pair.grade_key, job.id)
     if twin is not None and not twin.done:
-        node.looked_at_held.twins = True
-        await change_reason(node, held, "queued", twin.told)
+        waiting.looked_at_held.twins = True
+        await change_reason(records, held, "queued", twin.told)
         return
     columns = {
         "weights_sha256": pair.model.sha256,
@@ -204,21 +214,21 @@ async def queue_held(node: Node, held: HeldJob, pair: Pair) -> None:
         "row_limit": pair.work.limit,
         "total": pair.row.samples or 0,
     }
-    async with node.change() as change:
+    async with records.change() as change:
         if twin is not None:
             await change.move(job, "same", reason="done", detail=twin.told, **columns)
         else:
             await change.move(job, "release", **columns)
 
 
-async def was_overwrite(node: Node, job: JobRow) -> bool:
+async def was_overwrite(records: Records, job: JobRow) -> bool:
     """Whether the dispatch asked for the same work again on purpose."""
-    row = await node.store.one("SELECT selection FROM session WHERE id = ?", (job.session,))
-    return row is not None and msgspec.json.decode(row["selection"], type=Selection).overwrite
+    found = await selection_of(records.store, job.session)
+    return bool(found) and msgspec.json.decode(found, type=Selection).overwrite
 
 
-async def change_reason(node: Node, job: HeldJob, reason: Reason, detail: str) -> None:
+async def change_reason(records: Records, job: HeldJob, reason: Reason, detail: str) -> None:
     """A held job is held for another reason now."""
     if (job.reason, job.detail) != (reason, detail):
-        async with node.change() as change:
+        async with records.change() as change:
             await update_job(change.db, job.id, reason=reason, detail=detail)

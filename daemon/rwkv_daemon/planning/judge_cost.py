@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.judge.replies import NOTHING, Usage, estimated_tokens
 from rwkv_daemon.judge.service import JudgeService
-from rwkv_daemon.node import Node
 from rwkv_daemon.rules.plan import Pair, Plan
-from rwkv_daemon.store.queries.judge_cost import mean_reply, right_shares
+from rwkv_daemon.store.queries.judging import mean_reply, right_shares
 from rwkv_data.definition.benchmark import Benchmark, Kind
 from rwkv_data.judges.checker import rule_for
 from rwkv_data.judges.judge_rule import Rule
@@ -32,22 +34,24 @@ class Calls:
     tokens: Usage = NOTHING
 
 
-async def of_plan(node: Node, selection: Selection, made: Plan) -> tuple[PaidView, ...]:
+async def of_plan(
+    records: Records, judges: Judges, catalogue: Catalogue, selection: Selection, made: Plan
+) -> tuple[PaidView, ...]:
     """One line for each of the two that would be asked anything."""
     pairs = [pair for pair in made.pairs if pair.row.action in {"run", "resume", "hold"} and pair.row.samples]
-    if not pairs or (node.judge is None and node.checker is None):
+    if not pairs or (judges.judge is None and judges.checker is None):
         return ()
-    right, every = await right_shares(node.store), node.benchmarks.all()
+    right, every = await right_shares(records.store), catalogue.benchmarks.all()
     found = []
-    if node.judge is not None:
+    if judges.judge is not None:
         calls = total(pairs, every, lambda pair, kind: (kind.grader.judge, doubted(pair, right)))
-        found.append(await said(node, "judge", node.judge, calls))
-    if node.checker is not None and not selection.disable_checker:
-        rule = rule_for(node.checker.config.max_prompt_chars)
+        found.append(await said(records, judges, "judge", judges.judge, calls))
+    if judges.checker is not None and not selection.disable_checker:
+        rule = rule_for(judges.checker.config.max_prompt_chars)
         calls = total(
             pairs, every, lambda pair, kind: (rule if checked(kind) else None, 1 - right.get(place(pair), 0.0))
         )
-        found.append(await said(node, "checker", node.checker, calls))
+        found.append(await said(records, judges, "checker", judges.checker, calls))
     return tuple(view for view in found if view.calls)
 
 
@@ -102,9 +106,9 @@ def example(rule: Rule[Any], benchmark: Benchmark) -> tuple[int, int]:
     return len(requests), chars // max(1, len(requests))
 
 
-async def said(node: Node, role: str, service: JudgeService, calls: Calls) -> PaidView:
+async def said(records: Records, judges: Judges, role: str, service: JudgeService, calls: Calls) -> PaidView:
     """Calls with their cost, and what its budget has left."""
-    mean = await mean_reply(node.store, "judge" if service is node.judge else role)
+    mean = await mean_reply(records.store, "judge" if service is judges.judge else role)
     prompt, completion = (
         (math.ceil(mean[0] * calls.calls), math.ceil(mean[1] * calls.calls))
         if mean

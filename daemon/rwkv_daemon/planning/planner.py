@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from rwkv_daemon.catalogue import catalogue
-from rwkv_daemon.catalogue.catalogue import Checkpoint
+from rwkv_daemon.catalogue import contents
+from rwkv_daemon.catalogue.contents import Checkpoint
+from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes.caller import caller
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.shown_files import is_trusted
+from rwkv_daemon.jobs import log_links
 from rwkv_daemon.jobs.pause_resume import resume_in
-from rwkv_daemon.logs import job_links
-from rwkv_daemon.node import Node
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.plan import (
     Facts,
@@ -36,6 +37,8 @@ from rwkv_daemon.rules.plan import (
     plan_pair,
 )
 from rwkv_daemon.scheduling import placement_facts
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import NewJob, Transaction
 from rwkv_daemon.store.queries.jobs import (
     OPEN,
@@ -76,65 +79,69 @@ class Draft:
     grid: Grid
 
 
-async def plan(node: Node, selection: Selection) -> Plan:
+async def plan(work: Work, catalogue: Catalogue, selection: Selection) -> Plan:
     """What a dispatch of this selection would do now: some hundreds of pairs at a time, so that others get their turn.
     Raises SelectionError."""
-    draft, twins = await drafted(node, selection), Twins()
+    draft, twins = await drafted(work, catalogue, selection), Twins()
     pairs: list[Pair] = []
     for first in range(0, len(draft.grid), AT_ONCE):
         some = range(first, min(first + AT_ONCE, len(draft.grid)))
-        pairs += [twins.settled(pair) for pair in await pairs_at(node, draft, some)]
+        pairs += [twins.settled(pair) for pair in await pairs_at(work.records, work.engines, catalogue, draft, some)]
         await asyncio.sleep(0)
     return plan_of(draft.grid, pairs)
 
 
-async def page(node: Node, selection: Selection, after: int, limit: int) -> tuple[Plan, int]:
+async def page(work: Work, catalogue: Catalogue, selection: Selection, after: int, limit: int) -> tuple[Plan, int]:
     """(some pairs of the plan in dispatch order, how many there are): exactly those that `plan` has at these places.
     Raises SelectionError."""
-    draft, twins = await drafted(node, selection), Twins()
+    draft, twins = await drafted(work, catalogue, selection), Twins()
     places = range(min(after, len(draft.grid)), min(after + limit, len(draft.grid)))
-    for pair in await pairs_at(node, draft, draft.grid.before(places)):
+    for pair in await pairs_at(work.records, work.engines, catalogue, draft, draft.grid.before(places)):
         twins.settled(pair)
-    pairs = [twins.settled(pair) for pair in await pairs_at(node, draft, places)]
+    pairs = [twins.settled(pair) for pair in await pairs_at(work.records, work.engines, catalogue, draft, places)]
     return plan_of(draft.grid, pairs), len(draft.grid)
 
 
-async def drafted(node: Node, selection: Selection) -> Draft:
+async def drafted(work: Work, catalogue: Catalogue, selection: Selection) -> Draft:
     """What is known before a pair is looked at. Raises SelectionError."""
-    job_links.checked(node, selection)
-    await know_the_device(node, selection.numerics)
-    numerics = node.numerics(selection.numerics)
-    models = await models_of(node, selection)
+    log_links.checked(work.records, selection)
+    await know_the_device(work.records, work.engines, selection.numerics)
+    numerics = work.engines.numerics(selection.numerics, work.records.config)
+    models = await models_of(work.records, catalogue, selection)
     asker = caller()
-    named = await node.searches.matching(
+    named = await catalogue.searches.matching(
         (asker.uid, asker.name), selection.model_regex, [model.name for model in models]
     )
     facts = Facts(
         models=tuple(models),
-        kinds=tuple(catalogue.kind_facts(selection, node.benchmarks)),
+        kinds=tuple(contents.kind_facts(selection, catalogue.benchmarks)),
         numerics=numerics,
-        disk_low=node.disk_low,
-        fits=lambda model: placement_facts.misfit(node, model.sha256, numerics),
-        for_model=catalogue.ModelSettings(node.benchmarks, selection).of,
-        judge=node.benchmarks.judge,
+        disk_low=work.waiting.disk_low,
+        fits=lambda model: placement_facts.misfit(work.records, work.waiting, work.engines, model.sha256, numerics),
+        for_model=contents.ModelSettings(catalogue.benchmarks, selection).of,
+        judge=catalogue.benchmarks.judge,
         matching=lambda _expressions, _names: named,
     )
     return Draft(selection, facts, grid(selection, facts))
 
 
-async def pairs_at(node: Node, draft: Draft, places: Sequence[int]) -> list[Pair]:
+async def pairs_at(
+    records: Records, engines: Engines, catalogue: Catalogue, draft: Draft, places: Sequence[int]
+) -> list[Pair]:
     """The pairs at some places, with what the store says of each."""
     found: list[Pair] = []
     for first in range(0, len(places), AT_ONCE):
         some = [draft.grid.at(place) for place in places[first : first + AT_ONCE]]
-        facts = await looked_up(node, draft, some)
+        facts = await looked_up(records, engines, catalogue, draft, some)
         found += [plan_pair(draft.selection, facts, m, facts.for_model(m, k)) for m, k in some]
     return found
 
 
-async def looked_up(node: Node, draft: Draft, pairs: Sequence[tuple[ModelFact, KindFact]]) -> Facts:
+async def looked_up(
+    records: Records, engines: Engines, catalogue: Catalogue, draft: Draft, pairs: Sequence[tuple[ModelFact, KindFact]]
+) -> Facts:
     """The facts with what the store knows of these pairs."""
-    selection, facts, store = draft.selection, draft.facts, node.store
+    selection, facts, store = draft.selection, draft.facts, records.store
     keys: dict[str, str] = {}
     for model, kind in pairs:
         keys |= keys_of(selection, facts, model, facts.for_model(model, kind))
@@ -150,7 +157,9 @@ async def looked_up(node: Node, draft: Draft, pairs: Sequence[tuple[ModelFact, K
 
     def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:
         identity, limit = (model, benchmark, kind), limit_for(selection, rows.get((benchmark, kind)))
-        job = by_key.get(key) or same_before_keys(node, selection, keyless.get(identity, ()), limit)
+        job = by_key.get(key) or same_before_keys(
+            records, engines, catalogue, selection, keyless.get(identity, ()), limit
+        )
         if job is None:
             return None
         if job.state in OPEN:
@@ -170,44 +179,50 @@ async def looked_up(node: Node, draft: Draft, pairs: Sequence[tuple[ModelFact, K
     )
 
 
-async def models_of(node: Node, selection: Selection) -> list[ModelFact]:
+async def models_of(records: Records, catalogue: Catalogue, selection: Selection) -> list[ModelFact]:
     """The checkpoints to choose from, as facts. Raises SelectionError."""
-    found = await asyncio.to_thread(candidates, node, selection)
-    await refuse_taken_names(node, selection, found)
-    return [fact for _, fact in await catalogue.model_facts(node.store, found, node.settling)]
+    found = await asyncio.to_thread(candidates, records, catalogue, selection)
+    await refuse_taken_names(records, selection, found)
+    return [fact for _, fact in await contents.model_facts(records.store, found, catalogue.settling)]
 
 
-def candidates(node: Node, selection: Selection) -> list[Checkpoint]:
+def candidates(records: Records, catalogue: Catalogue, selection: Selection) -> list[Checkpoint]:
     """The checkpoints to choose from. Raises SelectionError for a path without one, and where two checkpoints would
     have one name."""
     given = selection.checkpoints
-    found = by_path(node, given, catalogue.named) if given else list(catalogue.checkpoints(node.config.weights_dir))
+    found = (
+        by_path(records, catalogue, given, contents.named)
+        if given
+        else list(contents.checkpoints(records.config.weights_dir))
+    )
     paths = {str(one.path) for one in found}
     names = {one.label: one for one in found}
-    for one in by_path(node, [file for file in selection.files if file.path not in paths], catalogue.elsewhere):
+    for one in by_path(
+        records, catalogue, [file for file in selection.files if file.path not in paths], contents.elsewhere
+    ):
         if (other := names.setdefault(one.label, one)) is not one and other.identity != one.identity:
             raise same_name(one, str(other.path))
         found.append(one)
     return found
 
 
-def by_path(node: Node, given: Sequence[NamedCheckpoint], find: Find) -> list[Checkpoint]:
+def by_path(records: Records, catalogue: Catalogue, given: Sequence[NamedCheckpoint], find: Find) -> list[Checkpoint]:
     """Checkpoints that are named by path: those of the weights folder, and elsewhere those that whoever asks has shown
     to be theirs to read. Raises SelectionError, which does not say whether another one is there."""
     uid = caller().uid
     if is_trusted(uid) or not given:
         return list(find(given))
-    own = {str(one.path) for one in catalogue.checkpoints(node.config.weights_dir)}
-    return [one_by_path(node, one, find, own) for one in given]
+    own = {str(one.path) for one in contents.checkpoints(records.config.weights_dir)}
+    return [one_by_path(catalogue, one, find, own) for one in given]
 
 
-def one_by_path(node: Node, given: NamedCheckpoint, find: Find, own: Container[str]) -> Checkpoint:
+def one_by_path(catalogue: Catalogue, given: NamedCheckpoint, find: Find, own: Container[str]) -> Checkpoint:
     """The same of one path; `own` are those of the weights folder."""
     with contextlib.suppress(SelectionError):
         (found,) = find([given])
         if str(found.path) in own:
             return replace(found, inodes="")
-        if node.shown_files.all_of(caller().uid, found.inodes):
+        if catalogue.shown_files.all_of(caller().uid, found.inodes):
             return found
     raise SelectionError(
         f"{given.path}: there is no checkpoint that you may read. Over TCP, or through a forwarded socket, only "
@@ -215,13 +230,13 @@ def one_by_path(node: Node, given: NamedCheckpoint, find: Find, own: Container[s
     )
 
 
-async def refuse_taken_names(node: Node, selection: Selection, found: Sequence[Checkpoint]) -> None:
+async def refuse_taken_names(records: Records, selection: Selection, found: Sequence[Checkpoint]) -> None:
     """Raises SelectionError for a checkpoint by path if earlier jobs measured another checkpoint under its name, and
     that one is still there: its scores would look like a new version of the other's."""
     paths = {file.path for file in selection.files}
     for one in found:
         if str(one.path) in paths:
-            for path in await paths_of_model(node.store, one.label):
+            for path in await paths_of_model(records.store, one.label):
                 if path != str(one.path) and await asyncio.to_thread(is_another, path, one):
                     raise same_name(one, path)
 
@@ -229,7 +244,7 @@ async def refuse_taken_names(node: Node, selection: Selection, found: Sequence[C
 def is_another(path: str, than: Checkpoint) -> bool:
     """Whether another checkpoint lies at a path."""
     try:
-        return catalogue.identity_of(Path(path)) != than.identity
+        return contents.identity_of(Path(path)) != than.identity
     except (OSError, ValueError):
         return False
 
@@ -241,11 +256,11 @@ def same_name(one: Checkpoint, other: str) -> SelectionError:
     )
 
 
-async def know_the_device(node: Node, wanted: str) -> None:
+async def know_the_device(records: Records, engines: Engines, wanted: str) -> None:
     """Wait until it is known whether this node computes on GPUs, if that decides the numerics: they are in the keys.
     Raises SelectionError."""
     deadline = time.monotonic() + KNOWN_S
-    while node.leases is None and (wanted or node.config.settings.numerics) == "auto":
+    while engines.leases is None and (wanted or records.config.settings.numerics) == "auto":
         if time.monotonic() > deadline:
             raise SelectionError(
                 "The GPUs of this node have not been seen yet, so what --numerics auto means is not known; name a "
@@ -255,44 +270,55 @@ async def know_the_device(node: Node, wanted: str) -> None:
 
 
 def same_before_keys(
-    node: Node, selection: Selection, keyless: Iterable[KnownJob], limit: int | None
+    records: Records,
+    engines: Engines,
+    catalogue: Catalogue,
+    selection: Selection,
+    keyless: Iterable[KnownJob],
+    limit: int | None,
 ) -> KnownJob | None:
     """Of the jobs for a pair that have no key yet (its weights are being hashed) the one that was asked for with the
     same flags; `limit` is the selection's as it means for the kind's rows."""
     for job in keyless:
-        asked = (limit, node.numerics(selection.numerics), as_json(settings_of(node, selection, job)))
+        asked = (
+            limit,
+            engines.numerics(selection.numerics, records.config),
+            as_json(settings_of(catalogue, selection, job)),
+        )
         if (job.row_limit, job.numerics, job.settings) == asked:
             return job
     return None
 
 
-def settings_of(node: Node, selection: Selection, job: KnownJob) -> dict[str, str]:
+def settings_of(catalogue: Catalogue, selection: Selection, job: KnownJob) -> dict[str, str]:
     """What a dispatch of a job's kind for its model would set now."""
-    kind = node.benchmarks.kind_of(job.benchmark, job.kind)
-    standing = node.benchmarks.settings(job.benchmark, kind, job.model)
-    return standing | catalogue.of_selection(selection, kind)
+    kind = catalogue.benchmarks.kind_of(job.benchmark, job.kind)
+    standing = catalogue.benchmarks.settings(job.benchmark, kind, job.model)
+    return standing | contents.of_selection(selection, kind)
 
 
-async def dispatch(node: Node, selection: Selection, made: Plan, remember: Remember) -> tuple[str, list[str]]:
+async def dispatch(
+    work: Work, catalogue: Catalogue, selection: Selection, made: Plan, remember: Remember
+) -> tuple[str, list[str]]:
     """Queue the plan's pairs as one session, in one transaction with the answer's idempotency key."""
-    selection = msgspec.structs.replace(selection, run_log_dir=job_links.checked(node, selection))
+    selection = msgspec.structs.replace(selection, run_log_dir=log_links.checked(work.records, selection))
     session = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
     new = [pair for pair in made.pairs if pair.row.action in {"run", "hold"}]
     resumed = [pair.row.job for pair in made.pairs if pair.row.action == "resume"]
-    goes_on = [job for name in resumed if (job := await get_job(node.store, int(name[1:]))) is not None]
+    goes_on = [job for name in resumed if (job := await get_job(work.records.store, int(name[1:]))) is not None]
     crash_point("before-dispatch-commit")
-    async with node.change() as change:
+    async with work.records.change() as change:
         versions = (__version__, git_commit(Path(__file__)))
-        await add_session(change.db, session, msgspec.json.encode(selection).decode(), node.hostname, versions)
+        await add_session(change.db, session, msgspec.json.encode(selection).decode(), work.records.hostname, versions)
         ids = await add_jobs(change.db, session, new_jobs(selection, new))
         numbers = [f"j{number}" for number in ids]
-        every = node.benchmarks.all()
+        every = catalogue.benchmarks.all()
         for pair in {pair.kind.benchmark: pair for pair in new if pair.kind.rows is not None}.values():
             await remember_benchmark(change.db, benchmark_values(pair, every[pair.kind.benchmark]))
         for pair in new:
-            node.back_off.pop(EngineKind(pair.model.sha256, pair.row.numerics), None)
+            work.engines.back_off.pop(EngineKind(pair.model.sha256, pair.row.numerics), None)
         for job in goes_on:
-            await resume_in(node, change, job)
+            await resume_in(work.waiting, work.running, work.engines, change, job)
         text = f"{len(new)} jobs queued, {len(resumed)} resumed"
         await change.note("session", session=session, text=text, data={"jobs": numbers, "resumed": resumed})
         await remember(change.db, session, numbers + resumed)

@@ -7,10 +7,12 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from rwkv_daemon.compare.paired_reading import pieces
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules import ngram_filter
 from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.samples.paired_reading import pieces
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow, Row, Store, StoreError
 from rwkv_daemon.store.queries.comparing import Run
 from rwkv_daemon.store.queries.sample_pages import Window
@@ -42,22 +44,22 @@ REST: Final = 3
 OURSELVES: Final = Reader(Lane.LONG, "the index")
 
 
-async def index_forever(node: Node) -> None:
+async def index_forever(records: Records, waiting: Waiting) -> None:
     """Index what is finished, one job after the other, until cancelled."""
     while True:
         try:
-            job = None if node.disk_low else await next_to_index(node.store)
+            job = None if waiting.disk_low else await next_to_index(records.store)
             if job is not None:
-                await index(node, job)
+                await index(records, job)
                 continue
         except StoreError as error:
             log.error("the index of texts has to wait: %s", error)
         await asyncio.sleep(LOOK_S)
 
 
-async def index(node: Node, job: JobRow) -> None:
+async def index(records: Records, job: JobRow) -> None:
     """Index one job. It takes a quarter of the time that there is: nobody waits for it."""
-    store, run, clock = node.store, Run(job.id, job.grade_key), asyncio.get_running_loop().time
+    store, run, clock = records.store, Run(job.id, job.grade_key), asyncio.get_running_loop().time
 
     async def read(after: int, upto: int) -> tuple[dict[int, int], list[tuple[int, str]]]:
         return await samples_of_rows(store, job.id, after, upto), await texts(store, run, after, upto)

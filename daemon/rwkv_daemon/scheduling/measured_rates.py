@@ -3,32 +3,35 @@
 import time
 from collections import Counter
 
-from rwkv_daemon.node import Node, RunnerHandle
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.rules.rate_estimate import Place, Rate, blended
 from rwkv_daemon.scheduling.leases import device_name
+from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.placement_facts import feeds
+from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.leases import engine_fits
 from rwkv_daemon.store.queries.rates import known_rates, save_rate
 
 
-async def recall(node: Node) -> None:
+async def recall(records: Records, waiting: Waiting, engines: Engines) -> None:
     """Everything that earlier daemons measured."""
-    for rate in await known_rates(node.store):
-        node.rates.put(rate)
-    node.leasing.learn(await engine_fits(node.store))
+    for rate in await known_rates(records.store):
+        waiting.rates.put(rate)
+    engines.leasing.learn(await engine_fits(records.store))
 
 
-def note(node: Node) -> None:
+def note(waiting: Waiting, running: RunningJobs) -> None:
     """Some time has passed since the last call: whose engines' time was it?"""
-    clock, queue = time.monotonic(), node.queue
+    clock, queue = time.monotonic(), waiting.queue
     passed_s, queue.measured_at = clock - (queue.measured_at or clock), clock
-    feeding = [n for n in node.runners if n not in queue.running or feeds(queue.running[n])]
-    used = {number: engines_of(node.runners[number]) for number in feeding}
+    feeding = [n for n in running.runners if n not in queue.running or feeds(queue.running[n])]
+    used = {number: engines_of(running.runners[number]) for number in feeding}
     users = Counter(engine for engines in used.values() for engine in engines)
     for number, engines in used.items():
         job = queue.running.get(number)
-        node.runners[number].meter.note(sum(passed_s / users[e] for e in engines), job.done if job else None)
+        running.runners[number].meter.note(sum(passed_s / users[e] for e in engines), job.done if job else None)
 
 
 def engines_of(handle: RunnerHandle) -> tuple[int, ...]:
@@ -36,18 +39,18 @@ def engines_of(handle: RunnerHandle) -> tuple[int, ...]:
     return handle.endpoints or ((handle.engine,) if handle.engine is not None else ())
 
 
-async def remember(node: Node, job: JobRow, handle: RunnerHandle) -> None:
+async def remember(records: Records, waiting: Waiting, engines: Engines, job: JobRow, handle: RunnerHandle) -> None:
     """A runner is gone: what it showed goes to what is known of its work, if it did enough to say anything."""
     handle.meter.note(0.0, job.done)
-    sample_s, engine = handle.meter.sample_s, node.engines.get(handle.engine or 0)
-    lease = next((lease for lease in node.leases or () if engine and lease.id == engine.row.lease), None)
+    sample_s, engine = handle.meter.sample_s, engines.live.get(handle.engine or 0)
+    lease = next((lease for lease in engines.leases or () if engine and lease.id == engine.row.lease), None)
     if sample_s is None or lease is None:
         return
     place = Place(job.benchmark, job.kind, job.numerics, device_name(lease))
-    before = node.rates.by_weights.get((job.weights_sha256, place))
+    before = waiting.rates.by_weights.get((job.weights_sha256, place))
     mean, samples = blended(before, sample_s, handle.meter.samples)
-    size = node.queue.sizes.get(job.weights_sha256, 0)
+    size = waiting.queue.sizes.get(job.weights_sha256, 0)
     rate = Rate(job.weights_sha256, place, mean, samples, size)
-    node.rates.put(rate)
-    async with node.store.write() as db:
+    waiting.rates.put(rate)
+    async with records.store.write() as db:
         await save_rate(db, rate)

@@ -9,12 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from rwkv_daemon.node import BackOff, EngineHandle, Node, RunnerHandle
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.rules import memory_fit, placement, rate_estimate
 from rwkv_daemon.rules.placement import EXPLAINED, EngineFact, EngineKind, Wait, WaitingJob
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.scale_out import LOAD_S, Outlook
 from rwkv_daemon.scheduling import leases
+from rwkv_daemon.scheduling.live_engines import BackOff, EngineHandle, Engines
+from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
+from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id
 from rwkv_daemon.store.queries.leases import held_leases
@@ -55,7 +59,7 @@ class Ahead:
 class Clock:
     """Seconds of work by what was measured, each looked up once a round."""
 
-    node: Node
+    waiting: Waiting
     device: str
     known: dict[tuple[str, ...], float | None] = field(default_factory=dict)
 
@@ -64,8 +68,8 @@ class Clock:
         key = (job.weights_sha256, job.benchmark, job.kind, job.numerics)
         if key not in self.known:
             place = rate_estimate.Place(job.benchmark, job.kind, job.numerics, self.device)
-            found = self.node.rates.sample_s(
-                job.weights_sha256, self.node.queue.sizes.get(job.weights_sha256, 0), place
+            found = self.waiting.rates.sample_s(
+                job.weights_sha256, self.waiting.queue.sizes.get(job.weights_sha256, 0), place
             )
             self.known[key] = found[0] if found else None
         return self.known[key]
@@ -77,88 +81,93 @@ class Clock:
         return None if each is None else each * max(0, job.total - job.done)
 
 
-async def look(node: Node) -> Scene:
+async def look(work: Work) -> Scene:
     """The situation now."""
     clock = time.monotonic()
-    running = {job.id: job for job in await jobs_by_id(node.store, node.runners) if job.state in ACTIVE}
-    held = await held_leases(node.store)
-    work = Clock(node, main_device(node))
-    node.queue.running = running
-    refresh(node, work, clock)
-    waiting, ahead = stranded(node, running, work), running_ahead(node, running, work)
-    engines = tuple(engine_facts(node, running, clock))
-    if not node.disk_low:
-        sum_up(node, ahead, work)
+    active = {job.id: job for job in await jobs_by_id(work.records.store, work.running.runners) if job.state in ACTIVE}
+    held = await held_leases(work.records.store)
+    costs = Clock(work.waiting, main_device(work.records, work.engines))
+    work.waiting.queue.running = active
+    refresh(work.waiting, work.running, costs, clock)
+    waiting, ahead = stranded(work.running, work.engines, active, costs), running_ahead(work.running, active, costs)
+    engines = tuple(engine_facts(work.running, work.engines, active, clock))
+    if not work.waiting.disk_low:
+        sum_up(work.waiting, ahead, costs)
         rooms = Counter[EngineKind]()
         for engine in engines:
-            rooms[engine.serves] += node.config.settings.runners_per_engine
-        waiting += [waiting_job(node, number, work, clock) for number in node.queue.lanes.front(rooms, EXPLAINED)]
-    settings = node.config.settings
+            rooms[engine.serves] += work.records.config.settings.runners_per_engine
+        waiting += [
+            waiting_job(work.waiting, number, costs, clock)
+            for number in work.waiting.queue.lanes.front(rooms, EXPLAINED)
+        ]
+    settings = work.records.config.settings
     found = placement.Node(
         engines=engines,
-        free=() if node.pauses.draining else tuple(free_leases(node, held)),
+        free=() if work.waiting.pauses.draining else tuple(free_leases(work.records, work.engines, held)),
         runners_per_engine=settings.runners_per_engine,
-        idle_unload_s=0.0 if node.pauses.draining else settings.idle_unload_s,
+        idle_unload_s=0.0 if work.waiting.pauses.draining else settings.idle_unload_s,
         share_gpus=settings.share_gpus,
-        leases=sizes(node),
-        outlook={kind: outlook_of(node, kind, sums, work.device) for kind, sums in ahead.items()},
-        groups=groups_left(node, running.values()),
-        not_now=not_now(node, clock),
+        leases=sizes(work.records, work.engines),
+        outlook={
+            kind: outlook_of(work.waiting, work.engines, kind, sums, costs.device) for kind, sums in ahead.items()
+        },
+        groups=groups_left(work.records, active.values()),
+        not_now=not_now(work.records, work.engines, clock),
     )
-    return Scene(waiting, found, waits_aside(node))
+    return Scene(waiting, found, waits_aside(work.waiting))
 
 
-def refresh(node: Node, work: Clock, clock: float) -> None:
+def refresh(waiting: Waiting, running: RunningJobs, costs: Clock, clock: float) -> None:
     """Bring the lanes of waiting jobs up to date with what is known and paused now."""
-    pauses = node.pauses
+    pauses = waiting.pauses
     paused = (tuple(pauses.standing.values()), pauses.disk, tuple(pauses.trials.items()))
-    priced = (node.rates.changes, work.device, id(node.queue.sizes))
-    node.queue.refresh(work.work_s, priced, paused, pauses.covers, pauses.trials.values(), node.retry_at, clock)
+    priced = (waiting.rates.changes, costs.device, id(waiting.queue.sizes))
+    waiting.queue.refresh(costs.work_s, priced, paused, pauses.covers, pauses.trials.values(), running.retry_at, clock)
 
 
-def sum_up(node: Node, ahead: dict[EngineKind, Ahead], work: Clock) -> None:
+def sum_up(waiting: Waiting, ahead: dict[EngineKind, Ahead], costs: Clock) -> None:
     """Add what waits to what is left of what runs."""
-    lanes = node.queue.lanes
+    lanes = waiting.queue.lanes
     for lane in lanes.open_lanes():
         sums = ahead.setdefault(lane.key.needs, Ahead())
         sums.add(lane.work_s, lane.samples, lane.key.priority, running=False)
     for job in (lanes.jobs[number] for number in lanes.exempt):
         sums = ahead.setdefault(kind_of(job), Ahead())
-        sums.add(work.work_s(job), job.total - job.done, job.priority, running=False)
+        sums.add(costs.work_s(job), job.total - job.done, job.priority, running=False)
 
 
-def waits_aside(node: Node) -> list[Wait]:
+def waits_aside(waiting: Waiting) -> list[Wait]:
     """Why jobs wait that placement is not asked about. Those that wait for a retry keep the reason they have."""
-    if node.disk_low:
+    if waiting.disk_low:
         return []
-    behind = islice(node.queue.lanes.behind.items(), EXPLAINED)
+    behind = islice(waiting.queue.lanes.behind.items(), EXPLAINED)
     text = "generates the same: its completions serve both"
     return [
-        *(Wait(job, "paused", why) for job, why in node.queue.waiting_aside(EXPLAINED)),
+        *(Wait(job, "paused", why) for job, why in waiting.queue.waiting_aside(EXPLAINED)),
         *(Wait(job, "queued", f"j{other} {text}") for job, other in behind),
     ]
 
 
-def usable(node: Node) -> list[LeaseView]:
+def usable(records: Records, engines: Engines) -> list[LeaseView]:
     """The leases on which engines are placed in principle."""
-    return leases.placeable(node.leases or (), cpu_engines=node.config.settings.cpu_engines)
+    return leases.placeable(engines.leases or (), cpu_engines=records.config.settings.cpu_engines)
 
 
-def sizes(node: Node) -> dict[str, int]:
+def sizes(records: Records, engines: Engines) -> dict[str, int]:
     """Bytes of each of them, 0 where they are not known."""
-    return {lease.id: lease.memory_total_bytes or 0 for lease in usable(node)}
+    return {lease.id: lease.memory_total_bytes or 0 for lease in usable(records, engines)}
 
 
-def misfit(node: Node, weights: str, numerics: str) -> str:
+def misfit(records: Records, waiting: Waiting, engines: Engines, weights: str, numerics: str) -> str:
     """Why a model is too large for every lease of the node, with figures; empty if it is not, as far as is known."""
-    learned = node.leasing.fit(weights, numerics, main_device(node)).bytes
-    need = memory_fit.least_bytes(node.queue.sizes.get(weights, 0), numerics, learned)
-    return memory_fit.fits_anywhere(need, sizes(node))
+    learned = engines.leasing.fit(weights, numerics, main_device(records, engines)).bytes
+    need = memory_fit.least_bytes(waiting.queue.sizes.get(weights, 0), numerics, learned)
+    return memory_fit.fits_anywhere(need, sizes(records, engines))
 
 
-def main_device(node: Node) -> str:
+def main_device(records: Records, engines: Engines) -> str:
     """The kind of device most leases are: what work is estimated for."""
-    devices = Counter(leases.device_name(lease) for lease in usable(node))
+    devices = Counter(leases.device_name(lease) for lease in usable(records, engines))
     return devices.most_common(1)[0][0] if devices else ""
 
 
@@ -171,34 +180,36 @@ def feeds(job: JobRow | None) -> bool:
     return job is not None and (not job.stages_total or job.stages_done < job.stages_total)
 
 
-def stranded(node: Node, running: dict[int, JobRow], work: Clock) -> list[WaitingJob]:
+def stranded(running: RunningJobs, engines: Engines, active: dict[int, JobRow], costs: Clock) -> list[WaitingJob]:
     """Running jobs whose engine is gone."""
-    live = {number for number, handle in node.engines.items() if handle.row.state != "unloading"}
+    live = {number for number, handle in engines.live.items() if handle.row.state != "unloading"}
     found = []
-    for number, handle in node.runners.items():
-        job = running.get(number)
+    for number, handle in running.runners.items():
+        job = active.get(number)
         if handle.regrades or handle.intent or handle.engine in live or job is None or not feeds(job):
             continue
-        work_s = work.work_s(job, handle)
+        work_s = costs.work_s(job, handle)
         found.append(WaitingJob(number, kind_of(job), priority=job.priority, work_s=work_s, goes_on=True))
     return found
 
 
-def waiting_job(node: Node, number: int, work: Clock, clock: float) -> WaitingJob:
+def waiting_job(waiting: Waiting, number: int, costs: Clock, clock: float) -> WaitingJob:
     """A queued job as placement sees it."""
-    job = node.queue.jobs[number]
-    waited_s = node.queue.lanes.waited_s(number, clock)
-    return WaitingJob(job.id, kind_of(job), waited_s, job.priority, job.group_name, work.work_s(job))
+    job = waiting.queue.jobs[number]
+    waited_s = waiting.queue.lanes.waited_s(number, clock)
+    return WaitingJob(job.id, kind_of(job), waited_s, job.priority, job.group_name, costs.work_s(job))
 
 
-def engine_facts(node: Node, running: dict[int, JobRow], clock: float) -> Iterable[EngineFact]:
+def engine_facts(
+    running: RunningJobs, engines: Engines, active: dict[int, JobRow], clock: float
+) -> Iterable[EngineFact]:
     """Every engine, those included whose process is not started yet."""
     load = Counter(
-        handle.engine for number, handle in node.runners.items() if not handle.regrades and feeds(running.get(number))
+        handle.engine for number, handle in running.runners.items() if not handle.regrades and feeds(active.get(number))
     )
-    helping = {e for n, handle in node.runners.items() if feeds(running.get(n)) for e in handle.endpoints}
-    conditions = {lease.id: lease for lease in node.leases or ()}
-    for number, handle in node.engines.items():
+    helping = {e for n, handle in running.runners.items() if feeds(active.get(n)) for e in handle.endpoints}
+    conditions = {lease.id: lease for lease in engines.leases or ()}
+    for number, handle in engines.live.items():
         jobs, helps = load[number], number in helping or is_busy(handle, clock)
         if jobs or helps:
             handle.idle_since = clock
@@ -207,7 +218,7 @@ def engine_facts(node: Node, running: dict[int, JobRow], clock: float) -> Iterab
         idle_s, row = clock - handle.idle_since, handle.row
         state = row.state if handle.exit is None else "unloading"  # it is over, and its GPU is yet to be looked at
         yield EngineFact(number, handle.serves, row.lease, state, jobs, idle_s, room, handle.closed, leaving, helps)
-    for number, launching in node.leasing.launching.items():
+    for number, launching in engines.leasing.launching.items():
         row = launching.row
         yield EngineFact(number, EngineKind(row.weights_sha256, row.numerics), row.lease, "starting", 0)
 
@@ -227,31 +238,33 @@ def closed_by(lease: LeaseView | None) -> str:
     return f"its GPU is {lease.condition}" + (f" ({lease.reason})" if lease.reason else "")
 
 
-def free_leases(node: Node, held: dict[str, dict[int, int]]) -> Iterable[memory_fit.FreeLease]:
+def free_leases(records: Records, engines: Engines, held: dict[str, dict[int, int]]) -> Iterable[memory_fit.FreeLease]:
     """Leases with room whose lock nobody else was seen to hold."""
-    settings = node.config.settings
+    settings = records.config.settings
     serving = {
-        lease: {slot: node.engines[e].serves if e in node.engines else e for slot, e in slots.items()}
+        lease: {slot: engines.live[e].serves if e in engines.live else e for slot, e in slots.items()}
         for lease, slots in held.items()
     }
-    found = leases.free_leases(node.leases or (), serving, cpu_engines=settings.cpu_engines, share=settings.share_gpus)
-    return (lease for lease in found if not node.leasing.is_locked_out(lease.id))
+    found = leases.free_leases(
+        engines.leases or (), serving, cpu_engines=settings.cpu_engines, share=settings.share_gpus
+    )
+    return (lease for lease in found if not engines.leasing.is_locked_out(lease.id))
 
 
-def running_ahead(node: Node, running: dict[int, JobRow], work: Clock) -> dict[EngineKind, Ahead]:
+def running_ahead(running: RunningJobs, active: dict[int, JobRow], costs: Clock) -> dict[EngineKind, Ahead]:
     """What is left of the jobs that run, by kind."""
     ahead: dict[EngineKind, Ahead] = {}
-    for job in running.values():
-        if feeds(job) and not node.runners[job.id].regrades:
-            left, seconds = job.total - job.done, work.work_s(job, node.runners[job.id])
+    for job in active.values():
+        if feeds(job) and not running.runners[job.id].regrades:
+            left, seconds = job.total - job.done, costs.work_s(job, running.runners[job.id])
             ahead.setdefault(kind_of(job), Ahead()).add(seconds, left, job.priority, running=True)
     return ahead
 
 
-def outlook_of(node: Node, kind: EngineKind, sums: Ahead, device: str) -> Outlook:
+def outlook_of(waiting: Waiting, engines: Engines, kind: EngineKind, sums: Ahead, device: str) -> Outlook:
     """The sums with what is known of engines of that kind."""
-    fit = node.leasing.fit(kind.weights, kind.numerics, device)
-    file_bytes = node.queue.sizes.get(kind.weights, 0)
+    fit = engines.leasing.fit(kind.weights, kind.numerics, device)
+    file_bytes = waiting.queue.sizes.get(kind.weights, 0)
     return Outlook(
         work_s=sums.work_s,
         samples=sums.samples,
@@ -262,19 +275,19 @@ def outlook_of(node: Node, kind: EngineKind, sums: Ahead, device: str) -> Outloo
     )
 
 
-def groups_left(node: Node, running: Iterable[JobRow]) -> dict[str, int]:
+def groups_left(records: Records, running: Iterable[JobRow]) -> dict[str, int]:
     """How many more jobs of each limited group may start."""
     count = Counter(job.group_name for job in running if job.group_name)
-    return {group: limit - count[group] for group, limit in node.config.groups.items()}
+    return {group: limit - count[group] for group, limit in records.config.groups.items()}
 
 
-def not_now(node: Node, clock: float) -> dict[EngineKind, str]:
+def not_now(records: Records, engines: Engines, clock: float) -> dict[EngineKind, str]:
     """Kinds whose engines have failed, until they may be tried again. One that has failed too often is tried once more:
     what follows from that is decided then."""
-    most = node.config.settings.max_restarts
+    most = records.config.settings.max_restarts
     return {
         kind: f"its engine ended {times(back_off)}; it is started again in a moment"
-        for kind, back_off in node.back_off.items()
+        for kind, back_off in engines.back_off.items()
         if back_off.not_before > clock and back_off.failures <= most
     }
 

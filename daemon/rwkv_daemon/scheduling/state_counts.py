@@ -5,19 +5,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rwkv_daemon.changes.change import Step
 from rwkv_daemon.store import Store, StoreError
 from rwkv_daemon.store.queries.jobs import GOING, count_newer, count_of_session, counts, newest_job
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """So many jobs of a session went from one state to another. `job`: the highest of their numbers."""
-
-    session: str
-    was: str
-    now: str
-    job: int
-    jobs: int = 1
 
 
 @dataclass(slots=True)

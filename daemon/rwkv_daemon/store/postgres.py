@@ -14,9 +14,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
-from rwkv_daemon.clock import now
 from rwkv_daemon.rules import stored_text
 from rwkv_daemon.store import dialect, migrations
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import (
     ConflictError,
     Row,

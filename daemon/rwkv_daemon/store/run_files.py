@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.clock import now
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import StoreDamagedError
 from rwkv_daemon.store.sqlite_open import unusable
 

@@ -9,8 +9,8 @@ from typing import Final
 
 import aiosqlite
 
-from rwkv_daemon.clock import now
 from rwkv_daemon.store import migrations
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import StoreAwayError, StoreDamagedError
 from rwkv_daemon.store.local_disk import check_local
 from rwkv_daemon.store.migrations import Mend, Migration, corrections

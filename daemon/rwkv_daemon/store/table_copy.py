@@ -125,3 +125,8 @@ async def insert(target: Transaction, name: str, values: dict[str, Any]) -> None
         f"INSERT INTO {name} ({', '.join(known)}) VALUES ({', '.join('?' * len(known))}) ON CONFLICT DO NOTHING",
         tuple(known.values()),
     )
+
+
+async def is_empty(source: Reader, table: Table) -> bool:
+    """Whether a table has no rows."""
+    return not await source.all(f"SELECT 1 AS one FROM {table.name} LIMIT 1")

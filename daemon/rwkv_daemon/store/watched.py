@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from rwkv_daemon.clock import now, stamp
+from rwkv_daemon.store.clock import now, stamp
 from rwkv_daemon.store.interface import (
     ConflictError,
     Row,

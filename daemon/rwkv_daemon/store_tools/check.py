@@ -17,9 +17,10 @@ async def check(settings: Config) -> Told:
         problems = problems_of(place) if place.exists() else []
     else:
         from rwkv_daemon.store.postgres import snapshot
+        from rwkv_daemon.store.queries.jobs import count_jobs
 
         async with snapshot(place, "rwkvctl doctor") as db:  # it is there, and of our schema: the server does the rest
-            await db.one("SELECT COUNT(*) AS jobs FROM job")
+            await count_jobs(db)
         problems = []
     if problems:
         raise RwkvctlError(f"{described(place)} is damaged: {'; '.join(problems)}")

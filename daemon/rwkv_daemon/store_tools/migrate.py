@@ -5,7 +5,7 @@ from pathlib import Path
 from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.store.location import daemon_name, place_of, store_place
 from rwkv_daemon.store.run_files import remove
-from rwkv_daemon.store.table_copy import copy_store, tables
+from rwkv_daemon.store.table_copy import copy_store, is_empty, tables
 from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.settings import store
@@ -51,7 +51,7 @@ async def into(source: Store, place: Path | str, name: str) -> dict[str, int]:
     target = await open_store(place, name)
     try:
         for table in tables():
-            if await target.one(f"SELECT 1 AS one FROM {table.name} LIMIT 1") is not None:
+            if not await is_empty(target, table):
                 raise RefusedHereError(f"{described(place)} holds rows already ({table.name}); give an empty database.")
         async with target.write() as db:
             return await copy_store(source, db)

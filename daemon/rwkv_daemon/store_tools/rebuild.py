@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.clock import now
 from rwkv_daemon.store import Store, open_store
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.location import daemon_name, store_place
-from rwkv_daemon.store.queries.jobs import update_job
+from rwkv_daemon.store.queries.jobs import count_jobs, update_job
 from rwkv_daemon.store.queries.judging import add_verdicts, copy_for_judge, numbers_of
 from rwkv_daemon.store.queries.samples import ingest, refresh_counts
 from rwkv_daemon.store.run_files import jobs_in_file, problem_of_file, set_aside
@@ -57,10 +57,8 @@ async def rebuild(settings: Config, *, sure: bool) -> Told:
         worker_process.end_all(settings.runs_dir)
         store = await open_store(place, daemon_name(settings))
         try:
-            if row := await store.one("SELECT id FROM job LIMIT 1"):
-                raise RefusedHereError(
-                    f"{described(place)} holds jobs (j{row['id']} for one); rebuild fills an empty database only."
-                )
+            if jobs := await count_jobs(store):
+                raise RefusedHereError(f"{described(place)} holds {jobs:,} jobs; rebuild fills an empty database only.")
             found = await from_runs(settings, store)
         finally:
             await store.close()

@@ -3,9 +3,10 @@
 import tempfile
 from pathlib import Path
 
-from rwkv_daemon.clock import now
 from rwkv_daemon.store import Store, open_store
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.location import daemon_name, store_place
+from rwkv_daemon.store.queries.jobs import count_jobs, last_attempts
 from rwkv_daemon.store.run_files import copy_file, jobs_in_file, problem_of_file, set_aside
 from rwkv_daemon.store.table_copy import copy_store, empty
 from rwkv_daemon.store_tools.backup import copy_database
@@ -29,12 +30,11 @@ async def restore(settings: Config, source: Path, *, sure: bool) -> Told:
         else:
             aside, store = await into_database(settings, place, source, sure=sure)
         try:
-            row = await store.one("SELECT COUNT(*) AS jobs FROM job")
+            jobs = await count_jobs(store)
             worker_process.end_all(settings.runs_dir)
             younger = await set_younger_aside(settings, store)
         finally:
             await store.close()
-    jobs = row["jobs"] if row else 0
     lines = [f"{described(place)} is what {source} holds: {jobs:,} jobs"]
     lines += [f"what was there is kept in {aside}"] if aside else []
     lines += [f"{younger} files of attempts that the backup does not know were set aside"] if younger else []
@@ -67,8 +67,7 @@ async def into_database(settings: Config, url: str, source: Path, *, sure: bool)
     """Where the old rows are now, and the store with the new ones: all of them, or it is as it was."""
     store = await open_store(url, daemon_name(settings))
     try:
-        row = await store.one("SELECT COUNT(*) AS jobs FROM job")
-        jobs = int(row["jobs"]) if row else 0
+        jobs = await count_jobs(store)
         ask_first(url, jobs, sure=sure)
         aside = settings.home / f"store.before-restore-{now().replace(':', '').replace('.', '')}.sqlite"
         if jobs:
@@ -93,11 +92,11 @@ async def set_younger_aside(settings: Config, store: Store) -> int:
     """Move files of attempts that came after the backup out of the way: the next attempt gets the same number, and its
     samples would be appended to theirs. Returns how many."""
     aside, moved = settings.runs_dir.with_name(f"runs.before-{now().replace(':', '')}"), 0
-    for row in await store.all("SELECT id, attempt FROM job"):
-        folder = settings.runs_dir / f"j{row['id']}"
+    for job, attempt in (await last_attempts(store)).items():
+        folder = settings.runs_dir / f"j{job}"
         for path in folder.glob("*-*") if folder.is_dir() else ():
             number = path.stem.rpartition("-")[2]
-            if number.isdecimal() and int(number) > row["attempt"]:
+            if number.isdecimal() and int(number) > attempt:
                 target = aside / folder.name / path.name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 path.rename(target)

@@ -72,7 +72,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
-class Engines(Struct, frozen=True, kw_only=True):
+class EngineList(Struct, frozen=True, kw_only=True):
     """The engines of a job now. `epoch` grows with every change."""
 
     epoch: int
@@ -142,7 +142,7 @@ class RunDir:
     def write_spec(self, spec: JobSpec) -> None:
         replace(self.path / "job.json", msgspec.json.encode(spec))
 
-    def write_engines(self, engines: Engines) -> None:
+    def write_engines(self, engines: EngineList) -> None:
         replace(self.path / "engines.json", msgspec.json.encode(engines))
 
     def write_desired(self, desired: Desired) -> None:
@@ -161,8 +161,8 @@ class RunDir:
             raise UnknownFormatError(f"{self.path} has format {found}; this runner reads {FORMAT}")
         return msgspec.json.decode(content, type=JobSpec)
 
-    def read_engines(self) -> Engines:
-        return msgspec.json.decode((self.path / "engines.json").read_bytes(), type=Engines)
+    def read_engines(self) -> EngineList:
+        return msgspec.json.decode((self.path / "engines.json").read_bytes(), type=EngineList)
 
     def read_desired(self) -> str:
         return (self.path / "desired").read_text(encoding="ascii").strip()

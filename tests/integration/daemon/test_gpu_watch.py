@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.gpus import condition_store, ingest, presenter, reservation_probe, sampler_process, watch
 from rwkv_daemon.gpus.condition_rules import Reserve
 from rwkv_daemon.gpus.watch_state import Sight
@@ -38,21 +38,21 @@ async def node(fake_nvml: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     settings = config.load({"home": str(tmp_path / "home")}, environment)
     settings.home.mkdir()
     store = await open_store(settings.store)
-    yield Node(settings, store, Benchmarks(settings.data_dir))
+    yield Node.of(settings, store, Benchmarks(settings.data_dir))
     await store.close()
 
 
 @contextlib.asynccontextmanager
 async def watched(node: Node) -> AsyncIterator["asyncio.Future[None]"]:
     """The watch, running; no sampler is left behind."""
-    task = asyncio.ensure_future(watch.watch(node))
+    task = asyncio.ensure_future(watch.watch(node.work, node.gpus))
     try:
         yield task
     finally:
         task.cancel()
         await asyncio.wait([task])
         await soon(lambda: not samplers(), "no sampler is left")
-        assert node.sight.ring is None
+        assert node.gpus.sight.ring is None
 
 
 async def seen(node: Node, *uses: str) -> None:
@@ -62,7 +62,7 @@ async def seen(node: Node, *uses: str) -> None:
 
 def cards(node: Node) -> list[LeaseView]:
     """The node's GPUs. The CPU is always a lease beside them."""
-    leases = node.leases or [presenter.CPU]
+    leases = node.engines.leases or [presenter.CPU]
     assert leases[-1] == presenter.CPU
     return leases[:-1]
 
@@ -86,19 +86,19 @@ async def test_one_gpu_that_hangs_is_left_out_and_found_again(node: Node, fake_n
     fake_nvml.gpus(3)
     async with watched(node):
         await seen(node, "free", "free", "free")
-        assert node.wake.is_set()
+        assert node.records.wake.is_set()
         (first,) = samplers()
         fake_nvml.rule("hang nvmlDeviceGetUtilizationRates 1")
         await seen(node, "free", "unknown", "free")
-        assert "hangs when it is asked about it" in node.gpus[fake_nvml.uuid(1)].why
-        assert any("GPU 1 is unknown" in note for note in node.notes)
+        assert "hangs when it is asked about it" in node.gpus.known[fake_nvml.uuid(1)].why
+        assert any("GPU 1 is unknown" in note for note in node.records.notes)
         fake_nvml.gpu(2, util=50)
         await seen(node, "free", "unknown", "busy")
         assert first not in samplers()
         fake_nvml.rule()
         await seen(node, "free", "free", "busy")
-        assert node.sight.left_out == {}
-        assert not any("unknown" in note for note in node.notes)
+        assert node.gpus.sight.left_out == {}
+        assert not any("unknown" in note for note in node.records.notes)
 
 
 async def test_a_gpu_that_hangs_from_the_first_is_shown_without_a_name(node: Node, fake_nvml: Any) -> None:
@@ -106,7 +106,7 @@ async def test_a_gpu_that_hangs_from_the_first_is_shown_without_a_name(node: Nod
     async with watched(node):
         await seen(node, "unknown", "free")
         assert [lease.id for lease in cards(node)] == ["gpu-index-0", fake_nvml.uuid(1)]
-        assert "gpu-index-0" not in node.sight.known
+        assert "gpu-index-0" not in node.gpus.sight.known
         fake_nvml.rule()
         await seen(node, "free", "free")
         assert [lease.id for lease in cards(node)] == [fake_nvml.uuid(0), fake_nvml.uuid(1)]
@@ -119,12 +119,12 @@ async def test_a_driver_that_hangs_as_a_whole_makes_all_unknown_until_it_answers
         fake_nvml.rule("hang nvmlDeviceGetCount_v2", "hang nvmlInitWithFlags")
         await seen(node, "unknown", "unknown")
         assert [lease.id for lease in cards(node)] == [fake_nvml.uuid(0), fake_nvml.uuid(1)]
-        assert node.notes == ["GPUs: the NVIDIA driver hangs (no answer for 3 s)"]
-        assert node.sight.self_test, "nothing may be reaped now"
+        assert node.records.notes == ["GPUs: the NVIDIA driver hangs (no answer for 3 s)"]
+        assert node.gpus.sight.self_test, "nothing may be reaped now"
         fake_nvml.rule()
         await seen(node, "free", "free")
-        assert node.notes == []
-        assert not node.sight.self_test
+        assert node.records.notes == []
+        assert not node.gpus.sight.self_test
         assert not task.done()
 
 
@@ -135,7 +135,7 @@ async def test_events_that_hang_are_left_out_and_the_gpus_stay_watched(
     fake_nvml.gpus(1).rule("hang nvmlEventSetWait_v2")
     async with watched(node):
         await seen(node, "free")
-        assert node.notes == [
+        assert node.records.notes == [
             "GPUs: the driver hangs when it is asked for XID events: other signs of trouble are still watched"
         ]
 
@@ -147,7 +147,7 @@ async def test_a_driver_that_is_unloaded_and_loaded_again(node: Node, fake_nvml:
         fake_nvml.rule(f"fail * {UNKNOWN}")
         await seen(node, "unknown", "unknown")
         fake_nvml.rule(f"fail nvmlInitWithFlags {DRIVER_NOT_LOADED}")
-        await soon(lambda: node.notes == ["GPUs: the NVIDIA driver is not loaded"], "it says so")
+        await soon(lambda: node.records.notes == ["GPUs: the NVIDIA driver is not loaded"], "it says so")
         fake_nvml.rule()
         await seen(node, "free", "free")
 
@@ -157,17 +157,17 @@ async def test_without_nvml_the_cpu_is_the_lease_and_a_driver_that_comes_later_i
 ) -> None:
     fake_nvml.gpus(1).rule(f"fail nvmlInitWithFlags {DRIVER_NOT_LOADED}")
     async with watched(node):
-        await soon(lambda: node.leases == [presenter.CPU], "the CPU is the lease")
-        assert node.wake.is_set()
-        assert node.notes == []
+        await soon(lambda: node.engines.leases == [presenter.CPU], "the CPU is the lease")
+        assert node.records.wake.is_set()
+        assert node.records.notes == []
         fake_nvml.rule()
         await seen(node, "free")
 
 
 async def test_a_machine_whose_nvml_lists_no_gpu_uses_its_cpu(node: Node) -> None:
     async with watched(node):
-        await soon(lambda: node.leases == [presenter.CPU], "the CPU is the lease")
-        assert node.wake.is_set()
+        await soon(lambda: node.engines.leases == [presenter.CPU], "the CPU is the lease")
+        assert node.records.wake.is_set()
 
 
 async def test_a_sampler_that_is_killed_or_talks_nonsense_is_started_again(
@@ -181,10 +181,10 @@ async def test_a_sampler_that_is_killed_or_talks_nonsense_is_started_again(
         fake.chmod(0o755)
         with monkeypatch.context() as patched:
             patched.setattr(sys, "executable", str(fake))
-            ended = await watch.sample(node)
+            ended = await watch.sample(node.work, node.gpus)
         assert ended.how == "nonsense"
-        assert await watch.what_follows(node, ended)
-        assert node.notes[0].startswith("GPUs: the GPU sampler said something that cannot be read")
+        assert await watch.what_follows(node.records, node.engines, node.gpus, ended)
+        assert node.records.notes[0].startswith("GPUs: the GPU sampler said something that cannot be read")
     async with watched(node):
         await seen(node, "free")
         for number in samplers():
@@ -196,9 +196,9 @@ async def test_a_sampler_that_is_killed_or_talks_nonsense_is_started_again(
 async def test_no_more_samplers_are_started_than_may_be_stuck(node: Node, fake_nvml: Any) -> None:
     fake_nvml.gpus(1)
     lying = [await asyncio.create_subprocess_exec("sleep", "600") for _ in range(sampler_process.MOST_STUCK)]
-    node.sight.stuck = list(lying)
+    node.gpus.sight.stuck = list(lying)
     async with watched(node):
-        await soon(lambda: any("too many samplers are stuck" in note for note in node.notes), "it says so")
+        await soon(lambda: any("too many samplers are stuck" in note for note in node.records.notes), "it says so")
         assert not samplers()
         for process in lying:
             process.kill()
@@ -211,25 +211,29 @@ async def test_what_is_known_of_gpus_is_shown_before_the_first_look(node: Node, 
     uuid = fake_nvml.uuid(0)
     async with watched(node):
         await seen(node, "free")
-        async with node.change() as change:
-            assert await condition_store.happen(node, change, uuid, Reserve("training"))
-            assert not await condition_store.happen(node, change, "cpu:0", Reserve("training"))
-            await condition_store.engine_failed(node, change, "cpu:0", "it is no GPU")
-            await condition_store.quarantine(node, change, "cpu:0", "it is no GPU")
+        async with node.records.change() as change:
+            assert await condition_store.happen(
+                node.records, node.engines, node.gpus, change, uuid, Reserve("training")
+            )
+            assert not await condition_store.happen(
+                node.records, node.engines, node.gpus, change, "cpu:0", Reserve("training")
+            )
+            await condition_store.engine_failed(node.records, node.engines, node.gpus, change, "cpu:0", "it is no GPU")
+            await condition_store.quarantine(node.records, node.engines, node.gpus, change, "cpu:0", "it is no GPU")
         assert cards(node)[0].condition == "reserved"
-    node.gpus, node.sight, node.leases = {}, Sight(), None
-    await condition_store.restore(node)
-    assert (node.gpus[uuid].use, node.gpus[uuid].condition) == ("unknown", "reserved")
-    assert last_look(node.gpus[uuid], shared=False)
+    node.gpus.known, node.gpus.sight, node.engines.leases = {}, Sight(), None
+    await condition_store.restore(node.records, node.gpus)
+    assert (node.gpus.known[uuid].use, node.gpus.known[uuid].condition) == ("unknown", "reserved")
+    assert last_look(node.gpus.known[uuid], shared=False)
 
 
 async def test_a_record_that_cannot_be_read_is_a_quarantine(node: Node, fake_nvml: Any) -> None:
     fake_nvml.gpus(1)
     async with watched(node):
-        await soon(lambda: node.sight.stored, "it is stored")
-    async with node.store.write() as db:
+        await soon(lambda: node.gpus.sight.stored, "it is stored")
+    async with node.records.store.write() as db:
         await db.execute("UPDATE gpu SET record = ?", ('{"failures": "many"}',))
-    node.gpus, node.sight, node.leases = {}, Sight(), None
+    node.gpus.known, node.gpus.sight, node.engines.leases = {}, Sight(), None
     async with watched(node):
         await seen(node, "free")
         assert cards(node)[0].condition == "quarantined"
@@ -243,11 +247,13 @@ async def test_three_engines_that_end_abnormally_quarantine_a_gpu(node: Node, fa
         await seen(node, "free")
         found = []
         for number in range(3):
-            async with node.change() as change:
-                await condition_store.engine_failed(node, change, uuid, f"SIGSEGV {number}")
-            found.append(node.gpus[uuid].condition)
+            async with node.records.change() as change:
+                await condition_store.engine_failed(
+                    node.records, node.engines, node.gpus, change, uuid, f"SIGSEGV {number}"
+                )
+            found.append(node.gpus.known[uuid].condition)
         assert found == ["cooldown", "suspect", "quarantined"]
-        rows = await node.store.all("SELECT text FROM event WHERE kind = 'gpu.state' ORDER BY seq")
+        rows = await node.records.store.all("SELECT text FROM event WHERE kind = 'gpu.state' ORDER BY seq")
         assert rows[-1]["text"] == "GPU 0 is quarantined: 3 engines ended abnormally here, the last one: SIGSEGV 2"
 
 
@@ -287,25 +293,25 @@ async def test_a_look_at_processes_that_never_comes_back_costs_one_gpu(
     stuck, whole = threading.Event(), gpu_holders.look
     stuck.set()
 
-    def look(node: Node, reading: Any) -> Any:
+    def look(work: Any, gpus: Any, reading: Any) -> Any:
         if reading.index == 0:
             stuck.wait(LIMIT_S)
-        return whole(node, reading)
+        return whole(work, gpus, reading)
 
     monkeypatch.setattr(ingest, "LOOK_S", 0.3)
     monkeypatch.setattr(gpu_holders, "look", look)
     async with watched(node):
-        await soon(lambda: len(node.gpus) == 2, "both GPUs are seen")
+        await soon(lambda: len(node.gpus.known) == 2, "both GPUs are seen")
         stuck.clear()
         await soon(lambda: by_index(node)[0].use == "unknown", "the first is unknown")
         assert "hangs in the kernel" in by_index(node)[0].why
-        before = node.sight.seen_at
-        await soon(lambda: node.sight.seen_at > before, "the watch goes on")
+        before = node.gpus.sight.seen_at
+        await soon(lambda: node.gpus.sight.seen_at > before, "the watch goes on")
         await soon(lambda: by_index(node)[1].use != "unknown", "the second is seen")
         stuck.set()
         await soon(lambda: by_index(node)[0].use != "unknown", "it is seen again")
-        assert node.sight.blind == {}
+        assert node.gpus.sight.blind == {}
 
 
 def by_index(node: Node) -> list[Gpu]:
-    return sorted(node.gpus.values(), key=lambda gpu: gpu.reading.index)
+    return sorted(node.gpus.known.values(), key=lambda gpu: gpu.reading.index)

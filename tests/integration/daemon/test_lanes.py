@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import Store, read_lanes
 from rwkv_daemon.store.queries.jobs import add_session
@@ -51,14 +51,14 @@ async def full(store: Store, *every: Lane) -> AsyncIterator[None]:
 
 async def test_clients_that_fill_their_lanes_hold_up_nobody_else(store: Store, tmp_path: Path) -> None:
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    node = Node(settings, store, Benchmarks(settings.data_dir))
+    node = Node.of(settings, store, Benchmarks(settings.data_dir))
 
     async def change() -> None:
         """What a request does that changes something: under the owner's lock, and in a transaction."""
-        async with node.owner:
+        async with node.records.owner:
             assert await store.one("SELECT COUNT(*) AS n FROM session")
             assert READER.get() == read_lanes.OURSELVES
-        async with node.change() as changing:
+        async with node.records.change() as changing:
             await add_session(changing.db, "s", "{}", "host", ("0", "c"))
             assert await store.one("SELECT COUNT(*) AS n FROM session")
         assert READER.get().lane is Lane.REQUESTS

@@ -7,20 +7,27 @@ import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from waiting import LIMIT_S, soon
 
 from rwkv_daemon.changes.events import Bus
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.logs import reader as logfile
 from rwkv_daemon.logs import streams, tailer
 from rwkv_daemon.logs.reader import Piece
 from rwkv_daemon.logs.streams import Log
 from rwkv_daemon.logs.tailer import Tail, Tails
-from rwkv_daemon.store import open_store
+from rwkv_daemon.rules.shim_record import ShimRecord
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
+from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.store import Store, open_store
+from rwkv_daemon.workers.worker_process import Worker
 from rwkvctl.protocol.messages import Event
+from rwkvctl.settings import config
 
 
 class Writer:
@@ -250,17 +257,21 @@ def test_the_log_of_a_real_job_is_followed_through_a_death_to_its_end(node: Any,
     assert "e1 builtin is ready on cpu:0" in "".join(piece["text"] for piece in engine)
 
 
+def work_of(home: Path, store: Store) -> Work:
+    """The records of a node with nothing to do."""
+    return Work(Records(config.load(environ={"RWKVCTL_HOME": str(home)}), store), Waiting(), RunningJobs(), Engines())
+
+
 async def test_what_happens_while_nobody_listens_is_told_with_the_next_event(tmp_path: Path) -> None:
     """Between two attempts no log is followed, and the bus is not heard."""
     store = await open_store(tmp_path / "store.sqlite")
-    bus, tail = Bus(), Tail(tmp_path / "log", lambda: False, lambda _event: True)
+    tail = Tail(tmp_path / "log", lambda: False, lambda _event: True)
     rows = [(1, 1, 1, "starting"), (2, 1, None, "again in 1 s"), (3, None, 1, "e1 builtin is ready"), (4, 1, 1, "done")]
     columns = "seq, job, engine, text, at, kind, session, data"
     async with store.write() as db:
         for row in rows:
             await db.execute(f"INSERT INTO event ({columns}) VALUES (?, ?, ?, ?, 'now', 'k', '', '{{}}')", row)
-    node: Any = SimpleNamespace(store=store, bus=bus, runners={})
-    log = Log(node, "j1", 1, seen=1)
+    log = Log(work_of(tmp_path, store), Tails(), "j1", 1, seen=1)
     tail.said.append(Event(kind="job.state", at="now", seq=4, job="j1", text="done"))
     tail.over = True
     assert [event.text async for event in log.live(tail, 0)] == ["again in 1 s", "e1 builtin is ready", "done"]
@@ -279,14 +290,15 @@ async def test_a_jobs_log_has_nothing_of_other_jobs_and_an_engines_log_names_the
                 "VALUES (?, ?, ?, ?, 'now', 'k', '', '{}')",
                 row,
             )
-    runner = SimpleNamespace(engine=1, endpoints=())
-    node: Any = SimpleNamespace(store=store, bus=Bus(), runners={1: runner})
-    log = Log(node, "j1", 1)
+    record = ShimRecord(shim=1, shim_start=1, pid=2, pid_start=2, boot_id="b")
+    work, worker = work_of(tmp_path, store), Worker("u", tmp_path / "record", record, -1)
+    work.running.runners[1] = RunnerHandle(job=1, attempt=1, worker=worker, engine=1)
+    log = Log(work, Tails(), "j1", 1)
     assert [event.text for event in await log.happened()] == ["m b k: starting", "e1 m is ready"]
     told = [Event(kind="k", at="now", seq=seq, job=f"j{job}" if job else "", engine="e1" if engine else "", text=text)
             for seq, job, engine, text in rows]  # fmt: skip
     assert [event.seq for event in told if log.concerns(event)] == [1, 3]
-    engine = Log(node, "e1", 1)
+    engine = Log(work, Tails(), "e1", 1)
     lines = ["j1 m b k: starting", "j2 m b k: starting", "e1 m is ready", "j12 goes to e1"]
     assert [event.text for event in await engine.happened()] == lines
     assert streams.told(told[3]).text == "now j2 m b k: done\n"

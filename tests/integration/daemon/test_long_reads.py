@@ -18,11 +18,10 @@ from rwkv_daemon.api import router
 from rwkv_daemon.api.authentication import Client
 from rwkv_daemon.api.requests import samples
 from rwkv_daemon.api.server import Api
-from rwkv_daemon.catalogue.catalogue import Benchmarks
-from rwkv_daemon.compare import paired_reading
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import roles
-from rwkv_daemon.samples import long_reads, search
+from rwkv_daemon.samples import long_reads, paired_reading, search
 from rwkv_daemon.store import NewJob, Store
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session
 from rwkv_daemon.store.queries.samples import add_score, ingest
@@ -50,7 +49,7 @@ async def node(store: Store, tmp_path: Path) -> Node:
     chosen = config.load({"home": str(tmp_path)}, {"HOME": "/"})
     async with store.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))
-    return Node(chosen, store, Benchmarks(chosen.data_dir))
+    return Node.of(chosen, store, Benchmarks(chosen.data_dir))
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +78,7 @@ async def add_run(node: Node, values: Values, *, primary: str = "accuracy", stat
         job="", model="m", benchmark="b", kind="cot", version=1, primary=primary, n=1, rows=1, repeats=repeats,
         metrics={primary: m.MetricView(value=0.5)}, partial=False, provenance={"rows_sha256": "r"},
     )  # fmt: skip
-    async with node.store.write() as db:
+    async with node.records.store.write() as db:
         [number] = await add_jobs(db, "s", [job])
         await add_attempt(db, number, 1, f"uuid-{number}")
         await ingest(db, number, 1, "h", records, 1)
@@ -182,13 +181,13 @@ async def test_two_scores_are_compared_once_unless_flips_are_wanted_or_they_chan
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    all_of = type(node.store).all
+    all_of = type(node.records.store).all
 
     async def all_and_tell(store: Any, sql: str, parameters: Sequence[Any] = ()) -> Any:
         read.append(sql)
         return await all_of(store, sql, parameters)
 
-    monkeypatch.setattr(type(node.store), "all", all_and_tell)
+    monkeypatch.setattr(type(node.records.store), "all", all_and_tell)
     a, b = [await add_run(node, values) for values in ([(1.0,)] * 4, [(1.0,), (0.0,)] * 2)]
     request = m.CompareRequest(a=f"j{a}", b=f"j{b}")
     first = await router.answer(node, request)
@@ -206,7 +205,7 @@ async def test_two_scores_are_compared_once_unless_flips_are_wanted_or_they_chan
         metrics={"accuracy": m.MetricView(value=0.5)}, partial=False, provenance={"rows_sha256": "r"},
         finished="2027-01-01T00:00:00Z",
     )  # fmt: skip
-    async with node.store.write() as db:
+    async with node.records.store.write() as db:
         await add_score(db, b, "h", "2027-01-01T00:00:00Z", msgspec.json.encode(view).decode())
     assert await asks_samples(request)
 
@@ -318,7 +317,7 @@ async def test_comparisons_that_take_long_say_how_far_they_are(
     found = await until_found(node, request)
     assert (found.items[0].rows, found.counts) == (10, {"no difference shown": 1})
     assert (await until_found(node, m.SoFarRequest(job=f"j{running}"))).rows == 5
-    await soon(lambda: not node.looks.under_way, "nothing is left")
+    await soon(lambda: not node.comparisons.looks.under_way, "nothing is left")
 
 
 async def test_one_user_does_not_take_all_the_places(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,22 +330,22 @@ async def test_one_user_does_not_take_all_the_places(node: Node, monkeypatch: py
 
     def asked(question: int, who: str) -> Any:
         with reading(Reader(Lane.REQUESTS, who)):
-            return node.looks.answer(question, begin)
+            return node.comparisons.looks.answer(question, begin)
 
     for question in range(long_reads.OF_ONE):
         with reading(Reader(Lane.REQUESTS, "a")):
-            assert await node.looks.answer(question, begin) == long_reads.Progress()
+            assert await node.comparisons.looks.answer(question, begin) == long_reads.Progress()
     with reading(Reader(Lane.REQUESTS, "a")):
-        told = await node.looks.answer(99, begin)
+        told = await node.comparisons.looks.answer(99, begin)
     assert isinstance(told, long_reads.Progress)
     assert told.sentence.startswith("it waits for its turn")
     with reading(Reader(Lane.REQUESTS, "b")):
-        assert await node.looks.answer(99, begin) == long_reads.Progress()
+        assert await node.comparisons.looks.answer(99, begin) == long_reads.Progress()
     go.set()
     for question in (*range(long_reads.OF_ONE), 99):
         with reading(Reader(Lane.REQUESTS, "c")):
-            assert await node.looks.answer(question, begin) == "found"
-    assert not node.looks.under_way
+            assert await node.comparisons.looks.answer(question, begin) == "found"
+    assert not node.comparisons.looks.under_way
 
 
 async def test_what_nobody_asks_for_any_more_is_dropped(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,10 +359,10 @@ async def test_what_nobody_asks_for_any_more_is_dropped(node: Node, monkeypatch:
         finally:
             ended.set()
 
-    assert isinstance(await node.looks.answer("q", begin), long_reads.Progress)
+    assert isinstance(await node.comparisons.looks.answer("q", begin), long_reads.Progress)
     async with asyncio.timeout(LIMIT_S):
         await ended.wait()
-    assert not node.looks.under_way
+    assert not node.comparisons.looks.under_way
 
 
 class OpenDoor:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rwkv_daemon import supervisor
 from rwkv_daemon.api import router
 from rwkv_daemon.api.requests import bulk_changes
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import forecast_facts, planner
 from rwkv_daemon.store import NewJob, open_store
@@ -55,9 +55,9 @@ async def node_of(home: Path, jobs: int) -> AsyncIterator[Node]:
     for number in range(4):
         path = made_of.weights_dir / f"rwkv7-g1a-0.1b-20260101-step{number:05d}.pth"
         path.write_bytes(bytes([number]) * 64)
-    node = Node(made_of, await open_store(made_of.store), Benchmarks.open(made_of))
-    node.leases = []
-    async with node.change() as change:
+    node = Node.of(made_of, await open_store(made_of.store), Benchmarks.open(made_of))
+    node.engines.leases = []
+    async with node.records.change() as change:
         await add_session(change.db, "s", "{}", "here", ("1", ""))
         each = [
             replace(JOB, model=f"m{n % 7}", benchmark=f"b{n}", generation_key=f"g{n}", grade_key=f"k{n}")
@@ -68,13 +68,13 @@ async def node_of(home: Path, jobs: int) -> AsyncIterator[Node]:
     try:
         yield node
     finally:
-        await node.store.close()
+        await node.records.store.close()
 
 
 @contextlib.asynccontextmanager
 async def counted(node: Node) -> AsyncIterator[list[int]]:
     """[steps of SQLite] of all that is done meanwhile."""
-    store: Any = node.store
+    store: Any = node.records.store
     assert isinstance(store, SqliteStore)
     steps = [0]
 
@@ -97,24 +97,24 @@ async def costs(home: Path, jobs: int) -> dict[str, tuple[int, int]]:
     async with node_of(home, jobs) as node:
         for name, request in ASKED.items():
             await router.answer(node, request)
-            node.same_status.forget()
+            node.answers.same_status.forget()
             async with counted(node) as steps:
                 reply = await router.answer(node, request)
             found[name] = (steps[0], len(msgspec.json.encode(reply)))
         await round_of(node)
         async with counted(node) as steps:
             await round_of(node)
-        found["a round"] = (steps[0], len(node.queue.lanes.front({}, 200)))
+        found["a round"] = (steps[0], len(node.waiting.queue.lanes.front({}, 200)))
         async with counted(node) as steps:
-            found["a forecast"] = (steps[0], len(forecast_facts.ahead(node, ()).jobs))
+            found["a forecast"] = (steps[0], len(forecast_facts.ahead(node.work, ()).jobs))
     return found
 
 
 async def round_of(node: Node) -> None:
     """What the supervisor does about the queue."""
     await supervisor.read_queue(node)
-    while node.queue.to_share:
-        await supervisor.shared_generation.take_over(node)
+    while node.waiting.queue.to_share:
+        await supervisor.shared_generation.take_over(node.records, node.waiting, node.running)
     await supervisor.decide(node)
 
 
@@ -131,12 +131,12 @@ async def test_a_paused_queue_is_read_once_and_decided_on_without_looking_at_its
     async with node_of(tmp_path / "home", MANY) as node:
         await router.answer(node, m.PauseRequest(queue=True, request_id="p"))
         await round_of(node)
-        assert node.queue.lanes.open_lanes() == []
-        version = node.queue.lanes.version
+        assert node.waiting.queue.lanes.open_lanes() == []
+        version = node.waiting.queue.lanes.version
         async with counted(node) as steps:
             await round_of(node)
         assert steps[0] <= 20 * EVERY
-        assert node.queue.lanes.version == version, "no lane was touched"
+        assert node.waiting.queue.lanes.version == version, "no lane was touched"
 
 
 async def test_a_change_of_every_job_takes_short_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +152,9 @@ async def test_a_change_of_every_job_takes_short_transactions(tmp_path: Path, mo
     async with node_of(tmp_path / "home", MANY) as node:
         monkeypatch.setattr(SqliteStore, "write", measured)
         first = await router.answer(node, m.StopRequest(all=True, request_id="r"))
-        for order in await open_orders(node.store):
+        for order in await open_orders(node.records.store):
             while not order.ended:
-                order = node.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
+                order = node.answers.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
         last = await router.answer(node, m.StopRequest(all=True, request_id="r"))
         assert isinstance(last, m.ChangedReply)
         assert (last.changed, last.left) == (MANY, 0)
@@ -180,10 +180,10 @@ def test_pages_have_every_pair_of_the_plan_once_and_in_its_order(
     async def check() -> None:
         async with node_of(tmp_path_factory.mktemp("plan") / "home", 3) as node:
             await know_weights(node)
-            whole = await planner.plan(node, selection)
+            whole = await planner.plan(node.work, node.catalogue, selection)
             rows, after = [], 0
             while True:
-                page, total = await planner.page(node, selection, after, limit)
+                page, total = await planner.page(node.work, node.catalogue, selection, after, limit)
                 rows += page.pairs
                 after += limit
                 if after >= total:
@@ -196,9 +196,9 @@ def test_pages_have_every_pair_of_the_plan_once_and_in_its_order(
 
 async def know_weights(node: Node) -> None:
     """Two checkpoints are the same, byte for byte; of the others one is not hashed."""
-    for number, path in enumerate(sorted(node.config.weights_dir.glob("*.pth"))[:3]):
+    for number, path in enumerate(sorted(node.records.config.weights_dir.glob("*.pth"))[:3]):
         found = path.stat()
-        async with node.store.write() as db:
+        async with node.records.store.write() as db:
             await db.execute(
                 "INSERT INTO weights (device, inode, size, changed_ns, sha256, path) VALUES (?, ?, ?, ?, ?, ?)",
                 (found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns, f"{number // 2:064}", str(path)),

@@ -15,7 +15,7 @@ from waiting import LIMIT_S
 
 from rwkv_daemon.api import router
 from rwkv_daemon.api.requests import bulk_changes
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import NewJob, open_store
 from rwkv_daemon.store.queries.bulk import open_orders
@@ -38,13 +38,13 @@ async def bare(tmp_path: Path) -> AsyncIterator[Node]:
     """A node without tasks of its own."""
     settings = config.load(environ={"RWKVCTL_HOME": str(tmp_path)})
     settings.runs_dir.mkdir(parents=True)
-    made = Node(settings, await open_store(settings.store), Benchmarks(settings.data_dir))
+    made = Node.of(settings, await open_store(settings.store), Benchmarks(settings.data_dir))
     yield made
-    await made.store.close()
+    await made.records.store.close()
 
 
 async def filled(node: Node, count: int, session: str = "s", **columns: Any) -> list[int]:
-    async with node.change() as change:
+    async with node.records.change() as change:
         await add_session(change.db, session, "{}", "here", ("1", ""))
         jobs = [replace(JOB, benchmark=f"b{n}", generation_key=f"g{n}", grade_key=f"k{n}") for n in range(count)]
         numbers = await add_jobs(change.db, session, jobs)
@@ -57,16 +57,16 @@ async def filled(node: Node, count: int, session: str = "s", **columns: Any) -> 
 async def carried_out(node: Node, request: m.Request) -> m.ChangedReply:
     """The answer once all is done, by a daemon that does nothing else."""
     reply = await router.answer(node, request)
-    for order in await open_orders(node.store):
+    for order in await open_orders(node.records.store):
         while not order.ended:
-            order = node.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
+            order = node.answers.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
     reply = await router.answer(node, request)
     assert isinstance(reply, m.ChangedReply)
     return reply
 
 
 async def true_counts(node: Node) -> dict[str, int]:
-    rows = await node.store.all("SELECT state, COUNT(*) AS n FROM job WHERE state <> 'deleted' GROUP BY state")
+    rows = await node.records.store.all("SELECT state, COUNT(*) AS n FROM job WHERE state <> 'deleted' GROUP BY state")
     return {row["state"]: row["n"] for row in rows}
 
 
@@ -82,18 +82,18 @@ async def test_every_open_job_is_stopped_in_pieces_and_what_came_later_is_left_a
     assert isinstance(first, m.ChangedReply)
     assert (first.items, first.changed, first.left) == ((), 0, MANY + 3)
     later = await filled(bare, 1, "later")
-    [order] = await open_orders(bare.store)
+    [order] = await open_orders(bare.records.store)
     order = await bulk_changes.step(bare, order)
     assert (order.changed, order.unchanged, order.ended) == (bulk_changes.AT_ONCE, 0, "")
     assert (await true_counts(bare))["stopped"] == bulk_changes.AT_ONCE
     reply = await carried_out(bare, m.StopRequest(all=True, request_id="r"))
     assert (reply.items, reply.changed, reply.unchanged, reply.left) == ((), MANY + 3, 0, 0)
     assert await true_counts(bare) == {"stopped": MANY + 3, "queued": 1, "done": 2}
-    assert await bare.tally.of(bare.store) == await true_counts(bare)
-    assert await bare.tally.of(bare.store, "h") == {"stopped": 3}
+    assert await bare.waiting.tally.of(bare.records.store) == await true_counts(bare)
+    assert await bare.waiting.tally.of(bare.records.store, "h") == {"stopped": 3}
     await read_queue(bare)
-    assert set(bare.queue.jobs) == set(later)
-    [kept] = [await get_job(bare.store, held[0])]
+    assert set(bare.waiting.queue.jobs) == set(later)
+    [kept] = [await get_job(bare.records.store, held[0])]
     assert kept is not None
     assert (kept.state, kept.reason, kept.detail) == ("stopped", "held", "by hand")
     assert len(queued) + len(over) == MANY + 2
@@ -109,7 +109,7 @@ async def test_an_order_reaches_what_it_names_and_nothing_else(bare: Node, one: 
     others = await filled(bare, MANY, "other", model="other")
     reply = await carried_out(bare, m.StopRequest(**one, request_id="r"))
     assert (reply.changed, reply.unchanged) == (MANY, 0)
-    assert {job.id for job in await jobs_in(bare.store, ("queued",), limit=10 * MANY)} == set(others)
+    assert {job.id for job in await jobs_in(bare.records.store, ("queued",), limit=10 * MANY)} == set(others)
 
 
 async def test_what_is_stopped_goes_on_and_each_job_as_it_stands(bare: Node) -> None:
@@ -122,14 +122,16 @@ async def test_what_is_stopped_goes_on_and_each_job_as_it_stands(bare: Node) -> 
     await read_queue(bare)
     reply = await carried_out(bare, m.ResumeRequest(all=True, request_id="r"))
     assert (reply.changed, reply.unchanged, reply.left) == (MANY + 4, 2, 0)
-    found = {number: await get_job(bare.store, number) for number in (*plain[:2], *held, *whole, *ungraded, *keyless)}
+    found = {
+        number: await get_job(bare.records.store, number) for number in (*plain[:2], *held, *whole, *ungraded, *keyless)
+    }
     assert [job.state for job in found.values() if job] == ["queued", "queued", "held", "judging", "grading", "held"]
     first = found[plain[0]]
     assert first is not None
     assert (first.restarts, first.failure, first.detail, first.finished) == (0, "", "", "")
     await read_queue(bare)
-    assert set(bare.queue.jobs) == set(plain)
-    assert await bare.tally.of(bare.store) == await true_counts(bare)
+    assert set(bare.waiting.queue.jobs) == set(plain)
+    assert await bare.waiting.tally.of(bare.records.store) == await true_counts(bare)
 
 
 async def test_retry_leaves_alone_what_somebody_stopped(bare: Node) -> None:
@@ -143,30 +145,30 @@ async def test_retry_leaves_alone_what_somebody_stopped(bare: Node) -> None:
 async def test_all_jobs_in_a_state_are_deleted_and_can_be_brought_back(bare: Node) -> None:
     failed = await filled(bare, MANY, state="failed")
     await filled(bare, 2, "x", state="stopped")
-    async with bare.store.write() as db:
+    async with bare.records.store.write() as db:
         await db.execute("INSERT INTO score VALUES (?, 'k', '', '{}')", (failed[0],))
     loss = await router.answer(bare, m.LossRequest(state="failed"))
     assert isinstance(loss, m.LossReply)
     assert (len(loss.jobs) + loss.more, loss.scores) == (MANY, 1)
     reply = await carried_out(bare, m.DeleteRequest(state="failed", request_id="r"))
     assert (reply.changed, reply.left) == (MANY, 0)
-    assert await bare.tally.of(bare.store) == {"stopped": 2}
+    assert await bare.waiting.tally.of(bare.records.store) == {"stopped": 2}
     back = await router.answer(bare, m.UndeleteRequest(jobs=(f"j{failed[0]}", f"j{failed[-1]}"), request_id="b"))
     assert [item.state for item in back.items] == ["stopped", "stopped"]  # type: ignore[union-attr]
-    scores = await bare.store.all("SELECT job FROM score")
+    scores = await bare.records.store.all("SELECT job FROM score")
     assert [row["job"] for row in scores] == [failed[0]]
 
 
 async def test_followers_hear_of_a_piece_once_and_each_job_keeps_its_own_history(bare: Node) -> None:
     numbers = await filled(bare, MANY)
-    with bare.bus.follow() as told:
+    with bare.records.bus.follow() as told:
         await carried_out(bare, m.StopRequest(all=True, request_id="r"))
         heard = [told.get_nowait() for _ in range(told.qsize())]
     assert Counter(event.kind for event in heard) == {"jobs.order": 2, "jobs.state": 3}
     moved = [event.data for event in heard if event.kind == "jobs.state"]
     assert [number for data in moved for number in data["jobs"]] == numbers
     assert {(data["was"], data["state"]) for data in moved} == {("queued", "stopped")}
-    history = await bare.store.all("SELECT text FROM event WHERE job = ?", (numbers[-1],))
+    history = await bare.records.store.all("SELECT text FROM event WHERE job = ?", (numbers[-1],))
     assert [row["text"] for row in history] == [f"m b{MANY - 1} free_response: stopped"]
     streamed = await handlers_events(bare)
     assert Counter(kind for kind in streamed if kind.startswith("job")) == {"jobs.order": 2, "jobs.state": 3}
@@ -175,7 +177,9 @@ async def test_followers_hear_of_a_piece_once_and_each_job_keeps_its_own_history
 async def handlers_events(node: Node) -> list[str]:
     from rwkv_daemon.changes.events import stream
 
-    return [event.kind async for event in stream(node.bus, node.store, since=0, follow=False, session="")]
+    return [
+        event.kind async for event in stream(node.records.bus, node.records.store, since=0, follow=False, session="")
+    ]
 
 
 def states(home: Path) -> Counter[str]:

@@ -15,14 +15,15 @@ import pytest
 
 from rwkv_daemon import main, supervisor
 from rwkv_daemon.api.requests import job_control
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.engines import engine_processes
 from rwkv_daemon.jobs import judge_jobs as judging_service
 from rwkv_daemon.jobs import outcomes
 from rwkv_daemon.jobs.outcomes import Ending
-from rwkv_daemon.node import EngineHandle, Node
+from rwkv_daemon.node import Node
 from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.placement import StartJob, Wait
+from rwkv_daemon.scheduling.live_engines import EngineHandle
 from rwkv_daemon.scheduling.pauses import Pause
 from rwkv_daemon.store import EngineRow, JobRow, NewJob, StoreError, open_store
 from rwkv_daemon.store.queries import judging
@@ -61,22 +62,22 @@ async def small(tmp_path: Path) -> AsyncIterator[Node]:
     settings = config.load(environ={"RWKVCTL_HOME": str(tmp_path), "RWKVCTL_GRADING_SLOTS": "2"})
     for folder in (settings.runs_dir, settings.socket.parent, settings.weights_dir, settings.data_dir):
         folder.mkdir(parents=True, exist_ok=True)
-    made = Node(settings, await open_store(settings.store), Benchmarks.open(settings))
+    made = Node.of(settings, await open_store(settings.store), Benchmarks.open(settings))
     yield made
-    for handle in made.runners.values():
+    for handle in made.running.runners.values():
         worker_process.sweep(handle.worker.uuid)
         handle.worker.close()
-    await made.store.close()
+    await made.records.store.close()
 
 
 async def queue(node: Node, count: int, **columns: Any) -> list[JobRow]:
     """So many jobs, with other values in these columns."""
-    async with node.change() as change:
+    async with node.records.change() as change:
         await add_session(change.db, "s", "{}", "here", ("1", ""))
         numbers = await add_jobs(change.db, "s", [JOB] * count)
         for number in numbers if columns else ():
             await update_job(change.db, number, **columns)
-    return [job for number in numbers if (job := await get_job(node.store, number)) is not None]
+    return [job for number in numbers if (job := await get_job(node.records.store, number)) is not None]
 
 
 async def test_however_many_jobs_are_to_be_graded_again_few_runners_work_side_by_side(small: Node) -> None:
@@ -84,15 +85,15 @@ async def test_however_many_jobs_are_to_be_graded_again_few_runners_work_side_by
     await supervisor.settle_strays(small)
     await supervisor.grade_again(small)
     await supervisor.grade_again(small)
-    assert len(small.runners) == 2
-    assert all(handle.regrades for handle in small.runners.values())
+    assert len(small.running.runners) == 2
+    assert all(handle.regrades for handle in small.running.runners.values())
 
 
 async def test_nothing_is_graded_again_while_the_node_drains(small: Node) -> None:
     await queue(small, 1, state="grading", stages_done=4)
-    small.pauses.standing["node", ""] = Pause("node", "", "2026-01-01T00:00:00Z", "root", "")
+    small.waiting.pauses.standing["node", ""] = Pause("node", "", "2026-01-01T00:00:00Z", "root", "")
     await supervisor.grade_again(small)
-    assert not small.runners
+    assert not small.running.runners
 
 
 KILLED = worker_process.ShimRecord(
@@ -103,15 +104,15 @@ KILLED = worker_process.ShimRecord(
 async def test_grading_again_is_not_undone_by_kills_unless_they_have_no_end(small: Node) -> None:
     [job] = await queue(small, 1, state="grading", stages_done=4, killed_at=4)
     for count in range(1, outside_kills.MOST):
-        await outcomes.attempt_ended(small, Ending(job.id, job.attempt, KILLED))
-        found = await get_job(small.store, job.id)
+        await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, KILLED))
+        found = await get_job(small.records.store, job.id)
         assert found is not None
         assert (found.state, found.restarts, found.kills) == ("grading", 0, count)
-        assert small.retry_at[job.id] > time.monotonic()
+        assert small.running.retry_at[job.id] > time.monotonic()
         await supervisor.grade_again(small)
-        assert not small.runners, "it waits first"
-    await outcomes.attempt_ended(small, Ending(job.id, job.attempt, KILLED))
-    found = await get_job(small.store, job.id)
+        assert not small.running.runners, "it waits first"
+    await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, KILLED))
+    found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.kills) == ("failed", outside_kills.MOST), "it never had a score"
 
@@ -121,26 +122,26 @@ async def test_kills_for_want_of_memory_are_the_jobs_own_tries(small: Node, oom:
     """It may itself take the memory; so is one of which nobody can tell."""
     [job] = await queue(small, 1, state="generating", engine=1)
     record = msgspec.structs.replace(KILLED, oom=oom)
-    for tries in range(1, small.config.settings.max_restarts + 1):
-        await outcomes.attempt_ended(small, Ending(job.id, job.attempt, record))
-        found = await get_job(small.store, job.id)
+    for tries in range(1, small.records.config.settings.max_restarts + 1):
+        await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, record))
+        found = await get_job(small.records.store, job.id)
         assert found is not None
         assert (found.state, found.restarts, found.kills) == ("queued", tries, 0)
-        async with small.change() as change:
+        async with small.records.change() as change:
             await update_job(change.db, job.id, state="generating", engine=1)
-    await outcomes.attempt_ended(small, Ending(job.id, job.attempt, record))
-    found = await get_job(small.store, job.id)
+    await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, record))
+    found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.failure) == ("failed", "infrastructure")
 
 
 async def test_a_thousand_jobs_that_wait_for_the_judge_hide_no_job_without_a_runner(small: Node) -> None:
     await queue(small, 1001, state="judging", priority=5)
-    async with small.change() as change:
+    async with small.records.change() as change:
         [lost] = await add_jobs(change.db, "s", [JOB])
         await update_job(change.db, lost, state="generating", engine=1)
     await supervisor.settle_strays(small)
-    job = await get_job(small.store, lost)
+    job = await get_job(small.records.store, lost)
     assert job is not None
     assert job.state == "queued"
 
@@ -148,30 +149,30 @@ async def test_a_thousand_jobs_that_wait_for_the_judge_hide_no_job_without_a_run
 async def test_an_attempt_that_could_not_be_ended_is_looked_for_by_the_next_daemon(small: Node) -> None:
     """Else its job would be called stopped while it still runs."""
     [job] = await queue(small, 1, state="stopping", engine=1, attempt=1)
-    async with small.change() as change:
+    async with small.records.change() as change:
         await add_attempt(change.db, job.id, 1, "u-1")
         await update_attempt(change.db, job.id, 1, state="stuck")
-    assert [attempt.uuid for attempt in await running_attempts(small.store)] == ["u-1"]
+    assert [attempt.uuid for attempt in await running_attempts(small.records.store)] == ["u-1"]
 
 
 async def test_all_jobs_of_weights_that_do_not_load_are_held_in_one_transaction(small: Node) -> None:
     await queue(small, 300)
     events = 0
-    with small.bus.follow() as told:
-        await engine_processes.hold_all(small, "aaa", "does-not-load", "it is no checkpoint")
+    with small.records.bus.follow() as told:
+        await engine_processes.hold_all(small.work, small.judges, "aaa", "does-not-load", "it is no checkpoint")
         events = told.qsize()
-    held = await jobs_in(small.store, ("held",))
+    held = await jobs_in(small.records.store, ("held",))
     assert (len(held), {job.reason for job in held}, events) == (300, {"does-not-load"}, 300)
 
 
 async def test_a_job_that_two_move_at_once_is_moved_once(small: Node) -> None:
     [job] = await queue(small, 1, state="judging")
-    async with small.change() as change:
+    async with small.records.change() as change:
         await change.move(job, "stop")
     with pytest.raises(MovedMeanwhileError):
-        async with small.change() as change:
+        async with small.records.change() as change:
             await change.move(job, "finish")
-    found = await get_job(small.store, job.id)
+    found = await get_job(small.records.store, job.id)
     assert found is not None
     assert found.state == "stopping"
 
@@ -212,12 +213,12 @@ async def test_a_job_whose_rows_contradict_each_other_stops_nothing_else(
 ) -> None:
     """The store is well: only this one job cannot be started."""
     bad, good = await queue(small, 2)
-    async with small.store.write() as db:
+    async with small.records.store.write() as db:
         await add_attempt(db, bad.id, 1, "from-elsewhere")
     monkeypatch.setattr(supervisor, "place", lambda *_: [StartJob(bad.id, 1), StartJob(good.id, 1)])
-    small.engines[1] = EngineHandle(ENGINE, None)  # type: ignore[arg-type]
+    small.engines.live[1] = EngineHandle(ENGINE, None)  # type: ignore[arg-type]
     await supervisor.decide(small)
-    assert list(small.runners) == [good.id]
+    assert list(small.running.runners) == [good.id]
 
 
 async def test_a_chore_that_fails_begins_anew_and_ends_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,19 +239,19 @@ async def test_an_outage_of_the_store_fails_no_job_that_is_judged(small: Node, m
     """However long it lasts: the verdicts come out of a group of tasks, and so does its error."""
     monkeypatch.setattr(judging_service, "AGAIN_S", 0.0)
     [job] = await queue(small, 1, state="judging")
-    judging_now = judging_service.Judging(small)
+    judging_now = judging_service.Judging(small.records, small.judges, small.catalogue)
 
     async def ask(error: Exception) -> None:
         raise ExceptionGroup("tasks", [ExceptionGroup("more", [error])])
 
-    for _ in range(2 * small.config.settings.max_restarts):
+    for _ in range(2 * small.records.config.settings.max_restarts):
         await judging_now._guarded("judge", job, ask(StoreError("the disk is full")))
-    found = await get_job(small.store, job.id)
+    found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.detail) == ("judging", "judging failed and is tried again: the disk is full")
-    for _ in range(small.config.settings.max_restarts + 1):
+    for _ in range(small.records.config.settings.max_restarts + 1):
         await judging_now._guarded("judge", job, ask(ValueError("a mistake of ours")))
-    found = await get_job(small.store, job.id)
+    found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.failure) == ("failed", "judge")
 
@@ -263,10 +264,10 @@ async def test_the_judge_is_given_a_job_page_by_page(small: Node, monkeypatch: p
     for row in range(5):
         records += [StageRecord(row=row, repeat=0, stage=0, text=f"answer {row}", stop="token")]
         records += [SampleRecord(row=row, repeat=0, value=None, reason="unjudged")]
-    async with small.store.write() as db:
+    async with small.records.store.write() as db:
         await ingest(db, job.id, 1, job.grade_key, records, 0)
     texts, after = [], 0
-    while page := await judging.unjudged(small.store, job.id, job.grade_key, after):
+    while page := await judging.unjudged(small.records.store, job.id, job.grade_key, after):
         texts.append([one.texts for one in page])
         after = page[-1].number
     assert texts == [[("answer 0",), ("answer 1",)], [("answer 2",), ("answer 3",)], [("answer 4",)]]

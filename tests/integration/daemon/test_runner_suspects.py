@@ -15,7 +15,7 @@ import pytest
 from waiting import LIMIT_S
 
 from rwkv_daemon.workers import worker_process
-from rwkv_daemon.workers.run_directory import DOOMED, Endpoint, Engines, JobSpec, RunDir, SampleRecord, read_records
+from rwkv_daemon.workers.run_directory import DOOMED, Endpoint, EngineList, JobSpec, RunDir, SampleRecord, read_records
 from rwkv_data.prepare import prepared_sets
 from rwkvctl.http import listeners, server
 from rwkvctl.protocol.engine import Generated, GenerateItem, Usage
@@ -170,7 +170,7 @@ def write(folder: RunDir, tmp_path: Path, engine: str) -> None:
     assert manifest is not None
     folder.write_desired("run")
     endpoint = Endpoint(engine="e1", socket=str(tmp_path / "e.sock"), folder=engine)
-    folder.write_engines(Engines(epoch=1, endpoints=(endpoint,)))
+    folder.write_engines(EngineList(epoch=1, endpoints=(endpoint,)))
     folder.write_spec(
         JobSpec(
             job=1, attempt=1, earlier=(), model="m", benchmark="demo_arith", kind="free_response", settings={}, seed=0,

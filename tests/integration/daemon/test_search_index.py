@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from waiting import LIMIT_S
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.samples import search, text_index
 from rwkv_daemon.store import NewJob, Store
@@ -60,7 +60,7 @@ async def node(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     chosen = config.load({"home": str(tmp_path)}, {"HOME": "/"})
     async with store.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))
-    return Node(chosen, store, Benchmarks(chosen.data_dir))
+    return Node.of(chosen, store, Benchmarks(chosen.data_dir))
 
 
 async def add_job(node: Node, samples: list[tuple[str, str, str, str | None]]) -> int:
@@ -72,7 +72,7 @@ async def add_job(node: Node, samples: list[tuple[str, str, str, str | None]]) -
         records.append(
             SampleRecord(row=row, repeat=repeat, value=1.0, reason="right", expected=expected, extracted=extracted)
         )
-    async with node.store.write() as db:
+    async with node.records.store.write() as db:
         [job] = await add_jobs(db, "s", [JOB])
         await add_attempt(db, job, 1, f"uuid-{job}")
         await ingest(db, job, 1, "h", records, 1)
@@ -94,8 +94,8 @@ async def found(node: Node, job: int, text: str, kind: type[Any] = m.OutlineRequ
 
 
 async def index_all(node: Node) -> None:
-    while (job := await next_to_index(node.store)) is not None:
-        await text_index.index(node, job)
+    while (job := await next_to_index(node.records.store)) is not None:
+        await text_index.index(node.records, job)
 
 
 async def test_the_same_is_found_as_without_it(node: Node) -> None:
@@ -112,9 +112,9 @@ async def test_the_same_is_found_as_without_it(node: Node) -> None:
         wanted = [*texts, "kowal", "BC", "abcabc"]
         before = [(await found(node, job, text), await found(node, job, text, m.SamplesRequest)) for text in wanted]
         await index_all(node)
-        row = await get_job(node.store, job)
+        row = await get_job(node.records.store, job)
         assert row is not None
-        assert await is_indexed(node.store, row)
+        assert await is_indexed(node.records.store, row)
         after = [(await found(node, job, text), await found(node, job, text, m.SamplesRequest)) for text in wanted]
         assert after == before
         assert all(one == other for one, other in before)
@@ -145,49 +145,49 @@ async def test_a_job_that_is_graded_again_is_searched_without_it_until_it_is_ind
     job = await add_job(node, [("q", "a", "first", "x")] * 6)
     await index_all(node)
     assert len(await found(node, job, "first")) == 6
-    async with node.store.write() as db:
+    async with node.records.store.write() as db:
         await db.execute("UPDATE grade SET expected = 'second'")
         await update_job(db, job, finished="2026-01-02T00:00:00.000Z")
     assert not await found(node, job, "first")
     assert len(await found(node, job, "second")) == 6
-    again = await next_to_index(node.store)
+    again = await next_to_index(node.records.store)
     assert again is not None
     assert again.id == job
     await index_all(node)
     assert len(await found(node, job, "second")) == 6
-    assert await next_to_index(node.store) is None
+    assert await next_to_index(node.records.store) is None
 
 
 async def test_what_changes_while_it_is_indexed_is_not_used(node: Node) -> None:
     job = await add_job(node, [("q", "a", "first", "x")] * 6)
-    before = await get_job(node.store, job)
+    before = await get_job(node.records.store, job)
     assert before is not None
-    async with node.store.write() as db:
+    async with node.records.store.write() as db:
         await update_job(db, job, state="grading")
-    await text_index.index(node, before)
-    for row in (before, await get_job(node.store, job)):
+    await text_index.index(node.records, before)
+    for row in (before, await get_job(node.records.store, job)):
         assert row is not None
-        assert not await is_indexed(node.store, row)
+        assert not await is_indexed(node.records.store, row)
 
 
 async def test_a_job_that_is_removed_takes_its_index_along(node: Node) -> None:
     job = await add_job(node, [("q", "a", "first", "x")] * 6)
     await index_all(node)
-    row = await get_job(node.store, job)
+    row = await get_job(node.records.store, job)
     assert row is not None
-    async with node.store.write() as db:
+    async with node.records.store.write() as db:
         await put_away(db, row)
         await let_go(db, job)
     while True:
-        async with node.store.write() as db:
+        async with node.records.store.write() as db:
             if not await remove_rows(db, job):
                 break
     for table in ("search_index", "search_block"):
-        assert not await node.store.all(f"SELECT job FROM {table}")
+        assert not await node.records.store.all(f"SELECT job FROM {table}")
 
 
 async def test_small_jobs_are_not_indexed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     await add_job(node, [("q", "a", "first", "x")] * 6)
-    assert await next_to_index(node.store) is not None
+    assert await next_to_index(node.records.store) is not None
     monkeypatch.setattr("rwkv_daemon.store.queries.search_index.LEAST_SAMPLES", 7)
-    assert await next_to_index(node.store) is None
+    assert await next_to_index(node.records.store) is None

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.changes import events
-from rwkv_daemon.host import store_maintenance
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import NewJob, Store, StoreError
 from rwkv_daemon.store.queries.deletions import (
@@ -36,6 +35,7 @@ from rwkv_daemon.store.queries.jobs import (
 )
 from rwkv_daemon.store.queries.sample_pages import Wanted, page
 from rwkv_daemon.store.queries.samples import add_score, graded, ingest, scores_of, stages_of
+from rwkv_daemon.upkeep import store_maintenance
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 from rwkvctl.protocol.messages import Event, EventsRequest
 from rwkvctl.settings import config
@@ -168,12 +168,12 @@ async def test_texts_are_in_the_order_of_their_bytes(store: Store) -> None:
 
 
 async def test_answers_nobody_asks_for_again_are_forgotten(node: Node) -> None:
-    async with node.store.write() as db:
+    async with node.records.store.write() as db:
         await remember_reply(db, "new", b"{}")
         await db.execute("INSERT INTO request VALUES ('old', '2026-01-01T00:00:00.000Z', ?)", (b"{}",))
-    await store_maintenance.tidy(node)
-    assert await remembered_reply(node.store, "new") == b"{}"
-    assert await remembered_reply(node.store, "old") is None
+    await store_maintenance.tidy(node.records)
+    assert await remembered_reply(node.records.store, "new") == b"{}"
+    assert await remembered_reply(node.records.store, "old") is None
 
 
 # -- samples
@@ -262,31 +262,31 @@ async def test_a_job_that_does_not_exist_takes_no_samples(store: Store, job: int
 @pytest.fixture
 async def node(tmp_path: Path, store: Store) -> Node:
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    return Node(settings, store, Benchmarks(settings.data_dir))
+    return Node.of(settings, store, Benchmarks(settings.data_dir))
 
 
 async def test_a_group_of_events_is_published_in_order_once_it_is_stored(node: Node) -> None:
-    with node.bus.follow() as queue:
-        async with node.change() as change:
+    with node.records.bus.follow() as queue:
+        async with node.records.change() as change:
             for number in range(3):
                 await change.note("daemon", text=f"{number}")
             assert queue.empty(), "not before the commit"
-            assert not await events.stored(node.store, 0)
+            assert not await events.stored(node.records.store, 0)
         published = [queue.get_nowait() for _ in range(3)]
     assert [(event.seq, event.text) for event in published] == [(1, "0"), (2, "1"), (3, "2")]
-    assert await events.stored(node.store, 0) == published
-    assert await events.stored(node.store, 2) == published[2:]
-    assert (node.bus.last, node.wake.is_set()) == (3, True)
+    assert await events.stored(node.records.store, 0) == published
+    assert await events.stored(node.records.store, 2) == published[2:]
+    assert (node.records.bus.last, node.records.wake.is_set()) == (3, True)
 
 
 async def test_a_group_that_fails_is_neither_stored_nor_published(node: Node) -> None:
-    with node.bus.follow() as queue:
+    with node.records.bus.follow() as queue:
         with contextlib.suppress(ZeroDivisionError):
-            async with node.change() as change:
+            async with node.records.change() as change:
                 await change.note("daemon", text="never")
                 raise ZeroDivisionError
         assert queue.empty()
-    assert not await events.stored(node.store, 0)
+    assert not await events.stored(node.records.store, 0)
 
 
 async def test_a_follower_who_comes_in_the_middle_misses_nothing_and_gets_nothing_twice(node: Node) -> None:
@@ -295,7 +295,7 @@ async def test_a_follower_who_comes_in_the_middle_misses_nothing_and_gets_nothin
 
     async def write() -> None:
         for number in range(groups):
-            async with node.change() as change:
+            async with node.records.change() as change:
                 for _ in range(size):
                     await change.note("daemon", session="s" if number % 2 else "t")
             if number == groups // 4:
@@ -304,7 +304,7 @@ async def test_a_follower_who_comes_in_the_middle_misses_nothing_and_gets_nothin
     async def follow(session: str, wanted: int) -> list[int]:
         await halfway.wait()
         found: list[int] = []
-        async for event in events.stream(node.bus, node.store, since=3, follow=True, session=session):
+        async for event in events.stream(node.records.bus, node.records.store, since=3, follow=True, session=session):
             found.append(event.seq)
             if len(found) == wanted:
                 break
@@ -324,12 +324,12 @@ async def test_a_follower_of_what_is_stored_hears_no_telemetry_but_that_the_daem
     monkeypatch.setattr(events, "HEARTBEAT_S", 0.05)
     found: list[str] = []
     async with asyncio.timeout(LIMIT_S):
-        stream = events.stream(node.bus, node.store, since=0, follow=True, session="", only_stored=True)
+        stream = events.stream(node.records.bus, node.records.store, since=0, follow=True, session="", only_stored=True)
         async for event in stream:
-            node.bus.publish([events.passing("lease"), events.passing("engine.stats")])
+            node.records.bus.publish([events.passing("lease"), events.passing("engine.stats")])
             found.append(event.kind)
             if found == ["heartbeat"]:
-                async with node.change() as change:
+                async with node.records.change() as change:
                     await change.note("daemon")
             if len(found) == 3:
                 break
@@ -347,28 +347,28 @@ async def test_a_follower_still_reading_the_past_hears_that_the_store_is_away_an
         return await read(*wanted)
 
     monkeypatch.setattr(events, "stored", stored)
-    stream = events.stream(node.bus, node.store, since=0, follow=True, session="")
+    stream = events.stream(node.records.bus, node.records.store, since=0, follow=True, session="")
     async with asyncio.timeout(LIMIT_S):
         first = asyncio.ensure_future(anext(stream))
-        while not node.bus.followers:
+        while not node.records.bus.followers:
             await asyncio.sleep(0)
-        async with node.change() as change:
+        async with node.records.change() as change:
             await change.note("daemon", text="stored meanwhile")
-        node.bus.publish([events.passing("store", text="away")])
+        node.records.bus.publish([events.passing("store", text="away")])
         kinds = [(await first).kind, (await anext(stream)).kind]
         assert kinds == ["heartbeat", "store"]
         away = False
-        node.bus.publish([events.passing("store", text="back")])
+        node.records.bus.publish([events.passing("store", text="back")])
         told = [await anext(stream) for _ in range(2)]
     assert [(event.kind, event.text) for event in told] == [("daemon", "stored meanwhile"), ("store", "back")]
 
 
 async def test_a_page_of_the_past_ends_at_a_number_or_a_time(node: Node) -> None:
-    await add_events(node.store, 25)
-    every = await events.stored(node.store, 0)
+    await add_events(node.records.store, 25)
+    every = await events.stored(node.records.store, 0)
 
     async def numbers(**wanted: Any) -> list[int]:
-        return [event.seq async for event in events.page(node.store, EventsRequest(**wanted))]
+        return [event.seq async for event in events.page(node.records.store, EventsRequest(**wanted))]
 
     assert await numbers(limit=10) == list(range(16, 26))
     assert await numbers(limit=10, before=16) == list(range(6, 16))
@@ -383,13 +383,13 @@ async def test_a_page_of_the_past_ends_at_a_number_or_a_time(node: Node) -> None
 
 
 async def test_a_follower_who_does_not_read_is_told_to_go(node: Node) -> None:
-    with node.bus.follow() as slow, node.bus.follow() as quick:
+    with node.records.bus.follow() as slow, node.records.bus.follow() as quick:
         for number in range(events.QUEUE + 5):
-            node.bus.publish([events.passing("job.progress", text=str(number))])
+            node.records.bus.publish([events.passing("job.progress", text=str(number))])
             assert quick.get_nowait() is not None
         kept = [slow.get_nowait() for _ in range(slow.qsize())]
     assert kept == [None], "half a stream would look whole to whoever comes back with the last number"
-    assert not node.bus.followers
+    assert not node.records.bus.followers
 
 
 # -- deleting

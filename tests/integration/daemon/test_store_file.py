@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.changes import events
-from rwkv_daemon.host import store_maintenance
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import Store, StoreDamagedError, migrations, open_store, sqlite_open
 from rwkv_daemon.store.sqlite import SqliteStore
 from rwkv_daemon.store.sqlite_open import open_sqlite
+from rwkv_daemon.upkeep import store_maintenance
 from rwkvctl.settings import config
 
 
@@ -91,14 +91,14 @@ async def test_what_a_start_has_no_time_to_see_is_found_while_the_daemon_runs(tm
     assert not await sqlite_open.check(path, 0.0), "it says that it has not seen all of it"
     store = await open_store(path)
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    node = Node(settings, store, Benchmarks(settings.data_dir))
-    await store_maintenance.look_for_damage(node)
-    assert not node.notes
+    node = Node.of(settings, store, Benchmarks(settings.data_dir))
+    await store_maintenance.look_for_damage(node.records)
+    assert not node.records.notes
     content = path.read_bytes()
     half = len(content) // 8192 * 4096
     path.write_bytes(content[:half] + b"\xff" * 4096 + content[half + 4096 :])
-    await store_maintenance.look_for_damage(node)
-    assert "`rwkvctl rebuild`" in node.notes[0]
+    await store_maintenance.look_for_damage(node.records)
+    assert "`rwkvctl rebuild`" in node.records.notes[0]
     await store.close()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.sqlite import SqliteStore
@@ -63,7 +63,7 @@ async def filled(bench: ModuleType, home: Path, jobs: int, each: int) -> AsyncIt
     settings = config.load({"home": str(home)}, {"HOME": "/"})
     store = await open_store(path)
     try:
-        yield Node(settings, store, Benchmarks(settings.data_dir))
+        yield Node.of(settings, store, Benchmarks(settings.data_dir))
     finally:
         await store.close()
         path.unlink()
@@ -79,7 +79,7 @@ async def steps(node: Node, request: m.Request) -> int:
         return 0
 
     await router.answer(node, request)
-    async with counting(node.store, count):
+    async with counting(node.records.store, count):
         await router.answer(node, request)
     return counted
 
@@ -101,7 +101,7 @@ async def counting(store: Any, count: Any) -> AsyncIterator[None]:
 async def costs(bench: ModuleType, home: Path, jobs: int, each: int) -> dict[str, int]:
     """What every request costs with so many samples for every job."""
     async with filled(bench, home, jobs, each) as node:
-        [row] = await node.store.all("SELECT COUNT(*) AS n FROM sample")
+        [row] = await node.records.store.all("SELECT COUNT(*) AS n FROM sample")
         assert row["n"] == each * jobs
         return {name: await steps(node, request) for name, request in ASKED.items()}
 

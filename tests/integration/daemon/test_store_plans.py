@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.changes import events
-from rwkv_daemon.host.store_maintenance import tidy
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import NewJob, Row, Store, Transaction, dialect
 from rwkv_daemon.store.postgres import PostgresStore
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session, remember_reply, remembered_reply
 from rwkv_daemon.store.queries.judging import spent, spent_on, unjudged
 from rwkv_daemon.store.queries.samples import count_unjudged, graded, ingest, totals
+from rwkv_daemon.upkeep.store_maintenance import tidy
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 from rwkvctl.protocol import messages as m
 from rwkvctl.settings import config
@@ -97,7 +97,7 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
     """Every query of a working day, with the values it was asked with."""
     recorder = Recorder(store)
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    node = Node(settings, recorder, Benchmarks(settings.data_dir))  # type: ignore[arg-type]  # all that is used of one
+    node = Node.of(settings, recorder, Benchmarks(settings.data_dir))  # type: ignore[arg-type]  # all that is used of one
     async with recorder.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))
         numbers = await add_jobs(db, "s", [replace(NEW_JOB, benchmark=f"b{n}") for n in range(JOBS)])
@@ -123,7 +123,7 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
     await spent(recorder, "judge", "daily")  # type: ignore[arg-type]
     await remembered_reply(recorder, "r")  # type: ignore[arg-type]
     await events.stored(recorder, 0, "s")  # type: ignore[arg-type]
-    await tidy(node)
+    await tidy(node.records)
     assert len(recorder.asked) > 30
     return recorder.asked
 

@@ -16,13 +16,12 @@ import msgspec
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon.jobs import stall_detection, stop_ladder
-from rwkv_daemon.jobs.stop_ladder import Ladder, Patience, Rung, climb, remains, sweep
 from rwkv_daemon.logs import reader
 from rwkv_daemon.logs.timestamps import Times, times_path
 from rwkv_daemon.rules import exit_rules
-from rwkv_daemon.workers import cgroups, worker_process
+from rwkv_daemon.workers import cgroups, stall_detection, stop_ladder, worker_process
 from rwkv_daemon.workers.cgroups import Limits, Scopes
+from rwkv_daemon.workers.stop_ladder import Ladder, Patience, Rung, climb, remains, sweep
 from rwkv_daemon.workers.worker_process import Launch, Worker
 
 QUICK = Patience(batch_s=0.1, ask_s=0.1, term_s=0.1, sweep_s=LIMIT_S)

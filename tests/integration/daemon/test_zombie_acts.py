@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon, wait_for
 
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.caller import the_daemon
-from rwkv_daemon.clock import now
 from rwkv_daemon.gpus import condition_store
 from rwkv_daemon.gpus.zombies import gpu_holders, orders, reaper, requests
 from rwkv_daemon.gpus.zombies.classify import STUCK_S
@@ -30,6 +29,7 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.gpu_facts import Gpu, GpuProcess, Reading
 from rwkv_daemon.store import Store, open_store
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.zombie_acts import (
     add_step,
     attempts_of,
@@ -59,8 +59,9 @@ async def node(tmp_path: Path, plant: Any) -> AsyncIterator[Node]:
     settings = config.load({"home": str(tmp_path / "home")}, {"RWKVCTL_STOP_TERM_S": "0.2", "HOME": str(tmp_path)})
     store = await open_store(settings.store)
     own = Machine().pid_namespace(os.getpid()) or 0
-    made = Node(settings, store, Benchmarks.open(settings), zombies=Census(Machine(dev=plant.dev, first_namespace=own)))
-    condition_store.remember(made, reading())
+    made = Node.of(settings, store, Benchmarks.open(settings))
+    made.gpus.zombies = Census(Machine(dev=plant.dev, first_namespace=own))
+    condition_store.remember(made.gpus, reading())
     see(made)
     yield made
     await store.close()
@@ -69,16 +70,16 @@ async def node(tmp_path: Path, plant: Any) -> AsyncIterator[Node]:
 def see(node: Node, *pids: int, **values: Any) -> None:
     """One look at the GPU, as the watch makes it."""
     seen = reading(*pids, **values)
-    found = Gpu(reading=seen, use="free", holders=gpu_holders.look(node, seen))
-    node.gpus[GPU] = condition_store.conditioned(found, node.sight.records[GPU])
-    node.sight.seen_at, node.sight.self_test = time.monotonic(), ""
+    found = Gpu(reading=seen, use="free", holders=gpu_holders.look(node.work, node.gpus, seen))
+    node.gpus.known[GPU] = condition_store.conditioned(found, node.gpus.sight.records[GPU])
+    node.gpus.sight.seen_at, node.gpus.sight.self_test = time.monotonic(), ""
 
 
 def orphaned(node: Node, pid: int) -> Act:
     """The decision to end a process that was seen to be an orphan."""
-    node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
     see(node, pid)
-    sighting = next(one for one in node.zombies.all() if one.process.pid == pid)
+    sighting = next(one for one in node.gpus.zombies.all() if one.process.pid == pid)
     assert sighting.rule.name == "orphan", sighting.rule
     return orders.act_of(sighting, the_daemon(), (), automatic=True)
 
@@ -92,13 +93,13 @@ def adopted(plant: Any, **options: Any) -> int:
 async def test_the_right_process_is_ended(node: Node, plant: Any) -> None:
     pid = adopted(plant)
     act = orphaned(node, pid)
-    run = asyncio.ensure_future(reaper.carry_out(node, act))
+    run = asyncio.ensure_future(reaper.carry_out(node.work, node.gpus, act))
     while not run.done():
         if not plant.lives(pid):
             see(node)
         await asyncio.sleep(0.05)
     assert (await run).word == "freed"
-    assert await unfinished(node.store) == []
+    assert await unfinished(node.records.store) == []
 
 
 async def test_another_process_under_the_same_pid_lives(node: Node, plant: Any) -> None:
@@ -113,10 +114,10 @@ async def test_another_process_under_the_same_pid_lives(node: Node, plant: Any) 
     innocent = born_as(pid)
     try:
         with pytest.raises(NotTouchedError, match="not the process that was judged: its start ticks"):
-            seize(node, act)
+            seize(node.work, node.gpus, act)
         with pytest.raises(ProcessLookupError):
             signal.pidfd_send_signal(old, signal.SIGKILL)
-        outcome = await reaper.carry_out(node, act)
+        outcome = await reaper.carry_out(node.work, node.gpus, act)
         assert outcome.word == "not-touched"
         assert innocent.poll() is None
     finally:
@@ -153,7 +154,7 @@ async def test_whatever_has_changed_forbids_it(node: Node, plant: Any, name: str
     pid = adopted(plant)
     act = orphaned(node, pid)
     with pytest.raises(NotTouchedError, match=says):
-        seize(node, replace(act, process=change(act.process)))
+        seize(node.work, node.gpus, replace(act, process=change(act.process)))
     assert plant.lives(pid)
 
 
@@ -161,23 +162,23 @@ async def test_one_that_has_closed_the_device_is_left_alone(node: Node, plant: A
     """NVML may still list it: its memory is gone with the file, and so is the reason."""
     pid = adopted(plant, does="for file in files: os.close(file)")
     # it says that it is ready before it does that
-    await soon(lambda: not node.zombies.machine.devices(pid), "it has closed the device")
+    await soon(lambda: not node.gpus.zombies.machine.devices(pid), "it has closed the device")
     act = orphaned(node, pid)
     with pytest.raises(NotTouchedError, match="no device file of a GPU open"):
-        seize(node, act)
+        seize(node.work, node.gpus, act)
 
 
 async def test_process_1_is_never_signalled(node: Node, plant: Any) -> None:
     act = orphaned(node, adopted(plant))
     with pytest.raises(NotTouchedError, match="never signalled"):
-        seize(node, replace(act, process=replace(act.process, pid=1)))
+        seize(node.work, node.gpus, replace(act, process=replace(act.process, pid=1)))
 
 
 async def test_one_that_ended_by_itself_is_not_touched(node: Node, plant: Any) -> None:
     pid = adopted(plant)
     act = orphaned(node, pid)
     plant.end(pid)
-    outcome = await reaper.carry_out(node, act)
+    outcome = await reaper.carry_out(node.work, node.gpus, act)
     assert (outcome.word, "ended by itself" in outcome.text) == ("not-touched", True)
 
 
@@ -188,7 +189,7 @@ async def test_one_that_is_dead_and_not_collected_has_ended(node: Node, plant: A
     signal.pidfd_send_signal(plant.pidfds[pid], signal.SIGKILL)
     await soon(lambda: not plant.lives(pid), "it is dead")
     with pytest.raises(GoneError):
-        seize(node, act)
+        seize(node.work, node.gpus, act)
 
 
 async def test_nothing_is_called_freed_before_nvml_agrees(
@@ -198,23 +199,23 @@ async def test_nothing_is_called_freed_before_nvml_agrees(
     monkeypatch.setattr(reaper, "RELEASE_S", 3.0)
     pid = adopted(plant)
     act = orphaned(node, pid)
-    run = asyncio.ensure_future(reaper.carry_out(node, act))
+    run = asyncio.ensure_future(reaper.carry_out(node.work, node.gpus, act))
     while not run.done():
         see(node, pid)
         await asyncio.sleep(0.05)
     outcome = await run
     assert outcome.word == "not-freed"
     assert not plant.lives(pid)
-    assert node.gpus[GPU].condition == "quarantined"
-    assert [row["outcome"] for row in await history(node.store, 9)] == ["not-freed"]
+    assert node.gpus.known[GPU].condition == "quarantined"
+    assert [row["outcome"] for row in await history(node.records.store, 9)] == ["not-freed"]
 
 
 async def test_an_unwritable_store_sends_no_signal(node: Node, plant: Any) -> None:
     pid = adopted(plant)
     act = orphaned(node, pid)
-    async with node.store.write() as db:
+    async with node.records.store.write() as db:
         await db.execute("ALTER TABLE reap_event RENAME TO elsewhere")
-    await orders.run(node, act, resumed=False)
+    await orders.run(node.work, node.gpus, act, resumed=False)
     assert "cannot be written" in (await act.done).text
     assert plant.lives(pid)
 
@@ -222,16 +223,16 @@ async def test_an_unwritable_store_sends_no_signal(node: Node, plant: Any) -> No
 async def test_a_ghost_closes_its_gpu_when_it_lasts(node: Node) -> None:
     nobody = 4_000_001
     see(node, nobody)
-    (ghost,) = node.gpus[GPU].holders
+    (ghost,) = node.gpus.known[GPU].holders
     assert (ghost.cls, "no such process" in ghost.why) == ("ghost", True)
-    await orders.close_gpus(node)
-    assert node.gpus[GPU].condition == "ok"
-    node.zombies.absent[GPU, nobody] -= orders.GHOST_S
-    await orders.close_gpus(node)
-    assert node.gpus[GPU].condition == "quarantined"
-    assert str(nobody) in node.gpus[GPU].reason
+    await orders.close_gpus(node.records, node.engines, node.gpus)
+    assert node.gpus.known[GPU].condition == "ok"
+    node.gpus.zombies.absent[GPU, nobody] -= orders.GHOST_S
+    await orders.close_gpus(node.records, node.engines, node.gpus)
+    assert node.gpus.known[GPU].condition == "quarantined"
+    assert str(nobody) in node.gpus.known[GPU].reason
     see(node)
-    assert node.zombies.absent == {}
+    assert node.gpus.zombies.absent == {}
 
 
 async def test_a_process_that_is_stuck_closes_its_gpu_and_is_not_signalled(
@@ -248,17 +249,17 @@ async def test_a_process_that_is_stuck_closes_its_gpu_and_is_not_signalled(
     plain = Machine.stat
     monkeypatch.setattr(Machine, "snapshot", hung)
     monkeypatch.setattr(Machine, "stat", lambda machine, asked: one_in_d(plain(machine, asked)))
-    node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
     for _ in range(2):
         see(node, pid)
-    assert node.gpus[GPU].holders[0].cls == "orphan"
-    node.zombies.sightings[pid].blocked_since = time.monotonic() - STUCK_S
+    assert node.gpus.known[GPU].holders[0].cls == "orphan"
+    node.gpus.zombies.sightings[pid].blocked_since = time.monotonic() - STUCK_S
     see(node, pid)
-    assert node.gpus[GPU].holders[0].cls == "stuck"
-    await orders.close_gpus(node)
-    assert node.gpus[GPU].condition == "quarantined"
-    assert "takes no signal" in node.gpus[GPU].reason
-    assert await history(node.store, 9) == []
+    assert node.gpus.known[GPU].holders[0].cls == "stuck"
+    await orders.close_gpus(node.records, node.engines, node.gpus)
+    assert node.gpus.known[GPU].condition == "quarantined"
+    assert "takes no signal" in node.gpus.known[GPU].reason
+    assert await history(node.records.store, 9) == []
 
 
 def one_in_d(stat: Any) -> Any:
@@ -268,27 +269,27 @@ def one_in_d(stat: Any) -> Any:
 async def test_a_reading_counts_once_and_another_class_begins_afresh(node: Node, plant: Any) -> None:
     pid = adopted(plant)
     act = orphaned(node, pid)
-    same = node.gpus[GPU].reading
+    same = node.gpus.known[GPU].reading
     for _ in range(3):
-        gpu_holders.look(node, same)
-    assert [len(looks) for looks in node.zombies.sightings[pid].looks.values()] == [1]
+        gpu_holders.look(node.work, node.gpus, same)
+    assert [len(looks) for looks in node.gpus.zombies.sightings[pid].looks.values()] == [1]
     see(node, pid)
-    assert [len(looks) for looks in node.zombies.sightings[pid].looks.values()] == [2]
-    node.zombies.attempts = {MARKER: StoredAttempt("e1", "runs", None)}
+    assert [len(looks) for looks in node.gpus.zombies.sightings[pid].looks.values()] == [2]
+    node.gpus.zombies.attempts = {MARKER: StoredAttempt("e1", "runs", None)}
     see(node, pid)
-    assert node.zombies.sightings[pid].looks == {}
-    assert act.key == (pid, node.zombies.sightings[pid].process.stat.start_ticks)
+    assert node.gpus.zombies.sightings[pid].looks == {}
+    assert act.key == (pid, node.gpus.zombies.sightings[pid].process.stat.start_ticks)
 
 
 async def test_the_daemon_acts_once_a_gpu_in_ten_minutes(node: Node, plant: Any) -> None:
     first, second = adopted(plant), adopted(plant)
-    await reaper.begin(node, orphaned(node, first), 0)
-    node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    await reaper.begin(node.records, orphaned(node, first), 0)
+    node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
     see(node, second)
-    sighting = next(one for one in node.zombies.all() if one.process.pid == second)
-    conditions = await orders.preconditions(node, sighting, by_itself=True)
+    sighting = next(one for one in node.gpus.zombies.all() if one.process.pid == second)
+    conditions = await orders.preconditions(node.records, node.waiting, node.gpus, sighting, by_itself=True)
     assert {finding.name for finding in conditions if not finding.holds} == {"mode", "rate of the GPU"}
-    asked = await orders.preconditions(node, sighting, by_itself=False)
+    asked = await orders.preconditions(node.records, node.waiting, node.gpus, sighting, by_itself=False)
     assert all(finding.holds for finding in asked)
 
 
@@ -324,16 +325,16 @@ def test_a_process_that_proc_hides_is_somebody_s(node: Node, plant: Any, monkeyp
     pid = adopted(plant)
     monkeypatch.setattr(Machine, "stat", lambda *_: None)
     see(node, pid)
-    (holder,) = node.gpus[GPU].holders
+    (holder,) = node.gpus.known[GPU].holders
     assert (holder.cls, "hidden" in holder.why) == ("other-user", True)
-    assert node.zombies.absent == {}
+    assert node.gpus.zombies.absent == {}
 
 
 async def test_one_that_went_while_the_daemon_was_away_is_no_failure(node: Node, plant: Any) -> None:
     pid = adopted(plant)
     act = orphaned(node, pid)
     plant.end(pid)
-    run = asyncio.ensure_future(reaper.carry_out(node, act, resumed=True))
+    run = asyncio.ensure_future(reaper.carry_out(node.work, node.gpus, act, resumed=True))
     while not run.done():
         see(node)
         await asyncio.sleep(0.05)
@@ -344,13 +345,13 @@ async def test_one_that_went_while_the_daemon_was_away_is_no_failure(node: Node,
 async def test_only_who_could_signal_it_anyway_may_end_a_foreign_process(node: Node, plant: Any) -> None:
     pid = int(plant.start("child = os.fork()\nif child: print('ready', child, flush=True); os._exit(0)\n"))
     see(node, pid)
-    start = node.gpus[GPU].holders[0].start_ticks
+    start = node.gpus.known[GPU].holders[0].start_ticks
     request = m.ReapRequest(pid=pid, start_ticks=start, yes=True)
     token = caller.CALLER.set(roles.Actor(54321, 54321, 1, "eve"))
     with pytest.raises(RefusedError, match="may end it"):
-        await requests.reap(node, request)
+        await requests.reap(node.work, node.gpus, request)
     caller.CALLER.reset(token)
-    assert (await requests.reap(node, m.ReapRequest(pid=pid))).outcome == "dry-run"
+    assert (await requests.reap(node.work, node.gpus, m.ReapRequest(pid=pid))).outcome == "dry-run"
     assert plant.lives(pid)
 
 
@@ -359,14 +360,14 @@ async def test_a_request_that_is_repeated_is_done_once(node: Node, plant: Any) -
     pid = adopted(plant)
     act = orphaned(node, pid)
     request = m.ReapRequest(pid=pid, start_ticks=act.process.stat.start_ticks, yes=True, request_id="r1")
-    task = asyncio.ensure_future(orders.watch(node))
-    both = [asyncio.ensure_future(requests.reap(node, request)) for _ in range(2)]
+    task = asyncio.ensure_future(orders.watch(node.work, node.gpus))
+    both = [asyncio.ensure_future(requests.reap(node.work, node.gpus, request)) for _ in range(2)]
     while not all(one.done() for one in both):
         see(node, *([pid] if plant.lives(pid) else []))
         await asyncio.sleep(0.05)
-    replies = [await one for one in both] + [await requests.reap(node, request)]
+    replies = [await one for one in both] + [await requests.reap(node.work, node.gpus, request)]
     assert [reply.outcome for reply in replies] == ["freed"] * 3
-    assert len(await history(node.store, 9)) == 1
+    assert len(await history(node.records.store, 9)) == 1
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -374,19 +375,19 @@ async def test_a_request_that_is_repeated_is_done_once(node: Node, plant: Any) -
 
 async def test_of_two_orphans_that_are_ripe_at_once_the_daemon_begins_with_one(node: Node, plant: Any) -> None:
     """The rate counts what was decided a moment ago, too: its intent is not stored yet."""
-    settings = replace(node.config.settings, reap="auto", reap_grace_s=0.0, reap_idle_s=0.0)
-    node.config = replace(node.config, settings=settings)
+    settings = replace(node.records.config.settings, reap="auto", reap_grace_s=0.0, reap_idle_s=0.0)
+    node.records.config = replace(node.records.config, settings=settings)
     pids = adopted(plant), adopted(plant)
-    node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
     for _ in range(4):
         see(node, *pids)
-    await orders.round_of(node)
-    assert len(node.zombies.desk.acting) == 1
-    await orders.round_of(node)
-    assert len(node.zombies.desk.acting) == 1
-    (act,) = node.zombies.desk.acting.values()
-    await reaper.begin(node, act, 0)
-    standing = await orders.standing_of(node, ())
+    await orders.round_of(node.work, node.gpus)
+    assert len(node.gpus.zombies.desk.acting) == 1
+    await orders.round_of(node.work, node.gpus)
+    assert len(node.gpus.zombies.desk.acting) == 1
+    (act,) = node.gpus.zombies.desk.acting.values()
+    await reaper.begin(node.records, act, 0)
+    standing = await orders.standing_of(node.records, node.waiting, node.gpus, ())
     assert [gpus for _, gpus in standing.recent] == [(GPU,)], "an act counts once"
 
 
@@ -399,27 +400,27 @@ async def test_an_order_is_not_carried_out_on_what_nobody_sees_any_more(
     act = replace(orphaned(node, pid), automatic=False)
     if stale == "old":
         monkeypatch.setattr("rwkv_daemon.store.queries.zombie_acts.now", lambda: "2026-01-01T00:00:00.000Z")
-    await reaper.begin(node, act, 0)
+    await reaper.begin(node.records, act, 0)
     monkeypatch.setattr(orders, "LOOK_S", 0.3)
-    node.sight.self_test = "NVML lists nonsense" if stale == "blind" else ""
+    node.gpus.sight.self_test = "NVML lists nonsense" if stale == "blind" else ""
     async with asyncio.TaskGroup() as tasks:
-        await orders.finish(node, tasks)
-    assert (await outcome_of(node.store, act.id))["outcome"] == "interrupted"
+        await orders.finish(node.work, node.gpus, tasks)
+    assert (await outcome_of(node.records.store, act.id))["outcome"] == "interrupted"
     assert plant.lives(pid)
-    assert await unfinished(node.store) == []
+    assert await unfinished(node.records.store) == []
 
 
 async def test_an_order_goes_on_once_the_process_is_known_again(node: Node, plant: Any) -> None:
     """The daemon that comes back has to ask the store whose the marker is, first."""
     pid = adopted(plant)
     act = replace(orphaned(node, pid), automatic=False)
-    await reaper.begin(node, act, reaper.memory(node, act))
-    node.zombies.attempts.clear()
+    await reaper.begin(node.records, act, reaper.memory(node.gpus, act))
+    node.gpus.zombies.attempts.clear()
     async with asyncio.TaskGroup() as tasks:
-        await orders.finish(node, tasks)
+        await orders.finish(node.work, node.gpus, tasks)
         await asyncio.sleep(0)
-        node.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
-        while not (row := await outcome_of(node.store, act.id)):
+        node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+        while not (row := await outcome_of(node.records.store, act.id)):
             see(node, *([pid] if plant.lives(pid) else []))
             await asyncio.sleep(0.05)
     assert row["outcome"] == "freed"
@@ -436,8 +437,8 @@ async def test_a_process_that_holds_up_its_reader_holds_up_nobody_else(
         stuck.wait(LIMIT_S)
 
     monkeypatch.setattr(Machine, "snapshot", snapshot)
-    look = asyncio.ensure_future(asyncio.to_thread(gpu_holders.look, node, reading(pid)))
+    look = asyncio.ensure_future(asyncio.to_thread(gpu_holders.look, node.work, node.gpus, reading(pid)))
     assert await asyncio.to_thread(begun.wait, LIMIT_S)
-    assert node.zombies.all() == []
+    assert node.gpus.zombies.all() == []
     stuck.set()
     await look

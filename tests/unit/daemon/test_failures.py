@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.jobs import poison_jobs, stall_detection
+from rwkv_daemon.jobs import poison_jobs
 from rwkv_daemon.rules import exit_codes
 from rwkv_daemon.rules.exit_rules import EXITS, classify, wait_s
 from rwkv_daemon.runner.__main__ import ENDS, how_it_ended
@@ -16,6 +16,7 @@ from rwkv_daemon.runner.engines import EngineRefusedError
 from rwkv_daemon.runner.run import PausedError, StoppedError
 from rwkv_daemon.runner.writer import DiskFullError
 from rwkv_daemon.store import JobRow
+from rwkv_daemon.workers import stall_detection
 
 CODES = {name: code for name, code in vars(exit_codes).items() if name.isupper()}
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.jobs.stop_intents import FIRST, intent_of
-from rwkv_daemon.jobs.stop_ladder import WORDS, Ladder, Patience, Rung, after
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.pauses import Pause, Pauses
 from rwkv_daemon.store import JobRow
+from rwkv_daemon.workers.stop_ladder import WORDS, Ladder, Patience, Rung, after
 from rwkvctl.settings.fields import Settings
 
 PATIENCE = Patience(batch_s=60, ask_s=30, term_s=20, sweep_s=60)

@@ -13,16 +13,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from rwkv_daemon.api.requests import job_control
+from rwkv_daemon.api.requests.deletion import check_state, delete_one
 from rwkv_daemon.api.requests.job_control import Act, Few
 from rwkv_daemon.changes import caller
+from rwkv_daemon.changes.change import Change, Step
 from rwkv_daemon.changes.events import ONE_OF_MANY
-from rwkv_daemon.clock import now
-from rwkv_daemon.jobs import pause_resume, stop_intents
-from rwkv_daemon.jobs.deletion import check_state, delete_one
-from rwkv_daemon.node import Change, Node
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.jobs import stop_intents
+from rwkv_daemon.node import Node
 from rwkv_daemon.rules.lifecycle import Happening, after
 from rwkv_daemon.rules.placement import EngineKind
-from rwkv_daemon.scheduling.state_counts import Step
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.bulk import (
     OneOfMany,
     Order,
@@ -68,6 +72,11 @@ def goes_on_simply(job: OneOfMany) -> bool:
     return job.state != "held" and job.reason != "held" and bool(job.generation_key) and not job.wanted and not whole
 
 
+async def delete_alone(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+    """Take one job out of sight."""
+    return await delete_one(node.running, change, job)
+
+
 DEEDS: Final = {
     "stop": Deed(
         ("held", "queued", "paused", "starting", "generating", "grading", "judging"),
@@ -76,7 +85,7 @@ DEEDS: Final = {
     "resume": Deed(("stopped", "failed", "held", "paused"), "resume", goes_on_simply, job_control.resume_one),
     "retry": Deed(("failed",), "resume", goes_on_simply, job_control.retry_one),
     "delete": Deed(
-        ("held", "queued", "paused", "stopped", "done", "failed"), "delete", lambda _job: True, delete_one
+        ("held", "queued", "paused", "stopped", "done", "failed"), "delete", lambda _job: True, delete_alone
     ),
 }  # fmt: skip
 
@@ -114,7 +123,7 @@ async def delete(node: Node, request: m.DeleteRequest) -> m.ChangedReply:
     """Take named jobs out of sight, or all in one state."""
 
     async def few(node: Node, names: Sequence[str]) -> m.ChangedReply:
-        return m.ChangedReply(items=tuple(await job_control.each(node, names, delete_one)))
+        return m.ChangedReply(items=tuple(await job_control.each(node, names, delete_alone)))
 
     if not request.state:
         return await few(node, request.jobs)
@@ -125,26 +134,26 @@ async def delete(node: Node, request: m.DeleteRequest) -> m.ChangedReply:
 
 async def every(node: Node, wanted: Order, request_id: str, few: Few) -> m.ChangedReply:
     """Do it to all that a request means: at once where they are few, else as an order."""
-    order = await get_order(node.store, request_id) if request_id else None
+    order = await get_order(node.records.store, request_id) if request_id else None
     if order is None:
-        wanted = wanted._replace(upto=await newest_job(node.store))
-        found = await jobs_of(node.store, wanted, states_of(wanted), FEW + 1)
+        wanted = wanted._replace(upto=await newest_job(node.records.store))
+        found = await jobs_of(node.records.store, wanted, states_of(wanted), FEW + 1)
         if len(found) <= FEW:
             return await few(node, [f"j{job.id}" for job in found if not is_held_by_somebody(wanted, job)])
         who = caller.caller().name
         order = wanted._replace(id=request_id or secrets.token_hex(16), at=now(), who=who)
-        async with node.change() as change:
+        async with node.records.change() as change:
             await put_order(change.db, order)
             text = f"{who}: {order.act} every job{described(order)}"
             await change.note("jobs.order", session=order.session, text=text)
-        node.orders[order.id] = order
-        node.ordered.set()
+        node.answers.orders[order.id] = order
+        node.answers.ordered.set()
     elif order.ended:
-        node.orders[order.id] = order  # the last step was stored, and what follows it may have been cut off
+        node.answers.orders[order.id] = order  # the last step was stored, and what follows it may have been cut off
     deadline = time.monotonic() + ANSWER_S
-    while not node.orders.get(order.id, order).ended and time.monotonic() < deadline:
+    while not node.answers.orders.get(order.id, order).ended and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
-    return await answer(node, node.orders.get(order.id, order))
+    return await answer(node.records, node.running, node.answers.orders.get(order.id, order))
 
 
 def is_held_by_somebody(order: Order, job: OneOfMany) -> bool:
@@ -157,14 +166,14 @@ def described(order: Order) -> str:
     return f" of {order.model or order.session}" if order.model or order.session else f" {order.state}".rstrip()
 
 
-async def answer(node: Node, order: Order) -> m.ChangedReply:
+async def answer(records: Records, running: RunningJobs, order: Order) -> m.ChangedReply:
     """How far an order has come; once it is done, with what of it still runs."""
-    left = 0 if order.ended else await count_of(node.store, order, states_of(order))
-    running = await jobs_by_id(node.store, node.runners) if order.act == "stop" and order.ended else []
+    left = 0 if order.ended else await count_of(records.store, order, states_of(order))
+    still_running = await jobs_by_id(records.store, running.runners) if order.act == "stop" and order.ended else []
     items = [
         m.ChangedJob(job=job.name, state=job.state, changed=True, still=still)
-        for job in sorted(running, key=lambda job: job.id)
-        if job.id <= order.upto and (still := stop_intents.still_running(node, job))
+        for job in sorted(still_running, key=lambda job: job.id)
+        if job.id <= order.upto and (still := stop_intents.still_running(records, running, job))
     ]
     return m.ChangedReply(
         items=tuple(items[:NAMED]), changed=order.changed, unchanged=order.unchanged,
@@ -175,22 +184,22 @@ async def answer(node: Node, order: Order) -> m.ChangedReply:
 async def carry_out(node: Node) -> None:
     """Do what is wanted, in the order in which it was asked for: at the start what an earlier daemon left."""
     while True:
-        node.ordered.clear()
-        for order in await open_orders(node.store):
-            node.orders[order.id] = order
+        node.answers.ordered.clear()
+        for order in await open_orders(node.records.store):
+            node.answers.orders[order.id] = order
             while not order.ended:
-                order = node.orders[order.id] = await step(node, order)  # noqa: PLW2901 - the same, further on
+                order = node.answers.orders[order.id] = await step(node, order)  # noqa: PLW2901 - the same, further on
                 await asyncio.sleep(0)
-            node.wake.set()
-        for name in [name for name, order in node.orders.items() if order.ended][:-AT_ONCE]:
-            del node.orders[name]
-        await node.ordered.wait()
+            node.records.wake.set()
+        for name in [name for name, order in node.answers.orders.items() if order.ended][:-AT_ONCE]:
+            del node.answers.orders[name]
+        await node.answers.ordered.wait()
 
 
 async def step(node: Node, order: Order) -> Order:
     """The next jobs of an order, in one transaction with how far it has come."""
     while True:
-        async with node.owner:
+        async with node.records.owner:
             try:
                 return await tried(node, order)
             except MovedMeanwhileError:
@@ -199,14 +208,14 @@ async def step(node: Node, order: Order) -> Order:
 
 async def tried(node: Node, order: Order) -> Order:
     """The same. Raises MovedMeanwhileError if a job is in another state by now: nothing is stored then."""
-    await node.tally.of(node.store)  # so that every job of this is counted
+    await node.waiting.tally.of(node.records.store)  # so that every job of this is counted
     deed = DEEDS[order.act]
-    found = await jobs_of(node.store, order, states_of(order), AT_ONCE)
-    simple = [job for job in found if job.id not in node.runners and deed.simple(job)]
+    found = await jobs_of(node.records.store, order, states_of(order), AT_ONCE)
+    simple = [job for job in found if job.id not in node.running.runners and deed.simple(job)]
     alone = {job.id for job in found} - {job.id for job in simple}
-    others = await jobs_by_id(node.store, alone)
-    async with node.change() as change:
-        await move_simple(node, change, order.act, deed.happening, simple)
+    others = await jobs_by_id(node.records.store, alone)
+    async with node.records.change() as change:
+        await move_simple(node.running, node.engines, change, order.act, deed.happening, simple)
         done = [await deed.act(node, change, job) for job in others]
         changed = len(simple) + sum(item.changed for item in done)
         order = order._replace(
@@ -217,19 +226,19 @@ async def tried(node: Node, order: Order) -> Order:
         if order.ended:
             text = f"{order.act} every job{described(order)}: {order.changed} changed, {order.unchanged} did not"
             await change.note("jobs.order", session=order.session, text=text)
-    node.queue.moved_many([job.id for job in simple], waits=deed.happening == "resume")
+    node.waiting.queue.moved_many([job.id for job in simple], waits=deed.happening == "resume")
     crash_point("bulk-after-step")
     if alone:
-        await pause_resume.apply(node)
+        await stop_intents.apply(node.records, node.waiting, node.running)
     return order
 
 
 async def move_simple(
-    node: Node, change: Change, act: str, happening: Happening, jobs: Sequence[OneOfMany]
+    running: RunningJobs, engines: Engines, change: Change, act: str, happening: Happening, jobs: Sequence[OneOfMany]
 ) -> None:  # fmt: skip
     """Let the same happen to jobs that need nothing else, state by state."""
     if happening == "resume":
-        await forgive(node, change, jobs)
+        await forgive(running, engines, change, jobs)
     for was in dict.fromkeys(job.state for job in jobs):
         some = [job for job in jobs if job.state == was]
         state = after(was, happening)  # type: ignore[arg-type]  # the store holds states
@@ -245,12 +254,12 @@ async def move_simple(
             change.steps.append(Step(session, was, state, some[-1].id, count))
 
 
-async def forgive(node: Node, change: Change, jobs: Sequence[OneOfMany]) -> None:
+async def forgive(running: RunningJobs, engines: Engines, change: Change, jobs: Sequence[OneOfMany]) -> None:
     """Failures count afresh for jobs that somebody wants to go on: see `pause_resume.resume_in`."""
     for job in jobs:
-        node.retry_at.pop(job.id, None)
+        running.retry_at.pop(job.id, None)
     for kind in {EngineKind(job.weights_sha256, job.numerics) for job in jobs}:
-        node.back_off.pop(kind, None)
+        engines.back_off.pop(kind, None)
         await forget_load_failures(change.db, kind.weights)
         await forget_fit(change.db, kind.weights)
-        node.leasing.forget(kind.weights)
+        engines.leasing.forget(kind.weights)

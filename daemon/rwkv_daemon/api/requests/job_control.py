@@ -10,13 +10,18 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from rwkv_daemon.api.answers import Answers
 from rwkv_daemon.changes import caller
+from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.job_view import as_data
-from rwkv_daemon.jobs import pause_resume
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.jobs import pause_resume, stop_intents
 from rwkv_daemon.jobs.stop_intents import still_running
-from rwkv_daemon.node import Change, Node
+from rwkv_daemon.node import Node
 from rwkv_daemon.rules.lifecycle import allows
 from rwkv_daemon.scheduling.pauses import Scope
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import (
     ACTIVE,
@@ -44,18 +49,18 @@ Act = Callable[[Node, Change, JobRow], Awaitable[m.ChangedJob]]
 """Changes one job that has no runner, in the caller's transaction."""
 
 
-async def find_job(node: Node, name: str) -> JobRow:
+async def find_job(records: Records, name: str) -> JobRow:
     """A job by its name (`j12`, or 12). Raises RefusedError."""
     number = name.removeprefix("j")
-    job = await get_job(node.store, int(number)) if number.isdecimal() and len(number) < 18 else None
+    job = await get_job(records.store, int(number)) if number.isdecimal() and len(number) < 18 else None
     if job is None:
         raise RefusedError("no-such-job", f"There is no job {name}.", "`rwkvctl jobs` lists them.", Exit.NOT_FOUND)
     return job
 
 
-async def answered(node: Node, request_id: str, kind: type[R]) -> R | None:
+async def answered(records: Records, request_id: str, kind: type[R]) -> R | None:
     """The answer that this request id got before."""
-    if (earlier := await remembered_reply(node.store, request_id)) is None:
+    if (earlier := await remembered_reply(records.store, request_id)) is None:
         return None
     try:
         return msgspec.json.decode(earlier, type=kind)
@@ -64,39 +69,41 @@ async def answered(node: Node, request_id: str, kind: type[R]) -> R | None:
         raise RefusedError("request-id-used", text, "Use a new one for each change.", Exit.USAGE) from error
 
 
-async def once(node: Node, request_id: str, change: Coroutine[None, None, R], kind: type[R]) -> R:
+async def once(
+    records: Records, answers: Answers, request_id: str, change: Coroutine[None, None, R], kind: type[R]
+) -> R:
     """Do it, unless this request id was answered before: then that answer again. One that is asked again while it is
     being done waits for the same answer."""
     try:
-        earlier = await answered(node, request_id, kind)
-        while earlier is None and (going := node.underway.get(request_id)) is not None:
+        earlier = await answered(records, request_id, kind)
+        while earlier is None and (going := answers.underway.get(request_id)) is not None:
             await asyncio.wait({going})
-            earlier = await answered(node, request_id, kind)
+            earlier = await answered(records, request_id, kind)
     except BaseException:
         change.close()
         raise
     if earlier is not None:
         change.close()
         return earlier
-    with under_way(node, request_id):
+    with under_way(answers, request_id):
         reply = await change
         if not getattr(reply, "left", 0):  # else it will be asked again how far it is
-            async with node.store.write() as db:
+            async with records.store.write() as db:
                 await remember_reply(db, request_id, msgspec.json.encode(reply))
     return reply
 
 
 @contextlib.contextmanager
-def under_way(node: Node, request_id: str) -> Iterator[None]:
+def under_way(answers: Answers, request_id: str) -> Iterator[None]:
     """While a change is being made."""
     if not request_id:
         yield
         return
-    going = node.underway[request_id] = asyncio.get_running_loop().create_future()
+    going = answers.underway[request_id] = asyncio.get_running_loop().create_future()
     try:
         yield
     finally:
-        del node.underway[request_id]
+        del answers.underway[request_id]
         going.set_result(None)
 
 
@@ -113,10 +120,10 @@ async def each(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]
     """Do something to every job, some hundreds in a transaction; in between others may act."""
     done: list[m.ChangedJob] = []
     for some in pieces(names):
-        async with node.owner:
+        async with node.records.owner:
             done += await all_of(node, some, act)
             crash_point("stop-after-intent")
-            await pause_resume.apply(node)
+            await stop_intents.apply(node.records, node.waiting, node.running)
     return done
 
 
@@ -124,9 +131,9 @@ async def all_of(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJo
     """The same in one transaction. The judge finishes jobs without asking anybody: then once more, with the job as it
     is now."""
     while True:
-        found = [await found_or_error(node, name) for name in names]
+        found = [await found_or_error(node.records, name) for name in names]
         with contextlib.suppress(MovedMeanwhileError):
-            async with node.change() as change:
+            async with node.records.change() as change:
                 return [await act(node, change, job) if isinstance(job, JobRow) else job for job in found]
 
 
@@ -142,24 +149,24 @@ def spelled(name: str) -> str:
     return f"j{int(number)}" if number.isdecimal() and len(number) < 18 else name
 
 
-async def found_or_error(node: Node, name: str) -> JobRow | m.ChangedJob:
+async def found_or_error(records: Records, name: str) -> JobRow | m.ChangedJob:
     """A job, or what is said of a name that nobody has."""
     try:
-        return await find_job(node, name)
+        return await find_job(records, name)
     except RefusedError as error:
         return m.ChangedJob(job=name, state="", changed=False, error=str(error))
 
 
-async def settled(node: Node, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJob, ...]:
+async def settled(records: Records, running: RunningJobs, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJob, ...]:
     """The same once their runners are gone, or, at the deadline, with what still runs."""
     deadline = time.monotonic() + ANSWER_S
     numbers = {item.job: int(item.job[1:]) for item in items if item.changed}
-    while set(numbers.values()) & node.runners.keys() and time.monotonic() < deadline:
+    while set(numbers.values()) & running.runners.keys() and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
     settled = []
     for item in items:
-        job = await get_job(node.store, numbers[item.job]) if item.changed else None
-        still = still_running(node, job) if job else ""
+        job = await get_job(records.store, numbers[item.job]) if item.changed else None
+        still = still_running(records, running, job) if job else ""
         state = job.state if job else item.state
         settled.append(msgspec.structs.replace(item, state=state, still=still))
     return tuple(settled)
@@ -167,14 +174,14 @@ async def settled(node: Node, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJ
 
 async def stop(node: Node, names: Sequence[str]) -> m.ChangedReply:
     """Stop jobs. Answers when they have stopped, or after a while what still runs."""
-    return m.ChangedReply(items=await settled(node, await each(node, names, stop_one)))
+    return m.ChangedReply(items=await settled(node.records, node.running, await each(node, names, stop_one)))
 
 
 async def stop_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
     """Begin to stop one job; a finished one stays as it is."""
     if not allows(job.state, "stop"):
         return unchanged(job)
-    return changed(await pause_resume.stop_in(node, change, job))
+    return changed(await pause_resume.stop_in(node.running, node.judges, change, job))
 
 
 async def resume_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
@@ -184,7 +191,7 @@ async def resume_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
         return unchanged(job, f"{job.name} is held: {job.detail}")
     if not allows(job.state, "resume") and job.wanted != "pause":
         return unchanged(job)
-    return changed(await pause_resume.resume_in(node, change, job))
+    return changed(await pause_resume.resume_in(node.waiting, node.running, node.engines, change, job))
 
 
 async def retry_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
@@ -205,14 +212,14 @@ async def pause(node: Node, request: m.PauseRequest) -> m.PausesReply:
                 return unchanged(job, f"{job.name} is held and does not run: {job.detail or job.reason}")
             if job.wanted == "pause" or not allows(job.state, "pause"):
                 return unchanged(job)
-            return changed(await pause_resume.put_aside_in(node, change, job, "pause", "", request.why))
+            return changed(await pause_resume.put_aside_in(node.judges, change, job, "pause", "", request.why))
 
         items = await each(node, request.jobs, pause_one)
     else:
         scope: Scope = "judge" if request.judge else "queue" if request.queue else "model" if request.model else "group"
         await turn(node, scope, request.model or request.group, why=request.why, off=request.off)
-        items = [changed(job) for job in await leaving(node)]
-    return await pauses_reply(node, await settled(node, items))
+        items = [changed(job) for job in await leaving(node.records, node.running)]
+    return await pauses_reply(node.records, node.waiting, await settled(node.records, node.running, items))
 
 
 async def turn(node: Node, scope: Scope, name: str, *, why: str, off: bool) -> None:
@@ -220,36 +227,36 @@ async def turn(node: Node, scope: Scope, name: str, *, why: str, off: bool) -> N
     if scope in {"model", "group"} and not name:
         raise RefusedError("bad-request", "Name jobs, a model, a group, the queue or the judge.", "", Exit.USAGE)
     who = caller.caller().name
-    async with node.owner:
+    async with node.records.owner:
         if off:
-            await pause_resume.lift(node, scope, name, who)
+            await pause_resume.lift(node.work, node.judges, scope, name, who)
         else:
-            await pause_resume.pause_all(node, scope, name, who, why)
+            await pause_resume.pause_all(node.work, node.judges, scope, name, who, why)
 
 
-async def leaving(node: Node) -> list[JobRow]:
+async def leaving(records: Records, running: RunningJobs) -> list[JobRow]:
     """Running jobs that are to make place now."""
-    leaving = [number for number, handle in node.runners.items() if handle.intent == "yield"]
-    return [job for number in leaving if (job := await get_job(node.store, number)) is not None]
+    leaving = [number for number, handle in running.runners.items() if handle.intent == "yield"]
+    return [job for number in leaving if (job := await get_job(records.store, number)) is not None]
 
 
 async def drain(node: Node, request: m.DrainRequest) -> m.PausesReply:
     """Start nothing new, or again. Answers at once; `running` says what is still to end."""
     await turn(node, "node", "", why=request.why, off=request.off)
-    return await pauses_reply(node, ())
+    return await pauses_reply(node.records, node.waiting, ())
 
 
-async def pauses_reply(node: Node, items: tuple[m.ChangedJob, ...]) -> m.PausesReply:
+async def pauses_reply(records: Records, waiting: Waiting, items: tuple[m.ChangedJob, ...]) -> m.PausesReply:
     """What was changed, and all that is paused now."""
     at_work = [state for state in ACTIVE if state != "judging"]  # thousands may wait for the judge
-    running = tuple(job.name for job in await jobs_in(node.store, at_work, limit=MOST_NAMED))
-    return m.PausesReply(items=items, pauses=pause_views(node), running=running)
+    running = tuple(job.name for job in await jobs_in(records.store, at_work, limit=MOST_NAMED))
+    return m.PausesReply(items=items, pauses=pause_views(waiting), running=running)
 
 
-def pause_views(node: Node) -> tuple[m.PauseView, ...]:
+def pause_views(waiting: Waiting) -> tuple[m.PauseView, ...]:
     """All that is paused, wider than single jobs."""
     return tuple(
-        m.PauseView(scope=p.scope, name=p.name, at=p.at, who=p.who, why=p.why) for p in node.pauses.standing.values()
+        m.PauseView(scope=p.scope, name=p.name, at=p.at, who=p.who, why=p.why) for p in waiting.pauses.standing.values()
     )
 
 
@@ -259,9 +266,9 @@ async def hold(node: Node, request: m.HoldRequest) -> m.ChangedReply:
     async def hold_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
         if job.state in TERMINAL or job.state == "stopping":
             return unchanged(job, f"{job.name} is {job.state}: there is nothing to hold")
-        return changed(await pause_resume.put_aside_in(node, change, job, "hold", "held", request.why))
+        return changed(await pause_resume.put_aside_in(node.judges, change, job, "hold", "held", request.why))
 
-    return m.ChangedReply(items=await settled(node, await each(node, request.jobs, hold_one)))
+    return m.ChangedReply(items=await settled(node.records, node.running, await each(node, request.jobs, hold_one)))
 
 
 async def release(node: Node, request: m.ReleaseRequest) -> m.ChangedReply:
@@ -273,7 +280,7 @@ async def release(node: Node, request: m.ReleaseRequest) -> m.ChangedReply:
             await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} is held no more")
             return changed(job)
         if "held" in {job.wanted_reason, job.reason}:
-            return changed(await pause_resume.resume_in(node, change, job))
+            return changed(await pause_resume.resume_in(node.waiting, node.running, node.engines, change, job))
         why = f"{job.name} is held for another reason: {job.detail or job.reason}" if job.state == "held" else ""
         return unchanged(job, why)
 

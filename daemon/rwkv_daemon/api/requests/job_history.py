@@ -3,19 +3,19 @@
 import json
 from typing import Any
 
-from rwkv_daemon.changes.state_views import score_decoder
+from rwkv_daemon.api.state_views import score_decoder
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.score_writer import headline
-from rwkv_daemon.node import Node
 from rwkv_daemon.store.queries.job_log import logged
 from rwkvctl.protocol.record import JobLogReply, JobLogRequest, JobLogView
 
 
-async def page(node: Node, request: JobLogRequest) -> JobLogReply:
+async def page(records: Records, request: JobLogRequest) -> JobLogReply:
     """One page."""
     limit = max(1, min(request.limit, 1000))
     before = max(0, min(request.before, 2**62))
     rows = await logged(
-        node.store, since=request.since, session=request.session, model=request.model, before=before, limit=limit,
+        records.store, since=request.since, session=request.session, model=request.model, before=before, limit=limit,
         at=request.at, until=request.until,
     )  # fmt: skip
     return JobLogReply(items=tuple(map(view, rows)), next=rows[-1]["id"] if len(rows) == limit else 0)

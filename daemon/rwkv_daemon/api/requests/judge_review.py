@@ -6,12 +6,14 @@ from dataclasses import asdict
 import msgspec
 
 from rwkv_daemon.changes import caller
-from rwkv_daemon.clock import now
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.judge.statistics import JudgeStats
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.judging import add_review, findings
 from rwkv_daemon.store.queries.samples import score_of
 from rwkv_daemon.store.queries.searches import add_promotion, searches_of
@@ -21,14 +23,14 @@ from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 
 
-def judges(node: Node) -> m.JudgeReply:
+def services_of(judges: Judges) -> m.JudgeReply:
     """The judge and the checker as they are now."""
     found = []
-    if node.judge is not None:
-        found.append(judge_view("judge", node.judge.stats()))
-    if node.checker is not None and node.checker is not node.judge:
-        found.append(judge_view("checker", node.checker.stats()))
-    return m.JudgeReply(judges=tuple(found), calibrations=tuple(node.calibrations.values()))
+    if judges.judge is not None:
+        found.append(judge_view("judge", judges.judge.stats()))
+    if judges.checker is not None and judges.checker is not judges.judge:
+        found.append(judge_view("checker", judges.checker.stats()))
+    return m.JudgeReply(judges=tuple(found), calibrations=tuple(judges.calibrations.values()))
 
 
 def judge_view(role: str, stats: JudgeStats) -> m.JudgeView:
@@ -36,19 +38,19 @@ def judge_view(role: str, stats: JudgeStats) -> m.JudgeView:
     return msgspec.convert(asdict(stats) | {"role": role}, m.JudgeView, str_keys=True)
 
 
-def retry_judges(node: Node) -> m.JudgeReply:
+def retry_judges(judges: Judges) -> m.JudgeReply:
     """Try refused keys again."""
-    for service in (node.judge, node.checker):
+    for service in (judges.judge, judges.checker):
         if service is not None:
             service.revive()
-    return judges(node)
+    return services_of(judges)
 
 
-async def review(node: Node, request: m.ReviewRequest, job: JobRow | None) -> m.ReviewReply:
+async def review(records: Records, request: m.ReviewRequest, job: JobRow | None) -> m.ReviewReply:
     """What the checker says of wrong answers."""
     limit = max(1, min(request.limit, 1000))
     after = max(-1, min(request.after, 2**62))
-    rows = await findings(node.store, job=job.id if job else None, every=request.every, after=after, limit=limit)
+    rows = await findings(records.store, job=job.id if job else None, every=request.every, after=after, limit=limit)
     return m.ReviewReply(
         items=tuple(
             m.FindingView(
@@ -71,10 +73,10 @@ async def review(node: Node, request: m.ReviewRequest, job: JobRow | None) -> m.
     )
 
 
-async def mark(node: Node, request: m.ReviewMark) -> m.ReviewReply:
+async def mark(records: Records, request: m.ReviewMark) -> m.ReviewReply:
     """What a person decided."""
     sample = max(-1, min(request.sample, 2**62))
-    async with node.change() as change:
+    async with records.change() as change:
         if not await add_review(change.db, sample, request.decision):
             text = f"There is no finding about sample {request.sample}."
             raise RefusedError("no-such-sample", text, "`rwkvctl review` lists them.", Exit.NOT_FOUND)
@@ -82,9 +84,9 @@ async def mark(node: Node, request: m.ReviewMark) -> m.ReviewReply:
     return m.ReviewReply(items=())
 
 
-async def search(node: Node, job: JobRow) -> m.SearchReply:
+async def search(records: Records, job: JobRow) -> m.SearchReply:
     """The points of a finished search, best first; those that were dropped come after."""
-    stored = await score_of(node.store, job.id)
+    stored = await score_of(records.store, job.id)
     found = json.loads(stored)["provenance"].get("search") if stored else None
     if found is None:
         raise RefusedError("no-search", f"{job.name} is no finished search.", exit_code=Exit.NOT_FOUND)
@@ -99,7 +101,7 @@ def point_view(point: dict[str, object]) -> m.PointView:
 
 async def select(node: Node, request: m.SearchSelect) -> m.PromotionReply:
     """Choose the best shared point of a model's searches, record it, and queue its measurement if asked to."""
-    found = await searches_of(node.store, request.model, request.benchmarks)
+    found = await searches_of(node.records.store, request.model, request.benchmarks)
     missing = set(request.benchmarks) - {one.benchmark for one in found}
     if missing or not found:
         what = f" of {', '.join(sorted(missing))}" if missing else ""
@@ -123,7 +125,7 @@ async def select(node: Node, request: m.SearchSelect) -> m.PromotionReply:
     if request.dispatch:
         session, jobs = await dispatch(node, selection_of(reply, found[0].weights_path), found[0].weights_sha256)
         reply = msgspec.structs.replace(reply, session=session, jobs=jobs)
-    async with node.change() as change:
+    async with node.records.change() as change:
         await add_promotion(change.db, now(), request.model, found[0].weights_sha256, msgspec.to_builtins(reply))
         await change.note("promotion", text=f"{request.model}: {settings} is best over {', '.join(reply.benchmarks)}")
     return reply
@@ -146,10 +148,10 @@ async def dispatch(node: Node, selection: m.Selection, weights_sha256: str) -> t
     async def nothing_to_remember(_db: object, _session: str, _jobs: list[str]) -> None:
         """The promotion itself is the record."""
 
-    async with node.owner:
+    async with node.records.owner:
         asker = caller.CALLER.set(caller.the_daemon())
         try:
-            made = await planner.plan(node, selection)
+            made = await planner.plan(node.work, node.catalogue, selection)
         except SelectionError as error:
             raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
         finally:
@@ -157,6 +159,6 @@ async def dispatch(node: Node, selection: m.Selection, weights_sha256: str) -> t
         if any(pair.model.sha256 != weights_sha256 for pair in made.pairs):
             text = f"{selection.checkpoints[0].path} does not hold the weights that were searched any more."
             raise RefusedError("bad-selection", text, "Dispatch the model as it is now.", Exit.USAGE)
-        session, jobs = await planner.dispatch(node, selection, made, nothing_to_remember)
-    node.wake.set()
+        session, jobs = await planner.dispatch(node.work, node.catalogue, selection, made, nothing_to_remember)
+    node.records.wake.set()
     return session, tuple(jobs)

@@ -6,7 +6,8 @@ from typing import Final
 
 from rwkv_daemon.engines import client
 from rwkv_daemon.engines.client import NoAnswerError
-from rwkv_daemon.node import EngineHandle, Node
+from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.engine import GroupNow
 from rwkvctl.protocol.messages import NowReply, NowRequest
@@ -15,12 +16,12 @@ FIELDS: Final = 6
 """Parts of the name that a runner gives a request: job, attempt, row, repeat, stage, deaths."""
 
 
-async def now(node: Node, job: JobRow, request: NowRequest) -> NowReply:
+async def now(running: RunningJobs, engines: Engines, job: JobRow, request: NowRequest) -> NowReply:
     """The sample that is asked for, or the first there is. `request.sample` is `e3/ID/INDEX`, as a reply named it."""
     name, _, rest = request.sample.partition("/")
     sample, _, index = rest.rpartition("/")
-    engines = engines_of(node, job)
-    for engine in sorted(engines, key=lambda one: one.row.name != name):
+    asked = engines_of(running, engines, job)
+    for engine in sorted(asked, key=lambda one: one.row.name != name):
         known = (sample, int(index), request.step) if engine.row.name == name and index.isdecimal() else ("", 0, 0)
         try:
             found = await client.group_now(Path(engine.row.socket), f"j{job.id}", *known)
@@ -28,14 +29,14 @@ async def now(node: Node, job: JobRow, request: NowRequest) -> NowReply:
             continue
         if found.count:
             return reply(job, engine, found)
-    return NowReply(note=why_none(job, engines))
+    return NowReply(note=why_none(job, asked))
 
 
-def engines_of(node: Node, job: JobRow) -> list[EngineHandle]:
+def engines_of(running: RunningJobs, engines: Engines, job: JobRow) -> list[EngineHandle]:
     """The engines that work for a job."""
-    handle = node.runners.get(job.id)
+    handle = running.runners.get(job.id)
     numbers = {handle.engine, *handle.endpoints} if handle is not None else set()
-    return [node.engines[number] for number in sorted(filter(None, numbers)) if number in node.engines]
+    return [engines.live[number] for number in sorted(filter(None, numbers)) if number in engines.live]
 
 
 def why_none(job: JobRow, engines: list[EngineHandle]) -> str:

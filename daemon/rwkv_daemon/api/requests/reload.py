@@ -1,7 +1,7 @@
 """Reading the configuration anew while everything runs: all of it is checked first, then all of it changes at once.
 
 A configuration with a mistake is refused as a whole, by file and line, and the one in force stays. Jobs, engines and
-clients notice nothing: whoever uses a setting reads it from `node.config` when it needs it. A setting that cannot
+clients notice nothing: whoever uses a setting reads it from `records.config` when it needs it. A setting that cannot
 change under a running daemon is named, and keeps its old value until a restart.
 """
 
@@ -11,12 +11,16 @@ from dataclasses import dataclass, fields, replace
 
 from rwkv_daemon.api import grants
 from rwkv_daemon.api.grants import Grants
-from rwkv_daemon.catalogue.catalogue import Benchmarks, stamp_of
-from rwkv_daemon.host import config_ownership, daemon_log, service_status
+from rwkv_daemon.catalogue.contents import Benchmarks, stamp_of
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host import config_ownership, daemon_log
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import judge_jobs
+from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.judge.service import JudgeService
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.node import Node
 from rwkv_daemon.store import StoreError
+from rwkv_daemon.upkeep import service_status
 from rwkv_data.definition.errors import DataError
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
 from rwkvctl.protocol.service import ReloadReply
@@ -48,20 +52,20 @@ class Checked:
 
 async def reload(node: Node) -> ReloadReply:
     """Use the configuration as it is now. Raises RefusedError, and changes nothing, where a part of it is wrong."""
-    node.notifier.reloading()
+    node.service.notifier.reloading()
     try:
-        async with node.owner:
-            found = await check(node)
+        async with node.records.owner:
+            found = await check(node.records, node.judges)
             changed = tuple(differences(node, found))
             apply(node, found)
-            await say(node, changed, found.waits)
+            await say(node.records, changed, found.waits)
     except (ConfigError, DataError) as error:
-        node.reload_problem = str(error)
+        node.service.reload_problem = str(error)
         detail = f"The configuration is not used: {error}"
         raise RefusedError("bad-configuration", detail, "What was in force stays.", Exit.USAGE) from error
     finally:
-        if node.leases is not None:  # else it is not ready yet, and `report` says so when it is
-            await service_status.ready(node)
+        if node.engines.leases is not None:  # else it is not ready yet, and `report` says so when it is
+            await service_status.ready(node.work, node.service)
     return ReloadReply(changed=changed, waits=found.waits, warnings=(*found.config.warnings, *found.strange))
 
 
@@ -76,15 +80,15 @@ async def on_signal(node: Node, asked: asyncio.Event) -> None:
             log.error("SIGHUP: %s", error)
 
 
-async def check(node: Node) -> Checked:
+async def check(records: Records, judges: Judges) -> Checked:
     """Read everything. Raises ConfigError or DataError."""
-    wanted = config.load(node.config.flags)
-    waits = tuple(waiting(node.config.settings, wanted.settings))
-    kept = {name: getattr(node.config.settings, name) for name in waits}
-    places = {name: getattr(node.config, name) for name in PLACES}
+    wanted = config.load(records.config.flags)
+    waits = tuple(waiting(records.config.settings, wanted.settings))
+    kept = {name: getattr(records.config.settings, name) for name in waits}
+    places = {name: getattr(records.config, name) for name in PLACES}
     found = replace(wanted, settings=replace(wanted.settings, **kept), **places)
     targets = notify.parse(*config.table("notify"))
-    judge, checker = await judge_jobs.services(node, found.settings)
+    judge, checker = await judge_jobs.services(records, judges, found.settings)
     config_ownership.check(found)
     granted, strange = grants.load()
     return Checked(
@@ -107,36 +111,36 @@ def waiting(old: Settings, new: Settings) -> Iterator[str]:
 def differences(node: Node, found: Checked) -> Iterator[str]:
     """What changes, one sentence each."""
     for f in fields(Settings):
-        old, new = getattr(node.config.settings, f.name), getattr(found.config.settings, f.name)
+        old, new = getattr(node.records.config.settings, f.name), getattr(found.config.settings, f.name)
         if old != new:
             yield f"{f.name}: {old!r} is {new!r} now"
-    if node.benchmarks.as_read != stamp_of(found.config):
+    if node.catalogue.benchmarks.as_read != stamp_of(found.config):
         yield "benchmarks: settings and files of the operator are read anew; jobs that are queued keep theirs"
-    if found.judge is not node.judge:
+    if found.judge is not node.judges.judge:
         yield "judge: " + (f"{found.judge.model} from now on" if found.judge else "none any more")
-    if found.checker not in {node.checker, found.judge}:
+    if found.checker not in {node.judges.checker, found.judge}:
         yield "checker: " + (f"{found.checker.model} from now on" if found.checker else "none any more")
-    if found.config.groups != node.config.groups:
+    if found.config.groups != node.records.config.groups:
         yield "groups: other limits from now on"
-    if found.targets != node.notify.targets:
+    if found.targets != node.notifications.targets:
         yield "notify: " + (", ".join(target.name for target in found.targets) or "nobody is told any more")
-    if found.grants != node.grants:
+    if found.grants != node.answers.grants:
         yield "roles: other rights from now on"
 
 
 def apply(node: Node, found: Checked) -> None:
     """Put it in force: no await between the first change and the last."""
-    node.config, node.benchmarks, node.grants = found.config, found.benchmarks, found.grants
-    judge_jobs.use(node, found.judge, found.checker)
-    node.notify.replace(found.targets, since=node.bus.last)
+    node.records.config, node.catalogue.benchmarks, node.answers.grants = found.config, found.benchmarks, found.grants
+    judge_jobs.use(node.judges, node.catalogue, found.judge, found.checker)
+    node.notifications.replace(found.targets, since=node.records.bus.last)
     daemon_log.set_format(found.config.settings.log_format)
-    node.notes = [note for note in node.notes if ROLES not in note] + list(found.strange)
-    node.reload_problem = ""
+    node.records.notes = [note for note in node.records.notes if ROLES not in note] + list(found.strange)
+    node.service.reload_problem = ""
 
 
-async def say(node: Node, changed: tuple[str, ...], waits: tuple[str, ...]) -> None:
+async def say(records: Records, changed: tuple[str, ...], waits: tuple[str, ...]) -> None:
     """Store what happened as an event."""
     what = "; ".join(changed) or "nothing has changed"
     later = f"; needs a restart: {', '.join(waits)}" if waits else ""
-    async with node.change() as change:
+    async with records.change() as change:
         await change.note("daemon", text=f"the configuration was reloaded: {what}{later}")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from rwkv_daemon.catalogue.catalogue import Benchmarks
+from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
 from rwkv_daemon.rules.plan import Pair, Plan, SelectionError
@@ -31,11 +32,11 @@ GLOB = re.compile(r"[*?[]")
 async def repro(node: Node, job: JobRow) -> ReproReply:
     """How to repeat a job."""
     try:
-        selection = at_its_place(node, job, selection_of(node.benchmarks, job))
-        pair = found(await planner.plan(node, selection), job)
+        selection = at_its_place(node.records, job, selection_of(node.catalogue.benchmarks, job))
+        pair = found(await planner.plan(node.work, node.catalogue, selection), job)
         differs = tuple(differences(job, pair))
     except (DataError, SelectionError) as error:
-        selection = at_its_place(node, job, selection_with(job, stored_settings(job)))
+        selection = at_its_place(node.records, job, selection_with(job, stored_settings(job)))
         differs = (str(error),)
     return ReproReply(
         job=job.name,
@@ -44,14 +45,14 @@ async def repro(node: Node, job: JobRow) -> ReproReply:
         generation_key=job.generation_key,
         same=not differs and bool(job.generation_key),
         differs=differs,
-        pins=await pins(node, job),
+        pins=await pins(node.records, job),
     )
 
 
-def at_its_place(node: Node, job: JobRow, selection: Selection) -> Selection:
+def at_its_place(records: Records, job: JobRow, selection: Selection) -> Selection:
     """The selection with the checkpoint's path, where it does not lie in the weights folder."""
     path = Path(job.weights_path)
-    if selection.models == ("builtin",) or path.is_relative_to(node.config.weights_dir):
+    if selection.models == ("builtin",) or path.is_relative_to(records.config.weights_dir):
         return selection
     file = NamedCheckpoint(path=job.weights_path, name=job.model)
     return structs.replace(selection, models=(job.weights_path,), files=(file,))
@@ -138,10 +139,10 @@ def differences(job: JobRow, pair: Pair | None) -> Iterator[str]:
         yield f"the settings of {job.benchmark} {job.kind} are others in: {', '.join(changed)}"
 
 
-async def pins(node: Node, job: JobRow) -> dict[str, str]:
+async def pins(records: Records, job: JobRow) -> dict[str, str]:
     """What to compare on another machine."""
     known = {"weights_sha256": job.weights_sha256, "rows_sha256": job.rows_sha256, "numerics": job.numerics}
-    stored = await score_of(node.store, job.id)
+    stored = await score_of(records.store, job.id)
     provenance = json.loads(stored).get("provenance", {}) if stored else {}
     known |= {name: str(provenance.get(name, "")) for name in ("rwkvctl_version", "git_commit")}
     devices = {str(engine.get("device", "")) for engine in provenance.get("engines", ())}

@@ -7,12 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from rwkv_daemon.api import state_views
+from rwkv_daemon.api.answers import Answers
 from rwkv_daemon.api.requests.job_control import find_job
+from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.catalogue.second_names import is_same_work
-from rwkv_daemon.changes import state_views
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.judge_jobs import answer_of
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind
-from rwkv_daemon.node import Node
 from rwkv_daemon.samples.search import Found, Windows, hunt, long_read
 from rwkv_daemon.samples.text_index import Indexed
 from rwkv_daemon.store import JobRow, Row
@@ -48,25 +50,27 @@ MOST_CHARACTERS: Final = 8_000_000
 SUBJECTS_KEPT: Final = 16
 
 
-async def samples(node: Node, request: m.SamplesRequest) -> m.SamplesReply:
+async def samples(records: Records, request: m.SamplesRequest) -> m.SamplesReply:
     """One page of samples."""
-    job = await with_samples(node, request.job)
+    job = await with_samples(records, request.job)
     limit = max(1, min(request.limit, MOST))
     wanted = Wanted(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST])
-    found = await found_samples(node, job, wanted, latest=request.latest, after=cursor(request.after), limit=limit)
-    items = await views_of(node, job, found.rows, tail=max(0, request.tail))
+    found = await found_samples(records, job, wanted, latest=request.latest, after=cursor(request.after), limit=limit)
+    items = await views_of(records, job, found.rows, tail=max(0, request.tail))
     if len(items) < len(found.rows):
         found = replace(found, next=place_of(found.rows[len(items) - 1], latest=request.latest), looking=False)
     following = -1 if found.next is None else found.next
     return m.SamplesReply(items=items, next=following, looked=found.looked, looking=found.looking)
 
 
-async def found_samples(node: Node, job: JobRow, wanted: Wanted, *, latest: bool, after: int, limit: int) -> Found:
+async def found_samples(
+    records: Records, job: JobRow, wanted: Wanted, *, latest: bool, after: int, limit: int
+) -> Found:
     """The samples of a page. Of those that are not just the next ones, any number may have to be looked at."""
-    asked = (node.store, job.id, job.grade_key, wanted)
+    asked = (records.store, job.id, job.grade_key, wanted)
     if wanted.sql and not wanted.numbers:
         ask = newest_of if latest else page_of
-        windows = await windows_of(node, job, wanted.text, latest=latest)
+        windows = await windows_of(records, job, wanted.text, latest=latest)
         found = await hunt(after, windows, partial(ask, *asked), enough=limit)
         if len(found.rows) == limit:
             found.next = place_of(found.rows[-1], latest=latest)
@@ -78,15 +82,15 @@ async def found_samples(node: Node, job: JobRow, wanted: Wanted, *, latest: bool
     return Found(rows, place_of(rows[-1], latest=latest) if len(rows) == limit else None)
 
 
-async def windows_of(node: Node, job: JobRow, text: str, *, latest: bool = False) -> Windows:
+async def windows_of(records: Records, job: JobRow, text: str, *, latest: bool = False) -> Windows:
     """What is read to look for a text: where that is known, only samples that may have it."""
     if latest:
-        return partial(window_of_newest, node.store, job.id)
-    indexed = await Indexed.of(node.store, job, text) if text else None
-    return indexed.window if indexed else partial(window, node.store, job.id)
+        return partial(window_of_newest, records.store, job.id)
+    indexed = await Indexed.of(records.store, job, text) if text else None
+    return indexed.window if indexed else partial(window, records.store, job.id)
 
 
-async def views_of(node: Node, job: JobRow, rows: Sequence[Row], *, tail: int) -> tuple[m.SampleView, ...]:
+async def views_of(records: Records, job: JobRow, rows: Sequence[Row], *, tail: int) -> tuple[m.SampleView, ...]:
     """Samples with their texts, or the first of them where the texts are long."""
     stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
     items: list[m.SampleView] = []
@@ -94,15 +98,15 @@ async def views_of(node: Node, job: JobRow, rows: Sequence[Row], *, tail: int) -
     for start in range(0, len(rows), BATCH):
         if characters > MOST_CHARACTERS:
             break
-        batch = await state_views.sample_views(node, job, rows[start : start + BATCH], stages, tail=tail)
+        batch = await state_views.sample_views(records, job, rows[start : start + BATCH], stages, tail=tail)
         characters += sum(len(stage.prompt) + len(stage.completion) for item in batch for stage in item.stages)
         items += batch
     return tuple(items)
 
 
-async def with_samples(node: Node, name: str) -> JobRow:
+async def with_samples(records: Records, name: str) -> JobRow:
     """A job by name. Raises RefusedError also for one whose work another job had done."""
-    job = await find_job(node, name)
+    job = await find_job(records, name)
     if is_same_work(job):
         raise RefusedError(
             "same-work", f"{job.name} has no samples of its own: it {job.detail}.", exit_code=Exit.NOT_FOUND
@@ -120,32 +124,34 @@ def place_of(row: Row, *, latest: bool = False) -> int:
     return int(row["number"] if latest else row["row"] * CURSOR + row["repeat"])
 
 
-async def outline(node: Node, request: m.OutlineRequest) -> m.OutlineReply:
+async def outline(
+    records: Records, catalogue: Catalogue, answers: Answers, request: m.OutlineRequest
+) -> m.OutlineReply:
     """The verdicts of samples, a page of them."""
-    job = await with_samples(node, request.job)
+    job = await with_samples(records, request.job)
     limit, after = max(1, request.limit), cursor(request.after)
     if request.text:
-        asked = partial(searched, node.store, job.id, job.grade_key, request.text)
-        windows, most = await windows_of(node, job, request.text), min(limit, MOST_SEARCHED)
+        asked = partial(searched, records.store, job.id, job.grade_key, request.text)
+        windows, most = await windows_of(records, job, request.text), min(limit, MOST_SEARCHED)
         found = await hunt(after, windows, asked, enough=MOST_OUTLINED, most=most)
         if len(found.rows) == MOST_OUTLINED:
             found.next = place_of(found.rows[-1])
     else:
         limit = min(limit, MOST_OUTLINED)
         with long_read():
-            rows = await outline_page(node.store, job.id, job.grade_key, after=after, limit=limit)
+            rows = await outline_page(records.store, job.id, job.grade_key, after=after, limit=limit)
         found = Found(rows, place_of(rows[-1]) if len(rows) == limit else None, len(rows))
-    subjects = await subjects_of(node, job) if request.subjects else ()
-    return await outlined(node, job, found, subjects)
+    subjects = await subjects_of(records, catalogue, answers, job) if request.subjects else ()
+    return await outlined(records, job, found, subjects)
 
 
-async def outlined(node: Node, job: JobRow, found: Found, subjects: Sequence[str]) -> m.OutlineReply:
+async def outlined(records: Records, job: JobRow, found: Found, subjects: Sequence[str]) -> m.OutlineReply:
     """Rows of the store as an outline."""
     cut, doubts, rows = set[tuple[int, int]](), set[int](), found.rows
     if rows:
         numbers = [row["number"] for row in rows]
-        cut = await cut_off(node.store, job.id, rows[0]["row"], rows[-1]["row"])
-        doubts = await doubted(node.store, job.id, job.grade_key, min(numbers), max(numbers))
+        cut = await cut_off(records.store, job.id, rows[0]["row"], rows[-1]["row"])
+        doubts = await doubted(records.store, job.id, job.grade_key, min(numbers), max(numbers))
     return await asyncio.to_thread(outline_of, found, cut, doubts, subjects)
 
 
@@ -172,39 +178,39 @@ def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjec
     )
 
 
-async def subjects_of(node: Node, job: JobRow) -> Sequence[str]:
+async def subjects_of(records: Records, catalogue: Catalogue, answers: Answers, job: JobRow) -> Sequence[str]:
     """The subject of each row that a job asked, empty where there are none. Rows of a job never change, so they are
     read once."""
-    kept = node.subjects
+    kept = answers.subjects
     if job.id not in kept:
-        kept[job.id] = await asyncio.to_thread(read_subjects, node, job)
+        kept[job.id] = await asyncio.to_thread(read_subjects, records, catalogue, job)
     found = kept[job.id]
     while len(kept) > SUBJECTS_KEPT:
         del kept[next(iter(kept))]
     return found
 
 
-def read_subjects(node: Node, job: JobRow) -> Sequence[str]:
+def read_subjects(records: Records, catalogue: Catalogue, job: JobRow) -> Sequence[str]:
     """The same from the rows themselves."""
     try:
-        by = effective_kind(node, job).group_by
-        rows = asked_rows(node, job)[0] if by else None
+        by = effective_kind(catalogue, job).group_by
+        rows = asked_rows(records, catalogue, job)[0] if by else None
     except DataError:
         return ()
     return tuple(str(row.get(by, "")) for row in rows or ())
 
 
-async def same_elsewhere(node: Node, request: m.SameRequest) -> m.SameReply:
+async def same_elsewhere(records: Records, request: m.SameRequest) -> m.SameReply:
     """A job's sample in other jobs of its benchmark. Where their rows are others, the same number is the same question
     only if the same answer is expected."""
-    job = await find_job(node, request.job)
+    job = await find_job(records, request.job)
     place = (max(0, min(request.row, 2**40)), max(0, min(request.repeat, CURSOR)))
     after = place[0] * CURSOR + place[1] - 1
-    own = await page(node.store, job.id, job.grade_key, Wanted(), after=after, limit=1)
+    own = await page(records.store, job.id, job.grade_key, Wanted(), after=after, limit=1)
     if not own or (own[0]["row"], own[0]["repeat"]) != place:
         return m.SameReply(items=())
     expected = own[0]["expected"].split()
-    found = await same(node.store, job.id, job.benchmark, place, max(1, min(request.limit, MOST)))
+    found = await same(records.store, job.id, job.benchmark, place, max(1, min(request.limit, MOST)))
     return m.SameReply(items=tuple(map(same_view, (row for row in found if row["expected"].split() == expected))))
 
 
@@ -216,23 +222,23 @@ def same_view(row: Row) -> m.SameView:
     )  # fmt: skip
 
 
-async def exchange(node: Node, request: m.ExchangeRequest) -> m.ExchangeReply:
+async def exchange(records: Records, catalogue: Catalogue, request: m.ExchangeRequest) -> m.ExchangeReply:
     """What the judge is asked about a sample. Raises RefusedError if the job has none of that number."""
-    job = await find_job(node, request.job)
+    job = await find_job(records, request.job)
     numbers = (max(-1, min(request.number, 2**62)),)
-    found = await page(node.store, job.id, job.grade_key, Wanted(numbers=numbers), after=-1, limit=1)
+    found = await page(records.store, job.id, job.grade_key, Wanted(numbers=numbers), after=-1, limit=1)
     if not found:
         text = f"{job.name} has no sample {request.number}."
         raise RefusedError("no-such-sample", text, f"`rwkvctl samples {job.name}` lists them.", Exit.NOT_FOUND)
     said = json.loads(found[0]["judge"])
     try:
-        rule = effective_kind(node, job).grader.judge
-        rows, problem = await asyncio.to_thread(asked_rows, node, job)
+        rule = effective_kind(catalogue, job).grader.judge
+        rows, problem = await asyncio.to_thread(asked_rows, records, catalogue, job)
     except DataError as error:
         return m.ExchangeReply(said=said, problem=str(error))
     if rule is None or rows is None:
         return m.ExchangeReply(said=said, problem=problem or "no judge is asked about samples of this kind")
-    sample = await to_judge(node, job, found[0])
+    sample = await to_judge(records, job, found[0])
     try:
         asked = rule.ask(rows[sample.row], sample.extracted, answer_of(sample))
     except (KeyError, TypeError, ValueError) as error:
@@ -245,9 +251,9 @@ def messages(asked: Sequence[object]) -> tuple[dict[str, str], ...]:
     return tuple({name: str(text) for name, text in message.items()} for message in asked if isinstance(message, dict))
 
 
-async def to_judge(node: Node, job: JobRow, row: Row) -> ToJudge:
+async def to_judge(records: Records, job: JobRow, row: Row) -> ToJudge:
     """A sample as the judge is shown it."""
     place = (row["row"], row["repeat"])
-    stages = (await stages_of(node.store, job.id, [place]))[place]
+    stages = (await stages_of(records.store, job.id, [place]))[place]
     texts, stops = tuple(s["text"] for s in stages), tuple(s["stop"] for s in stages if s["stop"])
     return ToJudge(row["number"], *place, row["extracted"] or "", row["expected"], texts, stops)

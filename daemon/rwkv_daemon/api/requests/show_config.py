@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Final
 
-from rwkv_daemon.node import Node
+from rwkv_daemon.changes.records import Records
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.protocol.service import ConfigReply, SettingView
 from rwkvctl.settings import config
@@ -19,15 +19,15 @@ TABLES: Final = {
 }
 
 
-def settings(node: Node) -> ConfigReply:
+def settings(records: Records) -> ConfigReply:
     """Every setting in force, then the tables."""
-    return ConfigReply(items=(*values(node), *tables()), files=tuple(map(str, config.files())))
+    return ConfigReply(items=(*values(records), *tables()), files=tuple(map(str, config.files())))
 
 
-def values(node: Node) -> Iterator[SettingView]:
+def values(records: Records) -> Iterator[SettingView]:
     """The settings, each with the line, the variable or the flag that set it."""
     waits = {f.name: bool(f.metadata["restart"]) for f in fields(Settings)}
-    for value in node.config.values():
+    for value in records.config.values():
         shown = value.value if isinstance(value.value, (bool, int, float)) else str(value.value)
         origin = where(value.origin, value.name)
         yield SettingView(name=value.name, value=shown, origin=origin, help=value.help, restart=waits[value.name])

@@ -9,30 +9,34 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.zombies import wording
 from rwkv_daemon.gpus.zombies.classify import Attempt, Protection, Rule, Situation, classify, container_id
 from rwkv_daemon.gpus.zombies.evidence import Look
 from rwkv_daemon.gpus.zombies.process_tracker import Census, log_bytes
 from rwkv_daemon.gpus.zombies.procfs import Machine, Process
 from rwkv_daemon.rules.gpu_facts import GpuProcess, Holder, HolderClass, Reading
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
+from rwkv_daemon.scheduling.work import Work
 from rwkvctl.settings.fields import Settings
 
 if TYPE_CHECKING:
-    from rwkv_daemon.node import Node
+    pass
 
 UNEXPLAINED_BYTES: Final = 256 * 1024 * 1024
 """Memory that may be in use without an owner: the driver's own."""
 
 
-def look(node: "Node", reading: Reading) -> tuple[Holder, ...]:
+def look(work: Work, gpus: Gpus, reading: Reading) -> tuple[Holder, ...]:
     """Who holds this GPU now. It reads /proc (some milliseconds), so it is called in a thread; and it does so without
     the lock, as a process that hangs in the driver can hold up whoever reads of it."""
-    census, clock = node.zombies, time.monotonic()
+    census, clock = gpus.zombies, time.monotonic()
     known = {process.pid: census.process(process.pid, clock) for process in reading.processes or ()}
     with census.lock:
         counts = census.readings.get(reading.id) is not reading
         census.readings[reading.id] = reading
-        situation = situation_of(node)
+        situation = situation_of(work, gpus)
         listed = {process.pid: process for process in reading.processes or ()}
         found = [seen(census, situation, reading, one, known[pid], clock, counts=counts) for pid, one in listed.items()]
     more = device_holders(census, reading, clock) - set(listed) if suspicious(reading, found) else set()
@@ -141,13 +145,13 @@ def holder_of(process: Process, rule: Rule, situation: Situation, bytes_: int | 
     )
 
 
-def situation_of(node: "Node", *, with_neighbours: bool = False) -> Situation:
+def situation_of(work: Work, gpus: Gpus, *, with_neighbours: bool = False) -> Situation:
     """Who we are, what we run, and what the operator protects. `with_neighbours`: and which cgroups our workers are
     in, which costs a file each."""
-    census = node.zombies
+    census = gpus.zombies
     live = {
-        **{h.row.uuid: Attempt(name=h.row.name, state="runs") for h in tuple(node.engines.values())},
-        **{h.worker.uuid: Attempt(name=f"j{h.job}", state="runs") for h in tuple(node.runners.values())},
+        **{h.row.uuid: Attempt(name=h.row.name, state="runs") for h in tuple(work.engines.live.values())},
+        **{h.worker.uuid: Attempt(name=f"j{h.job}", state="runs") for h in tuple(work.running.runners.values())},
     }
     return Situation(
         pid=os.getpid(),
@@ -155,18 +159,18 @@ def situation_of(node: "Node", *, with_neighbours: bool = False) -> Situation:
         pid_namespace=census.namespace,
         contained=census.contained,
         cgroups=census.cgroups,
-        neighbours=neighbours_of(node) if with_neighbours else {},
+        neighbours=neighbours_of(work.running, work.engines, gpus) if with_neighbours else {},
         attempts={marker: stored.now() for marker, stored in census.attempts.items()} | live,
-        protection=protection_of(node.config.settings),
+        protection=protection_of(work.records.config.settings),
     )
 
 
-def neighbours_of(node: "Node") -> dict[str, frozenset[str]]:
+def neighbours_of(running: RunningJobs, engines: Engines, gpus: Gpus) -> dict[str, frozenset[str]]:
     """The markers of live workers, by cgroup."""
     found: dict[str, frozenset[str]] = {}
-    workers = [h.worker for h in tuple(node.engines.values())] + [h.worker for h in tuple(node.runners.values())]
+    workers = [h.worker for h in tuple(engines.live.values())] + [h.worker for h in tuple(running.runners.values())]
     for worker in workers:
-        for group in node.zombies.machine.cgroups(worker.pid):
+        for group in gpus.zombies.machine.cgroups(worker.pid):
             found[group] = found.get(group, frozenset()) | {worker.uuid}
     return found
 

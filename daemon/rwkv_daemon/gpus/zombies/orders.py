@@ -12,16 +12,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from rwkv_daemon.changes.caller import the_daemon
-from rwkv_daemon.clock import now
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import condition_store
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.zombies import evidence, policy, reaper, wording
+from rwkv_daemon.gpus.zombies.act_record import Act, Outcome
 from rwkv_daemon.gpus.zombies.evidence import Finding, Window
-from rwkv_daemon.gpus.zombies.kill_act import Act, Outcome
 from rwkv_daemon.gpus.zombies.process_tracker import Sighting, StoredAttempt
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import Gpu
 from rwkv_daemon.rules.roles import Actor
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import StoreError
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.zombie_acts import attempts_of, by_itself_since, unfinished
 
 PERIOD_S: Final = 1.0
@@ -33,157 +38,167 @@ GHOST_S: Final = 300.0
 """A pid that NVML lists and nobody has: drivers are slow to forget, so it must last before the GPU is closed."""
 
 
-async def watch(node: Node) -> None:
+async def watch(work: Work, gpus: Gpus) -> None:
     """Run until cancelled. What an earlier daemon left half done comes first."""
     async with asyncio.TaskGroup() as tasks:
-        await finish(node, tasks)
+        await finish(work, gpus, tasks)
         while True:
             try:
-                await round_of(node)
+                await round_of(work, gpus)
             except StoreError as error:
                 log.error("zombies: the store cannot be used (%s); nothing is ended meanwhile", error)
             except Exception:  # noqa: BLE001 - logged; a daemon that ends here would recur at every start
                 log.exception("a round of the reaper failed; it goes on with the next")
             try:
                 async with asyncio.timeout(PERIOD_S):
-                    start(node, tasks, await node.zombies.desk.orders.get())
+                    start(work, gpus, tasks, await gpus.zombies.desk.orders.get())
             except TimeoutError:
                 continue
 
 
-def start(node: Node, tasks: asyncio.TaskGroup, act: Act, *, resumed: bool = False) -> None:
+def start(work: Work, gpus: Gpus, tasks: asyncio.TaskGroup, act: Act, *, resumed: bool = False) -> None:
     """Begin an act beside everything else."""
-    tasks.create_task(run(node, act, resumed=resumed), name=f"reap {act.process.pid}")
+    tasks.create_task(run(work, gpus, act, resumed=resumed), name=f"reap {act.process.pid}")
 
 
-async def run(node: Node, act: Act, *, resumed: bool) -> None:
+async def run(work: Work, gpus: Gpus, act: Act, *, resumed: bool) -> None:
     """One act to its end; whoever waits for it is told, whatever happens."""
     try:
         if resumed:
-            await looked_again(node, act)
-        outcome = await reaper.carry_out(node, act, resumed=resumed)
+            await looked_again(work.records, work.waiting, gpus, act)
+        outcome = await reaper.carry_out(work, gpus, act, resumed=resumed)
     except TimeoutError:
         outcome = Outcome("interrupted", f"The daemon died while it was ending {wording.name(act.process)}: {BLIND}.")
-        await reaper.conclude(node, act, outcome)
+        await reaper.conclude(work.records, work.engines, gpus, act, outcome)
     except StoreError as error:
         outcome = Outcome("not-touched", f"Nothing was done: the store cannot be written ({error}).")
     except Exception as error:  # noqa: BLE001 - one act fails with it instead of the daemon
         log.exception("the end of pid %d failed", act.process.pid)
         outcome = Outcome("interrupted", f"The daemon made a mistake ({type(error).__name__}); see its log.")
     finally:
-        node.zombies.desk.acting.pop(act.key, None)
+        gpus.zombies.desk.acting.pop(act.key, None)
     if not act.done.done():
         act.done.set_result(outcome)
 
 
-async def looked_again(node: Node, act: Act) -> None:
+async def looked_again(records: Records, waiting: Waiting, gpus: Gpus, act: Act) -> None:
     """Wait until this daemon has seen the GPUs itself, and knows whose the process is: nothing is ended on what an
     earlier one saw. Raises TimeoutError."""
     async with asyncio.timeout(LOOK_S):
         while True:
-            standing = await standing_of(node, [node.gpus[gpu] for gpu in act.gpus if gpu in node.gpus])
-            held = any(key(one) == act.key for one in node.zombies.all())
-            known = not held or act.process.marker in {"", *node.zombies.attempts}
+            standing = await standing_of(
+                records, waiting, gpus, [gpus.known[gpu] for gpu in act.gpus if gpu in gpus.known]
+            )
+            held = any(key(one) == act.key for one in gpus.zombies.all())
+            known = not held or act.process.marker in {"", *gpus.zombies.attempts}
             if known and evidence.complete(policy.always(standing)):
                 return
             await asyncio.sleep(0.1)
 
 
-def order(node: Node, act: Act) -> Act:
+def order(gpus: Gpus, act: Act) -> Act:
     """Hand an act to the reaper; returns the one that is under way for this process, which may be an earlier one."""
-    desk = node.zombies.desk
+    desk = gpus.zombies.desk
     if act.key not in desk.acting:
         desk.acting[act.key] = act
         desk.orders.put_nowait(act)
     return desk.acting[act.key]
 
 
-async def finish(node: Node, tasks: asyncio.TaskGroup) -> None:
+async def finish(work: Work, gpus: Gpus, tasks: asyncio.TaskGroup) -> None:
     """Intents without an outcome. What somebody asked for goes on, on the same process only; what the daemon began by
     itself is closed, and begins again with its evidence; so is an order that nobody may remember giving."""
     try:
-        rows = await unfinished(node.store)
+        rows = await unfinished(work.records.store)
     except StoreError as error:
         log.error("what an earlier daemon was ending cannot be read: %s", error)
         return
     for row in rows:
         act = Act.of(row)
         fresh = abs(ago_s(row["at"], datetime.fromisoformat(now()))) < ORDER_S
-        if act.automatic or not fresh or act.process.boot_id != node.zombies.machine.boot_id():
+        if act.automatic or not fresh or act.process.boot_id != gpus.zombies.machine.boot_id():
             who = wording.name(act.process)
-            await reaper.conclude(node, act, Outcome("interrupted", f"The daemon died while it was ending {who}."))
+            await reaper.conclude(
+                work.records,
+                work.engines,
+                gpus,
+                act,
+                Outcome("interrupted", f"The daemon died while it was ending {who}."),
+            )
         else:
-            node.zombies.desk.acting[act.key] = act
-            start(node, tasks, act, resumed=True)
+            gpus.zombies.desk.acting[act.key] = act
+            start(work, gpus, tasks, act, resumed=True)
 
 
-async def round_of(node: Node) -> None:
+async def round_of(work: Work, gpus: Gpus) -> None:
     """One look at whatever is to be judged."""
-    await learn(node)
-    await close_gpus(node)
-    sightings = node.zombies.all()
-    node.zombies.desk.asked &= {key(one) for one in sightings}
+    await learn(work, gpus)
+    await close_gpus(work.records, work.engines, gpus)
+    sightings = gpus.zombies.all()
+    gpus.zombies.desk.asked &= {key(one) for one in sightings}
     for sighting in sightings:
         if sighting.rule.name == "orphan":
-            await judge(node, sighting)
+            await judge(work.records, work.waiting, gpus, sighting)
 
 
-async def learn(node: Node) -> None:
+async def learn(work: Work, gpus: Gpus) -> None:
     """Ask the store about markers: those nobody asked about, and those that ran when it was asked."""
-    running = {handle.row.uuid for handle in node.engines.values()} | {h.worker.uuid for h in node.runners.values()}
-    wanted = node.zombies.wanted() - running
+    running = {handle.row.uuid for handle in work.engines.live.values()} | {
+        h.worker.uuid for h in work.running.runners.values()
+    }
+    wanted = gpus.zombies.wanted() - running
     if not wanted:
         return
-    rows = await attempts_of(node.store, wanted)
+    rows = await attempts_of(work.records.store, wanted)
     found: dict[str, StoredAttempt] = {marker: StoredAttempt("", "not ours") for marker in wanted - set(rows)}
     for marker, row in rows.items():
         ended = datetime.fromisoformat(row["ended"]) if row["ended"] else None
         if row["engine"]:
-            name, log_file = f"e{row['engine']}", node.engine_folder(row["engine"]) / "log.txt"
+            name, log_file = f"e{row['engine']}", work.records.engine_folder(row["engine"]) / "log.txt"
         else:
-            name, log_file = f"j{row['job']}", node.folder(row["job"]).log(row["number"])
+            name, log_file = f"j{row['job']}", work.records.folder(row["job"]).log(row["number"])
         found[marker] = StoredAttempt(name, "ended" if ended else "runs", ended, str(log_file))
-    node.zombies.learn(found)
+    gpus.zombies.learn(found)
 
 
-async def close_gpus(node: Node) -> None:
+async def close_gpus(records: Records, engines: Engines, gpus: Gpus) -> None:
     """Quarantine GPUs that a process holds and nothing can free."""
     clock = time.monotonic()
     hopeless = {
-        gpu: holder.why for one in node.zombies.all() if one.rule.name == "stuck" for gpu, holder in one.holders.items()
+        gpu: holder.why for one in gpus.zombies.all() if one.rule.name == "stuck" for gpu, holder in one.holders.items()
     }
-    for gpu, pid, lasts_s in node.zombies.ghosts(clock):
+    for gpu, pid, lasts_s in gpus.zombies.ghosts(clock):
         if lasts_s >= GHOST_S:
             hopeless[gpu] = wording.absent(pid, "ghost", lasts_s)
-    fresh = {gpu: why for gpu, why in hopeless.items() if gpu not in node.zombies.desk.closed}
-    node.zombies.desk.closed &= set(hopeless)
+    fresh = {gpu: why for gpu, why in hopeless.items() if gpu not in gpus.zombies.desk.closed}
+    gpus.zombies.desk.closed &= set(hopeless)
     if not fresh:
         return
-    async with node.change() as change:
+    async with records.change() as change:
         for gpu, why in fresh.items():
-            await condition_store.quarantine(node, change, gpu, why)
-    node.zombies.desk.closed |= set(fresh)
+            await condition_store.quarantine(records, engines, gpus, change, gpu, why)
+    gpus.zombies.desk.closed |= set(fresh)
 
 
-async def judge(node: Node, sighting: Sighting) -> None:
+async def judge(records: Records, waiting: Waiting, gpus: Gpus, sighting: Sighting) -> None:
     """An orphan: end it, say that it may be ended, or wait for more evidence."""
-    found = gathered(node, sighting)
-    mode = node.config.settings.reap
+    found = gathered(records, gpus, sighting)
+    mode = records.config.settings.reap
     if mode == "off" or not evidence.complete(found):
         return
     if mode == "ask":
-        await ask(node, sighting)
+        await ask(records, gpus, sighting)
         return
-    conditions = await preconditions(node, sighting, by_itself=True)
+    conditions = await preconditions(records, waiting, gpus, sighting, by_itself=True)
     if evidence.complete(conditions):
-        order(node, act_of(sighting, the_daemon(), (*found, *conditions), automatic=True))
+        order(gpus, act_of(sighting, the_daemon(), (*found, *conditions), automatic=True))
 
 
-def gathered(node: Node, sighting: Sighting) -> tuple[Finding, ...]:
+def gathered(records: Records, gpus: Gpus, sighting: Sighting) -> tuple[Finding, ...]:
     """The evidence of an orphan: it must hold on every GPU that it has."""
-    settings = node.config.settings
+    settings = records.config.settings
     window = Window(settings.reap_grace_s, settings.reap_idle_s)
-    attempt = node.zombies.attempts[sighting.process.marker].now()
+    attempt = gpus.zombies.attempts[sighting.process.marker].now()
     clock = time.monotonic()
     each = [
         evidence.gather(tuple(looks), ended_s=attempt.ended_s, clock=clock, window=window)
@@ -193,18 +208,18 @@ def gathered(node: Node, sighting: Sighting) -> tuple[Finding, ...]:
     return tuple(every) or evidence.gather((), ended_s=attempt.ended_s, clock=clock, window=window)
 
 
-async def ask(node: Node, sighting: Sighting) -> None:
+async def ask(records: Records, gpus: Gpus, sighting: Sighting) -> None:
     """Say once that an orphan waits for the operator's word."""
-    if key(sighting) in node.zombies.desk.asked:
+    if key(sighting) in gpus.zombies.desk.asked:
         return
-    async with node.change() as change:
-        await change.note("zombie", text=request(node, sighting), data={"pid": sighting.process.pid})
-    node.zombies.desk.asked.add(key(sighting))
+    async with records.change() as change:
+        await change.note("zombie", text=request(gpus, sighting), data={"pid": sighting.process.pid})
+    gpus.zombies.desk.asked.add(key(sighting))
 
 
-def request(node: Node, sighting: Sighting) -> str:
+def request(gpus: Gpus, sighting: Sighting) -> str:
     """The sentence with the command that ends it."""
-    where = " and ".join(reaper.label(node, gpu) for gpu in sighting.holders)
+    where = " and ".join(reaper.label(gpus, gpu) for gpu in sighting.holders)
     held = sum(holder.bytes or 0 for holder in sighting.holders.values())
     size = f"{held / reaper.GIB:.1f} GiB of " if held else ""
     why = next(iter(sighting.holders.values())).why
@@ -226,29 +241,33 @@ def act_of(sighting: Sighting, actor: Actor, findings: tuple[Finding, ...], *, a
     return Act(name or str(uuids.uuid4()), sighting.process, sighting.rule.name, held, automatic, actor, findings)
 
 
-async def preconditions(node: Node, sighting: Sighting, *, by_itself: bool) -> tuple[Finding, ...]:
+async def preconditions(
+    records: Records, waiting: Waiting, gpus: Gpus, sighting: Sighting, *, by_itself: bool
+) -> tuple[Finding, ...]:
     """What must hold on this node for anything to be ended now."""
-    standing = await standing_of(node, [node.gpus[gpu] for gpu in sighting.holders if gpu in node.gpus])
+    standing = await standing_of(
+        records, waiting, gpus, [gpus.known[gpu] for gpu in sighting.holders if gpu in gpus.known]
+    )
     return policy.always(standing) + (policy.by_itself(standing, tuple(sighting.holders)) if by_itself else ())
 
 
-async def standing_of(node: Node, gpus: Sequence[Gpu]) -> policy.Standing:
+async def standing_of(records: Records, waiting: Waiting, gpus: Gpus, held: Sequence[Gpu]) -> policy.Standing:
     """The node, and these GPUs, as the policy sees them."""
-    settings, census = node.config.settings, node.zombies
+    settings, census = records.config.settings, gpus.zombies
     since = (datetime.now(UTC) - timedelta(seconds=policy.PER_NODE_S)).isoformat(timespec="milliseconds")
-    recent = await by_itself_since(node.store, since.replace("+00:00", "Z"))
+    recent = await by_itself_since(records.store, since.replace("+00:00", "Z"))
     moment = datetime.fromisoformat(now())
     begun = {act.id: tuple(act.gpus) for act in census.desk.acting.values() if act.automatic}
-    stored = [(ago_s(at, moment), gpus) for act, at, gpus in recent if act not in begun]
-    draining = node.pauses.draining
+    stored = [(ago_s(at, moment), held) for act, at, held in recent if act not in begun]
+    draining = waiting.pauses.draining
     return policy.Standing(
         mode=settings.reap,
-        age_s=time.monotonic() - node.sight.seen_at if node.sight.seen_at else None,
+        age_s=time.monotonic() - gpus.sight.seen_at if gpus.sight.seen_at else None,
         freshest_s=settings.sampler_deadline_s,
-        fault=next((gpu.reading.trouble for gpu in gpus if gpu.reading.trouble), "") or node.sight.self_test,
+        fault=next((gpu.reading.trouble for gpu in held if gpu.reading.trouble), "") or gpus.sight.self_test,
         contained=census.contained,
         draining=draining.sentence if draining else "",
-        recent=[*stored, *((0.0, gpus) for gpus in begun.values())],
+        recent=[*stored, *((0.0, held) for held in begun.values())],
     )
 
 

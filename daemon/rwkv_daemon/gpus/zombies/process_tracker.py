@@ -13,16 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from rwkv_daemon.gpus.zombies.act_record import Act
 from rwkv_daemon.gpus.zombies.classify import Attempt, Lookup, Rule
 from rwkv_daemon.gpus.zombies.evidence import Look
 from rwkv_daemon.gpus.zombies.procfs import Machine, Process
 from rwkv_daemon.rules.gpu_facts import Holder, Reading
 from rwkv_daemon.workers.cgroups import SUBGROUP
-
-if TYPE_CHECKING:
-    from rwkv_daemon.gpus.zombies.kill_act import Act
 
 WHOLE_EVERY_S: Final = 10.0
 """Between two whole snapshots of a process; between them only its state and CPU time are read."""
@@ -69,8 +67,8 @@ class Desk:
     """What the reaper has in hand, by (pid, start): its orders, the processes it is ending, those it has asked the
     operator about; and the GPUs it has closed. Touched by the event loop only."""
 
-    orders: "asyncio.Queue[Act]" = field(default_factory=asyncio.Queue)
-    acting: "dict[tuple[int, int], Act]" = field(default_factory=dict)
+    orders: asyncio.Queue[Act] = field(default_factory=asyncio.Queue)
+    acting: dict[tuple[int, int], Act] = field(default_factory=dict)
     asked: set[tuple[int, int]] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
 

@@ -11,10 +11,16 @@ import time
 from typing import Final
 
 from rwkv_daemon.changes import audit
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import condition_store, presenter
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.zombies import wording
-from rwkv_daemon.gpus.zombies.kill_act import Act, GoneError, NotTouchedError, Outcome, check, seize
-from rwkv_daemon.node import Change, Node, log
+from rwkv_daemon.gpus.zombies.act_record import Act, Outcome
+from rwkv_daemon.gpus.zombies.kill_act import GoneError, NotTouchedError, check, seize
+from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.zombie_acts import add_step
 from rwkv_daemon.workers.crash_points import crash_point
@@ -33,21 +39,21 @@ RETRY_S: Final = 2.0
 GIB: Final = 2**30
 
 
-async def carry_out(node: Node, act: Act, *, resumed: bool = False) -> Outcome:
+async def carry_out(work: Work, gpus: Gpus, act: Act, *, resumed: bool = False) -> Outcome:
     """End one process, and say truthfully what came of it. Raises StoreError before anything was done."""
-    before = act.before if resumed else memory(node, act)
+    before = act.before if resumed else memory(gpus, act)
     if not resumed:
-        await begin(node, act, before)
-    outcome = await attempt(node, act, before, resumed=resumed)
-    await conclude(node, act, outcome)
+        await begin(work.records, act, before)
+    outcome = await attempt(work, gpus, act, before, resumed=resumed)
+    await conclude(work.records, work.engines, gpus, act, outcome)
     return outcome
 
 
-async def begin(node: Node, act: Act, before: int | None) -> None:
+async def begin(records: Records, act: Act, before: int | None) -> None:
     """The intent, durable before the first signal."""
     crash_point("reap-before-intent")
     who = wording.name(act.process)
-    async with node.change() as change:
+    async with records.change() as change:
         await add_step(change.db, act.columns(), "intent", memory_bytes=before)
         await audit.record(change.db, act.actor, "reap", f"pid {act.process.pid}", "intent", detail(act))
         by = "the daemon" if act.automatic else act.actor.name
@@ -55,17 +61,17 @@ async def begin(node: Node, act: Act, before: int | None) -> None:
     crash_point("reap-after-intent")
 
 
-async def attempt(node: Node, act: Act, before: int | None, *, resumed: bool) -> Outcome:
+async def attempt(work: Work, gpus: Gpus, act: Act, before: int | None, *, resumed: bool) -> Outcome:
     """The signals. One that is gone when an act is taken up again had its signal from the daemon before."""
     started = time.monotonic()
     try:
-        pidfd = await asyncio.to_thread(seize, node, act)
+        pidfd = await asyncio.to_thread(seize, work, gpus, act)
     except NotTouchedError as error:
         if resumed and isinstance(error, GoneError):
-            return await released(node, act, before, f"{wording.name(act.process)} ended while the daemon was away")
+            return await released(gpus, act, before, f"{wording.name(act.process)} ended while the daemon was away")
         return Outcome("not-touched", f"Nothing was done: {error}.")
     try:
-        sent = await signals(node, act, pidfd)
+        sent = await signals(work, gpus, act, pidfd)
     except NotTouchedError as error:
         return Outcome("not-touched", f"SIGTERM was sent, and then nothing more: {error}.")
     except StoreError as error:
@@ -77,22 +83,22 @@ async def attempt(node: Node, act: Act, before: int | None, *, resumed: bool) ->
     if not sent:
         return Outcome("still-there", f"{wording.name(act.process)} is still there {KILL_S:.0f} s after SIGKILL.")
     took = time.monotonic() - started
-    return await released(node, act, before, f"{wording.name(act.process)} ended after {sent} in {took:.1f} s")
+    return await released(gpus, act, before, f"{wording.name(act.process)} ended after {sent} in {took:.1f} s")
 
 
-async def signals(node: Node, act: Act, pidfd: int) -> str:
+async def signals(work: Work, gpus: Gpus, act: Act, pidfd: int) -> str:
     """SIGTERM, and SIGKILL once if that was not enough; returns the last one sent, or nothing if it is still there.
     Raises NotTouchedError if it is not to be killed any more."""
-    for number, patience_s in ((signal.SIGTERM, node.config.settings.stop_term_s), (signal.SIGKILL, KILL_S)):
+    for number, patience_s in ((signal.SIGTERM, work.records.config.settings.stop_term_s), (signal.SIGKILL, KILL_S)):
         if number is signal.SIGKILL:
             try:
-                await asyncio.to_thread(check, node, act)
+                await asyncio.to_thread(check, work, gpus, act)
             except NotTouchedError:
                 if await ended(pidfd, 0):
                     return "SIGTERM"
                 raise
-        async with node.change() as change:
-            await add_step(change.db, act.columns(), number.name, memory_bytes=memory(node, act))
+        async with work.records.change() as change:
+            await add_step(change.db, act.columns(), number.name, memory_bytes=memory(gpus, act))
         crash_point(f"reap-before-{number.name}")
         send(pidfd, number)
         crash_point(f"reap-after-{number.name}")
@@ -116,13 +122,13 @@ async def ended(pidfd: int, patience_s: float) -> bool:
     return True
 
 
-async def released(node: Node, act: Act, before: int | None, what: str) -> Outcome:
+async def released(gpus: Gpus, act: Act, before: int | None, what: str) -> Outcome:
     """Whether NVML agrees that the memory is free: nothing is called freed before that."""
     gone_at = time.monotonic()
-    where = " and ".join(label(node, gpu) for gpu in act.gpus)
+    where = " and ".join(label(gpus, gpu) for gpu in act.gpus)
     while time.monotonic() - gone_at < RELEASE_S:
-        if node.sight.seen_at > gone_at + SETTLE_S and is_released(node, act, before):
-            after = memory(node, act)
+        if gpus.sight.seen_at > gone_at + SETTLE_S and is_released(gpus, act, before):
+            after = memory(gpus, act)
             freed = "its memory"
             if before is not None and after is not None:
                 freed = f"{max(0, before - after) / GIB:.1f} GiB"
@@ -131,25 +137,25 @@ async def released(node: Node, act: Act, before: int | None, what: str) -> Outco
     return Outcome("not-freed", f"{what}; NVML still counts its memory on {where} after {RELEASE_S:.0f} s.")
 
 
-def is_released(node: Node, act: Act, before: int | None) -> bool:
+def is_released(gpus: Gpus, act: Act, before: int | None) -> bool:
     """Whether NVML lists it nowhere, and half of what it held is back at least (others may have come meanwhile)."""
     for gpu in act.gpus:
-        reading = node.gpus[gpu].reading if gpu in node.gpus else None
+        reading = gpus.known[gpu].reading if gpu in gpus.known else None
         if reading is None or reading.trouble or reading.processes is None:
             return False
         if any(process.pid == act.process.pid for process in reading.processes):
             return False
-    held, after = sum(size or 0 for size in act.gpus.values()), memory(node, act)
+    held, after = sum(size or 0 for size in act.gpus.values()), memory(gpus, act)
     return before is None or after is None or after <= before - held // 2
 
 
-async def conclude(node: Node, act: Act, outcome: Outcome) -> None:
+async def conclude(records: Records, engines: Engines, gpus: Gpus, act: Act, outcome: Outcome) -> None:
     """Store the outcome, however long that takes: an act is never left without one."""
     crash_point("reap-before-outcome")
     while True:
         try:
-            async with node.change() as change:
-                await write_outcome(node, change, act, outcome)
+            async with records.change() as change:
+                await write_outcome(records, engines, gpus, change, act, outcome)
         except StoreError as error:
             log.error("what came of pid %d cannot be stored yet (%s): %s", act.process.pid, outcome.text, error)
             await asyncio.sleep(RETRY_S)
@@ -158,9 +164,11 @@ async def conclude(node: Node, act: Act, outcome: Outcome) -> None:
             return
 
 
-async def write_outcome(node: Node, change: Change, act: Act, outcome: Outcome) -> None:
+async def write_outcome(
+    records: Records, engines: Engines, gpus: Gpus, change: Change, act: Act, outcome: Outcome
+) -> None:
     """The outcome's row, the audit, the event; and the GPU is closed where a process cannot be got rid of."""
-    memory_bytes = memory(node, act)
+    memory_bytes = memory(gpus, act)
     await add_step(
         change.db, act.columns(), "outcome", outcome=outcome.word, text=outcome.text, memory_bytes=memory_bytes
     )
@@ -169,7 +177,7 @@ async def write_outcome(node: Node, change: Change, act: Act, outcome: Outcome) 
     await change.note("zombie", text=outcome.text, data=detail(act) | {"outcome": outcome.word})
     if outcome.word in {"still-there", "not-freed"}:
         for gpu in act.gpus:
-            await condition_store.quarantine(node, change, gpu, outcome.text)
+            await condition_store.quarantine(records, engines, gpus, change, gpu, outcome.text)
 
 
 def detail(act: Act) -> dict[str, object]:
@@ -186,14 +194,14 @@ def detail(act: Act) -> dict[str, object]:
     }
 
 
-def memory(node: Node, act: Act) -> int | None:
+def memory(gpus: Gpus, act: Act) -> int | None:
     """Bytes in use on the GPUs of an act together; None where one is not known."""
-    known = [node.gpus[gpu].reading.memory_used_bytes for gpu in act.gpus if gpu in node.gpus]
+    known = [gpus.known[gpu].reading.memory_used_bytes for gpu in act.gpus if gpu in gpus.known]
     if not known or None in known or len(known) < len(act.gpus):
         return None
     return sum(size for size in known if size is not None)
 
 
-def label(node: Node, gpu: str) -> str:
+def label(gpus: Gpus, gpu: str) -> str:
     """What people call a GPU; its UUID where it is not there any more."""
-    return presenter.label(node.gpus[gpu]) if gpu in node.gpus else gpu
+    return presenter.label(gpus.known[gpu]) if gpu in gpus.known else gpu

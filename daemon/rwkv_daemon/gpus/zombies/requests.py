@@ -7,14 +7,16 @@ from typing import Final, Literal
 import msgspec
 
 from rwkv_daemon.changes import caller
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import presenter
+from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.zombies import gpu_holders, orders, policy, reaper
 from rwkv_daemon.gpus.zombies.classify import REAPABLE, rules
 from rwkv_daemon.gpus.zombies.evidence import Finding
 from rwkv_daemon.gpus.zombies.kill_act import NotTouchedError, permit
 from rwkv_daemon.gpus.zombies.process_tracker import Sighting
-from rwkv_daemon.node import Node
 from rwkv_daemon.rules.gpu_facts import Gpu, Holder
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store.interface import Row
 from rwkv_daemon.store.queries.zombie_acts import history, outcome_of
 from rwkvctl.protocol import messages as m
@@ -25,28 +27,28 @@ ANSWER_S: Final = 100.0
 """The longest that `reap` waits for an outcome: with the default settings all steps together take 80 s at most."""
 
 
-async def zombies(node: Node, request: m.ZombiesRequest) -> m.ZombiesReply:
+async def zombies(work: Work, gpus: Gpus, request: m.ZombiesRequest) -> m.ZombiesReply:
     """`GET /v1/zombies`."""
-    sightings = {one.process.pid: one for one in node.zombies.all()}
+    sightings = {one.process.pid: one for one in gpus.zombies.all()}
     found = [
-        view(node, gpu, holder, sightings.get(holder.pid))
-        for gpu in sorted(node.gpus.values(), key=presenter.place)
+        view(work.records, gpus, gpu, holder, sightings.get(holder.pid))
+        for gpu in sorted(gpus.known.values(), key=presenter.place)
         for holder in gpu.holders
         if request.pid in {0, holder.pid}
     ]
     if request.pid:
-        found = [await explained(node, one, sightings.get(one.pid)) for one in found]
+        found = [await explained(work, gpus, one, sightings.get(one.pid)) for one in found]
         if not found:
-            raise no_holder(node, request.pid)
-    standing = await orders.standing_of(node, ())
+            raise no_holder(gpus, request.pid)
+    standing = await orders.standing_of(work.records, work.waiting, gpus, ())
     why = next((finding.value for finding in policy.always(standing) if not finding.holds), "")
-    reaped = tuple(map(reaped_view, await history(node.store, HISTORY)))
-    return m.ZombiesReply(items=tuple(found), policy=node.config.settings.reap, observing=why, reaped=reaped)
+    reaped = tuple(map(reaped_view, await history(work.records.store, HISTORY)))
+    return m.ZombiesReply(items=tuple(found), policy=work.records.config.settings.reap, observing=why, reaped=reaped)
 
 
-def no_holder(node: Node, pid: int) -> RefusedError:
+def no_holder(gpus: Gpus, pid: int) -> RefusedError:
     """Nobody by that pid holds a GPU, as far as that is known."""
-    dark = [presenter.label(gpu) for gpu in node.gpus.values() if gpu.reading.trouble]
+    dark = [presenter.label(gpu) for gpu in gpus.known.values() if gpu.reading.trouble]
     if dark:
         why = f"Who holds {' and '.join(dark)} is not known just now; process {pid} holds no other GPU."
         return RefusedError("no-holder", why, "See `rwkvctl gpus`.", Exit.NOT_FOUND)
@@ -54,7 +56,7 @@ def no_holder(node: Node, pid: int) -> RefusedError:
     return RefusedError("no-holder", why, hint, Exit.NOT_FOUND)
 
 
-def view(node: Node, gpu: Gpu, holder: Holder, sighting: Sighting | None) -> m.ZombieView:
+def view(records: Records, gpus: Gpus, gpu: Gpu, holder: Holder, sighting: Sighting | None) -> m.ZombieView:
     """One holder of one GPU."""
     same = sighting if sighting is not None and sighting.process.stat.start_ticks == holder.start_ticks else None
     return m.ZombieView(
@@ -73,39 +75,41 @@ def view(node: Node, gpu: Gpu, holder: Holder, sighting: Sighting | None) -> m.Z
         attempt=holder.attempt,
         container=holder.container,
         still_s=round(time.monotonic() - same.alive_at, 1) if same else None,
-        verdict=verdict(node, holder, same),
-        command_line=orders.command(same) if same and holder.cls in REAPABLE and not node.zombies.contained else "",
+        verdict=verdict(records, gpus, holder, same),
+        command_line=orders.command(same) if same and holder.cls in REAPABLE and not gpus.zombies.contained else "",
     )
 
 
-def verdict(node: Node, holder: Holder, sighting: Sighting | None) -> str:
+def verdict(records: Records, gpus: Gpus, holder: Holder, sighting: Sighting | None) -> str:
     """The sentence of its class, and what becomes of it."""
-    if sighting is None or holder.cls not in REAPABLE or node.zombies.contained:
+    if sighting is None or holder.cls not in REAPABLE or gpus.zombies.contained:
         return holder.why
-    if orders.key(sighting) in node.zombies.desk.acting:
+    if orders.key(sighting) in gpus.zombies.desk.acting:
         return f"{holder.why}; it is being ended"
-    if holder.cls == "orphan" and node.config.settings.reap == "auto":
-        missing = next((finding for finding in orders.gathered(node, sighting) if not finding.holds), None)
+    if holder.cls == "orphan" and records.config.settings.reap == "auto":
+        missing = next((finding for finding in orders.gathered(records, gpus, sighting) if not finding.holds), None)
         later = f" when all evidence is there ({missing.value})" if missing else " as soon as the node's rules allow it"
         return f"{holder.why}; it is ended by itself{later}"
     return f"{holder.why}; `{orders.command(sighting)}` ends it"
 
 
-async def explained(node: Node, item: m.ZombieView, sighting: Sighting | None) -> m.ZombieView:
+async def explained(work: Work, gpus: Gpus, item: m.ZombieView, sighting: Sighting | None) -> m.ZombieView:
     """The same with every rule and its measured value, in the order in which they are asked."""
     if sighting is None or sighting.process.stat.start_ticks != item.start_ticks:
         return item
-    with node.zombies.lock:
-        situation = gpu_holders.situation_of(node)
+    with gpus.zombies.lock:
+        situation = gpu_holders.situation_of(work, gpus)
     found: list[m.RuleView] = []
     for rule in rules(sighting.process, situation):
         found.append(m.RuleView(part="class", name=rule.name, holds=rule.matches, value=rule.value))
         if rule.matches:
             break
     if item.cls == "orphan":
-        found += [rule_view("evidence", finding) for finding in orders.gathered(node, sighting)]
+        found += [rule_view("evidence", finding) for finding in orders.gathered(work.records, gpus, sighting)]
     if item.cls in REAPABLE:
-        conditions = await orders.preconditions(node, sighting, by_itself=item.cls == "orphan")
+        conditions = await orders.preconditions(
+            work.records, work.waiting, gpus, sighting, by_itself=item.cls == "orphan"
+        )
         found += [rule_view("node", finding) for finding in conditions]
     return msgspec.structs.replace(item, rules=tuple(found))
 
@@ -127,22 +131,24 @@ def reaped_view(row: Row) -> m.ReapedView:
     )
 
 
-async def reap(node: Node, request: m.ReapRequest) -> m.ReapReply:
+async def reap(work: Work, gpus: Gpus, request: m.ReapRequest) -> m.ReapReply:
     """`POST /v1/reap`: what would be done, or the doing, with its outcome. A request that is repeated gets the outcome
     of the first. Raises RefusedError."""
-    desk = node.zombies.desk
-    if request.request_id and (row := await outcome_of(node.store, request.request_id)) is not None:
+    desk = gpus.zombies.desk
+    if request.request_id and (row := await outcome_of(work.records.store, request.request_id)) is not None:
         return m.ReapReply(items=(), outcome=row["outcome"], text=row["text"])
     act = next((act for act in desk.acting.values() if request.request_id and act.id == request.request_id), None)
     if act is None:
-        sighting = await meant(node, request)
+        sighting = await meant(work, gpus, request)
         if not request.yes:
-            reply = await zombies(node, m.ZombiesRequest(pid=request.pid))
+            reply = await zombies(work, gpus, m.ZombiesRequest(pid=request.pid))
             text = f"Nothing was done; `{orders.command(sighting)}` does it."
-            return m.ReapReply(items=reply.items, outcome="dry-run", text=text, plan=planned(node, sighting))
-        conditions = await orders.preconditions(node, sighting, by_itself=False)
+            return m.ReapReply(
+                items=reply.items, outcome="dry-run", text=text, plan=planned(work.records, gpus, sighting)
+            )
+        conditions = await orders.preconditions(work.records, work.waiting, gpus, sighting, by_itself=False)
         wanted = orders.act_of(sighting, caller.caller(), conditions, automatic=False, name=request.request_id)
-        act = orders.order(node, wanted)
+        act = orders.order(gpus, wanted)
         if act.id != wanted.id:
             raise refused("under-way", f"Process {request.pid} is being ended already.", "See `rwkvctl zombies`.")
     try:
@@ -154,12 +160,12 @@ async def reap(node: Node, request: m.ReapRequest) -> m.ReapReply:
     return m.ReapReply(items=(), outcome=outcome.word, text=outcome.text)
 
 
-async def meant(node: Node, request: m.ReapRequest) -> Sighting:
+async def meant(work: Work, gpus: Gpus, request: m.ReapRequest) -> Sighting:
     """The process that is meant, if it may be ended now. Raises RefusedError with the reason if not."""
-    holder = next((h for gpu in node.gpus.values() for h in gpu.holders if h.pid == request.pid), None)
+    holder = next((h for gpu in gpus.known.values() for h in gpu.holders if h.pid == request.pid), None)
     if holder is None:
-        raise no_holder(node, request.pid)
-    sighting = next((one for one in node.zombies.all() if one.process.pid == request.pid), None)
+        raise no_holder(gpus, request.pid)
+    sighting = next((one for one in gpus.zombies.all() if one.process.pid == request.pid), None)
     if sighting is None:
         raise refused("not-reapable", f"Not ended: {holder.why}.")
     start = sighting.process.stat.start_ticks
@@ -167,19 +173,19 @@ async def meant(node: Node, request: m.ReapRequest) -> Sighting:
         what = f"did not start at {request.start_ticks}" if request.start_ticks else "was not named by its start"
         hint = f"It started at {start}; see what it is now: `rwkvctl zombies {request.pid}`."
         raise refused("other-process", f"Process {request.pid} {what}; nothing was done.", hint)
-    permitted(node, sighting)
-    for finding in await orders.preconditions(node, sighting, by_itself=False):
+    permitted(work, gpus, sighting)
+    for finding in await orders.preconditions(work.records, work.waiting, gpus, sighting, by_itself=False):
         if not finding.holds:
             hint = "See `rwkvctl gpus` and `rwkvctl doctor`."
             raise refused("observing", f"Nothing is ended now: {finding.value}.", hint)
     return sighting
 
 
-def permitted(node: Node, sighting: Sighting) -> None:
+def permitted(work: Work, gpus: Gpus, sighting: Sighting) -> None:
     """Raises RefusedError unless it may be ended, and by whoever asks: a process that this daemon did not start only by
     somebody who could signal it without this daemon."""
-    with node.zombies.lock:
-        situation = gpu_holders.situation_of(node, with_neighbours=True)
+    with gpus.zombies.lock:
+        situation = gpu_holders.situation_of(work, gpus, with_neighbours=True)
     try:
         permit(sighting.process, sighting.rule.name, situation)
     except NotTouchedError as error:
@@ -195,10 +201,10 @@ def refused(code: str, detail: str, hint: str = "") -> RefusedError:
     return RefusedError(code, detail, hint, Exit.REFUSED)
 
 
-def planned(node: Node, sighting: Sighting) -> tuple[str, ...]:
+def planned(records: Records, gpus: Gpus, sighting: Sighting) -> tuple[str, ...]:
     """What would be done, step by step."""
-    term_s = node.config.settings.stop_term_s
-    where = " and ".join(reaper.label(node, gpu) for gpu in sighting.holders)
+    term_s = records.config.settings.stop_term_s
+    where = " and ".join(reaper.label(gpus, gpu) for gpu in sighting.holders)
     return (
         "write the intent down",
         f"look again whether pid {sighting.process.pid} is the same process and holds {where}",
@@ -208,7 +214,7 @@ def planned(node: Node, sighting: Sighting) -> tuple[str, ...]:
     )
 
 
-def notes(node: Node) -> list[str]:
+def notes(gpus: Gpus) -> list[str]:
     """What `status` says: orphans that wait for the operator's word."""
-    asked = node.zombies.desk.asked
-    return [orders.request(node, one) for one in node.zombies.all() if orders.key(one) in asked] if asked else []
+    asked = gpus.zombies.desk.asked
+    return [orders.request(gpus, one) for one in gpus.zombies.all() if orders.key(one) in asked] if asked else []

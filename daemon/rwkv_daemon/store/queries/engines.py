@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from rwkv_daemon.clock import now
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Store, Transaction
-from rwkv_daemon.store.queries.rows import EngineRow
+from rwkv_daemon.store.rows import EngineRow
 
 LIVE = ("starting", "loading", "ready", "unloading")
 
@@ -41,3 +41,8 @@ async def get_engine(store: Store, engine: int) -> EngineRow | None:
     """One engine, live or gone."""
     row = await store.one("SELECT * FROM engine WHERE id = ?", (engine,))
     return EngineRow.of(row) if row else None
+
+
+async def engine_numbers(store: Store) -> set[int]:
+    """The number of every engine that there ever was."""
+    return {row["id"] for row in await store.all("SELECT id FROM engine")}

@@ -1,6 +1,6 @@
 """Queries about what happened."""
 
-from rwkv_daemon.store.interface import Row, Store
+from rwkv_daemon.store.interface import Row, Store, Transaction
 
 
 async def events_before(store: Store, before: int, session: str, without: str, limit: int) -> list[Row]:
@@ -10,3 +10,35 @@ async def events_before(store: Store, before: int, session: str, without: str, l
         (before, without, session, session, limit),
     )
     return rows[::-1]
+
+
+async def events_after(store: Store, after: int, session: str, without: str, limit: int) -> list[Row]:
+    """Events after a number, oldest first, but those of one kind."""
+    return await store.all(
+        "SELECT * FROM event WHERE seq > ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",
+        (after, without, session, session, limit),
+    )
+
+
+async def newest_number(store: Store) -> int:
+    """The number of the last event."""
+    row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event")
+    return int(row["seq"]) if row else 0
+
+
+async def number_at(store: Store, at: str) -> int:
+    """The number of the last event before a time."""
+    row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event WHERE at < ?", (at,))
+    return int(row["seq"]) if row else 0
+
+
+async def add_event(
+    db: Transaction, at: str, kind: str, job: int | None, engine: int | None, session: str, text: str, data: str
+) -> int:
+    """Store an event; returns its number."""
+    row = await db.one(
+        "INSERT INTO event (at, kind, job, engine, session, text, data) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING seq",
+        (at, kind, job, engine, session, text, data),
+    )
+    assert row is not None
+    return int(row["seq"])

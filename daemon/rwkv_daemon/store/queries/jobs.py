@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from rwkv_daemon.clock import now
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Row, Store, Transaction
-from rwkv_daemon.store.queries.rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
-from rwkvctl.protocol.states import TERMINAL
+from rwkv_daemon.store.rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
+from rwkvctl.protocol.states import TERMINAL, Reason
 
 T = TypeVar("T")
 GOING = ("queued", "starting", "generating", "grading", "judging")
@@ -469,3 +469,36 @@ async def remember_benchmark(db: Transaction, values: Sequence[Any]) -> None:
 
 as_json: Final[Callable[[object], str]] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """How the store spells a nested value."""
+
+
+async def count_jobs(store: Store | Transaction) -> int:
+    """How many jobs there are, deleted ones included."""
+    row = await store.one("SELECT COUNT(*) AS jobs FROM job")
+    return int(row["jobs"]) if row else 0
+
+
+async def job_numbers(store: Store) -> set[int]:
+    """The number of every job, of deleted ones too."""
+    return {row["id"] for row in await store.all("SELECT id FROM job")}
+
+
+async def last_attempts(store: Store) -> dict[int, int]:
+    """The number of the last attempt of every job."""
+    return {row["id"]: row["attempt"] for row in await store.all("SELECT id, attempt FROM job")}
+
+
+async def work_of(db: Transaction, job: int) -> tuple[int, str]:
+    """The version that a job was dispatched by, and its grade key."""
+    row = await db.one("SELECT version, grade_key FROM job WHERE id = ?", (job,))
+    assert row is not None
+    return row["version"], row["grade_key"]
+
+
+async def checkpoints_held_for(store: Store, reasons: Sequence[Reason]) -> dict[str, str]:
+    """Paths of checkpoints that jobs are held for, for one of these reasons; with the files as they were shown."""
+    rows = await store.all(
+        "SELECT weights_path, MIN(weights_inodes) AS shown FROM job "
+        f"WHERE state = 'held' AND reason IN ({', '.join('?' * len(reasons))}) GROUP BY weights_path",
+        reasons,
+    )
+    return {row["weights_path"]: row["shown"] for row in rows}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rwkv_daemon.clock import now
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Row, Store, Transaction
 
 MOST_WAITING = 1000

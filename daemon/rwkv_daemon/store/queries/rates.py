@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from sys import intern
 from typing import Any
 
-from rwkv_daemon.clock import now
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.rate_estimate import Place, Rate
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Store, Transaction
 
 COLUMNS = ", ".join(QueuedJob.__dataclass_fields__)

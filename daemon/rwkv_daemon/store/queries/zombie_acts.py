@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from rwkv_daemon.clock import now
+from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Row, Store, Transaction
 from rwkv_daemon.store.queries.engines import LIVE
 

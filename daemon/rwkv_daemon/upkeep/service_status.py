@@ -5,7 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import StoreError
 from rwkvctl.protocol.messages import LeaseView
 from rwkvctl.protocol.states import ACTIVE
@@ -15,36 +20,36 @@ STATUS_S: Final = 5.0
 TRIES: Final = 200
 
 
-async def report(node: Node) -> None:
+async def report(work: Work, service: Service) -> None:
     """Say READY=1 after recovery and the sampler's first verdict, or that the store is away: the daemon answers then,
     and a restart would help nobody. Keep the status line true afterwards."""
-    if node.notifier.link is None:
+    if service.notifier.link is None:
         return
-    while node.leases is None and not (node.trouble and not node.up.is_set()):
+    while work.engines.leases is None and not (work.records.trouble and not work.records.up.is_set()):
         await asyncio.sleep(LOOK_S)
-    await ready(node)
+    await ready(work, service)
     while True:
         await asyncio.sleep(STATUS_S)
-        node.notifier.status(await line(node))
+        service.notifier.status(await line(work.records, work.waiting, work.engines))
 
 
-async def ready(node: Node) -> None:
+async def ready(work: Work, service: Service) -> None:
     """Say READY=1 until it is taken: a manager that missed it would take the daemon for one that does not start."""
-    text = await line(node)
+    text = await line(work.records, work.waiting, work.engines)
     for _ in range(TRIES):
-        if node.notifier.ready(text):
+        if service.notifier.ready(text):
             return
         await asyncio.sleep(LOOK_S)
     log.warning("the service manager does not take READY=1")
 
 
-async def line(node: Node) -> str:
+async def line(records: Records, waiting: Waiting, engines: Engines) -> str:
     """The node now; where the store cannot be read, that."""
     try:
-        jobs = await node.tally.of(node.store)
+        jobs = await waiting.tally.of(records.store)
     except StoreError as error:
-        return node.trouble or f"the store cannot be read: {error}"
-    return summary(jobs, len(node.engines), node.leases or (), node.trouble)
+        return records.trouble or f"the store cannot be read: {error}"
+    return summary(jobs, len(engines.live), engines.leases or (), records.trouble)
 
 
 def summary(jobs: Mapping[str, int], engines: int, leases: Iterable[LeaseView], trouble: str) -> str:

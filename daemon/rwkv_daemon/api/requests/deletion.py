@@ -22,8 +22,12 @@ from rwkv_daemon.api.requests.job_control import (
     spelled,
     unchanged,
 )
-from rwkv_daemon.node import Change, Node, log
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.host.daemon_service import Service
 from rwkv_daemon.rules.lifecycle import Happening, allows
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.deletions import (
     bring_back,
@@ -46,22 +50,22 @@ LOOK_S: Final = 30.0
 DELETABLE: Final[tuple[str, ...]] = get_args(Deletable)
 
 
-async def loss(node: Node, request: m.LossRequest) -> m.LossReply:
+async def loss(records: Records, running: RunningJobs, request: m.LossRequest) -> m.LossReply:
     """What would be lost, and which jobs cannot go. Raises RefusedError for a state whose jobs run."""
     refused: list[m.ChangedJob] = []
     if request.deleted_before:
-        names = await deleted_before(node.store, request.deleted_before)
+        names = await deleted_before(records.store, request.deleted_before)
     elif request.state:
         check_state(request.state)
-        names = [f"j{number}" for number in await numbers_in(node.store, request.state)]
+        names = [f"j{number}" for number in await numbers_in(records.store, request.state)]
     else:
-        found = [await found_or_error(node, name) for name in dict.fromkeys(map(spelled, request.jobs))]
-        judged = [(job, refusal(node, job) if isinstance(job, JobRow) else job) for job in found]
+        found = [await found_or_error(records, name) for name in dict.fromkeys(map(spelled, request.jobs))]
+        judged = [(job, refusal(running, job) if isinstance(job, JobRow) else job) for job in found]
         refused = [why for _, why in judged if why is not None]
         names = [job.name for job, why in judged if why is None and isinstance(job, JobRow)]
     numbers = [int(name[1:]) for name in names]
-    samples, scores = await measured(node.store, numbers)
-    taken = await asyncio.to_thread(bytes_of, [node.folder(number).path for number in numbers])
+    samples, scores = await measured(records.store, numbers)
+    taken = await asyncio.to_thread(bytes_of, [records.folder(number).path for number in numbers])
     named = names[:MOST_NAMED] if request.state else names
     return m.LossReply(
         jobs=tuple(named), samples=samples, scores=scores, bytes=taken, refused=tuple(refused),
@@ -87,17 +91,17 @@ def bytes_of(folders: Iterable[Path]) -> int:
     return taken
 
 
-def refusal(node: Node, job: JobRow) -> m.ChangedJob | None:
+def refusal(running: RunningJobs, job: JobRow) -> m.ChangedJob | None:
     """Why a job cannot be deleted; None if it can."""
-    if allows(job.state, "delete") and job.id not in node.runners:
+    if allows(job.state, "delete") and job.id not in running.runners:
         return None
     doing = "its runner has not ended yet" if job.state in TERMINAL else f"it is {job.state}"
     return unchanged(job, f"{job.name} is not deleted: {doing}; `rwkvctl stop {job.name}` first")
 
 
-async def delete_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+async def delete_one(running: RunningJobs, change: Change, job: JobRow) -> m.ChangedJob:
     """Take a job out of sight. One that runs stays."""
-    if (refused := refusal(node, job)) is not None:
+    if (refused := refusal(running, job)) is not None:
         return refused
     await put_away(change.db, job)
     deleted = changed(await change.move(job, "delete"))
@@ -105,18 +109,18 @@ async def delete_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
     return deleted
 
 
-async def undelete(node: Node, request: m.UndeleteRequest) -> m.ChangedReply:
+async def undelete(records: Records, request: m.UndeleteRequest) -> m.ChangedReply:
     """Bring deleted jobs back."""
     items: list[m.ChangedJob] = []
     for some in pieces(request.jobs):
-        async with node.owner, node.change() as change:
-            items += [await undelete_one(node, change, name) for name in some]
+        async with records.owner, records.change() as change:
+            items += [await undelete_one(records, change, name) for name in some]
     return m.ChangedReply(items=tuple(items))
 
 
-async def undelete_one(node: Node, change: Change, name: str) -> m.ChangedJob:
+async def undelete_one(records: Records, change: Change, name: str) -> m.ChangedJob:
     """What was not done comes back stopped: nothing begins to run because of it."""
-    found = await deleted_job(node, name)
+    found = await deleted_job(records, name)
     if isinstance(found, m.ChangedJob):
         return found
     job, was = found
@@ -125,29 +129,29 @@ async def undelete_one(node: Node, change: Change, name: str) -> m.ChangedJob:
     return changed(await change.move(job, happening, **({"finished": job.finished} if job.finished else {})))
 
 
-async def deleted_job(node: Node, name: str) -> tuple[JobRow, str] | m.ChangedJob:
+async def deleted_job(records: Records, name: str) -> tuple[JobRow, str] | m.ChangedJob:
     """A deleted job with the state it had, or what is said of any other name."""
     number = name.removeprefix("j")
-    found = await state_before(node.store, int(number)) if number.isdecimal() and len(number) < 18 else None
+    found = await state_before(records.store, int(number)) if number.isdecimal() and len(number) < 18 else None
     if found is not None:
         return found
-    there = await found_or_error(node, name)
+    there = await found_or_error(records, name)
     return unchanged(there, "") if isinstance(there, JobRow) else there
 
 
-async def prune(node: Node, request: m.PruneRequest) -> m.ChangedReply:
+async def prune(records: Records, service: Service, request: m.PruneRequest) -> m.ChangedReply:
     """Remove deleted jobs for good. Answers when they are gone, or, after a while, what still goes."""
     items: list[m.ChangedJob] = []
     for some in pieces(request.jobs):
-        async with node.owner, node.change() as change:
-            items += [await prune_one(node, change, name) for name in some]
+        async with records.owner, records.change() as change:
+            items += [await prune_one(records, change, name) for name in some]
     crash_point("prune-after-intent")
-    node.prune.set()
-    return m.ChangedReply(items=await removed(node, items))
+    service.prune.set()
+    return m.ChangedReply(items=await removed(records, items))
 
 
-async def prune_one(node: Node, change: Change, name: str) -> m.ChangedJob:
-    found = await deleted_job(node, name)
+async def prune_one(records: Records, change: Change, name: str) -> m.ChangedJob:
+    found = await deleted_job(records, name)
     if isinstance(found, m.ChangedJob):
         why = f"{found.job} is not deleted; `rwkvctl delete {found.job}` comes first" if found.state else found.error
         return m.ChangedJob(job=found.job, state=found.state, changed=False, error=why)
@@ -158,11 +162,11 @@ async def prune_one(node: Node, change: Change, name: str) -> m.ChangedJob:
     return m.ChangedJob(job=job.name, state="deleted", changed=True)
 
 
-async def removed(node: Node, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJob, ...]:
+async def removed(records: Records, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJob, ...]:
     """The same once all are gone, or with what is not gone at the deadline."""
     deadline = time.monotonic() + ANSWER_S
     mine = {item.job for item in items if item.changed}
-    while (left := mine & {f"j{number}" for number in await let_go_of(node.store)}) and time.monotonic() < deadline:
+    while (left := mine & {f"j{number}" for number in await let_go_of(records.store)}) and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
     still = "is being removed"
     return tuple(
@@ -171,27 +175,27 @@ async def removed(node: Node, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJ
     )
 
 
-async def remove_forever(node: Node) -> None:
+async def remove_forever(records: Records, service: Service) -> None:
     """Remove what is to go: at the start what an earlier daemon left, then whenever a prune asks."""
     while True:
-        node.prune.clear()
-        for job in await let_go_of(node.store):
+        service.prune.clear()
+        for job in await let_go_of(records.store):
             try:
-                await remove(node, job)
+                await remove(records, job)
             except (OSError, StoreError) as error:
                 log.error("j%d cannot be removed just now: %s", job, error)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(node.prune.wait(), LOOK_S)
+            await asyncio.wait_for(service.prune.wait(), LOOK_S)
 
 
-async def remove(node: Node, job: int) -> None:
+async def remove(records: Records, job: int) -> None:
     """The files, then the rows, the job's own last: what is left half done begins here again. Raises OSError."""
-    folder = node.folder(job).path
+    folder = records.folder(job).path
     if await asyncio.to_thread(os.path.lexists, folder):
         await asyncio.to_thread(shutil.rmtree, folder)
     crash_point("prune-after-files")
     more = True
     while more:
-        async with node.store.write() as db:
+        async with records.store.write() as db:
             more = await remove_rows(db, job)
         crash_point("prune-after-rows")

@@ -8,14 +8,14 @@ import msgspec
 
 from rwkv_daemon.catalogue import second_names
 from rwkv_daemon.changes import job_view as jobview
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import stop_intents
-from rwkv_daemon.node import EngineHandle, Node
+from rwkv_daemon.scheduling.running_jobs import RunningJobs
+from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow, Row
 from rwkv_daemon.store.queries.samples import score_of_work, scores_of, stages_of
 from rwkvctl.protocol.messages import (
-    EngineView,
     JobView,
-    LeaseView,
     SampleView,
     ScoreView,
     StageView,
@@ -40,35 +40,39 @@ def brief_score(view: str) -> ScoreView:
     return msgspec.structs.replace(score, provenance=kept)
 
 
-async def job_view(node: Node, job: JobRow, *, with_score: bool = False) -> JobView:
+async def job_view(
+    records: Records, waiting: Waiting, running: RunningJobs, job: JobRow, *, with_score: bool = False
+) -> JobView:
     """A job with what this daemon sees of its speed, and its score."""
-    return (await job_views(node, [job], with_score=with_score))[0]
+    return (await job_views(records, waiting, running, [job], with_score=with_score))[0]
 
 
-async def job_views(node: Node, jobs: Sequence[JobRow], *, with_score: bool = False) -> tuple[JobView, ...]:
+async def job_views(
+    records: Records, waiting: Waiting, running: RunningJobs, jobs: Sequence[JobRow], *, with_score: bool = False
+) -> tuple[JobView, ...]:
     """The same of many, in their order."""
-    scores = await scores_by_job(node, [job for job in jobs if with_score and job.state == "done"])
+    scores = await scores_by_job(records, [job for job in jobs if with_score and job.state == "done"])
     return tuple(
         jobview.job_view(
             job,
-            rate=rate_of(node, job),
+            rate=rate_of(running, job),
             score=scores.get(job.id),
-            detail=stop_intents.still_running(node, job) or lost_twin(job, scores, asked=with_score),
-            expected=node.forecast.jobs.get(job.id),
-            idle_s=idle_of(node, job),
+            detail=stop_intents.still_running(records, running, job) or lost_twin(job, scores, asked=with_score),
+            expected=waiting.forecast.jobs.get(job.id),
+            idle_s=idle_of(running, job),
         )
         for job in jobs
     )
 
 
-async def scores_by_job(node: Node, jobs: Sequence[JobRow]) -> dict[int, ScoreView]:
+async def scores_by_job(records: Records, jobs: Sequence[JobRow]) -> dict[int, ScoreView]:
     """The score of each of these jobs: its own, or that of the same work which another job has measured."""
-    own = await scores_of(node.store, [job.id for job in jobs])
+    own = await scores_of(records.store, [job.id for job in jobs])
     scores = {number: score_decoder.decode(view) for number, view in own.items()}
     for job in jobs:
         if not second_names.is_same_work(job):
             continue
-        if view := await score_of_work(node.store, job.generation_key, job.grade_key):
+        if view := await score_of_work(records.store, job.generation_key, job.grade_key):
             scores[job.id] = second_names.renamed(score_decoder.decode(view), job.model)
     return scores
 
@@ -79,60 +83,24 @@ def lost_twin(job: JobRow, scores: Mapping[int, ScoreView], *, asked: bool) -> s
     return "the job whose score it used is deleted; dispatch again to measure it" if lost else ""
 
 
-def rate_of(node: Node, job: JobRow) -> float | None:
+def rate_of(running: RunningJobs, job: JobRow) -> float | None:
     """Samples a second of a job that runs."""
-    handle = node.runners.get(job.id)
+    handle = running.runners.get(job.id)
     return handle.rate(job.done) if handle else None
 
 
-def idle_of(node: Node, job: JobRow) -> float | None:
+def idle_of(running: RunningJobs, job: JobRow) -> float | None:
     """Seconds without a sample of a job that runs, where that is far more than usual."""
-    handle = node.runners.get(job.id)
+    handle = running.runners.get(job.id)
     return handle.pace.idle_s(time.monotonic()) if handle and job.done < job.total else None
 
 
-def engine_view(node: Node, handle: EngineHandle) -> EngineView:
-    """An engine with its rates."""
-    row, stats = handle.row, handle.stats
-    jobs = tuple(f"j{number}" for number, runner in node.runners.items() if runner.engine == row.id)
-    view = EngineView(
-        id=row.name, model=row.model, numerics=row.numerics, lease=row.lease, state=row.state,
-        pid=handle.worker.pid, jobs=jobs, detail=row.detail,
-    )  # fmt: skip
-    if stats is None:
-        return view
-    return msgspec.structs.replace(
-        view,
-        running=stats.running,
-        waiting=stats.waiting,
-        slots=stats.slots,
-        prefill_tokens_per_s=stats.prefill_tokens_per_s,
-        decode_tokens_per_s=stats.decode_tokens_per_s,
-        occupancy=stats.occupancy,
-        cache_hits=stats.cache_hits,
-        cache_misses=stats.cache_misses,
-    )
-
-
-def lease_views(node: Node) -> tuple[LeaseView, ...]:
-    """Leases with the engine that holds each."""
-    holders: dict[str, str] = {}
-    for handle in node.engines.values():
-        holders[handle.row.lease] = " ".join(filter(None, [holders.get(handle.row.lease), handle.row.name]))
-    return tuple(
-        msgspec.structs.replace(lease, engine=holders[lease.id], use="leased" if lease.use == "free" else lease.use)
-        if lease.id in holders
-        else lease
-        for lease in node.leases or []
-    )
-
-
 async def sample_views(
-    node: Node, job: JobRow, rows: Sequence[Row], stage_names: list[str], *, tail: int = 0
+    records: Records, job: JobRow, rows: Sequence[Row], stage_names: list[str], *, tail: int = 0
 ) -> tuple[SampleView, ...]:
     """Samples with what was asked and answered in each stage; `tail`: of each text only so many characters at its
     end."""
-    stages = await stages_of(node.store, job.id, [(row["row"], row["repeat"]) for row in rows])
+    stages = await stages_of(records.store, job.id, [(row["row"], row["repeat"]) for row in rows])
     return tuple(sample_view(row, stages[row["row"], row["repeat"]], stage_names, tail) for row in rows)
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_daemon.changes import caller
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.host.shown_files import is_trusted
-from rwkv_daemon.node import Node, log
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.messages import Selection
@@ -21,7 +22,7 @@ LONGEST_NAME: Final = 255
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def checked(node: Node, selection: Selection) -> str:
+def checked(records: Records, selection: Selection) -> str:
     """The folder of a selection as its jobs remember it: without links. Raises SelectionError for one that is not for
     whoever asks to name."""
     given = selection.run_log_dir
@@ -32,27 +33,27 @@ def checked(node: Node, selection: Selection) -> str:
     if is_trusted(caller.caller().uid):
         return os.path.realpath(given)
     path = os.path.normpath(given)
-    if root_of(node, Path(path)) is None:
-        roots = node.config.settings.log_link_dirs
+    if root_of(records, Path(path)) is None:
+        roots = records.config.settings.log_link_dirs
         remedy = f"under {roots}" if roots else "none, as the daemon's setting log_link_dirs is empty"
         raise SelectionError(f"--run-log-dir {given}: folders for links to logs must lie {remedy}.")
     return path
 
 
-def root_of(node: Node, path: Path) -> Path | None:
+def root_of(records: Records, path: Path) -> Path | None:
     """The folder of the setting that a path lies in; None if there is none."""
-    roots = (Path(root) for root in node.config.settings.log_link_dirs.split(":") if root.startswith("/"))
+    roots = (Path(root) for root in records.config.settings.log_link_dirs.split(":") if root.startswith("/"))
     return next((root for root in roots if path.is_relative_to(root)), None)
 
 
-def link(node: Node, job: JobRow, target: Path) -> None:
+def link(records: Records, job: JobRow, target: Path) -> None:
     """Link an attempt's log under a name that says what it is of. Nice to have, never fatal."""
     if not job.run_log_dir:
         return
     name = f"{job.name}_{job.model}_{job.benchmark}_{job.kind}".replace("/", "_")
     try:
-        with folder(node, Path(job.run_log_dir)) as descriptor:
-            replace_link(descriptor, f"{fitted(name)}.log", target, node.config.runs_dir)
+        with folder(records, Path(job.run_log_dir)) as descriptor:
+            replace_link(descriptor, f"{fitted(name)}.log", target, records.config.runs_dir)
     except (OSError, ValueError) as error:
         log.warning("%s: no link in --run-log-dir: %s", job.name, error)
 
@@ -63,9 +64,9 @@ def fitted(name: str) -> str:
 
 
 @contextlib.contextmanager
-def folder(node: Node, path: Path) -> Iterator[int]:
+def folder(records: Records, path: Path) -> Iterator[int]:
     """A descriptor of the folder, which is made; only the root it lies in may be a link. Raises OSError."""
-    root = root_of(node, path) or Path("/")
+    root = root_of(records, path) or Path("/")
     with contextlib.ExitStack() as opened:
         descriptor = os.open(root, FOLDER)
         opened.callback(os.close, descriptor)

@@ -5,7 +5,9 @@ import datetime as dt
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.node import Node, log
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.bulk import forget_orders
 from rwkv_daemon.store.queries.jobs import forget_replies
@@ -15,14 +17,14 @@ REPLIES_KEPT: Final = dt.timedelta(days=7)
 """A client repeats a request within minutes; a week is generous."""
 
 
-async def keep_house(node: Node) -> None:
+async def keep_house(records: Records, engines: Engines) -> None:
     """Look once, then tidy up every hour, until cancelled."""
-    if not node.store.checked:
-        await look_for_damage(node)
+    if not records.store.checked:
+        await look_for_damage(records)
     while True:
         try:
-            await tidy(node)
-            await remove_torn(node)
+            await tidy(records)
+            await remove_torn(records, engines)
         except StoreError as error:
             log.warning("the store is not tidied up: %s", error)
         except OSError as error:
@@ -30,10 +32,10 @@ async def keep_house(node: Node) -> None:
         await asyncio.sleep(EVERY_S)
 
 
-async def look_for_damage(node: Node) -> None:
+async def look_for_damage(records: Records) -> None:
     """Say so if the file is not whole. What runs goes on, and what can still be stored is."""
     try:
-        problem = await node.store.damage()
+        problem = await records.store.damage()
     except StoreError as error:
         problem = str(error)
     if problem:
@@ -42,27 +44,29 @@ async def look_for_damage(node: Node) -> None:
             "`rwkvctl restore`"
         )
         log.error("%s", text)
-        node.notes.append(text)
+        records.notes.append(text)
 
 
-async def remove_torn(node: Node) -> None:
+async def remove_torn(records: Records, engines: Engines) -> None:
     """Remove what was left beside files of engines that are gone, by a daemon or a shim that was killed while it
     replaced them."""
-    living = {f"e{number}" for number in (*node.engines, *node.leasing.launching)}
+    living = {f"e{number}" for number in (*engines.live, *engines.leasing.launching)}
 
     def remove() -> list[Path]:
-        torn = [path for path in node.config.runs_dir.glob("engines/e*/*.tmp") if path.parent.name not in living]
+        torn = [path for path in records.config.runs_dir.glob("engines/e*/*.tmp") if path.parent.name not in living]
         for path in torn:
             path.unlink(missing_ok=True)
         return torn
 
     if torn := await asyncio.to_thread(remove):
-        log.info("%d files that were never finished were removed below %s", len(torn), node.config.runs_dir / "engines")
+        log.info(
+            "%d files that were never finished were removed below %s", len(torn), records.config.runs_dir / "engines"
+        )
 
 
-async def tidy(node: Node, at: dt.datetime | None = None) -> None:
+async def tidy(records: Records, at: dt.datetime | None = None) -> None:
     """Forget the answers to requests that are older than a week."""
     before = (at or dt.datetime.now(dt.UTC)) - REPLIES_KEPT
-    async with node.store.write() as db:
+    async with records.store.write() as db:
         await forget_replies(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))
         await forget_orders(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))

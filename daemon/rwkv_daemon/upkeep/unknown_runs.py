@@ -7,16 +7,17 @@ are set aside whole, and whatever still runs in them is ended: nothing would eve
 from collections.abc import Iterable
 from pathlib import Path
 
-from rwkv_daemon.clock import now
-from rwkv_daemon.node import Node
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.store.clock import now
+from rwkv_daemon.store.queries.engines import engine_numbers
+from rwkv_daemon.store.queries.jobs import job_numbers
 from rwkv_daemon.workers import worker_process
 
 
-async def set_aside(node: Node) -> None:
+async def set_aside(records: Records) -> None:
     """Move them beside the runs, and say so."""
-    runs = node.config.runs_dir
-    jobs = {row["id"] for row in await node.store.all("SELECT id FROM job")}
-    engines = {row["id"] for row in await node.store.all("SELECT id FROM engine")}
+    runs = records.config.runs_dir
+    jobs, engines = await job_numbers(records.store), await engine_numbers(records.store)
     strange = [*unknown(runs.glob("j*"), jobs), *unknown(runs.glob("engines/e*"), engines)]
     if not strange:
         return
@@ -26,7 +27,7 @@ async def set_aside(node: Node) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         worker_process.end_in(folder)
         folder.rename(target)
-    async with node.change() as change:
+    async with records.change() as change:
         text = f"{len(strange)} run directories are of jobs and engines that the store does not know: now in {aside}"
         await change.note("store.strange-runs", text=text)
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
-from rwkv_daemon.compare.paired_samples import Common, Graded, Parted, Tally, flip, graded_rows
 from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.samples.paired_samples import Common, Graded, Parted, Tally, flip, graded_rows
 from rwkv_daemon.samples.search import Pace
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.queries.comparing import Run, last_of, parted, rows_of, verdict_counts, verdicts

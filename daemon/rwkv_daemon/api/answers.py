@@ -1,0 +1,26 @@
+"""What requests share and remember."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rwkv_daemon.api.grants import Grants
+from rwkv_daemon.api.last_known import Known
+from rwkv_daemon.api.shared_status import SameStatus
+from rwkv_daemon.store.queries.bulk import Order
+
+
+@dataclass(slots=True)
+class Answers:
+    """Who may ask, what was answered, and changes that are still being made."""
+
+    grants: Grants = field(default_factory=Grants)
+    known: Known = field(default_factory=Known)
+    same_status: SameStatus = field(default_factory=SameStatus)
+    orders: dict[str, Order] = field(default_factory=dict)
+    ordered: asyncio.Event = field(default_factory=asyncio.Event)
+    underway: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
+    """Changes that are being made, by their request ids."""
+
+    subjects: dict[int, Sequence[str]] = field(default_factory=dict)
+    """Of jobs whose samples were looked through: the subject of each row."""

@@ -1,0 +1,18 @@
+"""What may be measured here."""
+
+from dataclasses import dataclass, field
+
+from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.regex_guard import Searches
+from rwkv_daemon.host.shown_files import ShownFiles
+from rwkv_daemon.rules.file_settling import Settling
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """The benchmarks with their rows, the checkpoints that are being copied, and the files that users have shown."""
+
+    benchmarks: Benchmarks
+    settling: Settling = field(default_factory=Settling)
+    searches: Searches = field(default_factory=Searches)
+    shown_files: ShownFiles = field(default_factory=ShownFiles)

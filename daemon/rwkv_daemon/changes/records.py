@@ -1,0 +1,100 @@
+"""The store with its events, and the one way to change what it holds.
+
+The store is the truth. Every change is a transaction that also stores the events it causes; they are published once it
+has committed, and whoever keeps something of the store in memory hears of it.
+"""
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from rwkv_daemon.changes import audit
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.events import Bus
+from rwkv_daemon.host import disk
+from rwkv_daemon.store import Store
+from rwkv_daemon.store.clock import now
+from rwkv_daemon.store.read_lanes import OwnLock
+from rwkv_daemon.store.watched import Health
+from rwkv_daemon.workers.run_directory import RunDir
+from rwkvctl.settings.config import Config
+
+
+class Watcher(Protocol):
+    """Keeps something of the store in memory."""
+
+    def committed(self, change: Change) -> None:
+        """A transaction has committed."""
+
+    def unsure(self) -> None:
+        """Nobody knows whether a transaction has: what is kept is read anew."""
+
+
+@dataclass(slots=True)
+class Records:
+    """The store and what is said of it, with the node's folders and its name."""
+
+    config: Config
+    store: Store
+    health: Health = field(default_factory=Health)
+    bus: Bus = field(default_factory=Bus)
+    watchers: list[Watcher] = field(default_factory=list)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there is something to decide."""
+
+    up: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once what the store says was taken up: what an earlier daemon left running is adopted."""
+
+    owner: OwnLock = field(default_factory=OwnLock)
+    """Held by whoever decides over jobs: the supervisor's round, or a request that changes some."""
+
+    notes: list[str] = field(default_factory=list)
+    """What an operator should know of this daemon's start and configuration."""
+
+    started: str = field(default_factory=now)
+    started_monotonic: float = field(default_factory=time.monotonic)
+    hostname: str = field(default_factory=socket.gethostname)
+
+    @contextlib.asynccontextmanager
+    async def change(self) -> AsyncIterator[Change]:
+        """A transaction whose events are published when it has committed. Where nobody knows whether it has (its commit
+        was cut off), what is kept of the store in memory is read anew."""
+        sent = False
+        try:
+            async with self.store.write() as db:
+                change = Change(db)
+                yield change
+                await audit.settle(db, change.events)
+                sent = True
+        except BaseException:
+            if sent:
+                for watcher in self.watchers:
+                    watcher.unsure()
+                self.wake.set()
+            raise
+        for watcher in self.watchers:
+            watcher.committed(change)
+        self.bus.publish(change.events)
+        self.wake.set()
+
+    def folder(self, job: int) -> RunDir:
+        """The run directory of a job."""
+        return RunDir(self.config.runs_dir / f"j{job}")
+
+    def engine_folder(self, engine: int) -> Path:
+        """Where an engine's log and record lie."""
+        return self.config.runs_dir / "engines" / f"e{engine}"
+
+    def disk_free_bytes(self) -> int:
+        """Room on the home's file system."""
+        return disk.free(self.config.home)
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be stored now; empty while all is well."""
+        return self.health.sentence

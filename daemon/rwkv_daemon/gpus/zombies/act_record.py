@@ -1,0 +1,77 @@
+"""One act: the end of one process, as it was decided and as it is stored."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from rwkv_daemon.gpus.zombies.evidence import Finding
+from rwkv_daemon.gpus.zombies.procfs import Process
+from rwkv_daemon.rules.gpu_facts import HolderClass
+from rwkv_daemon.rules.roles import Actor
+from rwkv_daemon.store.interface import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an act ended: `freed`, `not-freed` (ended, and NVML still counts the memory), `still-there`, `not-touched`,
+    or `interrupted` (the daemon died)."""
+
+    word: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A process to end, as it was when that was decided, and who decided it. `gpus` says what it held of each;
+    `before`, of an act that is taken up again, what was in use on them together when it began."""
+
+    id: str
+    process: Process
+    cls: HolderClass
+    gpus: dict[str, int | None]
+    automatic: bool
+    actor: Actor
+    findings: tuple[Finding, ...] = ()
+    before: int | None = None
+    done: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.process.pid, self.process.stat.start_ticks
+
+    def columns(self) -> dict[str, Any]:
+        """As every row of it is stored."""
+        return {
+            "act": self.id,
+            "automatic": int(self.automatic),
+            "uid": self.actor.uid,
+            "asker_pid": self.actor.pid,
+            "asker": self.actor.name,
+            "pid": self.process.pid,
+            "start_ticks": self.process.stat.start_ticks,
+            "boot_id": self.process.boot_id,
+            "class": self.cls,
+            "gpus": text(self.gpus),
+            "snapshot": text(self.process),
+            "rules": text(self.findings),
+        }
+
+    @classmethod
+    def of(cls, row: Row) -> "Act":
+        """One that an earlier daemon began."""
+        return cls(
+            id=row["act"],
+            process=msgspec.json.decode(row["snapshot"], type=Process),
+            cls=row["class"],
+            gpus=msgspec.json.decode(row["gpus"], type=dict[str, int | None]),
+            automatic=bool(row["automatic"]),
+            actor=Actor(row["uid"], -1, row["asker_pid"], row["asker"]),
+            findings=tuple(msgspec.json.decode(row["rules"], type=list[Finding])),
+            before=row["memory_bytes"],
+        )
+
+
+def text(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,20 @@
+"""The judge and the checker, as the daemon holds them in memory."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from rwkv_daemon.judge.dispatcher import JudgeEvent
+from rwkv_daemon.judge.service import JudgeService
+
+
+@dataclass(slots=True)
+class Judges:
+    """The services that ask other models; None where none is configured."""
+
+    judge: JudgeService | None = None
+    checker: JudgeService | None = None
+    calibrations: dict[str, str] = field(default_factory=dict)
+    """How well the judge agrees with known verdicts, as a sentence for each of its rules."""
+
+    says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
+    """What happened to it and is not an event yet."""

@@ -1,0 +1,97 @@
+"""Engines as the daemon holds them in memory. All of it is found again after a restart."""
+
+import time
+from dataclasses import dataclass, field
+
+from rwkv_daemon.rules.outside_kills import Recent
+from rwkv_daemon.rules.placement import EngineKind
+from rwkv_daemon.rules.shim_record import ShimRecord
+from rwkv_daemon.scheduling import leases
+from rwkv_daemon.scheduling.lease_memory import Leasing
+from rwkv_daemon.store import EngineRow
+from rwkv_daemon.workers.cgroups import Scopes
+from rwkv_daemon.workers.stop_ladder import Ladder
+from rwkv_daemon.workers.worker_process import Worker
+from rwkvctl.protocol.engine import EngineStats
+from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.numerics import in_force
+from rwkvctl.settings.config import Config
+
+
+@dataclass(slots=True)
+class EngineHandle:
+    """A live engine process."""
+
+    row: EngineRow
+    worker: Worker
+    stats: EngineStats | None = None
+    """Its last answer to `/v1/stats`."""
+
+    idle_since: float = field(default_factory=time.monotonic)
+    """When it last had a job, or became ready. This and the times below are monotonic."""
+
+    started: float = field(default_factory=time.monotonic)
+    last_seen: float = field(default_factory=time.monotonic)
+    """When it last answered."""
+
+    asked: float = 0.0
+    """When it was last asked for its statistics."""
+
+    exit: tuple[ShimRecord | None] | None = None
+    """Set once the process has ended, at `ended_at`, with its record: None inside if the shim left none."""
+
+    ended_at: float = 0.0
+    beat: int = -1
+    """The step counter as it was last read. It last moved at `beat_at`."""
+
+    beat_at: float = field(default_factory=time.monotonic)
+    closed: str = ""
+    """Why it takes no new work, in words; empty while it does."""
+
+    doomed: str = ""
+    """Why it is being killed, in words."""
+
+    ladder: Ladder = field(default_factory=Ladder)
+    """How far the escalation of its stop has gone."""
+
+    withdrawn_at: float = float("-inf")
+    """When a runner was last told to leave it: its requests need a moment to end."""
+
+    shrunk_to: int = 0
+    """The slots that were left when it last ran out of memory and that was told."""
+
+    trouble: str = ""
+    """The error of the last look at it; an error that repeats is logged once."""
+
+    @property
+    def serves(self) -> EngineKind:
+        return EngineKind(self.row.weights_sha256, self.row.numerics)
+
+
+@dataclass(slots=True)
+class BackOff:
+    """Failures in a row of one kind of engine, its ends from outside, and when the next start may be."""
+
+    failures: int = 0
+    kills: int = 0
+    not_before: float = 0.0
+
+
+@dataclass(slots=True)
+class Engines:
+    """The engines of this node, and what is known of their leases."""
+
+    live: dict[int, EngineHandle] = field(default_factory=dict)
+    back_off: dict[EngineKind, BackOff] = field(default_factory=dict)
+    kills: Recent = field(default_factory=Recent)
+    """When somebody outside ended a process of ours."""
+
+    leasing: Leasing = field(default_factory=Leasing)
+    leases: list[LeaseView] | None = None
+    """What engines can be placed on; None until the devices were looked at."""
+
+    scopes: Scopes = field(default_factory=Scopes)
+
+    def numerics(self, wanted: str, config: Config) -> str:
+        """The profile in force on this node."""
+        return in_force(wanted or config.settings.numerics, gpus=leases.has_gpus(self.leases or ()))

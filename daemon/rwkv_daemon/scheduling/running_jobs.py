@@ -1,0 +1,76 @@
+"""Jobs that run, as the daemon holds them in memory. All of it is found again after a restart."""
+
+import time
+from dataclasses import dataclass, field
+
+from rwkv_daemon.rules.job_pace import Pace
+from rwkv_daemon.rules.rate_estimate import Meter
+from rwkv_daemon.rules.shim_record import ShimRecord
+from rwkv_daemon.workers.stall_detection import Motion
+from rwkv_daemon.workers.stop_ladder import Ladder
+from rwkv_daemon.workers.worker_process import Worker
+
+
+@dataclass(slots=True)
+class RunnerHandle:
+    """A live runner process, and how fast it gets on."""
+
+    job: int
+    attempt: int
+    worker: Worker
+    ingested: int = 0
+    """Bytes of the samples file that the store holds."""
+
+    started: float = field(default_factory=time.monotonic)
+    """When this daemon began to count samples (monotonic), as `first_done` says how many there were."""
+
+    first_done: int | None = None
+    intent: str = ""
+    """Why the runner is being ended: `stop`, `pause`, `yield` or `stalled`; empty while it shall go on."""
+
+    ladder: Ladder = field(default_factory=Ladder)
+    """How far the escalation of that has gone."""
+
+    motion: Motion = field(default_factory=Motion)
+    """When its process and its samples last moved."""
+
+    stall: str = ""
+    """Why the job counts as stalled."""
+
+    engine: int | None = None
+    """The engine that the job was placed on. `endpoints` are all that its runner may ask now, that one included."""
+
+    endpoints: tuple[int, ...] = ()
+    meter: Meter = field(default_factory=Meter)
+    pace: Pace = field(default_factory=Pace)
+    stages_before: int = 0
+    """Stages that were finished when the attempt started: one that adds some earns its restarts back."""
+
+    regrades: bool = False
+    """It grades stored completions and needs no engine."""
+
+    exit: tuple[ShimRecord | None] | None = None
+    """Set once the process has ended, with its record: None inside if the shim left none."""
+
+    def rate(self, done: int) -> float | None:
+        """Samples a second since this daemon began to watch."""
+        self.pace.see(done, time.monotonic())
+        if self.first_done is None:
+            self.first_done, self.started = done, time.monotonic()
+        passed = time.monotonic() - self.started
+        return (done - self.first_done) / passed if passed > 1 and done > self.first_done else None
+
+
+@dataclass(slots=True)
+class RunningJobs:
+    """The runners of this node, and what is remembered of jobs between two of their attempts."""
+
+    runners: dict[int, RunnerHandle] = field(default_factory=dict)
+    retry_at: dict[int, float] = field(default_factory=dict)
+    """When a job that failed may be tried again (monotonic)."""
+
+    bad_rows: dict[int, tuple[object, ...]] = field(default_factory=dict)
+    """Of jobs held for damaged rows: the rows' files as they were then."""
+
+    shared: set[tuple[int, int]] = field(default_factory=set)
+    """(job, source) of completions that were taken over, or could not be."""

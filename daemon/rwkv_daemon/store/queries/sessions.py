@@ -1,0 +1,21 @@
+"""Queries about sessions: what was dispatched together."""
+
+from rwkv_daemon.store.interface import Row, Store
+
+
+async def session_row(store: Store, session: str) -> Row | None:
+    """A session."""
+    return await store.one("SELECT * FROM session WHERE id = ?", (session,))
+
+
+async def session_of_job(store: Store, job: int) -> Row | None:
+    """The session of a job."""
+    return await store.one(
+        "SELECT session.* FROM session JOIN job ON job.session = session.id WHERE job.id = ?", (job,)
+    )
+
+
+async def selection_of(store: Store, session: str) -> str:
+    """What a session selects, as JSON; empty where there is no such session."""
+    row = await store.one("SELECT selection FROM session WHERE id = ?", (session,))
+    return row["selection"] if row else ""
