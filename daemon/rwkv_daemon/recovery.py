@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from rwkv_daemon import supervisor
-from rwkv_daemon.api import router
+from rwkv_daemon.api.requests import status
 from rwkv_daemon.changes import events
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import judge_jobs
@@ -73,6 +73,6 @@ async def remember(node: Node) -> None:
         old = time.monotonic() - node.answers.known.status_at > PICTURE_S
         if node.records.health.state == "well" and old and seen != node.records.bus.last:
             seen, request = node.records.bus.last, m.StatusRequest()
-            reply = await router.status(node, request)
+            reply = await status.status(node, request)
             node.answers.known.keep(request, msgspec.structs.replace(reply, as_of=now()), 0)
         await asyncio.sleep(PICTURE_S / 2)

@@ -19,7 +19,7 @@ FLOOR_1 = {"protocol", "settings", "http", "text"}
 """All that the node's packages may see of rwkvctl."""
 
 DAEMON = (
-    "pipeline | store_tools", "main", "api.requests", "recovery", "api", "supervisor", "engines | planning",
+    "pipeline | store_tools", "main", "recovery", "api.requests", "api", "supervisor", "engines | planning",
     "periodic_tasks", "node", "notify", "compare | import_rwkv_skills", "jobs | runner", "logs | gpus", "gpus.zombies",
     "catalogue", "samples", "upkeep", "scheduling", "changes", "host | store.queries", "judge", "store", "workers",
     "rules",

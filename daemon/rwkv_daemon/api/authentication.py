@@ -26,7 +26,7 @@ class Client:
 
 
 class Door(Protocol):
-    """One way in."""
+    """A way into the daemon, the Unix socket or TCP: it tells who sends a request, or refuses a stranger."""
 
     def check(self, request: Request) -> None:
         """Raises RefusedError for a stranger, before the body of the request is read."""

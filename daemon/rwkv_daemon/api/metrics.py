@@ -63,7 +63,7 @@ JUDGE_FIGURES: tuple[tuple[str, Kind, str, Callable[[JudgeStats], float]], ...] 
 
 
 async def figures(node: Node) -> MetricsReply:
-    """Everything, by area."""
+    """Answer `GET /v1/metrics` and `GET /metrics`: every metric family that has a value now."""
     files = None if node.records.config.settings.store else store_bytes(node.records.config.store)
     found = [
         family("info", "gauge", "the daemon that answers", [Figure(value=1, labels={"version": __version__})]),
@@ -91,7 +91,7 @@ async def of_store(records: Records, waiting: Waiting) -> list[FamilyView]:
 
 
 def family(name: str, kind: Kind, text: str, values: Iterable[Figure]) -> FamilyView:
-    """A family of ours."""
+    """Return a metric family whose name gets the prefix `rwkvctl_`; `text` is its help line."""
     return FamilyView(name=f"rwkvctl_{name}", type=kind, help=text, figures=tuple(values))
 
 
@@ -153,7 +153,7 @@ def judges(judges: Judges) -> Iterator[FamilyView]:
 
 
 def notifications(counted: dict[str, dict[str, int]]) -> Iterator[FamilyView]:
-    """The outbox."""
+    """Yield the number of stored notices by target and state; `counted` maps target to state to number."""
     values = [
         Figure(value=number, labels={"target": target, "state": state})
         for target, states in sorted(counted.items())
@@ -163,7 +163,8 @@ def notifications(counted: dict[str, dict[str, int]]) -> Iterator[FamilyView]:
 
 
 def daemon(records: Records, service: Service, files: int | None) -> Iterator[FamilyView]:
-    """The daemon's own health."""
+    """Yield the metrics of the event loop, the store, the disk and the events. `files` is the size of the store's files
+    in bytes, None for a database server."""
     yield one("event_loop_lag_seconds", "gauge", "how late the last beat of the event loop was", service.pulse.lag_s)
     yield one("event_loop_lag_worst_seconds", "gauge", "the latest beat of the last minute", service.pulse.worst_s)
     yield one("store_bytes", "gauge", "size of the store's files", files)

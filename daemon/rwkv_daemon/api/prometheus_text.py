@@ -15,7 +15,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def text(families: Iterable[FamilyView]) -> str:
-    """The whole page."""
+    """Return the exposition of all families; those without values are left out."""
     return "".join(f"{line}\n" for family in families for line in lines(family))
 
 
@@ -30,7 +30,7 @@ def lines(family: FamilyView) -> Iterator[str]:
 
 
 def labels(figure: Figure) -> str:
-    """`{state="done",model="x"}`, or nothing."""
+    """Return the label set of a value, such as `{state="done",model="x"}`; empty if it has no labels."""
     if not figure.labels:
         return ""
     pairs = (f'{name}="{quoted(value)}"' for name, value in figure.labels.items())

@@ -105,7 +105,8 @@ async def sample_views(
 
 
 def sample_view(row: Row, stages: Sequence[Row], stage_names: list[str], tail: int = 0) -> SampleView:
-    """One of them."""
+    """Return a graded sample with its stages. A positive `tail` keeps that many characters at the end of each text and
+    leaves `judge` empty."""
     extracted = row["extracted"]
     return SampleView(
         number=row["number"],

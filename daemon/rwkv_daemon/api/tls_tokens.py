@@ -86,7 +86,8 @@ def tokens(path: Path) -> tuple[Token, ...]:
 
 
 def token(words: Sequence[str], where: str) -> Token:
-    """One line. Raises ConfigError."""
+    """Return the token that one line (ROLE NAME TOKEN, split into words) defines. Raises ConfigError, which names
+    `where`, if the line is malformed, its role unknown or its token too short."""
     if len(words) != 3:
         raise ConfigError(f"{where}: a line is ROLE NAME TOKEN, such as: viewer dashboard $(openssl rand -hex 32).")
     role, name, secret = words

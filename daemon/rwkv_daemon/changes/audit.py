@@ -16,6 +16,7 @@ import msgspec
 
 from rwkv_daemon.changes import caller
 from rwkv_daemon.rules import roles
+from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.roles import Actor
 from rwkv_daemon.store import Row, Store, Transaction
 from rwkv_daemon.store.clock import now
@@ -114,8 +115,9 @@ def outcome_of(reply: m.AnyReply) -> str:
 
 
 async def trail(store: Store, request: m.AuditRequest) -> m.AuditReply:
-    """`GET /v1/audit`."""
-    limit = max(1, min(request.limit, 1000))
+    """Answer `GET /v1/audit`: a page of the entries that match, newest first. `next` is the id before which the
+    following page begins, 0 at the end."""
+    limit = page_size(request.limit)
     before = max(0, min(request.before, 2**62))
     rows = await entries(
         store, since=request.since, user=request.user, verb=request.verb, before=before, limit=limit

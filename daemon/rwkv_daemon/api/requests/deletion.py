@@ -110,7 +110,7 @@ async def delete_one(running: RunningJobs, change: Change, job: JobRow) -> m.Cha
 
 
 async def undelete(records: Records, request: m.UndeleteRequest) -> m.ChangedReply:
-    """Bring deleted jobs back."""
+    """Answer `POST /v1/undelete`: bring deleted jobs back, as done if they were done and as stopped otherwise."""
     items: list[m.ChangedJob] = []
     for some in pieces(request.jobs):
         async with records.owner, records.change() as change:

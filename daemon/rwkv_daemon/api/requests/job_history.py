@@ -6,13 +6,15 @@ from typing import Any
 from rwkv_daemon.api.state_views import score_decoder
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.score_writer import headline
+from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.store.queries.job_log import logged
 from rwkvctl.protocol.record import JobLogReply, JobLogRequest, JobLogView
 
 
 async def page(records: Records, request: JobLogRequest) -> JobLogReply:
-    """One page."""
-    limit = max(1, min(request.limit, 1000))
+    """Answer `GET /v1/job-log`: a page of the jobs that match, newest first. `next` is the number before which the
+    following page begins, 0 at the end."""
+    limit = page_size(request.limit)
     before = max(0, min(request.before, 2**62))
     rows = await logged(
         records.store, since=request.since, session=request.session, model=request.model, before=before, limit=limit,

@@ -5,12 +5,14 @@ from dataclasses import asdict
 
 import msgspec
 
+from rwkv_daemon.api.requests.job_control import find_job
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.judge.statistics import JudgeStats
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
+from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.clock import now
@@ -39,16 +41,17 @@ def judge_view(role: str, stats: JudgeStats) -> m.JudgeView:
 
 
 def retry_judges(judges: Judges) -> m.JudgeReply:
-    """Try refused keys again."""
+    """Answer `POST /v1/judge/retry`: let the judge and the checker try every key again at once."""
     for service in (judges.judge, judges.checker):
         if service is not None:
             service.revive()
     return services_of(judges)
 
 
-async def review(records: Records, request: m.ReviewRequest, job: JobRow | None) -> m.ReviewReply:
-    """What the checker says of wrong answers."""
-    limit = max(1, min(request.limit, 1000))
+async def review(records: Records, request: m.ReviewRequest) -> m.ReviewReply:
+    """One page of the checker's findings about wrong answers, of one job or of all."""
+    job = await find_job(records, request.job) if request.job else None
+    limit = page_size(request.limit)
     after = max(-1, min(request.after, 2**62))
     rows = await findings(records.store, job=job.id if job else None, every=request.every, after=after, limit=limit)
     return m.ReviewReply(
@@ -74,7 +77,8 @@ async def review(records: Records, request: m.ReviewRequest, job: JobRow | None)
 
 
 async def mark(records: Records, request: m.ReviewMark) -> m.ReviewReply:
-    """What a person decided."""
+    """Answer `POST /v1/review`: store a person's decision about the checker's findings on a sample. Raises RefusedError
+    if there is no finding about that sample."""
     sample = max(-1, min(request.sample, 2**62))
     async with records.change() as change:
         if not await add_review(change.db, sample, request.decision):

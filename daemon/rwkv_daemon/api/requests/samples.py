@@ -15,6 +15,7 @@ from rwkv_daemon.catalogue.second_names import is_same_work
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.judge_jobs import answer_of
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind
+from rwkv_daemon.rules.page_size import MOST_ON_A_PAGE, page_size
 from rwkv_daemon.samples.search import Found, Windows, hunt, long_read
 from rwkv_daemon.samples.text_index import Indexed
 from rwkv_daemon.store import JobRow, Row
@@ -38,7 +39,6 @@ from rwkv_data.definition.errors import DataError
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
 
-MOST: Final = 1000
 MOST_OUTLINED: Final = 20_000
 MOST_SEARCHED: Final = 1_000_000
 """Samples that one request may look at for a text; the time it has ends it sooner."""
@@ -51,10 +51,11 @@ SUBJECTS_KEPT: Final = 16
 
 
 async def samples(records: Records, request: m.SamplesRequest) -> m.SamplesReply:
-    """One page of samples."""
+    """Answer `GET /v1/jobs/{job}/samples`: a page of graded samples with their texts. It holds fewer than `limit` where
+    the texts are long or the search is not finished (`looking`)."""
     job = await with_samples(records, request.job)
-    limit = max(1, min(request.limit, MOST))
-    wanted = Wanted(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST])
+    limit = page_size(request.limit)
+    wanted = Wanted(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST_ON_A_PAGE])
     found = await found_samples(records, job, wanted, latest=request.latest, after=cursor(request.after), limit=limit)
     items = await views_of(records, job, found.rows, tail=max(0, request.tail))
     if len(items) < len(found.rows):
@@ -156,7 +157,8 @@ async def outlined(records: Records, job: JobRow, found: Found, subjects: Sequen
 
 
 def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjects: Sequence[str]) -> m.OutlineReply:
-    """The reply."""
+    """Return the outline of the samples found: `cut` holds (row, repeat) of those truncated at the token limit,
+    `doubts` the numbers of those to review, `subjects` the subject of each row."""
     rows = found.rows
     reasons = list(dict.fromkeys(row["reason"] for row in rows))
     letters = {reason: chr(ord("a") + place) for place, reason in enumerate(reasons)}
@@ -210,12 +212,12 @@ async def same_elsewhere(records: Records, request: m.SameRequest) -> m.SameRepl
     if not own or (own[0]["row"], own[0]["repeat"]) != place:
         return m.SameReply(items=())
     expected = own[0]["expected"].split()
-    found = await same(records.store, job.id, job.benchmark, place, max(1, min(request.limit, MOST)))
+    found = await same(records.store, job.id, job.benchmark, place, page_size(request.limit))
     return m.SameReply(items=tuple(map(same_view, (row for row in found if row["expected"].split() == expected))))
 
 
 def same_view(row: Row) -> m.SameView:
-    """One of them."""
+    """Return a sample of another job as `GET /v1/jobs/{job}/same` shows it."""
     return m.SameView(
         job=f"j{row['id']}", model=row["model"], kind=row["kind"], version=row["version"], number=row["number"],
         value=row["value"], reason=row["reason"], extracted=row["extracted"], finished=row["finished"],

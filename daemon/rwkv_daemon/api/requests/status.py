@@ -1,0 +1,78 @@
+"""What the daemon is and how its work stands."""
+
+import asyncio
+import os
+import time
+from typing import Any
+
+from rwkv_daemon.api import state_views
+from rwkv_daemon.api.requests import (
+    job_control,
+)
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.engines import engine_views
+from rwkv_daemon.gpus.zombies import requests as zombies
+from rwkv_daemon.node import Node
+from rwkv_daemon.rules.page_size import page_size
+from rwkv_daemon.store.queries.jobs import ACTIVE, finished_jobs, jobs_in
+from rwkvctl import __version__
+from rwkvctl.protocol import messages as m
+from rwkvctl.settings import config, temporary_folder
+
+
+async def info(records: Records) -> m.InfoReply:
+    return m.InfoReply(
+        version=__version__,
+        api_min=m.PROTOCOL,
+        api_max=m.PROTOCOL,
+        pid=os.getpid(),
+        home=str(records.config.home),
+        started=records.started,
+        temporary_folder=str(await asyncio.to_thread(temporary_folder.writable, config.temporary_folders()) or ""),
+    )
+
+
+async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
+    """The Overview."""
+    session, limit, last_event = request.session, page_size(request.limit), node.records.bus.last
+    memory = of_memory(node)
+    running = await jobs_in(node.records.store, ACTIVE, session=session)
+    waiting = await jobs_in(node.records.store, ("queued", "held", "paused"), session=session, limit=limit)
+    recent = await finished_jobs(node.records.store, session=session, limit=limit)
+    return m.StatusReply(
+        counts=await node.waiting.tally.of(node.records.store, session),
+        running=await state_views.job_views(node.records, node.waiting, node.running, running),
+        waiting=await state_views.job_views(node.records, node.waiting, node.running, waiting),
+        recent=await state_views.job_views(node.records, node.waiting, node.running, recent, with_score=True),
+        last_event=last_event,
+        eta_s=node.waiting.forecast.ends_s,
+        not_estimated=node.waiting.forecast.unknown,
+        **memory,
+    )
+
+
+def of_memory(node: Node) -> dict[str, Any]:
+    """What a status says that needs no store."""
+    notes = list(node.records.config.warnings) + node.records.notes + zombies.notes(node.gpus)
+    if killed := node.engines.kills.sentence(time.monotonic()):
+        notes.append(killed)
+    if changed := node.catalogue.benchmarks.changed_since(node.records.config):
+        notes.append(changed)
+    if node.service.reload_problem:
+        notes.append(f"the last reload was refused: {node.service.reload_problem}")
+    if node.records.trouble:
+        notes.append(node.records.trouble)
+    if node.gpus.sight.history_trouble:
+        notes.append(f"the history of the GPUs is not recorded: {node.gpus.sight.history_trouble}")
+    notes += node.waiting.pauses.sentences()
+    return {
+        "version": __version__,
+        "uptime_s": round(time.monotonic() - node.records.started_monotonic, 1),
+        "leases": engine_views.lease_views(node.engines),
+        "engines": tuple(engine_views.engine_view(node.running, handle) for handle in node.engines.live.values()),
+        "disk_free_bytes": node.records.disk_free_bytes(),
+        "notes": tuple(notes),
+        "pauses": job_control.pause_views(node.waiting),
+        "home": str(node.records.config.home),
+        "trouble": node.records.trouble,
+    }
