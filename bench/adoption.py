@@ -28,7 +28,6 @@ JOBS, WORKERS, ROUNDS = 10_000, 16, 5
 
 
 def main() -> None:
-    """Print one table."""
     header()
     with tempfile.TemporaryDirectory() as folder:
         empty = statistics.median(start(Path(folder) / "empty") for _ in range(ROUNDS))

@@ -71,7 +71,7 @@ def measure(rounds: int) -> dict[str, list[tuple[float, float]]]:
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Return the CPU model from /proc/cpuinfo, or the machine architecture where no model is listed."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 

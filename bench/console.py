@@ -124,7 +124,7 @@ def keys(folder: Path) -> None:
 
 
 def quiet(terminal: Terminal) -> None:
-    """Read until nothing comes."""
+    """Read and discard output until none arrives for 50 ms."""
     time.sleep(0.15)
     while terminal.read(0.05):
         pass
@@ -201,7 +201,7 @@ def search(_: Path) -> None:
 
 
 def resident() -> int:
-    """Memory of this process."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

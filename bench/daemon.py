@@ -30,7 +30,6 @@ JOBS, MODELS, BENCHMARKS = 10_000, 200, 50
 
 
 def main() -> None:
-    """Print one table."""
     header()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "h"

@@ -42,7 +42,6 @@ PREFILL_TOKENS = 512
 
 
 def main() -> None:
-    """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="a model of 4 layers of width 256")
     parser.add_argument("--tokens", type=int, default=24, help="tokens a sample and round")

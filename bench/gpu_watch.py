@@ -30,7 +30,6 @@ BAR_PERCENT = 0.5
 
 
 def main(seconds: float = 30.0) -> None:
-    """Print one table."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         print("gpu watch: not measured, there is no C compiler here")

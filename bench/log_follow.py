@@ -28,7 +28,6 @@ TEXT = "x" * 99
 
 
 def main() -> None:
-    """Print one table."""
     header()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "h"

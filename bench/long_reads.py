@@ -42,7 +42,6 @@ CLIENTS = 4
 
 
 def main() -> None:
-    """Print one table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--keep", type=Path, default=None, help="a home that is made once and used again")
@@ -105,7 +104,7 @@ def a_score() -> str:
 
 @dataclass(slots=True)
 class Cost:
-    """What something took."""
+    """Cost of one action: its time, the event loop's longest pause, the memory held, and its replies."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
@@ -196,7 +195,7 @@ class Memory:
 
 
 def held_mib() -> float:
-    """Resident memory."""
+    """Return the resident memory of this process in MiB."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize() / 2**20
 
@@ -239,7 +238,7 @@ async def until_whole(node: Node, request: Any, found: Cost, who: str = "one") -
 
 
 async def exported(node: Node, count: int, found: Cost) -> None:
-    """Samples page by page."""
+    """Read up to `count` samples of job j2 in pages of 1,000, as an export does."""
     after = -1
     while count > 0 and (after >= 0 or found.replies == 0):
         reply = await asked(node, m.SamplesRequest(job="j2", limit=1000, after=after), found)

@@ -230,7 +230,7 @@ def rss(pid: int) -> float:
 
 
 def rss_now(pid: int) -> float:
-    """MiB."""
+    """Return the resident memory of a process in MiB."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 

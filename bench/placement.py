@@ -20,7 +20,6 @@ JOBS, GPUS, KINDS = 10_000, 64, 200
 
 
 def main() -> None:
-    """Print one table."""
     header()
     kinds = [EngineKind(f"model-{number}", "fast") for number in range(KINDS)]
     waiting = [

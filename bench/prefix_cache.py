@@ -90,7 +90,6 @@ class Bench:
 
 
 def main() -> None:
-    """Print both comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tiny", action="store_true", help="a model of 2 layers of 128 and few rows: a dry run")
     parser.add_argument("--numerics", choices=NUMERICS, default="fp32")
@@ -210,7 +209,7 @@ def line(name: str, values: Sequence[float], told: str) -> None:
 
 
 def ids(draw: random.Random, vocabulary: int, length: int) -> tuple[int, ...]:
-    """Random ids."""
+    """Draw random token ids, neither 0 nor beyond the tokens of the World vocabulary."""
     return tuple(draw.randrange(1, min(vocabulary, 65530)) for _ in range(length))
 
 

@@ -129,7 +129,7 @@ def measure_ours(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def measure_theirs(python: Path, count: int) -> dict[str, Any]:
-    """The same of evalplus."""
+    """Return evalplus's rate (programs a second) and verdicts, measured by the interpreter of its own environment."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "theirs.py"
         script.write_text(THEIRS)

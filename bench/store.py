@@ -48,7 +48,6 @@ COMPLETION = "We have 17 apples and give away 5, so 17 - 5 = 12 are left. " * 2
 
 
 def main() -> None:
-    """Print one table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--samples", type=int, default=10_000_000)
     parser.add_argument("--keep", type=Path, default=None, help="a home that is made once and used again")
@@ -184,7 +183,7 @@ async def ingest_all(node: Node, handle: RunnerHandle) -> None:
 
 
 async def timed(action: Callable[[], Awaitable[Any]], times: int) -> list[float]:
-    """Seconds of each call."""
+    """Return the seconds that each of `times` successive calls took."""
     taken = []
     for _ in range(times):
         begun = time.perf_counter()

@@ -34,7 +34,6 @@ CHUNK = 1 << 20
 
 
 def main() -> None:
-    """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", type=Path, help="a checkpoint, instead of a synthetic one of the 0.1B shape")
     parser.add_argument("--rounds", type=int, default=5)

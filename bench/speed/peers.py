@@ -103,7 +103,7 @@ class PeerError(Exception):
 
 
 class Peer:
-    """A peer's process."""
+    """Process of a peer, which runs one timed round at a time. Raises PeerError if it does not start."""
 
     def __init__(self, script: str, arguments: list[str], switches: Mapping[str, str], log: Path) -> None:
         self._log = log
@@ -116,7 +116,7 @@ class Peer:
         self._answer()
 
     def seconds(self, what: str, count: int) -> float:
-        """Of a round."""
+        """Run one `decode` or `prefill` round of `count` tokens and return its seconds. Raises PeerError if it died."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{what} {count}\n")

@@ -28,7 +28,7 @@ HALVES: tuple[Numerics, ...] = ("fast", "exact", "fast-fp16-state", "exact-fp16-
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is measured."""
+    """The model to measure on one device, in numerics profiles that share its weights."""
 
     dims: Dims
     models: Mapping[Numerics, GpuModel]

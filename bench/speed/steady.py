@@ -29,14 +29,14 @@ TEMPERATURE = 0.25
 
 
 def sampling(tokens: int) -> Sampling:
-    """How evaluations draw."""
+    """Return sampling as evaluations use it, with top-p and penalties, at a temperature for random weights."""
     return Sampling(
         max_tokens=tokens, temperature=TEMPERATURE, top_p=0.9, presence=0.5, frequency=0.1, decay=0.996
     )  # fmt: skip
 
 
 def prompt(draw: random.Random, vocabulary: int, length: int) -> tuple[int, ...]:
-    """Random ids."""
+    """Draw random token ids, neither 0 nor beyond the tokens of the World vocabulary."""
     return tuple(draw.randrange(1, min(vocabulary, 65530)) for _ in range(length))
 
 

@@ -169,7 +169,7 @@ async def decide(node: Node) -> None:
 
 
 async def perform(node: Node, command: Command) -> None:
-    """Carry out one command."""
+    """Start or move a job, or start, close or unload an engine, as the command says; a Wait needs nothing done."""
     match command:
         case StartJob(number, engine):
             job = await get_job(node.records.store, number)

@@ -36,7 +36,7 @@ Printed = tuple[list[str], Any]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb."""
+    """Run the verb that `argv` names and return the exit code; errors are printed on standard error."""
     arguments = _parser().parse_args(argv)
     try:
         lines, plain = arguments.run(arguments, config.load({"home": str(arguments.home or "")}))

@@ -240,7 +240,7 @@ def uid_of(user: str) -> int | None:
 
 
 def request_bytes(method: str, where: str, content: bytes, token: str = "") -> bytes:
-    """A whole HTTP/1.1 request."""
+    """Return a complete HTTP/1.1 request that names the protocol's version and asks to close the connection."""
     head = [f"{method} {where} HTTP/1.1", "host: rwkvctl", "connection: close", f"rwkvctl-protocol: {API_MAX}"]
     head += [f"authorization: Bearer {token}"] if token else []
     if method != "GET":
@@ -314,7 +314,7 @@ def lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def decode(raw: bytes) -> Record:
-    """A reply's JSON object."""
+    """Return the JSON object in a reply's body. Raises VersionSkewError if the body is not a JSON object."""
     try:
         value = json.loads(raw)
     except ValueError as error:

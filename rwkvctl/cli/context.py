@@ -31,7 +31,7 @@ class Context:
 
     @cached_property
     def client(self) -> Client:
-        """The daemon's client."""
+        """The client of the configured daemon; its warnings are printed on the terminal."""
         client = client_of(self.config)
         client.warn = lambda text: self.terminal.note(f"warning: {text}", "warn")
         return client

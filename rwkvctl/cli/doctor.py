@@ -54,7 +54,7 @@ class Finding(NamedTuple):
 
 
 def examine(config: Config, client: Client) -> Iterator[Finding]:
-    """Look at everything."""
+    """Run every check and yield what each one found."""
     yield python()
     yield configuration()
     yield from rwkv_skills()
@@ -110,7 +110,7 @@ def is_anothers(home: Path) -> bool:
 
 
 def python() -> Finding:
-    """The interpreter."""
+    """Check that the interpreter is Python 3.11 or newer."""
     version = ".".join(map(str, sys.version_info[:3]))
     fine = sys.version_info >= (3, 11)
     return Finding("python", "ok" if fine else "missing", version, "" if fine else "install Python 3.11 or newer")
@@ -166,7 +166,7 @@ def program(name: str) -> Finding:
 
 
 def driver() -> Finding:
-    """The NVIDIA driver."""
+    """Look for the NVIDIA driver, which is `optional`: engines can run on the CPU."""
     try:
         version = DRIVER.read_text(encoding="utf-8").partition("\n")[0]
     except OSError:

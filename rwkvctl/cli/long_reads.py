@@ -31,7 +31,7 @@ def samples(client: Client, job: str, query: Record, limit: int) -> Answer:
 
 
 def compared(client: Client, body: Record) -> Answer:
-    """A whole comparison."""
+    """Ask the daemon for a comparison every AGAIN_S seconds until it is complete, and show progress meanwhile."""
     with Meter() as meter:
         while True:
             answer = client.post("/v1/compare", body | {"partial": True}, PATIENCE_S)

@@ -123,12 +123,12 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def epilog(verb: Verb) -> str:
-    """The examples."""
+    """Return the verb's examples as the last part of its help; empty if it has none."""
     return "examples:\n" + "\n".join(f"  {line}" for line in verb.examples) if verb.examples else ""
 
 
 def add(parser: Parser, option: Option) -> None:
-    """One argument or flag."""
+    """Add an argument or flag to the parser; a long list of choices is appended to its help."""
     words = option.help
     if len("|".join(option.choices)) > SHORT_LIST:
         words += f": {', '.join(option.choices)}"

@@ -94,7 +94,7 @@ class Terminal:
         self.out.flush()
 
     def line(self, text: str = "", role: Role = "") -> None:
-        """A line of data."""
+        """Write one line of data in the colour of its role."""
         self.write(styled(paint(text, role, self.colour), LINE_END))
 
     def note(self, text: str, role: Role = "") -> None:
@@ -151,7 +151,7 @@ def paint(text: str, role: Role, colour: bool) -> Styled:
 
 
 def lines_of(lines: Iterable[str]) -> Styled:
-    """Lines with their ends."""
+    """Return the lines as one text, each made safe and ended by a newline."""
     return styled(*(part for line in lines for part in (line, LINE_END)))
 
 
@@ -259,7 +259,6 @@ def short_model(name: str, width: int) -> str:
 
 
 def text_of(cell: str | Cell) -> str:
-    """A cell's text."""
     return cell.text if isinstance(cell, Cell) else cell
 
 
@@ -269,7 +268,7 @@ def plain_of(cell: str | Cell) -> str:
 
 
 def role_of(cell: str | Cell) -> Role:
-    """A cell's role."""
+    """Return the cell's role; empty for plain text."""
     return cell.role if isinstance(cell, Cell) else ""
 
 

@@ -68,7 +68,7 @@ class Waiting:
 
     @property
     def left_s(self) -> float:
-        """Seconds until the deadline."""
+        """Seconds until the deadline: negative after it, infinite if there is none."""
         return float("inf") if self.deadline is None else self.deadline - time.monotonic()
 
 

@@ -63,7 +63,7 @@ class Paper:
         self.terminal, self.shown = terminal, set[str]()
 
     def show(self, lines: Sequence[Styled]) -> None:
-        """Write what is new."""
+        """Write the lines that were not among the last ones."""
         self.terminal.write(lines_of(line for line in lines if line and line not in self.shown))
         self.shown = set(lines)
 

@@ -171,14 +171,14 @@ def provenance(score: Record, name: str) -> Any:
 
 
 def shots(score: Record) -> int:
-    """Examples before each question."""
+    """Return the number of few-shot examples in the score's configuration; 0 if it names none."""
     given = (provenance(score, "configuration") or {}).get("shots")
     count = given.get("count", 0) if isinstance(given, dict) else 0
     return count if isinstance(count, int) else 0
 
 
 def directions(score: Record) -> dict[str, bool]:
-    """Whether more is better."""
+    """Return by metric whether a higher value is better: false for units in LOWER."""
     return {
         key_of(score, name)[0]: metric.get("unit", "share") not in LOWER
         for name, metric in score.get("metrics", {}).items()

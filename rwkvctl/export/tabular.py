@@ -54,7 +54,7 @@ def counted(score: Record, name: str) -> object:
 
 
 def markdown_lines(scores: Iterable[Record]) -> Iterator[str]:
-    """A table of headlines."""
+    """Yield the lines of a Markdown table with one row per score: its headline metric and what qualifies it."""
     titles = [
         "model", "benchmark", "kind", "metric", "value", "95 % CI", "n", "truncated", "no answer", "errors", "chance",
         "note", "job", "numerics", "weights", "rows", "grader", "key",

@@ -57,7 +57,7 @@ class Book:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of scores of all models."""
         return sum(map(len, self.models.values()))
 
     def take(self, views: Iterable[ScoreView]) -> None:
@@ -102,7 +102,7 @@ def score_of(view: ScoreView) -> Score:
 
 
 def value_of(metric: MetricView) -> Value:
-    """A metric in short."""
+    """Return a metric's value, its 95 % interval and its unit."""
     return Value(metric.value, metric.ci_low, metric.ci_high, sys.intern(metric.unit))
 
 

@@ -77,7 +77,7 @@ class Config:
 
     @property
     def overrides_file(self) -> Path:
-        """Standing settings of benchmarks."""
+        """File with the operator's settings of single benchmarks, which every dispatch uses."""
         return self.folder / "benchmarks.toml"
 
     @property
@@ -198,7 +198,7 @@ def table(name: str, environ: Mapping[str, str] | None = None) -> tuple[object, 
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
-    """`$XDG_CONFIG_HOME/rwkvctl/config.toml`, or below ~/.config."""
+    """Return the path of the user's configuration file: below $XDG_CONFIG_HOME if that is set, else below ~/.config."""
     base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '/')}/.config"
     return Path(base) / "rwkvctl" / "config.toml"
 

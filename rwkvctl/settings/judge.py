@@ -57,7 +57,7 @@ class EndpointConfig:
 
     @property
     def label(self) -> str:
-        """The name to show."""
+        """Name under which the endpoint is shown: its own, else host and port of its URL."""
         return self.name or urlsplit(self.base_url).netloc
 
 

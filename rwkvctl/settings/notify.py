@@ -64,7 +64,7 @@ class NotifyTarget:
 
     @property
     def kind(self) -> str:
-        """`webhook` or `command`."""
+        """How notices are delivered: `webhook` or `command`."""
         return "command" if self.command else "webhook"
 
     def wants(self, event: str) -> bool:
@@ -86,7 +86,8 @@ def parse(tables: object, origin: str) -> tuple[NotifyTarget, ...]:
 
 
 def target(table: Mapping[str, Any], number: int, where: str) -> NotifyTarget:
-    """One table. Raises ConfigError."""
+    """Return the receiver that a table [[notify]] describes; without a name it is called after its kind and number.
+    Raises ConfigError if a setting is unknown or wrong."""
     known = {f.name: f.default for f in dataclasses.fields(NotifyTarget)}
     values: dict[str, Any] = {}
     for name, raw in table.items():

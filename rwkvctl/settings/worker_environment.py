@@ -20,5 +20,5 @@ FAMILIES: Final = (
 
 
 def for_workers(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a worker inherits."""
+    """Return the variables that a worker inherits: those in NEEDED and those that begin like one of FAMILIES."""
     return {name: text for name, text in environ.items() if name in NEEDED or name.startswith(FAMILIES)}

@@ -44,7 +44,7 @@ def size(value: float | None) -> str:
 
 
 def size_in_words(value: float) -> str:
-    """`977 KiB`."""
+    """Return a number of bytes in binary units: `977 KiB`, `1.5 GiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(value) < 1024:
             return f"{value:.0f} {unit}" if unit in {"B", "KiB"} else f"{value:.1f} {unit}"
@@ -53,12 +53,12 @@ def size_in_words(value: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`8s`, `4m24s`, `2h41m`, `3d04h`."""
+    """Return seconds in at most two units: `8s`, `4m24s`, `2h41m`, `3d04h`; `–` if they are unknown."""
     return "–" if seconds is None else Amount(duration_in_words(max(0, round(seconds))), round(max(0.0, seconds), 3))
 
 
 def duration_in_words(whole: int) -> str:
-    """`4m24s`."""
+    """Return whole seconds in at most two units: `4m24s`."""
     if whole < 60:
         return f"{whole}s"
     if whole < 3600:

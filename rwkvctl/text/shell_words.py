@@ -20,12 +20,12 @@ def as_typed(words: Iterable[str]) -> str:
 
 
 def quoted(word: str) -> str:
-    """One word."""
+    """Return one word quoted for a shell, in `$'...'` if it has unprintable characters."""
     return shlex.quote(word) if safe_line(word) == word else f"$'{''.join(map(escaped, word))}'"
 
 
 def escaped(char: str) -> str:
-    """A character within `$'...'`."""
+    """Return a character as it stands within `$'...'`: an unprintable one as its bytes in octal."""
     if safe_line(char) == char:
         return f"\\{char}" if char in "\\'" else char
     try:

@@ -184,7 +184,7 @@ class Console(ConsoleApp):
         self.screen.refresh(layout=True)
 
     def action_next_theme(self) -> None:
-        """The next theme."""
+        """Switch to the next theme and redraw everything in it."""
         names = list(LOOKS)
         now = names.index(self.look.name.removesuffix("-ascii"))
         self.look = LOOKS[names[(now + 1) % len(names)]]
@@ -199,7 +199,6 @@ class Console(ConsoleApp):
     # -- places ----------------------------------------------------------------------------------------------------
 
     def go(self, name: str, about: str = "") -> None:
-        """Go to a screen."""
         self.places.visit(Place(name, about))
         self._show_here()
 
@@ -214,7 +213,6 @@ class Console(ConsoleApp):
         self.go(name, view.about if view is not None else "")
 
     def action_history(self, by: int) -> None:
-        """Back or forward."""
         if self.places.move(by) is not None:
             self.frame.hush()
             self._show_here()

@@ -27,7 +27,7 @@ class ConsoleFrame(Screen[None]):
 
     @property
     def front(self) -> Widget | None:
-        """The view in front."""
+        """The console's screen in front; None before there is one."""
         raise NotImplementedError
 
     @property
@@ -87,7 +87,7 @@ class ConsoleApp(App[None]):
         raise NotImplementedError
 
     def go(self, name: str, about: str = "") -> None:
-        """Go to a screen."""
+        """Show a screen and add it to the history; `about` is what it shows, such as a job's id."""
         raise NotImplementedError
 
     def say(self, text: str, role: str = "", for_s: float = 8.0) -> None:
@@ -128,7 +128,7 @@ class ConsoleApp(App[None]):
         raise NotImplementedError
 
     def action_history(self, by: int) -> None:
-        """Back or forward."""
+        """Go back (-1) or forward (1) in the history of screens; nothing happens at either end."""
         raise NotImplementedError
 
     def action_dispatch(self, *words: str) -> None:

@@ -25,7 +25,7 @@ of the screen in front, `/` there finds one. A capital letter does something str
 
 
 def page() -> str:
-    """The whole page."""
+    """Return docs/keys.md: the keys that work everywhere, those of lists and panels, and those of each screen."""
     parts = [INTRODUCTION, section("Everywhere", keys.keys_everywhere(Console))]
     groups: dict[str, list[Key]] = {}
     for key in keys.keys_of_panels(panels()):
@@ -57,7 +57,7 @@ def section(title: str, members: Iterable[Key]) -> str:
 
 
 def code(key: str) -> str:
-    """A key in Markdown."""
+    """Return a key as inline code in a Markdown table, with `|` escaped."""
     return f"`{key}`" if key != "|" else "`\\|`"
 
 

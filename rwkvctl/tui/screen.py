@@ -149,7 +149,7 @@ class ConsoleScreen(Working):
             self.console_app.choose_order(self.panel)
 
     def action_column(self, by: int) -> None:
-        """Move to another column."""
+        """Move to another column of a table, or scroll a log sideways by 20 cells."""
         if isinstance(self.panel, VTable):
             self.panel.action_column(by)
         elif isinstance(self.panel, LogView):

@@ -109,7 +109,7 @@ class Terminal:
             self.cells[x + 1, self.y] = (" ", self.cells[x + 1, self.y][1])
 
     def lines(self) -> list[str]:
-        """What is seen."""
+        """Return the visible text, one string for each row, without trailing blanks."""
         return [
             "".join(self.cells.get((x, y), BLANK)[0] for x in range(self.width)).rstrip() for y in range(self.height)
         ]
@@ -164,7 +164,7 @@ class Shell:
             self.read(0.05)
 
     def end(self) -> None:
-        """End it."""
+        """Kill the program, reap it and close its terminal."""
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         os.close(self.fd)

@@ -64,12 +64,12 @@ def sample(number: int, **more: Any) -> m.SampleView:
 
 
 def lease() -> m.LeaseView:
-    """The CPU."""
+    """Return the CPU lease, which engine e1 holds."""
     return m.LeaseView(id="cpu:0", name="CPU, 2 cores", use="leased", engine="e1", memory_used_bytes=2**30)
 
 
 def engine(**more: Any) -> m.EngineView:
-    """A ready engine."""
+    """Return engine e1, ready on the CPU lease, with the fields of `more` replaced."""
     given = {"id": "e1", "model": "rwkv7-g1-2.9b", "numerics": "fp32", "lease": "cpu:0", "state": "ready"}
     return m.EngineView(**(given | {"running": 8, "slots": 16, "decode_tokens_per_s": 559_323.0} | more))
 
@@ -139,13 +139,13 @@ class Node:
         return self.jobs[place]
 
     def counts(self) -> dict[str, int]:
-        """Jobs by state."""
+        """Return the number of jobs in each state that occurs."""
         return {
             state: sum(known.state == state for known in self.jobs) for state in {known.state for known in self.jobs}
         }
 
     async def handle(self, request: server.Request) -> server.Response:
-        """Answer one request."""
+        """Record a request in `asked` and answer it, with the header of the protocol version."""
         body = msgspec.json.decode(request.body) if request.body else None
         self.asked.append((request.method, request.path, request.query, body))
         response = self.answer(request, body)

@@ -70,7 +70,7 @@ def wait(shell: Any, until: Callable[[], object]) -> None:
 
 
 def ended(shell: Any) -> int:
-    """Its exit code."""
+    """Wait for the program to end, read the rest of its output, and return its exit code."""
     code = None
     while code is None:
         shell.read(0.05)

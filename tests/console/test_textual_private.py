@@ -44,13 +44,13 @@ def test_the_terminals_writer() -> None:
 
 
 def test_timers_and_widgets() -> None:
-    """`widgets/timers.py` and `widgets/table.py`."""
+    """Textual still has what `widgets/timers.py` and `widgets/table.py` use."""
     assert "self._skip" in inspect.getsource(Timer)
     assert inspect.signature(Widget._scroll_update).parameters.keys() == {"self", "virtual_size"}
 
 
 def test_what_our_classes_put_in_place_of_textuals() -> None:
-    """`shell/prompt.py` and `terminal/browser_server.py`."""
+    """The methods that `shell/prompt.py` and `terminal/browser_server.py` override keep their parameters."""
     assert inspect.signature(Input._on_paste).parameters.keys() == {"self", "event"}
     assert inspect.signature(Server._process_messages).parameters.keys() == {"self", "websocket", "app_service"}
 

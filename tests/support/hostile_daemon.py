@@ -103,7 +103,8 @@ class HostileDaemon:
         self.patience = 0
 
     async def handle(self, request: server.Request) -> server.Response:
-        """Answer one request."""
+        """Answer a request by its route, or with a 409 error if `fails`; send SIGINT once `patience` has counted down
+        to 0."""
         self.patience -= 1
         if self.patience == 0:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
@@ -127,7 +128,6 @@ class HostileDaemon:
         yield encoded(document) + b"\n"
 
     def headers(self) -> dict[str, str]:
-        """Those of the protocol."""
         return {"rwkvctl-protocol": str(m.PROTOCOL)}
 
 

@@ -159,7 +159,7 @@ class LiveNode:
         return self.daemon.wait(timeout=LIMIT_S)
 
     def cli(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """The real CLI."""
+        """Run the real CLI in a process of its own; with `check`, assert that it exits with 0."""
         found = subprocess.run(
             [sys.executable, "-m", "rwkvctl.cli", *arguments],
             env=self.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False,
@@ -202,11 +202,11 @@ class LiveNode:
             os.kill(record.pid, signal.SIGCONT)
 
     def wait_until_cold(self) -> None:
-        """Until no engine runs."""
+        """Wait until the daemon reports no engine."""
         self.until(lambda: not self.api.get("/v1/status").value["engines"], "every engine is gone")
 
     def samples(self, name: str) -> list[dict[str, Any]]:
-        """Every stored sample."""
+        """Return all stored samples of a job, fetched page by page."""
         found: list[dict[str, Any]] = []
         after = -1
         while True:

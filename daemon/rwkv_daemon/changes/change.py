@@ -40,7 +40,8 @@ def kept_hold(job: JobRow, happening: lifecycle.Happening) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Change:
-    """One transaction in progress."""
+    """An open transaction with the jobs it has moved and the events it has stored; `Records.change` reports both once
+    it has committed."""
 
     db: Transaction
     events: list[Event] = field(default_factory=list)

@@ -29,7 +29,7 @@ class Watcher(Protocol):
     """Keeps something of the store in memory."""
 
     def committed(self, change: Change) -> None:
-        """A transaction has committed."""
+        """Take over what a transaction has changed; called right after its commit."""
 
     def unsure(self) -> None:
         """Nobody knows whether a transaction has: what is kept is read anew."""

@@ -278,7 +278,7 @@ def comparable_pairs(a: Sequence[Candidate], b: Sequence[Candidate]) -> Iterator
 
 
 def headline(view: ScoreView) -> float | None:
-    """The score's own headline."""
+    """Return the value of the score's primary metric; None if it has none."""
     metric = view.metrics.get(view.primary)
     return metric.value if metric else None
 

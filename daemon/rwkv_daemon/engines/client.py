@@ -22,22 +22,24 @@ class NoAnswerError(Exception):
 
 
 async def health(socket: Path) -> EngineHealth:
-    """`GET /v1/health`. Raises NoAnswerError."""
+    """Return the reply to `GET /v1/health`. Raises NoAnswerError if no valid one comes within `DEADLINE_S`."""
     return await ask(socket, "/v1/health", EngineHealth)
 
 
 async def stats(socket: Path) -> EngineStats:
-    """`GET /v1/stats`. Raises NoAnswerError."""
+    """Return the reply to `GET /v1/stats`. Raises NoAnswerError if no valid one comes within `DEADLINE_S`."""
     return await ask(socket, "/v1/stats", EngineStats)
 
 
 async def group_now(socket: Path, group: str, sample: str, index: int, step: int) -> GroupNow:
-    """`GET /v1/groups/GROUP/now`. Raises NoAnswerError."""
+    """Return the reply to `GET /v1/groups/GROUP/now`. Raises NoAnswerError if no valid one comes within
+    `DEADLINE_S`."""
     return await ask(socket, f"/v1/groups/{quote(group)}/now?id={quote(sample)}&index={index}&step={step}", GroupNow)
 
 
 async def ask(socket: Path, target: str, answer: type[T]) -> T:
-    """One GET, decoded."""
+    """Send one GET request and return the JSON reply decoded as `answer`. Raises NoAnswerError if it fails, is not of
+    that type, or takes longer than `DEADLINE_S`."""
     try:
         async with asyncio.timeout(DEADLINE_S):
             body = await get(socket, target)

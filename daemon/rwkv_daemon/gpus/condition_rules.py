@@ -81,7 +81,7 @@ class Probe(Struct, frozen=True):
 
 
 class Release(Struct, frozen=True):
-    """The reservation is over."""
+    """The operator ends the reservation; its purpose and its probe are forgotten."""
 
 
 class Drain(Struct, frozen=True):
@@ -91,7 +91,7 @@ class Drain(Struct, frozen=True):
 
 
 class Undrain(Struct, frozen=True):
-    """It takes work again."""
+    """The operator ends the drain: new work may start on the GPU again."""
 
 
 class Quarantine(Struct, frozen=True):

@@ -52,7 +52,7 @@ class Card:
             return None
 
     def identity(self) -> Reading:
-        """Names and limits."""
+        """Return the card's constant properties: UUID, index, minor number, name and maximum SM clock (MHz)."""
         nvml = self.nvml
         return Reading(
             id=self.uuid,

@@ -45,7 +45,7 @@ def lease_of(gpu: Gpu) -> LeaseView:
 
 
 def place(gpu: Gpu) -> tuple[int, int, str]:
-    """Their order for people."""
+    """Return the sort key of GPUs in lists: index, then slot (a whole card before its instances), then id."""
     return gpu.reading.index, -1 if gpu.reading.slot is None else gpu.reading.slot, gpu.id
 
 

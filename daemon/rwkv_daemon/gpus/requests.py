@@ -37,7 +37,7 @@ NEED_REASON: Final = {"reserve": "what for: --for training", "drain": "why: --re
 
 
 def gpus(engines: Engines, gpus: Gpus) -> m.GpusReply:
-    """`GET /v1/gpus`."""
+    """Answer `GET /v1/gpus`: every GPU with its use, condition and holders."""
     ordered = sorted(gpus.known.values(), key=presenter.place)
     sight = gpus.sight
     return m.GpusReply(
@@ -49,7 +49,7 @@ def gpus(engines: Engines, gpus: Gpus) -> m.GpusReply:
 
 
 async def past(records: Records, gpus: Gpus, request: m.GpuHistoryRequest) -> m.GpuHistoryReply:
-    """`GET /v1/gpus/history`."""
+    """Answer `GET /v1/gpus/history`: recorded figures of the named GPU, or of every GPU, in steps of some seconds."""
     only = ids_of([request.gpu], gpus.known) if request.gpu else [""]
     return await history.answer(records, gpus, request, only[0])
 
@@ -72,7 +72,8 @@ async def change(records: Records, engines: Engines, gpus: Gpus, request: m.GpuC
 
 
 async def probe(records: Records, engines: Engines, gpus: Gpus, request: m.GpuProbe) -> m.GpusChangedReply:
-    """`POST /v1/gpus/probe`."""
+    """Answer `POST /v1/gpus/probe`: set the command that explains what a reserved GPU is doing; an empty one removes
+    it."""
     ids = ids_of(request.gpus, gpus.known)
     async with records.owner, records.change() as transaction:
         items = [await set_probe(records, engines, gpus, transaction, gpu_id, request.command) for gpu_id in ids]
@@ -113,7 +114,7 @@ async def forget(records: Records, engines: Engines, gpus: Gpus, transaction: Ch
 
 
 def changed(gpus: Gpus, gpu_id: str, *, did: bool = False, error: str = "") -> m.ChangedGpu:
-    """What a change did."""
+    """Return the reply about one GPU: its condition now, whether it was changed (`did`), or why not (`error`)."""
     gpu = gpus.known[gpu_id]
     name = presenter.label(gpu).removeprefix("GPU ")
     return m.ChangedGpu(gpu=name, condition=gpu.condition, reason=gpu.reason, changed=did, error=error)

@@ -84,7 +84,7 @@ class Sampler:
                 return 0
 
     def once(self) -> int:
-        """One look."""
+        """Write a single snapshot to stdout; return the exit code, `DRIVER_GONE` if NVML does not answer."""
         try:
             self.write(self.look())
         except self.nvml.NVMLError:

@@ -109,7 +109,7 @@ def those(holders: Iterable[Holder]) -> str:
 
 
 def gib(size: int) -> str:
-    """`20.0 GiB`."""
+    """Return a size in bytes as text in GiB, such as `20.0 GiB`."""
     return f"{size / 2**30:.1f} GiB"
 
 

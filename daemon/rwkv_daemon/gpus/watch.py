@@ -31,7 +31,8 @@ EVENTS_RETRY: Final = 20
 
 
 async def watch(work: Work, gpus: Gpus) -> None:
-    """Watch until cancelled."""
+    """Restore what the store knows of the GPUs, then keep a sampler and the reservation probes running until
+    cancelled."""
     while not await restored(work.records, gpus):
         await asyncio.sleep(RESTART_S)
     try:

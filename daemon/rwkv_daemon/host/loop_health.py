@@ -26,7 +26,7 @@ class Pulse:
 
     @property
     def lag_s(self) -> float:
-        """The last beat's lateness."""
+        """Delay of the last beat in seconds; 0.0 before the first."""
         return self.late_s[-1] if self.late_s else 0.0
 
     @property
@@ -36,7 +36,8 @@ class Pulse:
 
 
 async def beat(pulse: Pulse, notifier: Notifier) -> None:
-    """Beat until cancelled."""
+    """Record how late each beat of the event loop is, and feed the watchdog after it, until cancelled. The period is
+    `BEAT_S`, or a third of the watchdog's deadline if that is shorter."""
     period = BEAT_S if notifier.watchdog_s is None else min(BEAT_S, notifier.watchdog_s / SHARE_OF_WATCHDOG)
     while True:
         before = time.monotonic()

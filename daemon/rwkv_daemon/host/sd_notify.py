@@ -78,7 +78,7 @@ class Notifier:
             self._send(STATUS=text)
 
     def alive(self) -> None:
-        """Feed the watchdog."""
+        """Send the keep-alive `WATCHDOG=1` if the service manager has set a watchdog deadline."""
         if self.watchdog_s is not None:
             self._send(WATCHDOG="1")
 

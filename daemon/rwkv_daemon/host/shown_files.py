@@ -92,7 +92,7 @@ def inodes_of(files: Sequence[Path]) -> str:
 
 
 def spelled_out(inodes: str) -> list[Shown]:
-    """What `inodes_of` has spelled."""
+    """Parse the text that `inodes_of` made: device, inode and change time (ns) of each file."""
     return [
         (int(device), int(inode), int(changed))
         for device, inode, changed in (one.split(":") for one in inodes.split(","))

@@ -136,7 +136,8 @@ def time(value: object) -> str:
 
 
 def place(record: Record, where: str) -> tuple[int, int]:
-    """(sample_index, repeat_index). Raises BadFileError."""
+    """Return (sample_index, repeat_index) of a record. Raises BadFileError if one of them is missing, no integer or out
+    of bounds."""
     found = []
     for field_name, most in (("sample_index", LARGEST_INDEX), ("repeat_index", MOST_REPEATS)):
         value = record.get(field_name)

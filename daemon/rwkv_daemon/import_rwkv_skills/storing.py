@@ -181,7 +181,8 @@ async def store_grades(db: Transaction, job: int, finding: Finding, key: str) ->
 
 
 def grade_row(finding: Finding, place: Place, job: int, key: str) -> tuple[object, ...]:
-    """A row of `grade`."""
+    """Return a sample's verdict in the order of columns that `add_grades` takes; without a verdict the value is None
+    and the reason `error`."""
     verdict = finding.verdicts.get(place)
     if verdict is None:
         return (key, None, reason_of(None), "", None, "it came without a verdict", job, *place)

@@ -38,7 +38,8 @@ def is_ifeval(record: Record) -> bool:
 
 
 def read(path: Path) -> Finding:
-    """The summary. Raises BadFileError."""
+    """Read one summary, of IFEval or of any other benchmark. Raises BadFileError if the file cannot be read or holds no
+    JSON object."""
     record, sha256 = lines.document(path)
     finding = ifeval(path, record) if is_ifeval(record) else plain(path, record)
     finding.files[str(path)] = sha256
@@ -58,7 +59,7 @@ def ifeval(path: Path, record: Record) -> Finding:
 
 
 def plain(path: Path, record: Record) -> Finding:
-    """Every other old summary."""
+    """Return the finding of a summary that is not one of the oldest IFEval summaries (see `ifeval`)."""
     dataset = lines.name(record.get("dataset_slug")) or dataset_of(lines.name(record.get("dataset")))
     cot, task = manner(path, record, dataset)
     model = Path(lines.name(record.get("model_path"))).stem or lines.name(record.get("model"))
@@ -69,7 +70,8 @@ def plain(path: Path, record: Record) -> Finding:
 
 
 def dataset_of(path: str) -> str:
-    """`data/gsm8k/test.jsonl` as `gsm8k_test`."""
+    """Return the data set's name from its path: `gsm8k_test` for `data/gsm8k/test.jsonl`; without the suffix of a data
+    file, the last component."""
     found = Path(path)
     if found.suffix not in {".json", ".jsonl", ".csv", ".parquet"}:
         return found.name

@@ -138,6 +138,7 @@ def trace_of(record: Record, where: str) -> Trace:
 
 
 def turn_of(stage: Record, where: str) -> Turn:
-    """One stage."""
+    """Return the turn of one stage; a field that is missing counts as empty. Raises BadFileError if the prompt, the
+    completion or the stop reason is not text."""
     prompt, completion, stop = (lines.text(stage, name, where) for name in ("prompt", "completion", "stop_reason"))
     return Turn(prompt, completion, stop_of(stop))

@@ -43,7 +43,8 @@ def read(files: Files, model: str, stem: str) -> Finding:
 
 
 def read_score(path: Path, finding: Finding) -> None:
-    """The score file."""
+    """Read model, data set, metrics and counts from the score file into `finding`. Raises BadFileError if the file is
+    no v3 score."""
     record, sha256 = lines.document(path)
     if not is_score(record):
         raise BadFileError(f"{path} is no score of rwkv-skills: it lacks dataset, model, cot or metrics")
@@ -61,7 +62,8 @@ def read_score(path: Path, finding: Finding) -> None:
 
 
 def read_verdicts(path: Path, finding: Finding) -> None:
-    """The evaluation file."""
+    """Add the verdicts of the evaluation file to `finding`. Raises BadFileError for a line that lacks its indices or
+    verdict."""
     source = JsonLines(path)
     for number, record in source.records():
         where = f"{path}:{number}"

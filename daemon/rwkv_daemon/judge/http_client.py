@@ -92,7 +92,6 @@ class Transport:
         raise ExchangeError(failure)
 
     async def close(self) -> None:
-        """Close every connection."""
         for client in [client for clients in self.clients.values() for client in clients]:
             await client.client.aclose()
         self.clients.clear()

@@ -47,7 +47,8 @@ class Sender:
         return await self.transport.post(key.endpoint.config, key.secret, body)
 
     def body(self, endpoint: Endpoint, question: Question, manner: Manner) -> bytes:
-        """The request as JSON."""
+        """Return the JSON body of a chat completion request, with only those optional fields that `manner` says the
+        endpoint accepts."""
         document: dict[str, Any] = {
             "model": endpoint.config.model or self.model,
             "messages": question.messages,

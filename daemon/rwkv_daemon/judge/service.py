@@ -241,7 +241,7 @@ class JudgeService:
         self.exchange.wake.set()
 
     def stats(self) -> JudgeStats:
-        """How things stand."""
+        """Return a snapshot of the queue, endpoints, keys, jobs and budget for the console and the metrics."""
         return snapshot(
             self.exchange,
             {job: (len(state.scopes), state.judged, state.unjudged) for job, state in self.jobs.items()},

@@ -39,7 +39,8 @@ class EndpointStats:
 
 @dataclass(frozen=True, slots=True)
 class FlightStats:
-    """A request in flight."""
+    """A request in flight: `job` names every job that waits for it, `seconds` is the time since this attempt was
+    sent."""
 
     job: str
     label: str

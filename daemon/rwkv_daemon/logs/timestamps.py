@@ -17,7 +17,7 @@ ENTRY: Final = struct.Struct("<dQ")
 
 
 def times_path(log: Path) -> Path:
-    """`log-3.times` beside `log-3.txt`."""
+    """Return the path of a log's timestamps: `log-3.times` for `log-3.txt`."""
     return log.with_suffix(".times")
 
 

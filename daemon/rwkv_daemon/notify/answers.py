@@ -29,7 +29,8 @@ async def targets(records: Records, notifications: Notifications) -> NotifyReply
 
 
 async def view(records: Records, target: NotifyTarget, counted: dict[str, int]) -> NotifyView:
-    """One target."""
+    """Return a target as clients see it, without secrets, with the number of its notices by state and its last
+    error."""
     return NotifyView(
         name=target.name,
         kind=target.kind,

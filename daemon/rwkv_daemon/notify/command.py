@@ -83,13 +83,13 @@ class Complaints:
             os.close(complaints.theirs)
 
     def read(self) -> None:
-        """Take what is there."""
+        """Read what the pipe holds, at most `READ_BYTES`, and keep the last `ERROR_BYTES` of all output."""
         with contextlib.suppress(BlockingIOError):
             self.said = (self.said + os.read(self.ours, READ_BYTES))[-ERROR_BYTES:]
 
     @property
     def text(self) -> str:
-        """On one line."""
+        """The output that was kept, decoded and joined into one line."""
         return " ".join(self.said.decode(errors="replace").split())
 
 

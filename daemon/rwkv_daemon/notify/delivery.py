@@ -25,7 +25,7 @@ decoder = msgspec.json.Decoder(Notice)
 
 
 async def send(target: NotifyTarget, notice: Notice) -> Outcome:
-    """One try."""
+    """Try once to deliver a notice, by the target's command or its webhook; a failure is told in the outcome."""
     if target.command:
         return await command.run(target, notice)
     return await webhook.post(target, notice.id, notice.event, notice.body)

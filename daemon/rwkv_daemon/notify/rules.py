@@ -30,7 +30,7 @@ class Notice(Struct, frozen=True, kw_only=True):
 
     @property
     def body(self) -> str:
-        """As it is sent."""
+        """The notice as JSON text, as it is stored in the outbox and sent."""
         return msgspec.json.encode(self).decode()
 
 

@@ -81,7 +81,7 @@ async def something_changed(work: Work, catalogue: Catalogue, last: HeldLook) ->
 
 
 async def begin(records: Records, waiting: Waiting, catalogue: Catalogue) -> Look:
-    """Ask everything once."""
+    """Begin a look at all held jobs: read the checkpoints that they name once, for every page of the look."""
     named = await held_checkpoints(records.store)
     folder = f"{records.config.weights_dir}/"
     waiting.looked_at_held.twins = False

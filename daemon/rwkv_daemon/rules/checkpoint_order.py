@@ -34,7 +34,7 @@ def by_name(name: str) -> ModelView:
 
 
 def made(view: ModelView) -> tuple[object, str]:
-    """Data version, then date."""
+    """Return the sort key from older to newer: data version, then date."""
     return file_names.natural(view.data_version), view.date
 
 

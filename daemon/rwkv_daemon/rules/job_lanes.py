@@ -201,7 +201,7 @@ class Lanes:
         self.enter(coming.values(), price, clock, waited)
 
     def take(self, numbers: Iterable[int]) -> None:
-        """Jobs wait no longer."""
+        """Remove jobs that wait no longer; unknown numbers are skipped."""
         going = [job for number in numbers if (job := self.jobs.get(number)) is not None]
         self.leave(going)
         for job in going:

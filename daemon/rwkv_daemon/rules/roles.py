@@ -136,11 +136,12 @@ def refuse(request: msgspec.Struct, has: Role, actor: Actor) -> None:
 
 
 def verb_of(request: type[msgspec.Struct]) -> str:
-    """`judge retry` for `/v1/judge/retry`."""
+    """Return the verb of a request from its route, such as `judge retry` for `/v1/judge/retry`; path parameters are
+    left out."""
     words = m.ROUTES[request][1].removeprefix("/v1/").split("/")
     return " ".join(word for word in words if not word.startswith("{"))
 
 
 def article(role: Role) -> str:
-    """`an operator`."""
+    """Return the role's name with its indefinite article, such as `an operator`."""
     return f"{'a' if role is Role.VIEWER else 'an'} {role.word}"

@@ -286,7 +286,7 @@ class Run:
             self.wake()
 
     def write(self, record: SampleRecord) -> None:
-        """A sample is finished."""
+        """Append a finished sample to the samples file, and count it as done."""
         self.samples.append(record)
         self.work.left -= 1
 

@@ -49,7 +49,8 @@ class Look(Generic[Answer]):
 
 @dataclass(slots=True)
 class Looks:
-    """All of them."""
+    """The questions under way, and answers that nobody has fetched yet. At most `AT_ONCE` questions are worked on at
+    once, and `OF_ONE` of one user."""
 
     under_way: dict[Hashable, Look[Any]] = field(default_factory=dict)
 
@@ -100,7 +101,7 @@ class Looks:
             del self.under_way[question]
 
     def end(self) -> None:
-        """Drop all of them."""
+        """Cancel every question under way, and drop answers that nobody has fetched."""
         for look in self.under_way.values():
             drop(look)
         self.under_way.clear()

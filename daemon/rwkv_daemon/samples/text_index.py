@@ -98,7 +98,8 @@ def blocks_of(counts: Mapping[int, int], found: Iterable[tuple[int, str]]) -> li
 
 
 def block(rows: list[int], samples: int, by_row: Mapping[int, list[str]]) -> Block:
-    """One of them."""
+    """Return the index entry of consecutive rows: the first and the last row, their number of samples, and the n-gram
+    filter of all their texts."""
     return Block(rows[0], rows[-1], samples, ngram_filter.bits_of(text for row in rows for text in by_row[row]))
 
 

@@ -46,7 +46,7 @@ class Leasing:
         self.learn([replace(fit, slots=0, bytes=0) for fit in self.fits.values() if fit.weights_sha256 == weights])
 
     def lock_out(self, lease: str, who: str) -> None:
-        """Somebody else holds it."""
+        """Leave a lease alone for `LOCKED_OUT_S` seconds, because `who` holds its lock."""
         self.locked_out[lease] = (time.monotonic() + LOCKED_OUT_S, who)
 
     def is_locked_out(self, lease: str) -> bool:

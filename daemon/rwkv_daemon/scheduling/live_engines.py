@@ -20,7 +20,7 @@ from rwkvctl.settings.config import Config
 
 @dataclass(slots=True)
 class EngineHandle:
-    """A live engine process."""
+    """An engine process with its row in the store, its last statistics and how far a stop has come."""
 
     row: EngineRow
     worker: Worker

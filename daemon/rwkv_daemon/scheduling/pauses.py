@@ -38,7 +38,7 @@ class Pause:
 
     @property
     def what(self) -> str:
-        """What is paused."""
+        """The pause in words, without who and why: `the queue is paused`, `model NAME is paused`."""
         words = {"queue": "the queue is paused", "node": "the node is draining", "judge": "the judge is paused"}
         return words.get(self.scope, f"{self.scope} {self.name} is paused")
 
@@ -84,5 +84,5 @@ class Pauses:
 
     @property
     def draining(self) -> Pause | None:
-        """The drain in force."""
+        """The drain of the node that is in force; None if there is none."""
         return self.standing.get(("node", ""))

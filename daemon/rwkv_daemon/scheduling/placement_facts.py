@@ -82,7 +82,7 @@ class Clock:
 
 
 async def look(work: Work) -> Scene:
-    """The situation now."""
+    """Return the facts for one round of placement; the lanes of waiting jobs are brought up to date first."""
     clock = time.monotonic()
     active = {job.id: job for job in await jobs_by_id(work.records.store, work.running.runners) if job.state in ACTIVE}
     held = await held_leases(work.records.store)

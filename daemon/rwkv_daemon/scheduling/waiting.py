@@ -36,6 +36,6 @@ class Waiting:
         self.queue.committed(change.moved, change.events)
 
     def unsure(self) -> None:
-        """Read the queue anew."""
+        """Have the queue and the counts of jobs by state read from the store again."""
         self.tally.forget()
         self.queue.stale = True

@@ -100,7 +100,7 @@ class Queue:
             self.unsized = self.unsized or any(job.weights_sha256 not in self.sizes for job in coming)
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """Jobs wait no longer."""
+        """Remove jobs that wait no longer; numbers that are not in the queue are skipped."""
         going = [number for number in numbers if number in self.lanes.jobs]
         self.lanes.take(going)
         for number in going:

@@ -81,7 +81,7 @@ class Turns(Generic[Thing]):
         self.waiting: dict[Hashable, deque[asyncio.Future[Thing]]] = {}
 
     async def take(self, who: Hashable) -> Thing:
-        """Wait for one."""
+        """Wait for a free thing and return it; the caller hands it back with `give`."""
         if self.free:
             return self.free.pop()  # the one used last has the warmest cache
         mine: asyncio.Future[Thing] = asyncio.get_running_loop().create_future()

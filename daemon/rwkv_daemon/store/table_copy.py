@@ -85,7 +85,7 @@ async def copy_table(source: Reader, target: Transaction, table: Table) -> Sum:
 
 
 async def sum_of(source: Reader, table: Table) -> Sum:
-    """What a table holds."""
+    """Return the number of rows of a table, and their checksum in the order of its key."""
     count, digest = 0, hashlib.sha256()
     async for rows in pages(source, table):
         values = [tuple(row) for row in rows]

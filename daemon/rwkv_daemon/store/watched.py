@@ -70,7 +70,7 @@ class Health:
         return f"the store {what} since {self.since[11:19]}: {self.why}"
 
     def be(self, state: State, why: str = "") -> None:
-        """It is so now."""
+        """Set the state and its reason; a new state also sets `since` and wakes whoever waits for `turned`."""
         if (state, why) == (self.state, self.why):
             return
         if state != self.state:

@@ -24,7 +24,7 @@ class KeptAttempt:
 
 
 class KeptVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of verdicts.jsonl."""
+    """A line of a run directory's verdicts.jsonl: what the judge said of one sample."""
 
     grade_key: str
     row: int

@@ -31,7 +31,7 @@ class SafeFormatter(logging.Formatter):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one of them."""
+    """Run the verb that is named and print its result, as text or JSON; returns the exit code."""
     given = parser().parse_args(argv)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(SafeFormatter("%(message)s"))

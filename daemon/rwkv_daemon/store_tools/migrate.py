@@ -38,7 +38,8 @@ async def migrate(settings: Config, *, to: str, from_: str) -> Told:
 
 
 def ends(settings: Config, *, to: str, from_: str) -> tuple[Path | str, Path | str]:
-    """(source, target). Raises RwkvctlError."""
+    """Return (source, target). Raises RwkvctlError if not exactly one of `to` and `from_` is given, or the one given
+    names no store."""
     if bool(to) == bool(from_):
         raise RwkvctlError("say --to or --from: a URL without a password, or a file that holds one.")
     if to:

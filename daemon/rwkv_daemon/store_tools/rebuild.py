@@ -39,7 +39,8 @@ LOST: Final = (
 
 @dataclass(slots=True)
 class Found:
-    """What a rebuild made."""
+    """How many jobs, samples and scores a rebuild has restored, which jobs lack their score or were unfinished, and
+    what could not be read."""
 
     jobs: int = 0
     samples: int = 0

@@ -15,7 +15,7 @@ from rwkvctl.protocol.errors import Exit, RwkvctlError
 
 
 class DataError(RwkvctlError):
-    """Anything this room refuses."""
+    """Base class of the errors of rwkv_data."""
 
 
 class UnknownBenchmarkError(DataError):

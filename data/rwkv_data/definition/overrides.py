@@ -51,7 +51,7 @@ class Rule:
 
     @property
     def rank(self) -> tuple[bool, bool, bool]:
-        """Higher wins."""
+        """Sort key: a model outranks a kind, a kind a benchmark, and the rule of the highest rank wins."""
         return bool(self.models), bool(self.kind), bool(self.benchmark)
 
 

@@ -25,7 +25,7 @@ Stages: TypeAlias = tuple[Stage, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number within bounds."""
+    """Type and inclusive bounds of a numeric setting."""
 
     convert: Callable[[str], int | float]
     low: float

@@ -34,7 +34,7 @@ _END_OF_THOUGHT = "</think>"
 
 
 def response_of(answer: Answer) -> str:
-    """The text to judge."""
+    """Return the response to grade: the completion without the one leading blank that follows `Assistant:`."""
     return answer.text.removeprefix(" ")
 
 

@@ -50,7 +50,7 @@ def thinking_prompt(row: Row) -> str:
 
 
 def whole(grader: Grader, metrics: tuple[str, ...], repeats: int = 1) -> Kind:
-    """The usual kind."""
+    """Return the usual kind: prompt and sampling of rwkv-skills v1, with answers that end at the next turn."""
     profile, version = RWKV_SKILLS_WHOLE
     return Kind(
         name=NAME,

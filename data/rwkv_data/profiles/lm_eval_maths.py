@@ -22,22 +22,22 @@ _UNSAID = 256
 
 
 def question_answer(row: Row) -> str:
-    """gsm8k and aime."""
+    """Return the prompt of gsm8k and aime."""
     return f"Question: {row['question']}\nAnswer:"
 
 
 def q_a(row: Row) -> str:
-    """gsm8k_cot."""
+    """Return the prompt of gsm8k_cot."""
     return f"Q: {row['question']}\nA:"
 
 
 def problem_solution(row: Row) -> str:
-    """minerva_math."""
+    """Return the prompt of minerva_math."""
     return f"Problem:\n{row['question']}\n\nSolution:"
 
 
 def problem_answer(row: Row) -> str:
-    """hendrycks_math."""
+    """Return the prompt of hendrycks_math."""
     return f"Problem: {row['question']}\nAnswer:"
 
 

@@ -12,7 +12,7 @@ NAME = "free_response.albatross"
 
 
 def prompt(row: Row) -> str:
-    """The bare problem."""
+    """Return the problem with an empty thinking block, whose last `>` is left to the model."""
     return f"User: {row['question']}\n\nAssistant: <think></think"
 
 

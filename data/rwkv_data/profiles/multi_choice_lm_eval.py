@@ -50,7 +50,7 @@ def continuations(prompt: Prompt, *, metrics: tuple[str, ...], one_more: bool = 
 
 
 def arc_prompt(row: Row) -> str:
-    """The question alone."""
+    """Return the question without its choices, which are scored as continuations."""
     return f"Question: {row['question']}\nAnswer:"
 
 

@@ -31,12 +31,12 @@ def user_part(row: Row) -> str:
 
 
 def direct_prompt(row: Row) -> str:
-    """Without thinking."""
+    """Return the prompt without a thinking block: the answer letter comes next."""
     return f"{user_part(row)}Assistant: {FINAL}"
 
 
 def fake_cot_prompt(row: Row) -> str:
-    """With an empty thought."""
+    """Return the prompt with an empty thinking block before the answer letter."""
     return f"{user_part(row)}Assistant: <think>\n{END_OF_THOUGHT}\n{FINAL}"
 
 

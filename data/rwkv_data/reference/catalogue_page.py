@@ -38,7 +38,7 @@ COLUMNS = "| kind | profile | grader | k | metrics |\n|---|---|---|---|---|"
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page as Markdown: the introduction, the overview, and a section for each domain."""
     benchmarks = [registry.load(name) for name in registry.names()]
     sections = [HEAD, overview(benchmarks)]
     for domain, title in TITLES.items():
@@ -49,7 +49,7 @@ def page() -> str:
 
 
 def overview(benchmarks: Iterable[Benchmark]) -> str:
-    """One line a benchmark."""
+    """Return the overview as a Markdown table with one row for each benchmark."""
     lines = [
         f"| [{one.name}](#{one.name}) | {cell(one.title)} | {rows_of(one)} | {len(one.kinds)} | {cell(one.licence)} |"
         for one in benchmarks

@@ -58,7 +58,7 @@ class Rehearsal:
         return child.returncode
 
     def close(self) -> None:
-        """End the child."""
+        """Kill the child, if there is one; the next `fault` starts another."""
         with self._lock:
             if self._child is not None:
                 _end(self._child)
@@ -89,7 +89,8 @@ def _ask(child: subprocess.Popen[str], grammar: str) -> str | None:
 
 
 def main(cpu_s: float) -> None:
-    """Answer line by line."""
+    """Run the child: compile each grammar read from standard input (a JSON string a line) and write its error, or an
+    empty string. A grammar that takes more than `cpu_s` seconds of processor time ends the process."""
     import resource
 
     from llguidance import LLMatcher, LLTokenizer

@@ -16,7 +16,7 @@ from rwkv_weights.formats.schema import MIXES
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One layer."""
+    """Packed weights of one layer."""
 
     norm1: Norm
     time: TimeMix

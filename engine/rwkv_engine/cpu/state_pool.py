@@ -48,7 +48,7 @@ class StatePool:
 
     @property
     def shift(self) -> Tensor:
-        """[slots, L, 2, D]."""
+        """View of the token shifts with the slot first: [slots, L, 2, D]."""
         return self.layers_shift.movedim(2, 0)
 
     def clear(self, slot: int) -> None:

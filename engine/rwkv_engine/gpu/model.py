@@ -97,7 +97,7 @@ class GpuModel:
         self, block: Block, layer: int, pool: GpuPool, space: Workspace, rows: Rows, x: Tensor, delta: Tensor,
         x_out: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Likewise for the feed-forward."""
+        """Write x plus `delta` to `x_out`; return the increment of this layer's channel mix, [S, R, D]."""
         count, width = x.shape
         mixed = space.mixed[: count * width].view(1, count, width)
         add_norm_mix(

@@ -49,7 +49,7 @@ class GpuPool:
 
     @property
     def size_bytes(self) -> int:
-        """Of one saved state."""
+        """Bytes of one saved state: the wkv state, token shifts and hidden vector of one slot."""
         return sum(tensor[0].numel() * tensor.element_size() for tensor in (self.wkv, self.shift, self.hidden))
 
     def clear(self, slot: int) -> None:

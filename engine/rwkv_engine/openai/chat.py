@@ -1,4 +1,4 @@
-"""`POST /v1/chat/completions`."""
+"""`POST /v1/chat/completions`: chat messages rendered to a prompt, and the answer, whole or as a stream."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,8 @@ EVENT = "chat.completion.chunk"
 
 
 async def chat(desk: Desk, request: Request) -> Response:
-    """Raises Refusal."""
+    """Answer `POST /v1/chat/completions`, whole or as a stream. Raises Refusal if the request is invalid, the queue is
+    full or generation fails."""
     asked = desk.reader.read(request.body, ChatRequest)
     suffix = desk.template_asked(asked.model)
     name = asked.chat_template_kwargs.template or asked.chat_template or suffix or DEFAULT
@@ -43,7 +44,8 @@ async def chat(desk: Desk, request: Request) -> Response:
 
 
 def order_of(asked: ChatRequest, rendered: Rendered) -> Order:
-    """Raises Refusal."""
+    """Return the engine order for a chat request. Raises Refusal if its penalties conflict or its format cannot be
+    used."""
     max_tokens = asked.max_completion_tokens or asked.max_tokens or DEFAULT_CHAT_TOKENS
     top = (asked.top_logprobs or 0) if asked.logprobs else -1
     sampling = sampling_of(asked, max_tokens, top)

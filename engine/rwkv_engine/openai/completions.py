@@ -1,4 +1,4 @@
-"""`POST /v1/completions`."""
+"""`POST /v1/completions`: one or several prompts, and their completions, whole or as a stream."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,8 @@ OFF = -1
 
 
 async def complete(desk: Desk, request: Request) -> Response:
-    """Raises Refusal."""
+    """Answer `POST /v1/completions`, whole or as a stream. Raises Refusal if the request is invalid, the queue is full
+    or generation fails."""
     asked = desk.reader.read(request.body, CompletionRequest)
     check(desk, asked)
     head = desk.head("text_completion", "cmpl")
@@ -52,7 +53,8 @@ def check(desk: Desk, asked: CompletionRequest) -> None:
 
 
 def order_of(asked: CompletionRequest) -> Order:
-    """Raises Refusal."""
+    """Return the engine order for a completion request. Raises Refusal if its penalties conflict or its format cannot
+    be used."""
     top = OFF if asked.logprobs is None else asked.logprobs
     prompt_top = max(top if asked.echo else OFF, OFF if asked.prompt_logprobs is None else asked.prompt_logprobs)
     return Order(

@@ -31,7 +31,8 @@ def named(tokens: Tokens, token: int, score: Score | None, top: int) -> dict[str
 
 
 def of_chat(tokens: Tokens, entries: Sequence[Entry], top: int) -> dict[str, Any]:
-    """The shape of /v1/chat/completions."""
+    """Return the shape of `/v1/chat/completions`: for each scored token its log-probability and the `top` likeliest
+    there."""
     content = [
         chat_token(tokens, token, score.logprob)
         | {"top_logprobs": [chat_token(tokens, one, logprob) for one, logprob in score.top[:top]]}

@@ -158,7 +158,7 @@ class TokenizeRequest(Struct, frozen=True, kw_only=True):
 
 
 class DetokenizeRequest(Struct, frozen=True, kw_only=True):
-    """`POST /detokenize`."""
+    """Body of `POST /detokenize`: the token ids to decode."""
 
     tokens: list[Id]
     model: str = ""

@@ -47,7 +47,7 @@ def of_item(error: ItemError, param: str) -> Refusal:
 
 
 def of_queue(error: QueueFullError) -> Refusal:
-    """The queue is full."""
+    """Return the refusal for a full queue: status 429 with `retry-after`."""
     message = f"{error}; try again in {RETRY_AFTER_S} s"
     headers = {"retry-after": str(RETRY_AFTER_S)}
     return Refusal(429, message, "requests", code="rate_limit_exceeded", headers=headers)

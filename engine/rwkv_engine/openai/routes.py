@@ -26,12 +26,12 @@ MODELS: Final = "/v1/models"
 
 
 async def models(desk: Desk, _: Request) -> Response:
-    """`GET /v1/models`."""
+    """Answer `GET /v1/models`: a list of the one model that is served."""
     return Response(body=msgspec.json.encode({"object": "list", "data": [card(desk)]}))
 
 
 async def model(desk: Desk, request: Request) -> Response:
-    """`GET /v1/models/NAME`. Raises Refusal."""
+    """Answer `GET /v1/models/NAME`: the model, under any of its names. Raises Refusal (404) for another name."""
     asked = unquote(request.path.removeprefix(f"{MODELS}/"))
     if asked not in desk.names:
         raise unknown_model(asked, desk.name)
@@ -56,7 +56,7 @@ async def health(_: Desk, __: Request) -> Response:
 
 
 async def version(desk: Desk, _: Request) -> Response:
-    """`GET /version`."""
+    """Answer `GET /version`: the version of the engine."""
     return Response(body=msgspec.json.encode({"version": desk.version}))
 
 
@@ -113,5 +113,5 @@ class OpenAI:
         return no_route(sentence).response()
 
     def notes(self) -> tuple[str, ...]:
-        """Lines for /v1/stats."""
+        """Return the notes for `/v1/stats`: which request fields were ignored, and how often."""
         return self.desk.reader.notes()

@@ -16,7 +16,8 @@ from rwkvctl.http.server import Request, Response
 
 
 async def tokenize(desk: Desk, request: Request) -> Response:
-    """Raises Refusal."""
+    """Answer `POST /tokenize`: the token ids of a text or of rendered messages. Raises Refusal if the request is
+    invalid."""
     asked = desk.reader.read(request.body, TokenizeRequest)
     try:
         ids = desk.tokens.encode(text_of(desk, asked))
@@ -40,7 +41,8 @@ def text_of(desk: Desk, asked: TokenizeRequest) -> str:
 
 
 async def detokenize(desk: Desk, request: Request) -> Response:
-    """Raises Refusal."""
+    """Answer `POST /detokenize`: the text of token ids, invalid UTF-8 as U+FFFD. Raises Refusal if the request is
+    invalid or an id is not in the vocabulary."""
     asked = desk.reader.read(request.body, DetokenizeRequest)
     desk.template_asked(asked.model)
     data = of_ids(asked.tokens, desk.tokens, "tokens").data

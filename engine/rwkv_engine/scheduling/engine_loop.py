@@ -42,7 +42,7 @@ class StepRunner(Protocol):
 
 
 class Launched(NamedTuple):
-    """A step under way."""
+    """A step that was launched and whose outcome has not been read yet."""
 
     feeds: list[Feed]
     outcome: Outcome

@@ -65,7 +65,7 @@ class Task(Protocol):
         """The strands that go on from the prompt's end."""
 
     def add(self, target: Target, score: Score) -> None:
-        """Take a score."""
+        """Record the score of a target token."""
 
     def failure(self, error: str) -> Sequence[Any]:
         """The same error for everything that has no answer yet."""

@@ -25,7 +25,7 @@ class States(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """Of one saved state."""
+        """Bytes of one state as `save` returns it."""
 
     def clear(self, slot: int) -> None:
         """Make the slot's state that of an empty sequence."""

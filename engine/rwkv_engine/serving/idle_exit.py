@@ -39,7 +39,7 @@ class Watch:
     end: Callable[[], None] = leave
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start watching in a daemon thread."""
         threading.Thread(target=self._run, name="wanted", daemon=True).start()
 
     @property

@@ -206,7 +206,7 @@ async def _serve(service: Service, listeners: Sequence[socket.socket], watch: Wa
         loop.add_signal_handler(number, ended.put_nowait, 0)
 
     def end(code: int) -> None:
-        """From any thread."""
+        """End the service with this exit code; may be called from any thread."""
         loop.call_soon_threadsafe(ended.put_nowait, code)
 
     service.engine.start(partial(end, NO_SERVICE))

@@ -132,7 +132,7 @@ class Service:
         return Response(body=_encode(look(self.flights.of_group(group), name, step, self.compiler.tokenizer)))
 
     def stats(self) -> EngineStats:
-        """The engine's figures now."""
+        """Return the figures that `GET /v1/stats` reports: queue, token rates, prefix cache and memory."""
         scheduler, counters = self.engine.scheduler, self.engine.scheduler.counters
         now_s = time.monotonic()
         prefill, decode = self.engine.rates.per_second(now_s, counters.prefill_tokens, counters.decode_tokens)

@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is verified."""
+    """The checkpoint, numerics profile and device under verification; `loaded` makes engines of them."""
 
     found: Checkpoint
     numerics: Numerics

@@ -31,7 +31,7 @@ class Agreement:
 
 
 def agreement(logits: Tensor, reference: Tensor) -> Agreement:
-    """[T, V] each."""
+    """Return how far `logits` agree with `reference`, both [T, V]."""
     ours, theirs = logits.double(), reference.double()
     p, q = torch.log_softmax(theirs, -1), torch.log_softmax(ours, -1)
     return Agreement(

@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
 
 
 def run(loaded: Loaded, compiler: Compiler, setting: Setting, items: Sequence[Item]) -> Outcome:
-    """Answer all items."""
+    """Run all items to their ends and return their results and the largest number of sequences in a step."""
     answers: list[Result] = []
     tasks = [compiled(compiler, item, answers.append) for item in items]
     return Outcome(answers, run_tasks(loaded, setting, tasks))
@@ -94,7 +94,7 @@ def run_tasks(loaded: Loaded, setting: Setting, tasks: Sequence[AnyTask]) -> int
 
 
 def on_gpu(model: "GpuModel") -> Loaded:
-    """Likewise on a GPU."""
+    """Return a function that makes GPU engines of this model in any setting."""
     from rwkv_engine.gpu.assemble import fill
     from rwkv_engine.gpu.memory import MemoryPlan
 

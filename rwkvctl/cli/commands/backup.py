@@ -1,4 +1,4 @@
-"""`rwkvctl backup`."""
+"""`rwkvctl backup`: copy the store into a SQLite file while the daemon works."""
 
 from typing import NoReturn
 

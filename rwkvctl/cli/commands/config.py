@@ -1,4 +1,4 @@
-"""`rwkvctl config show`."""
+"""`rwkvctl config show`: print every setting in force and where it came from."""
 
 from collections.abc import Iterable
 
@@ -40,7 +40,7 @@ def say_files(context: Context, files: Iterable[str]) -> None:
 
 
 def settings(items: list[Record]) -> Table:
-    """One line a setting."""
+    """Return a table of settings with their values, origins and meanings."""
     columns = [
         Column("SETTING"),
         Column("VALUE", cut="middle"),

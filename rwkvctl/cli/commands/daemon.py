@@ -1,4 +1,4 @@
-"""`rwkvctl daemon`."""
+"""`rwkvctl daemon`: run the node's daemon in the foreground."""
 
 from typing import NoReturn
 

@@ -1,4 +1,4 @@
-"""`rwkvctl delete`."""
+"""`rwkvctl delete`: take jobs out of every list until `rwkvctl undelete` or `rwkvctl prune`."""
 
 from rwkvctl.cli import bulk_changes
 from rwkvctl.cli.client import Record

@@ -109,7 +109,7 @@ def question_about(rows: list[Record], most: int) -> str:
 
 
 def several(number: int, what: str) -> str:
-    """`1 job`, `1,319 jobs`."""
+    """Return a number with its noun, in the plural unless it is 1: `1 job`, `1,319 jobs`."""
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 

@@ -1,4 +1,4 @@
-"""`rwkvctl doctor`."""
+"""`rwkvctl doctor`: report what is missing on this machine and how to get it."""
 
 from typing import Final
 

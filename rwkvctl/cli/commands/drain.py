@@ -1,4 +1,4 @@
-"""`rwkvctl drain`."""
+"""`rwkvctl drain`: start nothing new on this node, or end such a drain."""
 
 import time
 from typing import Final

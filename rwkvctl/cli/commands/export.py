@@ -21,7 +21,7 @@ Form = Literal["csv", "markdown", "jsonl", "lm-eval", "emoji-chat"]
 
 @dataclass(frozen=True)
 class Which:
-    """Which scores."""
+    """Flags of `rwkvctl export` that select the scores to write."""
 
     model: str = option("", "only this model")
     benchmark: str = option("", "only this benchmark")

@@ -1,4 +1,4 @@
-"""`rwkvctl help`."""
+"""`rwkvctl help`: print all verbs, one verb in full, or the reference in Markdown."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import EXIT_CODES, overview, parser_for, reference, unknown_verb

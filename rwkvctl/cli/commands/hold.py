@@ -1,4 +1,4 @@
-"""`rwkvctl hold`."""
+"""`rwkvctl hold`: keep jobs from running until they are released."""
 
 from rwkvctl.cli.bulk_changes import ANSWER_S
 from rwkvctl.cli.confirm import named

@@ -78,7 +78,7 @@ def with_companions(path: str) -> list[str]:
 
 
 def table(items: Iterable[Record]) -> Table:
-    """One line a score."""
+    """Return a table of the scores found, each with its outcome and what is wrong with it."""
     columns = [
         Column("OUTCOME"), Column("JOB"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"),
         Column("KIND", cut="middle"), Column("SAMPLES", right=True), Column("ITS METRICS", cut="end"),

@@ -59,7 +59,7 @@ def job_log(
 
 
 def pages(context: Context, query: dict[str, str], most: int | None) -> Iterator[Record]:
-    """Jobs page by page."""
+    """Yield at most `most` records of the job log (None: all), fetched in pages of PAGE."""
     before, left = 0, most
     while left is None or left > 0:
         size = PAGE if left is None else min(PAGE, left)

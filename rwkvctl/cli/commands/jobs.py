@@ -1,4 +1,4 @@
-"""`rwkvctl jobs`."""
+"""`rwkvctl jobs`: list jobs, newest first, finished ones included."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import verb

@@ -1,4 +1,4 @@
-"""`rwkvctl man`."""
+"""`rwkvctl man`: print a manual page, or install all pages below a folder."""
 
 import shutil
 import subprocess

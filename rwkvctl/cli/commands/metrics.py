@@ -1,4 +1,4 @@
-"""`rwkvctl metrics`."""
+"""`rwkvctl metrics`: print the node's metrics in Prometheus' text format or as JSON."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import verb

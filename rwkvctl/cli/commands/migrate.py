@@ -1,4 +1,4 @@
-"""`rwkvctl migrate`."""
+"""`rwkvctl migrate`: copy the store from the home's own file into another database, or back."""
 
 from typing import NoReturn
 

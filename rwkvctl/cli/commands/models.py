@@ -1,4 +1,4 @@
-"""`rwkvctl models`."""
+"""`rwkvctl models`: list the checkpoints that the planner sees."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import verb

@@ -1,4 +1,4 @@
-"""`rwkvctl pause`."""
+"""`rwkvctl pause`: pause named jobs, those of a model or a group, the whole queue, or the judge."""
 
 from rwkvctl.cli.bulk_changes import ANSWER_S
 from rwkvctl.cli.confirm import named

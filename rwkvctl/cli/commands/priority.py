@@ -1,4 +1,4 @@
-"""`rwkvctl priority`."""
+"""`rwkvctl priority`: change the priority of a job."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import verb

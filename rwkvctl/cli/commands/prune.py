@@ -1,4 +1,4 @@
-"""`rwkvctl prune`."""
+"""`rwkvctl prune`: remove deleted jobs and their files for good."""
 
 from rwkvctl.cli.commands.delete import change, words
 from rwkvctl.cli.confirm import confirm

@@ -1,4 +1,4 @@
-"""`rwkvctl reap`."""
+"""`rwkvctl reap`: end an orphaned or foreign process that holds a GPU."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError

@@ -1,4 +1,4 @@
-"""`rwkvctl rebuild`."""
+"""`rwkvctl rebuild`: make a new store from the run directories."""
 
 from typing import NoReturn
 

@@ -1,4 +1,4 @@
-"""`rwkvctl regrade`."""
+"""`rwkvctl regrade`: grade the stored completions of finished jobs with the present grader."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError

@@ -1,4 +1,4 @@
-"""`rwkvctl release`."""
+"""`rwkvctl release`: release jobs that `rwkvctl hold` put aside."""
 
 from rwkvctl.cli.confirm import named
 from rwkvctl.cli.context import Context

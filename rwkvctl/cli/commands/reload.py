@@ -1,4 +1,4 @@
-"""`rwkvctl reload`."""
+"""`rwkvctl reload`: make the daemon read its configuration again."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import verb

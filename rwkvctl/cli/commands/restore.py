@@ -1,4 +1,4 @@
-"""`rwkvctl restore`."""
+"""`rwkvctl restore`: replace the store with a backup."""
 
 from typing import NoReturn
 

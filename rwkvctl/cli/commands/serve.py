@@ -1,4 +1,4 @@
-"""`rwkvctl serve`."""
+"""`rwkvctl serve`: serve one model over an OpenAI-compatible API."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path

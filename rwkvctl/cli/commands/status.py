@@ -1,4 +1,4 @@
-"""`rwkvctl status`."""
+"""`rwkvctl status`: show GPUs, running jobs and waiting jobs, once or continuously."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""`rwkvctl stop`."""
+"""`rwkvctl stop`: stop jobs and wait until nothing of them runs any more."""
 
 import time
 from typing import Final

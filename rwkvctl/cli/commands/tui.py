@@ -1,4 +1,4 @@
-"""`rwkvctl tui`."""
+"""`rwkvctl tui`: open the console in this terminal, or serve it to browsers."""
 
 import os
 from typing import Final, Literal

@@ -1,4 +1,4 @@
-"""`rwkvctl undelete`."""
+"""`rwkvctl undelete`: bring deleted jobs back with their samples and scores."""
 
 from rwkvctl.cli.bulk_changes import ANSWER_S
 from rwkvctl.cli.confirm import named

@@ -1,4 +1,4 @@
-"""`rwkvctl version`."""
+"""`rwkvctl version`: print the versions of the program, the daemon and the protocol."""
 
 from rwkvctl import __version__
 from rwkvctl.cli.client import API_MAX, API_MIN

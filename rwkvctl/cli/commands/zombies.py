@@ -1,4 +1,4 @@
-"""`rwkvctl zombies`."""
+"""`rwkvctl zombies`: list the processes that hold GPUs, with a verdict on each."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import verb

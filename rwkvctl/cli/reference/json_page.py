@@ -47,7 +47,7 @@ LOCAL: Final = {
 
 
 def page() -> str:
-    """The whole page."""
+    """Return docs/json.md: every reply, what the command line writes itself, and the parts of replies."""
     replies = get_args(messages.AnyReply)
     parts = [INTRODUCTION, "\n## Replies\n"]
     parts += [section(reply, reply.__struct_config__.tag) for reply in replies]

@@ -41,13 +41,13 @@ def pages() -> dict[str, Callable[[], str]]:
 
 
 def head(name: str, section: int, summary: str) -> Iterator[str]:
-    """Title and NAME."""
+    """Yield the title line and the NAME section; `section` is the number of the manual's section."""
     yield f'.TH "{name.upper()}" {section} "" "rwkvctl {__version__}" "{MANUALS[section]}"'
     yield from (".nh", ".ad l", ".SH NAME", rf"{text(name)} \- {text(summary)}")
 
 
 def overview() -> str:
-    """rwkvctl(1)."""
+    """Return the source of rwkvctl(1)."""
     lines = [
         *head("rwkvctl", 1, "measure RWKV-7 checkpoints on this node's GPUs"),
         ".SH SYNOPSIS",
@@ -62,7 +62,7 @@ def overview() -> str:
 
 
 def page_of(verb: Verb) -> str:
-    """rwkvctl-VERB(1)."""
+    """Return the source of rwkvctl-VERB(1)."""
     return finished([
         *head(f"rwkvctl-{verb.words.replace(' ', '-')}", 1, verb.summary.rstrip(".").replace("`", "")),
         *body(verb),
@@ -90,7 +90,7 @@ def body(verb: Verb) -> Iterator[str]:
 
 
 def described(option: Option) -> Iterator[str]:
-    """One argument or flag."""
+    """Yield an argument or flag with its help and its choices."""
     value = "" if option.kind is None else rf" \fI{text(metavar(option))}\fR" + (" ..." if option.many else "")
     names = ", ".join(rf"\fB{text(flag)}\fR" for flag in option.flags)
     yield from (".TP", names + value if option.flags else value.strip(), text(option.help))
@@ -108,7 +108,7 @@ def common() -> Iterator[str]:
 
 
 def daemon() -> str:
-    """rwkvctl-daemon(8)."""
+    """Return the source of rwkvctl-daemon(8)."""
     (verb,) = (found for found in load_all() if found.words == "daemon")
     return finished([
         *head("rwkvctl-daemon", 8, "the node's daemon"),
@@ -126,7 +126,7 @@ def daemon() -> str:
 
 
 def configuration() -> str:
-    """rwkvctl.toml(5)."""
+    """Return the source of rwkvctl.toml(5)."""
     lines = [
         *head("rwkvctl.toml", 5, "configuration of rwkvctl"),
         ".SH DESCRIPTION",
@@ -167,13 +167,13 @@ def sentence(words: str) -> str:
 
 
 def exit_codes() -> Iterator[str]:
-    """EXIT STATUS."""
+    """Yield the EXIT STATUS section with every exit code."""
     yield ".SH EXIT STATUS"
     yield from terms((str(code.value), meaning) for code, meaning in EXIT_CODES.items())
 
 
 def environment() -> Iterator[str]:
-    """ENVIRONMENT."""
+    """Yield the ENVIRONMENT section with the variables that are read."""
     yield ".SH ENVIRONMENT"
     yield from terms((
         ("RWKVCTL_HOME, RWKVCTL_SOCKET, ...", "settings by name; see rwkvctl.toml(5)"),
@@ -183,13 +183,13 @@ def environment() -> Iterator[str]:
 
 
 def files() -> Iterator[str]:
-    """FILES."""
+    """Yield the FILES section with every entry of FILES."""
     yield ".SH FILES"
     yield from terms(FILES)
 
 
 def see_also(names: str) -> Iterator[str]:
-    """SEE ALSO."""
+    """Yield the SEE ALSO section with `names` as its text."""
     yield from (".SH SEE ALSO", text(names))
 
 
@@ -218,5 +218,5 @@ def text(words: str) -> str:
 
 
 def finished(lines: list[str]) -> str:
-    """The page."""
+    """Join the lines of a page; the last one ends with a newline, too."""
     return "\n".join(lines) + "\n"

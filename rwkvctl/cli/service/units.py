@@ -88,7 +88,7 @@ def escaped(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """An assignment of Environment=."""
+    """Return an assignment for `Environment=` in quotes, with backslashes, quotes and `%` escaped for systemd."""
     return '"' + text.replace("\\", "\\\\").replace('"', r"\"").replace("%", "%%") + '"'
 
 

@@ -34,7 +34,7 @@ def headline(reply: Record) -> list[str]:
 
 
 def table(items: Iterable[Record]) -> Table:
-    """One line a benchmark."""
+    """Return a table of comparisons, one row per benchmark and kind."""
     columns = [
         Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"), Column("VERDICT"),
         Column("METRIC", wide=True), Column("A", right=True), Column("B", right=True), Column("B-A", right=True),
@@ -47,7 +47,7 @@ def table(items: Iterable[Record]) -> Table:
 
 
 def line(item: Record) -> list[str | Cell]:
-    """One comparison."""
+    """Return the cells of one comparison for `table`."""
     verdict, unit = item["verdict"], item.get("unit", "share")
     difference = item.get("difference") or {}
     compared = item.get("p") is not None
@@ -124,7 +124,7 @@ def flips(items: Iterable[Record]) -> Table:
 
 
 def flip(item: Record, one: Record) -> list[str | Cell]:
-    """One such row."""
+    """Return the cells of `flips` for one row of the benchmark on which only one side did better."""
     better_a = (one["value_a"] > one["value_b"]) != item.get("lower_is_better", False)
     a, b = (mark(one[name], better) for name, better in (("value_a", better_a), ("value_b", not better_a)))
     said = ["nothing" if one.get(name) is None else str(one[name]) for name in ("answer_a", "answer_b")]

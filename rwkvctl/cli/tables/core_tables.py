@@ -84,7 +84,7 @@ def use_cell(use: str, condition: str) -> Cell:
 
 
 def condition_cell(condition: str) -> Cell:
-    """A lease's condition."""
+    """Return a lease's condition as a cell: a warning unless it is `ok`."""
     return Cell(condition, "dim" if condition == "ok" else "warn")
 
 
@@ -99,7 +99,7 @@ def memory_cells(used: int | None, total: int | None) -> list[str]:
 
 
 def engines(items: Iterable[Record]) -> Table:
-    """Engine processes."""
+    """Return a table of engine processes with their slots and their speeds in tokens/s."""
     columns = [
         Column("ENGINE"), Column("STATE"), Column("MODEL", cut="model"), Column("NUMERICS", wide=True),
         Column("LEASE"), Column("RUN/SLOTS", right=True, name="run"), Column("SLOTS", piped=True),
@@ -332,7 +332,7 @@ def score_note(item: Record, value: float | None) -> str:
 
 
 def models(items: Iterable[Record]) -> Table:
-    """Checkpoints."""
+    """Return a table of checkpoints; a SHA-256 is cut to 12 digits, or the cell says why there is none yet."""
     columns = [
         Column("MODEL", cut="model"), Column("ARCH"), Column("DATA"), Column("PARAMS B", right=True),
         Column("CONTEXT", right=True), Column("DATE", wide=True), Column("SIZE", right=True), Column("SHA-256"),

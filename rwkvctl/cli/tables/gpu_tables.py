@@ -39,7 +39,7 @@ def trend(item: Record) -> str:
 
 
 def gpu_row(item: Record, past: str) -> list[str | Cell]:
-    """One line."""
+    """Return the cells of one GPU; `past` is the drawn utilisation of the last minutes."""
     condition = item.get("condition", "ok")
     return [
         Cell(item["index"], "bold"),

@@ -89,7 +89,7 @@ def log_csv(items: Iterable[Record]) -> str:
 
 
 def job(item: Record) -> Table:
-    """One job in full."""
+    """Return a table of a job's fields and values, without those that are empty."""
     score = item.get("score") or {}
     provenance = score.get("provenance") or {}
     facts: list[tuple[str, str | Cell]] = [

@@ -164,5 +164,5 @@ def promotion(reply: Record) -> Table:
 
 
 def settings(values: Mapping[str, str]) -> str:
-    """`temperature=0.3 top_p=0.4`."""
+    """Return settings as words: `temperature=0.3 top_p=0.4`."""
     return " ".join(f"{name}={value}" for name, value in values.items())

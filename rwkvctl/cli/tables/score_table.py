@@ -78,7 +78,7 @@ def groups(known: Record) -> Table:
 
 
 def curves(found: Mapping[str, Mapping[str, float]]) -> Table:
-    """k metrics over k."""
+    """Return a table of metrics such as pass@k in percent, one column per k."""
     ks = sorted({int(k) for values in found.values() for k in values})
     columns = [Column("K"), *(Column(str(k), right=True, name=f"at {k}") for k in ks)]
     rows: list[list[str | Cell]] = [
@@ -89,7 +89,7 @@ def curves(found: Mapping[str, Mapping[str, float]]) -> Table:
 
 
 def routes(known: Record) -> Table:
-    """How answers were found."""
+    """Return a table of the routes by which answers were extracted, the most frequent first."""
     found = sorted(known.get("routes", {}).items(), key=lambda pair: -pair[1])
     columns = [Column("FOUND BY"), Column("SAMPLES", right=True)]
     return Table(columns, [[name, count(n)] for name, n in found], "", "route")

@@ -39,7 +39,7 @@ def notified(items: Iterable[Record]) -> Table:
 
 
 def tested(items: Iterable[Record]) -> Table:
-    """What came of tests."""
+    """Return a table of the test notices that were sent: whether each arrived, after how many seconds, or its error."""
     rows: list[list[str | Cell]] = [
         [
             Cell(item["name"], "bold"),

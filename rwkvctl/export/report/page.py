@@ -32,7 +32,7 @@ HASH: Final = 12
 
 
 def page(found: Found, known: Record, notes: Iterable[str]) -> str:
-    """The whole file."""
+    """Return the report as one self-contained HTML file; `known` is the data embedded in it."""
     style, script = part("page.css"), part("page.js")
     policy = (
         f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; "
@@ -62,7 +62,7 @@ def digest(text: str) -> str:
 
 
 def title(found: Found) -> str:
-    """What is measured where."""
+    """Return the title: how many models and benchmarks, and the name of the node."""
     return safe_line(f"Scores of {len(found.rows)} models on {len(found.keys)} benchmarks, {found.node}")
 
 

@@ -98,7 +98,7 @@ def apart(heights: Sequence[float]) -> list[float]:
 
 
 def size_in_words(size: float | None) -> str:
-    """`1.5b`."""
+    """Return a size in billions of parameters as a label: `1.5b`, or `other` if it is unknown."""
     return fit("other" if size is None else f"{size:g}b", 6)
 
 

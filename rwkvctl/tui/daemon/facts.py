@@ -105,7 +105,7 @@ def facts(state: ConsoleState, known: Known) -> list[Pieces]:
 
 
 def whole(figure: float | None) -> str:
-    """A count."""
+    """Return a count with separators; `?` if the daemon does not report it."""
     return "?" if figure is None else f"{figure:,.0f}"
 
 
@@ -135,7 +135,7 @@ def disk(state: ConsoleState, settings: Mapping[str, SettingView]) -> list[tuple
 
 
 def queue(state: ConsoleState) -> str:
-    """Jobs by state."""
+    """Return the number of jobs in each state, without states that have none: `12 done  3 queued`."""
     return "  ".join(f"{count:,} {name}" for name, count in sorted(state.counts.items()) if count) or "no job yet"
 
 

@@ -196,5 +196,5 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         self.query_one("#models", Input).focus()
 
     def action_leave(self) -> None:
-        """Close without doing anything."""
+        """Close the form without dispatching anything."""
         self.dismiss(None)

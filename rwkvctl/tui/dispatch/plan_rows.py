@@ -145,7 +145,7 @@ def samples(turn: Turn) -> int | None:
 
 
 def est_s(turn: Turn) -> float | None:
-    """How long it takes."""
+    """Return the expected duration in seconds; None if it is unknown."""
     return columns.est_s(turn.job) if turn.job else turn.row.est_s if turn.row else None
 
 
@@ -155,7 +155,7 @@ def starts_s(turn: Turn) -> float | None:
 
 
 def start(turn: Turn) -> str:
-    """The same in words."""
+    """Return the time until the expected start: `now`, `+4m24s`, or `–` if it is unknown."""
     found = starts_s(turn)
     return "–" if found is None else "now" if found < 1 else f"+{duration(found)}"
 

@@ -70,7 +70,7 @@ def question(selection: Selection, plan: PlanReply, differs: Sequence[str]) -> l
 
 
 def line(row: PlanRow) -> Pieces:
-    """One planned job."""
+    """Return one planned job in a line: what it measures, how many samples, how long, and why it would be held."""
     took = f"  about {duration(row.est_s)}" if row.est_s is not None else ""
     held = f"  held: {row.detail or row.reason}" if row.action == "hold" else ""
     said = f"{row.benchmark} {row.kind}  {count(row.samples)} samples{took}"
@@ -89,6 +89,6 @@ def command(selection: Selection) -> list[str]:
 
 
 def queued(reply: DispatchReply) -> str:
-    """What was queued."""
+    """Return a sentence on the jobs that were queued; of many it names only the first ones."""
     names = joined(reply.jobs[:NAMED]) + (" …" if len(reply.jobs) > NAMED else "")
     return f"queued {names} in session {reply.session}" if reply.jobs else "nothing was queued"

@@ -11,7 +11,7 @@ from rwkvctl.tui.widgets.table_columns import Column
 
 
 def outcome(row: AuditView) -> Cell:
-    """What came of it."""
+    """Return the outcome as a cell, in the colour that ROLES gives to the word before a colon."""
     return Cell(row.outcome, ROLES.get(row.outcome.partition(":")[0], ""))
 
 

@@ -44,7 +44,7 @@ def row_of(event: Event) -> EventRow:
 
 
 def key(row: EventRow) -> str:
-    """What names a row."""
+    """Return the key of a row in the table: the event's sequence number."""
     return str(row.seq)
 
 
@@ -119,7 +119,7 @@ class EventBook:
 
     @property
     def shown(self) -> list[EventRow]:
-        """The rows that pass."""
+        """Rows that pass the filters of severity and subject, newest first."""
         if self._shown is None:
             self._shown = list(self._passing(self.rows)) if self.severity or self.subject else self.rows
         return self._shown

@@ -38,27 +38,24 @@ Undo = Callable[[list[str]], Sequence[Act]]
 
 
 def resume(jobs: Sequence[str]) -> Act:
-    """Let jobs go on."""
     return Act(("resume", *jobs), ResumeRequest(jobs=tuple(jobs)))
 
 
 def retry(jobs: Sequence[str]) -> Act:
-    """Try failed jobs again."""
+    """Return the act of `rwkvctl retry`: a resume that is limited to failed jobs."""
     return Act(("retry", *jobs), ResumeRequest(jobs=tuple(jobs), failed=True))
 
 
 def stop(jobs: Sequence[str]) -> Act:
-    """Stop jobs."""
     return Act(("stop", *jobs), StopRequest(jobs=tuple(jobs)))
 
 
 def pause(jobs: Sequence[str]) -> Act:
-    """Let jobs wait."""
     return Act(("pause", *jobs), PauseRequest(jobs=tuple(jobs)))
 
 
 def hold(jobs: Sequence[str], why: str) -> Act:
-    """Put jobs aside."""
+    """Return the act of `rwkvctl hold`; without a reason the command has no `--reason`."""
     reason = ("--reason", why) if why else ()
     return Act(("hold", *jobs, *reason), HoldRequest(jobs=tuple(jobs), why=why))
 
@@ -144,7 +141,7 @@ def asked(request: msgspec.Struct) -> msgspec.Struct:
 
 
 def expected(request: msgspec.Struct) -> type[ChangedReply | PausesReply]:
-    """What answers a request."""
+    """Return the type of the reply: PausesReply to a pause or a drain, else ChangedReply."""
     return PausesReply if isinstance(request, (PauseRequest, DrainRequest)) else ChangedReply
 
 

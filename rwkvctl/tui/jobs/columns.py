@@ -22,7 +22,7 @@ class JobRow(NamedTuple):
 
 
 def rows_of(jobs: list[JobView], state: ConsoleState) -> list[JobRow]:
-    """Jobs with their devices."""
+    """Return a table row for each job: its place, counted from 1, and the device of its engine."""
     return [JobRow(job, place, device_of(job, state)) for place, job in enumerate(jobs, 1)]
 
 

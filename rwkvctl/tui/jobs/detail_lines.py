@@ -108,7 +108,7 @@ def engine(job: JobView, state: ConsoleState) -> list[Pieces]:
 
 
 def speed(found: EngineView) -> str:
-    """An engine's figures."""
+    """Return an engine's batch, its decode and prefill speed, and its cache hit rate in one line."""
     looked_up = found.cache_hits + found.cache_misses
     cached = f"   cache {percent(found.cache_hits / looked_up, 0)} %" if looked_up else ""
     decode, prefill = thousands(found.decode_tokens_per_s), thousands(found.prefill_tokens_per_s)
@@ -117,7 +117,7 @@ def speed(found: EngineView) -> str:
 
 
 def device(row: Device) -> Pieces:
-    """A device's figures."""
+    """Return a device's utilisation now and lately, memory in GiB, power and temperature in one line."""
     lease = row.lease
     power = f"   {figure(lease.power_w)} W   {figure(lease.temperature_c)} °C" if lease.power_w is not None else ""
     return [

@@ -79,7 +79,7 @@ class JobScreen(ConsoleScreen):
         self.act([actions.hold(ids, why)], lambda ids: [actions.release(ids)])
 
     def action_release_jobs(self) -> None:
-        """Let held jobs go."""
+        """Release the chosen jobs that were held by hand; undoing it holds them again with the same reasons."""
         held = [job for job in self.known(self.chosen_jobs) if (job.state, job.reason) == ("held", "held")]
         why = {job.id: job.detail for job in held}
         if not held:
@@ -150,7 +150,7 @@ def of_model(model: str, *, off: bool) -> Choice:
 
 
 def spelt(ids: Sequence[str]) -> str:
-    """Some ids."""
+    """Return the ids separated by commas; of those after the first NAMED only how many there are."""
     return ", ".join(ids[: actions.NAMED]) + (
         f" and {len(ids) - actions.NAMED} more" if len(ids) > actions.NAMED else ""
     )

@@ -40,7 +40,7 @@ class JobPages:
 
     @property
     def text(self) -> str:
-        """The same as text."""
+        """The group and the words as `about` reads them; empty for all jobs."""
         return " ".join(filter(None, [self.group if self.group != "all" or self.words else "", self.words]))
 
     @property
@@ -49,7 +49,7 @@ class JobPages:
         return JobsRequest(state=",".join(GROUPS[self.group]), words=self.words, limit=PAGE, before=self.more)
 
     def take(self, reply: JobsReply) -> None:
-        """Take in a page."""
+        """Append a page of jobs and keep the cursor of the next page."""
         self.rows += reply.items
         self.newest = max([self.newest, *map(number, reply.items)])
         self.more, self.known = reply.next, True

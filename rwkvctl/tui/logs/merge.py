@@ -66,7 +66,8 @@ class LogMerge:
         self._waiting.append(Told(event.at, composed(event.at[11:19], letter, "daemon", text)))
 
     def flush(self) -> None:
-        """Append what has come."""
+        """Append the waiting lines to the store in order of time, and note where a new day begins. While the past of a
+        source is awaited, up to PATIENCE calls append nothing."""
         if self._behind and self._patience:
             self._patience -= 1
             return
@@ -116,7 +117,7 @@ def told(source: str, text: str, at: str) -> Told:
 
 
 def composed(clock: str, letter: str, source: str, text: str) -> str:
-    """Time, level, source, text."""
+    """Return a line of the merged log: time, level, source in a column of its own, and text."""
     return f"{clock:<8} {letter} {source:<{SOURCE_WIDTH}} {text}"
 
 

@@ -149,7 +149,7 @@ class LogStore:
             self.notes = {number: text for number, text in self.notes.items() if number >= self.first}
 
     def line(self, number: int) -> bytes:
-        """One line."""
+        """Return the line of this number, which lies between `first` and `end`."""
         return self._pieces[bisect_right(self._firsts, number) - 1].line(number)
 
     def pieces(self, start: int, end: int, *, backward: bool = False) -> Iterator[Piece]:

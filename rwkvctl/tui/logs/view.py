@@ -87,13 +87,13 @@ class LogView(Widget, can_focus=True):
         self.store.note(text)
 
     def called(self, name: str) -> None:
-        """Give it another name."""
+        """Set the name in the title, and redraw the title if it is another one."""
         if name != self.name_of:
             self.name_of = name
             self.refresh(Region(0, 0, self.size.width, 1))
 
     def clear(self) -> None:
-        """Forget everything and follow."""
+        """Remove all lines and follow new ones; the filter stays."""
         self.store.clear()
         self.follow, self.top, self.row = True, self.store.end, 0
         self._filter(self.places.text, self.places.least)
@@ -207,7 +207,7 @@ class LogView(Widget, can_focus=True):
 
     @property
     def filter_text(self) -> str:
-        """The filter in force."""
+        """Text of the filter in force; empty if there is none."""
         return self.places.text
 
     def filter(self, text: str) -> None:
@@ -309,7 +309,7 @@ class LogView(Widget, can_focus=True):
         return True
 
     def action_page(self, pages: float) -> None:
-        """Move by pages."""
+        """Scroll by pages or fractions of one; up if negative."""
         self.action_scroll(int(pages * self.body))
 
     def action_sideways(self, by: int) -> None:
@@ -367,7 +367,6 @@ class LogView(Widget, can_focus=True):
         self._go_to(test, number + 1 if by > 0 else number, forward=by > 0)
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel."""
         self.action_scroll(-3)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:

@@ -21,7 +21,6 @@ class Set(NamedTuple):
 
 
 def name(row: Set) -> str:
-    """A benchmark's name."""
     return row.item.name
 
 

@@ -35,7 +35,7 @@ class Device(NamedTuple):
 
 
 def devices_of(state: ConsoleState) -> list[Device]:
-    """Every device in order."""
+    """Return the devices of all leases in the daemon's order, each with what runs on it."""
     return [device_of(lease, state) for lease in state.leases.values()]
 
 
@@ -48,7 +48,7 @@ def device_of(lease: LeaseView, state: ConsoleState) -> Device:
 
 
 def index(row: Device) -> str:
-    """What people call it."""
+    """Return the number by which a GPU is known; the lease's id if it has none."""
     return row.lease.index or row.lease.id
 
 

@@ -57,7 +57,7 @@ def flags(decision: Decision, reason: str) -> list[str]:
 
 
 def use_cell(item: GpuView) -> Cell:
-    """Who has it now."""
+    """Return the GPU's use as a cell with a sign before it."""
     sign = {"leased": "●", "busy": "▸", "zombie": "!", "unknown": "?", "waiting": "◌"}.get(item.use, "○")
     return Cell(f"{sign} {item.use}", ROLES.get(item.use, ""), item.use)
 
@@ -69,7 +69,7 @@ def condition_cell(item: GpuView) -> Cell:
 
 
 def memory(item: GpuView) -> str:
-    """`93/141` in GiB."""
+    """Return used and total memory in GiB, `93/141`; `–` if either is unknown."""
     used, total = item.memory_used_bytes, item.memory_total_bytes
     return "–" if used is None or not total else f"{used / 2**30:.0f}/{total / 2**30:.0f}"
 

@@ -43,7 +43,7 @@ def endpoints_of(reply: JudgeReply) -> list[Endpoint]:
 
 
 def key_of(row: Endpoint) -> str:
-    """Role and endpoint."""
+    """Return the key of a row in the table: `ROLE/NAME` of the endpoint."""
     return f"{row.judge.role}/{row.endpoint.name}"
 
 
@@ -63,7 +63,7 @@ def state_cell(row: Endpoint) -> Cell:
 
 
 def seconds(value: float | None) -> str:
-    """A latency."""
+    """Return a latency in seconds with one decimal; `–` if there is none."""
     return "–" if value is None else f"{value:.1f}"
 
 
@@ -173,7 +173,7 @@ def doing(judge: JudgeView) -> list[Pieces]:
 
 
 def budget(judge: JudgeView) -> str:
-    """What it may cost."""
+    """Return the limits on cost and tokens in words, a day or in all."""
     limits = [f"{judge.budget:g}"] if judge.budget else []
     limits += [f"{judge.budget_tokens:,} tokens"] if judge.budget_tokens else []
     when = " a day" if judge.budget_resets == "daily" else " in all"
@@ -193,7 +193,7 @@ def keys(judge: JudgeView) -> list[Pieces]:
 
 
 def key_line(endpoint: JudgeEndpointView, key: Mapping[str, object]) -> Pieces:
-    """One key."""
+    """Return one API key in a line: its masked name, its state, and its requests in flight of those allowed."""
     state = str(key.get("state"))
     use = f"  {key.get('in_flight')} of {key.get('allowed')} at once, {endpoint.name}"
     return [(f" key        {key.get('name')}  ", "dim"), (state, "" if state == "ok" else "bad"), (use, "dim")]

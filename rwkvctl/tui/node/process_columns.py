@@ -162,7 +162,7 @@ def named(item: ZombieView) -> Pieces:
 
 
 def lost(items: Sequence[ZombieView]) -> str:
-    """Why nothing is lost."""
+    """Return the words that say why no sample is lost: the attempts that left these processes had ended."""
     names = " and ".join(dict.fromkeys(item.attempt for item in items if item.attempt)) or "its attempt"
     return f"{names} ended before; every sample that was finished is stored"
 

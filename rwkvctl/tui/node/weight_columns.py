@@ -69,7 +69,7 @@ def fits(row: Weights) -> Cell:
 
 
 def fits_sentence(row: Weights) -> str:
-    """The same with figures."""
+    """Return a sentence with the memory a checkpoint needs, the largest device, and how many devices it fits on."""
     largest = max((lease.memory_total_bytes or 0 for lease in row.leases), default=0)
     need = f"needs at least {size(row.item.need_bytes)}" if row.item.need_bytes else "its need is not known"
     large = [lease for lease in row.leases if has_room(row, lease)]
@@ -93,7 +93,7 @@ def state_cell(row: Weights) -> Cell:
 
 
 def engines(row: Weights) -> str:
-    """Engines that hold it."""
+    """Return the ids of the engines that have the checkpoint loaded; `–` if there is none."""
     return " ".join(engine.id for engine in row.engines) or "–"
 
 
@@ -144,7 +144,7 @@ def engine_words(engine: EngineView) -> str:
 
 
 def shape(shown: Mapping[str, Any]) -> str:
-    """Layers and widths."""
+    """Return layers, width, heads and vocabulary in words, or why they are not known."""
     if "layers" not in shown:
         return str(shown.get("detail", ""))
     heads = f"{shown['heads']} heads of {shown['head_size']}"

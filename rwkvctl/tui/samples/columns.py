@@ -57,7 +57,7 @@ class SampleRows(Sequence[SampleRow]):
 
 
 def name(row: SampleRow) -> str:
-    """Row and repeat."""
+    """Return a sample's row number, followed by `.REPEAT` unless that is 0."""
     return f"{row.row}.{row.repeat}" if row.repeat else str(row.row)
 
 
@@ -83,7 +83,7 @@ def extracted(row: SampleRow) -> str | Cell:
 
 
 def expected(row: SampleRow) -> str:
-    """What was expected."""
+    """Return the beginning of the expected answer; empty until the sample has been read."""
     return row.view.expected.strip()[:SHOWN] if row.view else ""
 
 
@@ -113,7 +113,7 @@ def asked(prompt: str) -> str:
 
 
 def spelt(row: SampleRow) -> str:
-    """Tokens as text."""
+    """Return the number of generated tokens with separators; empty until the sample has been read."""
     count = tokens(row)
     return "" if count is None else f"{count:,}"
 

@@ -129,7 +129,7 @@ def flags(numbers: Sequence[int], found: Sequence[int]) -> bytes:
 
 
 def group(name: str, codes: Counter[int]) -> Group:
-    """Samples with these verdicts."""
+    """Return a group with its counts by verdict; `codes` counts samples by the code of their reason."""
 
     def of(kind: str) -> int:
         return sum(count for code, count in codes.items() if code < OTHER and REASONS[code] in CLASSES[kind])
@@ -138,19 +138,19 @@ def group(name: str, codes: Counter[int]) -> Group:
 
 
 def both(one: bytes, other: bytes) -> bytes:
-    """Where both masks hold."""
+    """Return the bitwise AND of two masks, as long as the shorter one."""
     size = min(len(one), len(other))
     joint = int.from_bytes(one[:size], "big") & int.from_bytes(other[:size], "big")
     return joint.to_bytes(size, "big")
 
 
 def mask_all(outline: Outline) -> bytes:
-    """Every sample."""
+    """Return a mask that selects every sample."""
     return b"\1" * len(outline)
 
 
 def places(mask: bytes) -> list[int]:
-    """Where a mask holds."""
+    """Return the indices of the samples that a mask selects."""
     return list(compress(range(len(mask)), mask))
 
 

@@ -100,7 +100,7 @@ def alone(text: str, start: int, end: int) -> bool:
 
 
 def parts_of(told: Told) -> list[Part]:
-    """The page."""
+    """Return the page of a sample: prompts and completions by stage, grading, judge, other runs, and settings."""
     parts: list[Part] = []
     last = len(told.view.stages) - 1
     for number, stage in enumerate(told.view.stages):
@@ -249,7 +249,7 @@ def same_part(told: Told) -> Part:
 
 
 def same_line(one: SameView) -> Pieces:
-    """One of them."""
+    """Return a line on the same row in another job: job, model, verdict, and extracted answer."""
     said, role = mark_of(one.value, one.reason)
     found = "nothing" if one.extracted is None else shortened(one.extracted, 40)
     return [

@@ -97,7 +97,7 @@ class SampleTable(VTable[SampleRow]):
             self.notify_unsortable(field)
 
     def notify_unsortable(self, field: str) -> None:
-        """Say why not."""
+        """Say that samples cannot be sorted by this field, and by which fields they can."""
         say = getattr(self.app, "say", None)
         if say is not None:
             say(f"{field} is known only of samples that were shown; sorted by {', '.join(sorted(SORTED_BY))}.", "warn")

@@ -59,7 +59,7 @@ class Shown:
         return min(name + left - more, LONGEST[0]), mean, lost + more
 
     def title(self, key: Key) -> str:
-        """A column's name."""
+        """Return the title of a column; the benchmark's name if the column is not shown."""
         return self.titles.get(key, key[0])
 
 
@@ -91,7 +91,7 @@ def needed(wanted: Mapping[Key, int], most: int) -> int:
 
 
 def column(shown: Shown, key: Key) -> Column[Row]:
-    """One of scores."""
+    """Return the column of scores of one benchmark and kind; it is sorted by the chosen metric."""
     title, width, choice = safe_line(shown.title(key)), shown.widths[key], shown.choice
     return Column(
         fit(title, width - 1, "middle") + " ", partial(score_cell, key, choice), width, right=True, live=True,

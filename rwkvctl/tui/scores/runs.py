@@ -23,7 +23,7 @@ class Run(NamedTuple):
 
     @property
     def score(self) -> Score:
-        """Its score in short."""
+        """The run's score in the form that cells of the matrix have."""
         return score_of(self.view)
 
 

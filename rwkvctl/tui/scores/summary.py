@@ -35,12 +35,12 @@ class KnownScores:
 
 
 def value(score: ScoreView) -> MetricView | None:
-    """The headline."""
+    """Return the headline metric; None if the score lacks it."""
     return score.metrics.get(score.primary)
 
 
 def text(score: ScoreView) -> str:
-    """`74.9 ±2.3`."""
+    """Return the headline metric with its interval, `74.9 ±2.3`; `–` if the score lacks it."""
     metric = value(score)
     return value_with_interval(msgspec.to_builtins(metric)) if metric else "–"
 

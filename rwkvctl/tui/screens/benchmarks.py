@@ -56,7 +56,6 @@ class Benchmarks(PollingScreen):
 
     @property
     def table(self) -> "VTable[Any]":
-        """The list."""
         return self.query_one("#benchmarks", VTable)
 
     def draw(self, state: ConsoleState) -> None:

@@ -69,7 +69,7 @@ class Daemon(PollingScreen):
 
     @property
     def doctored(self) -> bool:
-        """Whether findings are shown."""
+        """Whether doctor's findings are shown in place of the settings."""
         return self.has_class("-doctor")
 
     def path(self) -> list[str]:

@@ -76,7 +76,7 @@ class Events(ConsoleScreen):
         self.first_page = True
 
     def leave(self) -> None:
-        """Nobody looks."""
+        """Stop following events while another screen is in front."""
         self.workers.cancel_group(self, "events")
 
     def path(self) -> list[str]:

@@ -140,7 +140,7 @@ class Job(JobScreen):
 
     @property
     def chosen_jobs(self) -> list[str]:
-        """This one."""
+        """The id of the job that is shown; empty if there is none."""
         return [self.about] if self.about else []
 
     def known(self, ids: "Iterable[str]") -> list[JobView]:
@@ -259,7 +259,7 @@ class Job(JobScreen):
         lines.show(shown, title=detail_lines.now_title(self.now, frozen=self.frozen), stale=stale)
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """One sample."""
+        """Go to the sample that was opened in the table."""
         message.stop()
         self.console_app.go("sample", f"{self.about}:{message.key}")
 

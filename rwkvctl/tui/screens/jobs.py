@@ -35,7 +35,6 @@ class Jobs(JobScreen):
         yield VTable[JobRow](columns.EVERY, lambda row: row.job.id, id="jobs", empty="the daemon is being asked")
 
     def on_mount(self) -> None:
-        """Nothing is known yet."""
         self.pages = JobPages()
 
     def arrive(self, about: str) -> None:
@@ -97,7 +96,7 @@ class Jobs(JobScreen):
             self.fetch()
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """One job."""
+        """Go to the job that was opened in the table."""
         message.stop()
         self.console_app.go("job", message.key)
 
@@ -107,7 +106,7 @@ class Jobs(JobScreen):
         return self.query_one("#jobs", VTable).targets
 
     def action_group(self, by: int) -> None:
-        """Look at another group."""
+        """Show the next or previous group of jobs; words that were searched for stay."""
         names = list(GROUPS)
         name = names[(names.index(self.pages.group) + by) % len(names)]
         self.console_app.go("jobs", JobPages(name, self.pages.words).text)

@@ -79,7 +79,7 @@ class Judge(PollingScreen):
         self.table("judged").show("Jobs at the judge, and finished ones that lack a verdict", rows, stale=stale)
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """Open the job."""
+        """Go to the job that was opened in the table of judged jobs; rows of other tables open nothing."""
         message.stop()
         if message.table.id == "judged":
             self.console_app.go("job", message.key.removeprefix("check-"))

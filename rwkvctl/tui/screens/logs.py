@@ -102,7 +102,7 @@ class Logs(ConsoleScreen):
         return self.feeds[name]
 
     def action_source(self) -> None:
-        """Choose what is followed."""
+        """Ask in a menu which source is followed, and follow it."""
         from rwkvctl.tui.shell.dialogs import Menu
 
         found = sources(self.console_app.state)
@@ -115,7 +115,7 @@ class Logs(ConsoleScreen):
         self.console_app.push_screen(Menu("Follow", [source.words for source in found], now), chosen)
 
     def action_fold(self) -> None:
-        """Fold repeated lines."""
+        """Fold repeated lines into one, or show each again."""
         self.view.action_fold()
 
 

@@ -38,11 +38,10 @@ class Output(ConsoleScreen):
         view.called(f"{ran.line} · {ended}")
 
     def action_stop_command(self) -> None:
-        """End the command."""
         self.console_app.commander.stop()
 
     def action_again(self) -> None:
-        """Run it again."""
+        """Run the last command again."""
         self.console_app.commander.run(*as_words(self.command())[1:])
 
     def command(self) -> str:

@@ -54,7 +54,7 @@ EVENTS: Final[tuple[Column[Event], ...]] = (
 
 
 class Overview(TimeScreen, JobScreen):
-    """The first screen."""
+    """The first screen: devices, jobs that run and wait, the newest results, and events."""
 
     NAME = "overview"
     FIRST_PANEL = "running"
@@ -140,7 +140,6 @@ class Overview(TimeScreen, JobScreen):
 
 
 def key(row: JobRow) -> str:
-    """A job's id."""
     return row.job.id
 
 

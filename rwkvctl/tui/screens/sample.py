@@ -94,7 +94,7 @@ class Sample(ConsoleScreen):
 
     @property
     def views(self) -> tuple[TextView, TextView]:
-        """The texts."""
+        """The text widgets of the sample and of the one beside it; the second is hidden if there is none."""
         return self.query_one("#one", TextView), self.query_one("#other", TextView)
 
     @property
@@ -118,7 +118,7 @@ class Sample(ConsoleScreen):
             self.run_worker(self._read(self.about, anew=other), group="sample", exclusive=True)
 
     def leave(self) -> None:
-        """Nobody reads."""
+        """Stop reading samples while another screen is in front."""
         self.workers.cancel_group(self, "sample")
 
     def on_resize(self, event: Resize) -> None:
@@ -172,7 +172,7 @@ class Sample(ConsoleScreen):
         return f"{told.job:<5} {names[self.told.index(told)]:<{max(map(cell_width, names))}}"
 
     def show(self, *, anew: bool = False) -> None:
-        """Show what is known."""
+        """Draw the samples that have been read, as stale while the daemon is away; `anew` begins at the top."""
         stale = bool(self.console_app.state.problem)
         for view, told in zip(self.views, self.told, strict=False):
             view.show(parts_of(told), stale=stale, anew=anew)
@@ -265,7 +265,7 @@ class Sample(ConsoleScreen):
             self.console_app.say("no other job has this sample", "warn")
 
     def _choose(self, told: Told) -> None:
-        """Ask which one."""
+        """Ask which other job's sample to lay beside this one; a single one is taken without asking."""
         from rwkvctl.tui.shell.dialogs import Menu  # forms are not part of the first frame
 
         def chosen(place: int | None) -> None:

@@ -64,12 +64,10 @@ class Samples(ConsoleScreen):
 
     @property
     def listed(self) -> SampleTable:
-        """The samples."""
         return self.query_one(SampleTable)
 
     @property
     def groups(self) -> "VTable[Group]":
-        """The groups of them."""
         return self.query_one("#groups", VTable)
 
     # -- what is shown ---------------------------------------------------------------------------------------------

@@ -250,12 +250,12 @@ class Scores(ConsoleScreen):
         self.count_in()
 
     def on_matrix_table_intervals(self, message: MatrixTable.Intervals) -> None:
-        """With intervals, or without."""
+        """Show the intervals in the matrix, or hide them again."""
         message.stop()
         self.choose(self.choice._replace(intervals=not self.choice.intervals))
 
     def choose(self, choice: Choice) -> None:
-        """Show something else."""
+        """Set what of the matrix is shown, and redraw it."""
         self.choice = choice
         self.console_app.draw()
 

@@ -70,7 +70,6 @@ class Weights(PollingScreen):
 
     @property
     def table(self) -> "VTable[Any]":
-        """The list."""
         return self.query_one("#weights", VTable)
 
     @property

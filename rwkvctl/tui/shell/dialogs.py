@@ -56,12 +56,12 @@ class Question(ModalScreen[bool]):
         self.query_one("#lines", Lines).show([row for line in self.lines for row in folded(line, width)])
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """The typed word decides."""
+        """Close with yes if the required word was typed, else with no."""
         event.stop()
         self.dismiss(event.value.strip() == self.word)
 
     def action_answer(self, yes: bool) -> None:
-        """Close with the answer."""
+        """Close with the answer; where a word must be typed it is always no."""
         self.dismiss(yes and not self.word)
 
 
@@ -88,10 +88,10 @@ class Menu(ModalScreen[int | None]):
         table.focus()
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """Chosen."""
+        """Close with the index of the chosen line."""
         message.stop()
         self.dismiss(int(message.key))
 
     def action_leave(self) -> None:
-        """Nothing is chosen."""
+        """Close with None: nothing was chosen."""
         self.dismiss(None)

@@ -179,7 +179,7 @@ class Frame(ConsoleFrame, inherit_bindings=False):
         self._until = time.time() + for_s
 
     def hush(self) -> None:
-        """Take the sentence away."""
+        """Hide the sentences above the keys."""
         self._until = 0.0
         self.query_one("#said").display = False
 
@@ -213,7 +213,7 @@ class Frame(ConsoleFrame, inherit_bindings=False):
         self._said_by_prompt = bool(message.sentence)
 
     def on_prompt_closed(self, message: Prompt.Closed) -> None:
-        """Show the keys again."""
+        """Show the keys again, which the prompt had replaced."""
         self.query_one("#keys").display = True
 
 

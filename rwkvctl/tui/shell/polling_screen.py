@@ -28,12 +28,12 @@ class PollingScreen(ConsoleScreen):
         raise NotImplementedError
 
     def arrive(self, about: str) -> None:
-        """Ask from now on."""
+        """Ask the daemon now and then every EVERY_S seconds."""
         super().arrive(about)
         self.action_ask_again()
 
     def leave(self) -> None:
-        """Ask no more."""
+        """Stop asking the daemon while another screen is in front."""
         self.workers.cancel_group(self, "asking")
 
     def action_ask_again(self) -> None:

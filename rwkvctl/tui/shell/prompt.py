@@ -90,7 +90,6 @@ class Prompt(Horizontal):
 
     @property
     def field(self) -> Field:
-        """What is typed into."""
         return self.query_one(Field)
 
     def ask(self, sign: str, value: str, changed: Said | None, done: Said | None, complete: Said | None) -> None:
@@ -112,7 +111,7 @@ class Prompt(Horizontal):
         self.field.cursor_position = len(text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Follow every letter."""
+        """Pass every change of the text to the `changed` callback of the question."""
         event.stop()
         if self.display:
             self._understood(self._changed, event.value)

@@ -143,7 +143,7 @@ def drained(state: ConsoleState) -> str:
 
 
 def speed(state: ConsoleState) -> Pieces:
-    """Tokens of all engines."""
+    """Return decode and prefill speed of all engines together in tokens/s."""
     total = sum(engine.decode_tokens_per_s + engine.prefill_tokens_per_s for engine in state.engines.values())
     return [("  tok/s ", "dim"), (thousands(total), "")]
 

@@ -96,7 +96,7 @@ class TimeScreen(ConsoleScreen):
             self._look_at(max(at, int(now) - past_state.DAY_S + 1))
 
     def action_live(self) -> None:
-        """The present again."""
+        """Show the present again, and stop reading the past."""
         self.workers.cancel_group(self, "past")
         self.then = None
         self._turn(self.FIRST_PANEL)

@@ -120,7 +120,7 @@ class ConsoleServer(Server):
         """Says nothing: the verb does."""
 
     async def on_shutdown(self, app: web.Application) -> None:
-        """Every console ends."""
+        """Close the sockets of all consoles, which ends them."""
         for socket in list(self.open):
             await socket.close()
 

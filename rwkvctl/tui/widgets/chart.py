@@ -113,7 +113,7 @@ def axis(points: Sequence[Point], width: int) -> str:
 
 
 class Chart(Widget):
-    """A titled plot."""
+    """A plot of points with intervals on a fixed scale, below a title."""
 
     DEFAULT_CSS = "Chart { height: 8; }"
 

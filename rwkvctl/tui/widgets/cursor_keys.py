@@ -36,11 +36,11 @@ class Moving(ScrollView, inherit_bindings=False):
         raise NotImplementedError
 
     def action_move(self, by: int) -> None:
-        """Move by rows."""
+        """Move the cursor down by so many rows; up if negative."""
         self.move_to(self.cursor + by)
 
     def action_page(self, pages: float) -> None:
-        """Move by pages."""
+        """Move the cursor by pages or fractions of one; up if negative."""
         self.move_to(self.cursor + int(pages * self.page_rows))
 
     def action_top(self) -> None:

@@ -22,7 +22,7 @@ class Hot(Generic[NameT]):
         return bool(self._until)
 
     def touch(self, name: NameT, now: float) -> None:
-        """A value changed."""
+        """Record that a value changed at `now`: it is hot for HOT_S seconds."""
         self._until[name] = now + HOT_S
 
     def cool(self, now: float) -> set[NameT]:

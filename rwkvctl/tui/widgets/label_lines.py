@@ -23,7 +23,7 @@ class Lines(Widget):
             self.styles.height = "auto"
 
     def show(self, lines: Sequence[Pieces], *, title: Pieces = (), stale: bool = False) -> None:
-        """Replace the lines."""
+        """Replace the title and the lines, and redraw only those that differ."""
         before = [self.title, *self.lines]
         self.title, self.lines = list(title), [list(line) for line in lines]
         after = [self.title, *self.lines]
@@ -40,7 +40,6 @@ class Lines(Widget):
         return len(self.lines) + bool(self.title)
 
     def render_line(self, y: int) -> Strip:
-        """One of the lines."""
         width, look = self.size.width, look_of(self)
         if self.title and y == 0:
             return ruled(self.title, width, look, stale=self.stale)

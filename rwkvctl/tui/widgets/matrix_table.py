@@ -46,7 +46,7 @@ class MatrixTable(VTable[RowT]):
         return known[self.at_column].field if self.fixed <= self.at_column < len(known) else ""
 
     def set_columns(self, columns: Sequence[Column[RowT]]) -> None:
-        """Replace the columns."""
+        """Replace the columns; the order, the filter and the column under the cursor stay."""
         listing, at = self.listing, self.at_field
         before = [(listing.columns[number].field, turned) for number, turned in listing.sorts]
         listing.columns = list(columns)
@@ -59,7 +59,7 @@ class MatrixTable(VTable[RowT]):
         self._settle(self.chosen, everything=True)
 
     def called(self, title: str) -> None:
-        """Say what it shows."""
+        """Set the table's title, and redraw it if it is another one."""
         self.title = [(title, "title")]
         self._retitle()
 

@@ -72,7 +72,6 @@ class Reading(ScrollView, can_focus=True, inherit_bindings=False):
         self._arrange()
 
     def render_line(self, y: int) -> Strip:
-        """One line."""
         width, look = self.scrollable_size.width, look_of(self)
         if self.title and y == 0:
             return ruled(self.title, width, look, stale=self.stale)

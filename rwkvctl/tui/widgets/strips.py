@@ -18,7 +18,7 @@ DEFAULT: Final = LOOKS["dark"]
 
 
 def look_of(widget: Widget) -> Look:
-    """The look in force."""
+    """Return the look of the widget's app; the dark one if the app has none."""
     return getattr(widget.app, "look", DEFAULT)
 
 

@@ -60,7 +60,7 @@ class VTable(Moving, Generic[RowT]):
 
         @property
         def control(self) -> "VTable[Any]":
-            """The table, for selectors."""
+            """The table that sent the message; Textual matches it with the selectors of `@on`."""
             return self.table
 
     class Moved(Opened):
@@ -114,7 +114,7 @@ class VTable(Moving, Generic[RowT]):
 
     @property
     def filter_text(self) -> str:
-        """The filter in force."""
+        """Text of the filter in force; empty if there is none."""
         return self.listing.query.text
 
     def filter(self, text: str) -> None:
@@ -124,7 +124,7 @@ class VTable(Moving, Generic[RowT]):
         self._settle(chosen)
 
     def sort(self, column: int, *, descending: bool | None = None) -> None:
-        """Order by a column."""
+        """Sort by a column; without `descending` in its natural direction, or reversed if it is the one sorted by."""
         chosen = self.chosen
         self.listing.sort(column, descending=descending)
         self._settle(chosen, everything=True)
@@ -219,7 +219,7 @@ class VTable(Moving, Generic[RowT]):
             self.repaint()
 
     def repaint(self) -> None:
-        """Draw everything anew."""
+        """Forget the rows as they were drawn, and draw the whole table anew."""
         self._drawn.clear()
         self.refresh()
 
@@ -425,7 +425,6 @@ class VTable(Moving, Generic[RowT]):
         self.refresh()
 
     def action_unmark(self) -> None:
-        """Clear all marks."""
         self.listing.marks.clear()
         self.refresh()
 
@@ -438,7 +437,7 @@ class VTable(Moving, Generic[RowT]):
         self.sort(column, descending=self.listing.columns[column].right)
 
     def action_turn(self) -> None:
-        """Turn the order round."""
+        """Reverse the order of the column that is sorted by, if there is one."""
         if self.listing.sorts:
             self.sort(self.listing.sorts[0][0])
 

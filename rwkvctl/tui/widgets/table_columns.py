@@ -35,7 +35,7 @@ class Column(NamedTuple, Generic[RowT]):
 
     @property
     def field(self) -> str:
-        """How filters call it."""
+        """Name of the column in filters: lower case, with `-` in place of blanks."""
         return (self.name or self.title).strip().lower().replace(" ", "-")
 
     @property
@@ -53,7 +53,6 @@ class Column(NamedTuple, Generic[RowT]):
 
 
 def text_of(cell: str | Cell) -> str:
-    """A cell's text."""
     return cell.text if isinstance(cell, Cell) else cell
 
 
@@ -107,7 +106,7 @@ def widths(columns: Sequence[Column[RowT]], kept: Sequence[int], room: int) -> l
 
 
 def placed(kept: Sequence[int], wide: Sequence[int]) -> list[Placed]:
-    """Columns side by side."""
+    """Return columns side by side, GAP cells apart; `kept` are their numbers, `wide` their widths."""
     x, found = 0, list[Placed]()
     for i, width in zip(kept, wide, strict=True):
         found.append(Placed(i, x, width))

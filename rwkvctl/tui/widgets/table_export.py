@@ -22,7 +22,7 @@ def written(path: Path, titles: Sequence[str], rows: Rows) -> None:
 
 
 def text(kind: str, titles: Sequence[str], rows: Rows) -> str:
-    """The whole file."""
+    """Return the content of a file by its suffix: `.json`, `.md`, `.tsv`, else CSV."""
     if kind == ".json":
         items = [dict(zip(titles, row, strict=True)) for row in rows]
         return json.dumps(items, ensure_ascii=False, indent=1) + "\n"

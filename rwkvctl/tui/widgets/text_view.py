@@ -63,12 +63,12 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def reading(self) -> Part | None:
-        """The part on top."""
+        """The part at the top of the view; None if there are no parts."""
         return self.parts[self._page.part_at(self.scroll_offset.y)] if self.parts else None
 
     @property
     def body_rows(self) -> int:
-        """Rows under the title."""
+        """Number of rows below the title, at least 1."""
         return max(1, self.size.height - 1)
 
     def _fold(self) -> None:
@@ -157,19 +157,17 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     # -- moving ----------------------------------------------------------------------------------------------------
 
     def action_move(self, by: int) -> None:
-        """Move by rows."""
+        """Scroll down by so many rows; up if negative."""
         self._stand(self.scroll_offset.y + by)
 
     def action_page(self, pages: float) -> None:
-        """Move by pages."""
+        """Scroll by pages or fractions of one; up if negative."""
         self.action_move(int(pages * self.body_rows))
 
     def action_top(self) -> None:
-        """Go to the top."""
         self._stand(0)
 
     def action_bottom(self) -> None:
-        """Go to the end."""
         self._stand(len(self._page.rows))
 
     def action_part(self, by: int) -> None:

@@ -18,7 +18,8 @@ class Differing(NamedTuple):
 
 
 def differing(one: str, other: str) -> Differing:
-    """The words that differ."""
+    """Return the spans of the words that differ in each text. After a common beginning, words beyond MOST_WORDS all
+    count as different."""
     words = [match.span() for match in WORD.finditer(one)], [match.span() for match in WORD.finditer(other)]
     texts = [one[a:b] for a, b in words[0]], [other[a:b] for a, b in words[1]]
     low = common(texts[0], texts[1])

@@ -127,7 +127,7 @@ def wide_breaks(text: str, width: int) -> list[tuple[int, int]]:
 
 @lru_cache(8192)
 def char_width(char: str) -> int:
-    """Cells of one character."""
+    """Return how many terminal cells a character takes: 0, 1 or 2."""
     return cell_width(char)
 
 

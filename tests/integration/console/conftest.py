@@ -112,19 +112,16 @@ def pressing() -> Pressing:
 
 @pytest.fixture(scope="session")
 def fake_daemon() -> ModuleType:
-    """The module `tests/console/fake_daemon.py`."""
     return load("fake_daemon")
 
 
 @pytest.fixture(scope="session")
 def browsing() -> ModuleType:
-    """The module `tests/console/browsing.py`."""
     return load("browsing")
 
 
 @pytest.fixture(scope="session")
 def report_nodes() -> ModuleType:
-    """The module `tests/console/report_nodes.py`."""
     return load("report_nodes")
 
 

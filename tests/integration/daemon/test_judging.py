@@ -67,7 +67,7 @@ def configured(new_node, judge, tmp_path):
 
 @pytest.fixture
 def own(configured):
-    """The same, running."""
+    """The `configured` node, started."""
     return configured.start()
 
 

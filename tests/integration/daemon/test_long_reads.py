@@ -369,7 +369,7 @@ class OpenDoor:
     """Lets everybody in as an admin."""
 
     def check(self, request: Request) -> None:
-        """There are no strangers."""
+        """Admit every request."""
 
     async def client(self, request: Request) -> Client:
         return Client(roles.Actor(0, 0, 0, "somebody"), roles.Role.ADMIN, "somebody")

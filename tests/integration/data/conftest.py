@@ -203,7 +203,7 @@ class Web(Serving):
 
 
 class WebHandler(Answering):
-    """Files, ranges, redirects."""
+    """Request handler of `Web`: redirects, whole files and byte ranges."""
 
     server: Web
 
@@ -308,5 +308,5 @@ def hub_sets(hub_environment):
 
 @pytest.fixture
 def hub_rows(hub_sets):
-    """Read one HubSource so."""
+    """Read one HubSource as `hub_sets` does, and return what came of it."""
     return lambda source, **environment: hub_sets(source, **environment)[0]

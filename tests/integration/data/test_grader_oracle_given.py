@@ -66,7 +66,7 @@ def _samples(lm_eval, folder, texts):
     from lm_eval.tasks import TaskManager
 
     class GivenLM(LM):
-        """Hands back stored text."""
+        """lm_eval model whose completions are the stored texts."""
 
         def generate_until(self, requests):
             return [texts[request.task_name][request.doc_id] for request in requests]

@@ -111,7 +111,7 @@ class Relay(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Suppress the log of requests."""
 
 
 def without(place: int) -> Change:

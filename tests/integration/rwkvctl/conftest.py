@@ -16,7 +16,6 @@ HELPER = Path(__file__).resolve().parents[2] / "console" / "fake_daemon.py"
 
 @pytest.fixture(scope="session")
 def fake_daemon() -> ModuleType:
-    """The module `tests/console/fake_daemon.py`."""
     if "fake_daemon" not in sys.modules:
         spec = importlib.util.spec_from_file_location("fake_daemon", HELPER)
         assert spec is not None

@@ -37,7 +37,7 @@ def socket_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def node(socket_path: Path, fake_daemon: Any) -> Iterator[Any]:
-    """A daemon that plays."""
+    """A fake daemon that serves on `socket_path`."""
     with fake_daemon.serving(socket_path, fake_daemon.Node()) as playing:
         yield playing
 

@@ -92,7 +92,7 @@ class Answer:
 
 @dataclass(eq=False)
 class Engine:
-    """What the connections share."""
+    """State of the stub engine, shared by all connections."""
 
     options: argparse.Namespace
     weights: bytes
@@ -411,7 +411,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
     unwanted = False
 
     def service_actions(self) -> None:
-        """Twice a second."""
+        """Move the step counter; `serve_forever` calls this every half second."""
         self.engine.beat()
 
     def handle_error(self, *_: object) -> None:

@@ -400,7 +400,7 @@ class TestArena:
 
 
 class TestTranslation:
-    """Pairs of languages."""
+    """Rows of the translation benchmarks WMT24++ and FLORES-200."""
 
     def test_bad_sources_and_other_pairs_are_left_out(self) -> None:
         wmt24pp = registry.load("wmt24pp")

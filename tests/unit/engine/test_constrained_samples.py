@@ -97,7 +97,7 @@ def asked(constraint: Constraint, id: str = "a", n: int = 1, sampling: Sampling 
 
 
 def is_asked(value: Any) -> bool:
-    """SCHEMA by hand."""
+    """Whether a value satisfies SCHEMA, checked without a schema library."""
     return set(value) == {"a", "é"} and type(value["a"]) is int and 3 <= value["a"] <= 99 and value["é"] in [
         "x", "日本", True]  # fmt: skip
 

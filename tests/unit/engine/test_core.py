@@ -24,7 +24,7 @@ COMPILER = Compiler(for_vocabulary(257))
 
 
 class NoStates:
-    """Slots without content."""
+    """States of a model without any: saving and loading do nothing."""
 
     size_bytes = 1
 

@@ -16,7 +16,7 @@ from rwkv_weights.local.sha256_cache import Sums
 
 
 class Usage(NamedTuple):
-    """What shutil.disk_usage answers."""
+    """Stand-in for the result of `shutil.disk_usage`, in bytes."""
 
     total: int
     used: int

@@ -12,7 +12,7 @@ from rwkv_weights.local.sha256_cache import Sums
 
 
 class UnforeseenError(Exception):
-    """A mistake of ours."""
+    """An error that is no WeightsError, as a bug would raise it."""
 
 
 def broken(*_: object) -> str:

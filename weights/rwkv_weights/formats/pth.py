@@ -36,7 +36,8 @@ _LOCAL_HEADER: Final = struct.Struct("<4s22xHH")
 
 
 def read(path: Path) -> dict[str, Entry]:
-    """Raises UnreadableCheckpointError."""
+    """Return the tensors of a .pth file by name. Raises UnreadableCheckpointError if it cannot be read, is damaged or
+    holds more than named tensors."""
     try:
         with BufferedReader(open_plain(path)) as file:
             tensors, places = _zip(file) if zipfile.is_zipfile(file) else _old(file)
@@ -73,7 +74,7 @@ class Bounded:
         self.file = file
 
     def read(self, size: int = -1) -> bytes:
-        """Raises PickleError."""
+        """Return at most `size` bytes, LONGEST_DIRECTORY without a size. Raises PickleError if more are asked for."""
         if size > LONGEST_DIRECTORY:
             raise PickleError(f"its directory claims {size:,} bytes")
         return self.file.read(size if size >= 0 else LONGEST_DIRECTORY)

@@ -17,7 +17,7 @@ Progress = Callable[[int], None]
 
 
 def silent(_: int) -> None:
-    """No progress."""
+    """Discard the progress: the default of `tell`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Seen:
 
 
 def read_all(index: Index, tell: Progress = silent) -> Seen:
-    """Raises CheckpointError and OSError."""
+    """Hash a checkpoint's files and check its tensors for NaN and infinities. Raises CheckpointError if it does not
+    load, OSError if a file cannot be read."""
     tensors = load.load(index.path).tensors
     finite = FiniteCheck()
     hashes = tuple(_file(index, file, tensors, finite, tell) for file in index.files)

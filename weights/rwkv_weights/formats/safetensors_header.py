@@ -29,7 +29,8 @@ class JsonError(ValueError):
 
 
 def read(path: Path) -> dict[str, Entry]:
-    """Raises UnreadableCheckpointError."""
+    """Return the tensors of a .safetensors file by name. Raises UnreadableCheckpointError if it cannot be read or its
+    header does not describe its bytes."""
     try:
         header, start, size = _header(path)
         entries = {key: _entry(path, key, value, start) for key, value in header.items() if key != "__metadata__"}

@@ -35,7 +35,8 @@ def is_layout(folder: Path) -> bool:
 
 
 def find(path: Path) -> Parts:
-    """Raises UnreadableCheckpointError."""
+    """Return the files of the checkpoint at a path: a file, an index or a folder. Raises UnreadableCheckpointError if
+    one is missing, cannot be read or is no plain file of that folder."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:

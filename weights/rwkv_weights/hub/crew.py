@@ -73,7 +73,7 @@ class Crew:
 
     @property
     def done(self) -> int:
-        """Bytes that are there."""
+        """Bytes present so far over all files, including those that need no fetching."""
         return self._done
 
     @property

@@ -31,7 +31,7 @@ Tell = Callable[[int, int], None]
 
 
 class Digest(Protocol):
-    """What hashlib makes."""
+    """The part of a hashlib object that a transfer uses."""
 
     def update(self, data: bytes, /) -> None: ...
     def hexdigest(self) -> str: ...
@@ -194,7 +194,7 @@ def digest_of(remote: RemoteFile) -> Digest:
 
 
 def kind(remote: RemoteFile) -> str:
-    """What `remote.digest` is."""
+    """Return the name of the hash function of `remote.digest`."""
     return "sha256" if remote.sha256 else "git sha1"
 
 

@@ -73,7 +73,7 @@ def allow_only(inodes: Iterable[str]) -> None:
 
 
 def check_allowed(found: os.stat_result) -> None:
-    """Raises OSError."""
+    """Check that an opened file is one that `allow_only` named. Raises OSError (ESTALE) if it is not."""
     if not any(is_file(found, one) for one in ALLOWED):
         raise OSError(errno.ESTALE, NOT_THAT_FILE)
 
@@ -95,7 +95,7 @@ def is_file(status: os.stat_result, spelled: str) -> bool:
 
 
 def check_plain(found: os.stat_result, path: Path) -> None:
-    """Raises OSError."""
+    """Check that `found` is the status of a regular file. Raises OSError (EINVAL) if it is not."""
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is no file, but a folder, pipe, socket or device", str(path))
 

@@ -30,7 +30,7 @@ class Sums:
         self.path = cache_dir / NAME
 
     def known(self) -> dict[FileIdentity, str]:
-        """Every remembered sha256."""
+        """Return the remembered sha256 of every file identity; none if the cache is absent or damaged."""
         return {identity: sha256 for identity, (sha256, _) in self._read().items()}
 
     def of(self, path: Path) -> str:

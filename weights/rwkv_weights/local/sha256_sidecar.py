@@ -16,7 +16,7 @@ _LINE: Final = re.compile(r"\\?([0-9a-fA-F]{64})(?:[ \t].*)?", re.DOTALL)
 
 
 def of(path: Path) -> Path:
-    """Where it lies."""
+    """Return the path of the `.sha256` file that belongs to a checkpoint file."""
     return path.with_name(f"{path.name}.sha256")
 
 

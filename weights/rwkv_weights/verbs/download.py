@@ -99,7 +99,7 @@ def only_listed(items: Sequence[Item], flags: argparse.Namespace, output: Output
 
 
 def promised(items: Sequence[Item], folder: Path, free: int, output: Output) -> int:
-    """What would be done."""
+    """Print what would be fetched and return the exit code: FAILED if another file is in the way of one."""
     show(items, output)
     left = [item for item in items if item.left]
     what = f"{_files(len(left))}, {size(sum(item.left for item in left))}" if left else "nothing"

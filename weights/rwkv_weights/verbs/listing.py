@@ -25,7 +25,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
-    """Print the list."""
+    """Print the checkpoints of the weights folder as a table or as JSON, and return 0."""
     known, told = Sums(places.cache).known(), _told(flags.known)
     items = [item for found in inventory.checkpoints(places.weights) if (item := _item(found, known, told))]
     if output.as_json:

@@ -38,7 +38,7 @@ class Output:
         return self.mode == "json"
 
     def line(self, text: str = "") -> None:
-        """A line of data."""
+        """Write one line of data to standard output, with control characters made visible."""
         sys.stdout.write(safe_line(text) + "\n")
 
     def note(self, text: str) -> None:

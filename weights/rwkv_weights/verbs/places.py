@@ -17,7 +17,7 @@ class Places:
 
 
 def of(flags: argparse.Namespace) -> Places:
-    """Raises ConfigError."""
+    """Return the places for these flags, which override the configuration. Raises ConfigError if that is invalid."""
     found = config.load({"home": str(flags.home) if flags.home else ""})
     weights = flags.weights_dir or found.weights_dir
     return Places(weights, found.home / "cache", found.settings.min_free_disk_bytes)

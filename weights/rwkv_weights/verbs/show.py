@@ -80,7 +80,7 @@ def sentences(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def origin(facts: dict[str, Any]) -> str:
-    """What the name says."""
+    """Return data version, family, date and context as far as the checkpoint's name gives them; may be empty."""
     said = [f"data {facts['data_version']}"] if facts["data_version"] else []
     said += [f"family {facts['family']}"] if facts["family"] not in {"", facts["data_version"]} else []
     said += [f"of {facts['date']}"] if facts["date"] else []
@@ -89,7 +89,7 @@ def origin(facts: dict[str, Any]) -> str:
 
 
 def shape(facts: dict[str, Any]) -> str:
-    """Sizes, in a line."""
+    """Return layers, width, heads, FFN width and vocabulary as one line."""
     heads = f"{facts['heads']} heads of {facts['head_size']}"
     rest = f"FFN {facts['hidden']:,}, vocabulary {facts['vocabulary']:,}"
     return f"{facts['layers']} layers, width {facts['width']:,}, {heads}, {rest}"

@@ -227,7 +227,7 @@ def request(gpus: Gpus, sighting: Sighting) -> str:
 
 
 def command(sighting: Sighting) -> str:
-    """What an operator types."""
+    """Return the `rwkvctl reap` command line with which an operator ends the process."""
     return f"rwkvctl reap {sighting.process.pid} --start {sighting.process.stat.start_ticks} --yes"
 
 

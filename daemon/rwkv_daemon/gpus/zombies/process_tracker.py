@@ -168,7 +168,7 @@ class Census:
             return markers - {marker for marker, found in self.attempts.items() if found.state in {"ended", "not ours"}}
 
     def learn(self, found: dict[str, StoredAttempt]) -> None:
-        """What the store said."""
+        """Keep what the store answered about each marker, in place of earlier answers."""
         with self.lock:
             self.attempts |= found
 

@@ -209,7 +209,7 @@ class Machine:
         return found.st_dev, found.st_ino
 
     def status(self, pid: int) -> dict[str, str]:
-        """/proc/PID/status as a table."""
+        """Return the fields of /proc/PID/status by name; empty if the file cannot be read."""
         try:
             text = self.read(pid, "status").decode(errors="replace")
         except OSError:

@@ -28,7 +28,8 @@ ANSWER_S: Final = 100.0
 
 
 async def zombies(work: Work, gpus: Gpus, request: m.ZombiesRequest) -> m.ZombiesReply:
-    """`GET /v1/zombies`."""
+    """Answer `GET /v1/zombies`: the processes that hold GPUs, and the outcomes of the last reaps. With a pid only that
+    process, with every rule applied to it; raises RefusedError if it holds no GPU."""
     sightings = {one.process.pid: one for one in gpus.zombies.all()}
     found = [
         view(work.records, gpus, gpu, holder, sightings.get(holder.pid))

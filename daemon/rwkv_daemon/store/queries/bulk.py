@@ -8,7 +8,8 @@ from rwkv_daemon.store.interface import Store, Transaction
 
 
 class Order(NamedTuple):
-    """A row of `bulk`."""
+    """A row of `bulk`: a change of every job up to number `upto` that matches; an empty session or model matches any.
+    Jobs up to `reached` have been looked at; `ended` is empty until all have been."""
 
     id: str
     at: str
@@ -117,13 +118,14 @@ async def stop_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state: 
 
 
 async def resume_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state: str) -> int:
-    """Let them go on."""
+    """Move jobs from state `was` to `state`, with their restarts, engine deaths and kills reset; returns how many
+    moved."""
     fresh = "finished = '', restarts = 0, engine = NULL, engine_deaths = 0, kills = 0"
     return await _move(db, jobs, was, f"state = ?, {fresh}, reason = '', detail = '', {PUT_ASIDE}", (state,))
 
 
 async def delete_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state: str) -> int:
-    """Let them be deleted."""
+    """Note jobs as deleted, put their scores away, and move those in state `was` to `state`; returns how many moved."""
     await put_away_all(db, jobs)
     return await _move(db, jobs, was, "state = ?, " + kept("'held', 'done'"), (state,))
 

@@ -1,4 +1,4 @@
-"""Queries about engines."""
+"""Queries about engines: one row for each engine, live or gone."""
 
 from typing import Any
 

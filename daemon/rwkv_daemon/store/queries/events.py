@@ -1,4 +1,4 @@
-"""Queries about what happened."""
+"""Queries about events: the numbered record of what has happened on the node."""
 
 from rwkv_daemon.store.interface import Row, Store, Transaction
 

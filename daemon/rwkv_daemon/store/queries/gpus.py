@@ -41,12 +41,12 @@ async def forget_gpu(db: Transaction, gpu: str) -> None:
 
 
 async def begin_contention(db: Transaction, gpu: str, at: str, who: str) -> None:
-    """Somebody else has come."""
+    """Store that since `at` somebody else (`who`, in words) computes beside an engine of ours on a GPU."""
     await db.execute("INSERT INTO gpu_contention (gpu, began, who) VALUES (?, ?, ?)", (gpu, at, who))
 
 
 async def end_contention(db: Transaction, gpu: str, at: str) -> None:
-    """They are gone."""
+    """Store that the contention of a GPU, stored by `begin_contention`, ended at `at`."""
     await db.execute("UPDATE gpu_contention SET ended = ? WHERE gpu = ? AND ended = ''", (at, gpu))
 
 

@@ -58,7 +58,7 @@ async def add_completions(db: Transaction, rows: Iterable[Sequence[Any]]) -> Non
 
 
 async def add_samples(db: Transaction, rows: Iterable[Sequence[Any]]) -> None:
-    """(job, row, repeat)."""
+    """Add samples, given as (job, row, repeat), with attempt number 1."""
     await db.many("INSERT INTO sample (job, row, repeat, attempt) VALUES (?, ?, ?, 1)", list(rows))
 
 

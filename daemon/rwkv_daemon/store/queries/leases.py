@@ -42,7 +42,7 @@ async def held_leases(store: Store) -> dict[str, dict[int, int]]:
 
 
 async def engine_fits(store: Store) -> list[FitRow]:
-    """Everything that was learned."""
+    """Return what was measured of engines, for every combination of weights, numerics and kind of device."""
     return [FitRow.of(row) for row in await store.all("SELECT * FROM engine_fit")]
 
 

@@ -67,7 +67,7 @@ async def known_rates(store: Store) -> list[Rate]:
 
 
 async def save_rate(db: Transaction, rate: Rate) -> None:
-    """Remember a measurement."""
+    """Store a measured rate in place of the earlier one of the same weights, benchmark, kind, numerics and device."""
     await db.execute(
         "INSERT INTO rate (weights_sha256, benchmark, kind, numerics, device, sample_s, samples, at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (weights_sha256, benchmark, kind, numerics, device) "

@@ -31,7 +31,8 @@ class Wanted(NamedTuple):
 
     @property
     def sql(self) -> str:
-        """As conditions."""
+        """The filter as SQL conditions, each preceded by AND; empty if nothing is filtered. `values` holds the
+        parameters."""
         found = ["(value IS NULL OR value < 1) AND reason <> 'dropped'"] if self.wrong else []
         found += ["reason = ?"] if self.reason else []
         found += [f"number IN ({', '.join('?' * len(self.numbers))})"] if self.numbers else []
@@ -115,7 +116,7 @@ async def newest(store: Store, job: int, grade_key: str, wanted: Wanted, *, befo
 
 
 async def page_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
-    """Samples of a window."""
+    """Return the wanted samples of a window with their grades, in order of row and repeat."""
     return await _within_window(store, f"SELECT {COLUMNS}", job, grade_key, within, (wanted.sql, wanted.values), limit)
 
 

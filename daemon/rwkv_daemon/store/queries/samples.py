@@ -224,7 +224,7 @@ class Totals:
 
 
 async def totals(store: Store, job: int) -> Totals:
-    """Tokens of a job."""
+    """Return the tokens of all completions of a job, and the engines that generated them."""
     rows = await store.all(
         "SELECT engine, SUM(prompt_tokens) AS prompt, SUM(cached_tokens) AS cached, SUM(generated_tokens) AS generated "
         "FROM completion WHERE job = ? GROUP BY engine ORDER BY engine",

@@ -4,7 +4,6 @@ from rwkv_daemon.store.interface import Row, Store
 
 
 async def session_row(store: Store, session: str) -> Row | None:
-    """A session."""
     return await store.one("SELECT * FROM session WHERE id = ?", (session,))
 
 

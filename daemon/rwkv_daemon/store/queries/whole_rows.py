@@ -4,7 +4,6 @@ from rwkv_daemon.store.interface import Row, Store
 
 
 async def job_row(store: Store, job: int) -> Row | None:
-    """A job."""
     return await store.one("SELECT * FROM job WHERE id = ?", (job,))
 
 
@@ -19,5 +18,4 @@ async def score_row(store: Store, job: int, grade_key: str) -> Row | None:
 
 
 async def engine_row(store: Store, engine: int) -> Row | None:
-    """An engine."""
     return await store.one("SELECT * FROM engine WHERE id = ?", (engine,))

@@ -1,1 +1,1 @@
-"""Graders of mathematical answers."""
+"""Graders of mathematical answers; comparisons with SymPy run in worker processes."""

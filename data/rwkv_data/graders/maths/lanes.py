@@ -42,7 +42,7 @@ class Lanes:
             self._slow.put(process)
 
     def close(self) -> None:
-        """End every worker."""
+        """End the worker processes of all quick and slow lanes."""
         for process in self._every:
             process.close()
 

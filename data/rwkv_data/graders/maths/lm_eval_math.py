@@ -23,7 +23,7 @@ _LONGEST = 50_000
 
 
 def grade_minerva(process: Asks, row: Row, answer: Answer) -> Grade:
-    """Both columns of minerva_math."""
+    """Grade by both metrics of minerva_math: the value is `exact_match`, the part `math_verify` the other."""
     solution = str(row.get("solution") or "")
     boxed = hendrycks.last_boxed(solution)
     expected = str(row["answer"]) if boxed is None else boxed
@@ -67,7 +67,7 @@ def _open(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
 
 
 def grade_hendrycks(row: Row, answer: Answer) -> Grade:
-    """exact_match of hendrycks_math."""
+    """Grade by `exact_match` of hendrycks_math; the reference is the last box of the solution, or else `answer`."""
     boxed = hendrycks.last_boxed(str(row.get("solution") or ""))
     expected = str(row["answer"]) if boxed is None else boxed
     return _by_text(*_between_dollars(answer.text), expected)

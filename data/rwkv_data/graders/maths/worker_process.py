@@ -89,7 +89,7 @@ class Process:
         self.close()
 
     def close(self) -> None:
-        """End the child."""
+        """Kill the child process, if there is one; the next task starts another."""
         with self._lock:
             self._kill()
 

@@ -29,7 +29,7 @@ def from_source(raw: Row) -> dict[str, Any]:
 
 
 def cleaned(text: str) -> str:
-    """Without WikiHow's marks."""
+    """Return the text without WikiHow's marks: " [title]" becomes ". ", other bracketed text is removed."""
     return _without_brackets(text.strip().replace(" [title]", ". ")).replace("  ", " ")
 
 

@@ -29,7 +29,7 @@ Report: TypeAlias = Callable[[Progress], None]
 
 
 def silent(_progress: Progress) -> None:
-    """Report nothing."""
+    """Discard the progress: the default `Report`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""SymPy's reader of LaTeX."""
+"""SymPy's LaTeX reader, made to accept every antlr runtime from 4.10 on."""
 
 from collections.abc import Callable
 from typing import Any
