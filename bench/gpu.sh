@@ -75,7 +75,7 @@ verify() {
     run "verify builtin exact" 60 "$OUT/checks.log" "${of[@]}" builtin --device "$DEVICE" --numerics exact \
         --largest "$largest"
     [ "$DEVICE" = cuda ] || return
-    "$PYTHON" -c 'import sys; from pathlib import Path; from rwkv_weights import synthetic
+    "$PYTHON" -c 'import sys; from pathlib import Path; from rwkv_weights.formats import synthetic
 synthetic.write(Path(sys.argv[1]), synthetic.dims_of(12, 768))' "$SCRATCH/random-0.1b.pth"
     for numerics in exact fast; do
         run "verify 0.1B $numerics" 90 "$OUT/checks.log" "${of[@]}" "$SCRATCH/random-0.1b.pth" --device cuda \

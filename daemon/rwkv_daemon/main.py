@@ -48,7 +48,7 @@ AGAIN_S: Final = 5.0
 
 
 class AlreadyRunningError(RwkvctlError):
-    """Another daemon owns this home."""
+    """Raised when another daemon holds the lock of the home."""
 
     exit_code = Exit.REFUSED
 

@@ -216,7 +216,7 @@ def run(folder: RunDir, spec: JobSpec, job: NewJob, device: str, chosen: Config)
 
 @contextmanager
 def worker(argv: tuple[str, ...], environment: Mapping[str, str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process of ours for as long as the block runs, and never longer than we live."""
+    """Run a process for as long as the block lasts; it never outlives this process."""
     module, *arguments = argv
     words = (*tied_process.command(module), *arguments)
     with log.open("ab") as output:
@@ -233,7 +233,8 @@ def worker(argv: tuple[str, ...], environment: Mapping[str, str], log: Path) -> 
 
 
 def until_ready(engine: "subprocess.Popen[bytes]", socket: Path, log: Path, timeout_s: float) -> EngineHealth:
-    """Wait until the model is loaded."""
+    """Wait until the engine has loaded its model, and return its health. Raises PipelineError if it ends or is not
+    ready in `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         still_runs(engine, log)

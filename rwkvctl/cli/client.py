@@ -37,7 +37,7 @@ Record = dict[str, Any]
 
 
 class Answer(NamedTuple):
-    """A reply: the bytes as they came, and what they say."""
+    """A reply: the bytes as received and the JSON object decoded from them."""
 
     raw: bytes
     value: Record
@@ -65,7 +65,7 @@ class Client:
         """Told once that what the daemon says is old."""
 
     def get(self, route: str, **query: object) -> Answer:
-        """Read something; repeated when the connection is cut, since reading changes nothing."""
+        """Send a GET request; it is repeated when the connection is cut, since reading changes nothing."""
         return self._repeat("GET", target(route, query), b"", self.timeout_s)
 
     def post(self, route: str, body: Record, timeout_s: float = 0.0) -> Answer:
@@ -73,7 +73,7 @@ class Client:
         return self._repeat("POST", route, json.dumps(body).encode(), timeout_s or self.timeout_s)
 
     def stream(self, route: str, silence_s: float, **query: object) -> Iterator[bytes]:
-        """The lines of an NDJSON reply as they come.
+        """Yield the lines of an NDJSON reply as they arrive.
 
         Raises CutError when the daemon goes away and TimeoutError after `silence_s` without a byte.
         """
@@ -85,8 +85,8 @@ class Client:
             yield from lines(body(reader, headers))
 
     def vouch(self) -> None:
-        """See that whoever answers may be trusted, for somebody else who then talks to it; nothing if nobody answers.
-        Raises RefusedError."""
+        """Check that whoever answers may be trusted, before another program connects to it; do nothing if nobody
+        answers. Raises RefusedError."""
         with suppress(UnreachableError, OSError):
             (self.remote.connect(self.timeout_s) if self.remote else self._connected(self.timeout_s)).close()
 
@@ -198,7 +198,7 @@ class Client:
 
 
 def client_of(config: "Config", timeout_s: float = 30.0, tries: int = TRIES) -> Client:
-    """The client of the daemon that the settings name. Raises ConfigError."""
+    """Return the client of the daemon that the settings name. Raises ConfigError."""
     settings = config.settings
     if not config.is_remote:
         return Client(str(config.socket), timeout_s, tries, service_user=settings.service_user)
@@ -208,30 +208,30 @@ def client_of(config: "Config", timeout_s: float = 30.0, tries: int = TRIES) -> 
 
 
 def request_id() -> str:
-    """A fresh name for a change: the daemon carries out each name once, however often it is asked."""
+    """Return a fresh id for a change; the daemon carries out each id once, however often it is sent."""
     return os.urandom(16).hex()
 
 
 def target(route: str, query: dict[str, object]) -> str:
-    """The route with its query; empty and absent values are left out."""
+    """Return the request target: the route with its query, without empty and absent values."""
     given = {name: spell(value) for name, value in query.items() if value is not None and value != ""}
     return f"{route}?{urlencode(given, errors='replace')}" if given else route
 
 
 def spell(value: object) -> str:
-    """A value as it stands in a query; of several, with commas."""
+    """Return a value as it is written in a query; several values are joined with commas."""
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path."""
+    """Return a name quoted as one segment of a path."""
     return quote(name, safe="", errors="replace")
 
 
 def uid_of(user: str) -> int | None:
-    """The number of a user; None if there is none of that name."""
+    """Return the numeric id of a user; None if no user has that name."""
     from pwd import getpwnam
 
     with suppress(KeyError):
@@ -249,7 +249,7 @@ def request_bytes(method: str, where: str, content: bytes, token: str = "") -> b
 
 
 def read_head(reader: BinaryIO) -> tuple[int, dict[str, str]]:
-    """Status and headers (names in lower case) of a reply. Raises CutError if there is no whole head."""
+    """Return status and headers (names in lower case) of a reply. Raises CutError if the head is incomplete."""
     words = one_line(reader).split(None, 2)
     if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
         raise VersionSkewError("What answers on the daemon's socket does not speak HTTP; name another --socket.")
@@ -263,7 +263,7 @@ def read_head(reader: BinaryIO) -> tuple[int, dict[str, str]]:
 
 
 def one_line(reader: BinaryIO) -> str:
-    """A line of the head without its end."""
+    """Return the next line of a reply without its line end."""
     line = reader.readline(LONGEST_LINE)
     if not line.endswith(b"\n"):
         raise CutError("the reply ended in its head")
@@ -271,7 +271,7 @@ def one_line(reader: BinaryIO) -> str:
 
 
 def body(reader: BinaryIO, headers: dict[str, str]) -> Iterator[bytes]:
-    """The pieces of a reply's body, by its length or chunk by chunk. Raises CutError if it is not whole."""
+    """Yield a reply's body in pieces, by its Content-Length or chunk by chunk. Raises CutError if it is incomplete."""
     if "chunked" in headers.get("transfer-encoding", "").lower():
         yield from chunks(reader)
     elif headers.get("content-length", "").isdecimal():
@@ -281,7 +281,7 @@ def body(reader: BinaryIO, headers: dict[str, str]) -> Iterator[bytes]:
 
 
 def chunks(reader: BinaryIO) -> Iterator[bytes]:
-    """The chunks of a chunked body."""
+    """Yield the chunks of a body in chunked transfer coding, and read past its trailers."""
     while size := chunk_size(one_line(reader)):
         yield exactly(reader, size)
         one_line(reader)
@@ -290,7 +290,8 @@ def chunks(reader: BinaryIO) -> Iterator[bytes]:
 
 
 def chunk_size(line: str) -> int:
-    """The size that heads a chunk."""
+    """Return the size in a chunk's header line (hexadecimal; extensions are ignored). Raises CutError if it is no
+    number."""
     try:
         return int(line.partition(";")[0], 16)
     except ValueError as error:
@@ -298,7 +299,7 @@ def chunk_size(line: str) -> int:
 
 
 def exactly(reader: BinaryIO, size: int) -> bytes:
-    """So many bytes. Raises CutError if the connection ends before."""
+    """Return exactly `size` bytes. Raises CutError if the connection ends before that."""
     data = reader.read(size)
     if len(data) < size:
         raise CutError("the reply ended before its end")
@@ -306,7 +307,7 @@ def exactly(reader: BinaryIO, size: int) -> bytes:
 
 
 def lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Whole lines without their ends; blank ones are dropped."""
+    """Yield whole lines without their line ends; blank lines are dropped."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
@@ -325,13 +326,13 @@ def decode(raw: bytes) -> Record:
 
 
 def stale_note(value: Record) -> str:
-    """That a reply is old, where it is."""
+    """Return a warning that the reply is out of date; empty if it is not."""
     since, at = str(value.get("stale_since", ""))[11:19], str(value.get("as_of", ""))[11:19]
     return f"the store has not answered since {since} UTC; this is what was known at {at}" if since else ""
 
 
 def refusal(raw: bytes) -> RwkvctlError:
-    """The error that an ErrorReply stands for."""
+    """Return the error that an ErrorReply describes."""
     value = decode(raw)
     number = value.get("exit_code", 1)
     known = Exit(number) if number in list(Exit) else Exit.FAILED

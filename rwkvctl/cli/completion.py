@@ -44,17 +44,17 @@ Source = Callable[[Client], list[str]]
 
 
 def names(route: str, field: str, **query: object) -> Source:
-    """The values of one field of a list that the daemon keeps."""
+    """Return a source that reads one field of every item of a list from the daemon."""
     return lambda client: [word for item in client.get(route, **query).value["items"] for word in as_list(item[field])]
 
 
 def as_list(value: object) -> list[str]:
-    """A field's value or values."""
+    """Return the items of a list, or a single value as a list of one, as strings."""
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
 def log_targets(client: Client) -> list[str]:
-    """What `logs` takes: jobs, engines, the daemon."""
+    """Return what `logs` accepts: `daemon`, and the ids of jobs and engines."""
     status: Record = client.get("/v1/status").value
     known = [*status["running"], *status["waiting"], *status.get("recent", ()), *status["engines"]]
     return ["daemon", *(item["id"] for item in known)]
@@ -87,8 +87,8 @@ SOURCES: Final[dict[str, Source]] = {
 
 
 def candidates(words: list[str], patience_s: float = QUICK_S) -> list[str]:
-    """What may stand for the last of these words, which may be begun. The daemon is given so long to answer: a shell's
-    line waits for it."""
+    """Return the words that may complete the last of these words. The daemon has `patience_s` seconds to answer,
+    because the shell's prompt waits for it."""
     *given, begun = words or [""]
     verb = find(given)
     if verb is None:
@@ -105,7 +105,7 @@ def candidates(words: list[str], patience_s: float = QUICK_S) -> list[str]:
 
 
 def for_verb(verb: Verb, rest: list[str], begun: str, fetch: Callable[[Source], list[str]]) -> list[str]:
-    """Flags, or values of the flag or argument that stands here."""
+    """Return the flags of the verb, or the values of the flag or argument at the cursor."""
     options = verb.options
     if begun.startswith("-"):
         common = [flag for flag, _ in COMMON]
@@ -121,14 +121,14 @@ def for_verb(verb: Verb, rest: list[str], begun: str, fetch: Callable[[Source], 
 
 
 def values(option: Option, fetch: Callable[[Source], list[str]]) -> list[str]:
-    """Values that an option may take."""
+    """Return the values an option accepts: its choices, or what its source reads from the daemon."""
     if option.choices:
         return list(option.choices)
     return fetch(SOURCES[option.name]) if option.name in SOURCES else []
 
 
 def ask(source: Source, words: list[str], patience_s: float) -> list[str]:
-    """Ask the daemon; nothing if it is down, or takes longer."""
+    """Read a source from the daemon; empty if the daemon is down or takes longer than `patience_s`."""
     flags = {name: after(words, f"--{name}") for name in ("home", "socket")}
     try:
         return source(client_of(config.load(flags), patience_s, tries=1))
@@ -137,5 +137,5 @@ def ask(source: Source, words: list[str], patience_s: float) -> list[str]:
 
 
 def after(words: list[str], flag: str) -> str:
-    """The word after a flag."""
+    """Return the word that follows a flag on the command line; empty if the flag is absent or the last word."""
     return words[words.index(flag) + 1] if flag in words[:-1] else ""

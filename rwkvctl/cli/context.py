@@ -38,12 +38,12 @@ class Context:
 
     @property
     def as_json(self) -> bool:
-        """Whether the reply itself is wanted."""
+        """Whether output is the JSON reply itself instead of a table."""
         return self.output == "json"
 
     @property
     def as_tabs(self) -> bool:
-        """Whether tab-separated lines are wanted: asked for, or because nobody looks."""
+        """Whether output is tab-separated lines: asked for, or because standard output is no terminal."""
         return self.output == "tsv" or (self.output == "" and not self.terminal.is_tty)
 
     def change(self, route: str, body: Record, timeout_s: float = 0.0) -> Answer:
@@ -51,7 +51,7 @@ class Context:
         return self.client.post(route, body | {"request_id": request_id()}, timeout_s)
 
     def show(self, answer: Answer, *tables: Table, headline: Sequence[str] = ()) -> None:
-        """The reply verbatim, or its tables; the lines of a headline are for people only."""
+        """Write the reply verbatim as JSON, or its tables; the lines of a headline are written on a terminal only."""
         if self.as_json:
             self.terminal.json(answer.raw.decode(errors="replace"))
             return
@@ -61,7 +61,7 @@ class Context:
         self.tables(*tables)
 
     def tables(self, *tables: Table) -> None:
-        """Tables under one another, with a blank line between; in a pipe one, so that it has one header line."""
+        """Write several tables with a blank line between them; in a pipe they become one table with one header line."""
         if self.as_tabs:
             self.terminal.write("".join(line + "\n" for line in separated(*tables) if tables))
             return
@@ -71,7 +71,7 @@ class Context:
             self.terminal.table(table, tabs=False, whole=self.output == "wide")
 
     def show_local(self, schema: str, fields: dict[str, Any], *tables: Table, headline: Sequence[str] = ()) -> None:
-        """Something this process knows by itself, in the same envelope as a reply of the daemon."""
+        """Write a result that this process computed without the daemon, in the same envelope as a reply."""
         self.show(Answer(envelope(schema, fields).encode(), {}), *tables, headline=headline)
 
     def say(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What is missing on this machine, what that means, and how to get it. Looks only; changes nothing."""
+"""Checks of this machine: what is missing, what that means, and how to get it. Nothing is changed."""
 
 import json
 import os
@@ -45,7 +45,7 @@ EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([\w-]+)['\"]")
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check: its name, the verdict, what was found, and the remedy if something is missing."""
 
     name: str
     verdict: Verdict
@@ -117,12 +117,12 @@ def python() -> Finding:
 
 
 def configuration() -> Finding:
-    """Which files are read, the one that has the last word last."""
+    """Return the configuration files that are looked for, in order of increasing precedence."""
     return Finding("configuration", "ok", ", ".join(config_files.looked_at()))
 
 
 def rwkv_skills() -> Iterator[Finding]:
-    """Settings of rwkv-skills that lie about, as somebody may think that they count here."""
+    """Yield the settings of rwkv-skills that are present but not read by rwkvctl."""
     if found := config_files.of_rwkv_skills():
         what = f"{', '.join(found)} set up rwkv-skills; rwkvctl does not read them"
         yield Finding(
@@ -159,7 +159,7 @@ def installed(name: str) -> str:
 
 
 def program(name: str) -> Finding:
-    """One program on the path."""
+    """Return whether a program is on the PATH; a missing one is `optional`."""
     purpose, remedy = PROGRAMS[name]
     found = shutil.which(name)
     return Finding(name, "ok", found) if found else Finding(name, "optional", purpose, remedy)
@@ -228,7 +228,7 @@ def node(status: Record) -> Iterator[Finding]:
 
 
 def judge(reply: Record) -> Iterator[Finding]:
-    """Whether each endpoint that is asked for verdicts gives some."""
+    """Yield for each endpoint of a judge whether it returns verdicts."""
     for item, one in [(judged, one) for judged in reply["judges"] for one in judged.get("endpoints", ())]:
         fails = failing(one["name"], one.get("counts", {}))
         keys = [str(key.get("state")) for key in one.get("keys", ())]
@@ -281,20 +281,20 @@ def service() -> Iterator[Finding]:
 
 
 def broken(unit: Path) -> dict[Path, list[str]]:
-    """A unit and its drop-ins with the directives in them that break something."""
+    """Return the unit and drop-in files that have directives which break the daemon, with those directives."""
     found = {path: list(units.forbidden_in(text)) for path, text in units.texts_of(unit).items()}
     return {path: names for path, names in found.items() if names}
 
 
 def folder(name: str, path: Path, remedy: str) -> Finding:
-    """Whether anything lies in a folder."""
+    """Return whether a folder holds anything; an empty or absent one is `optional`."""
     if path.is_dir() and any(path.iterdir()):
         return Finding(name, "ok", str(path))
     return Finding(name, "optional", f"nothing in {path}", remedy)
 
 
 def disk(config: Config) -> Finding:
-    """Room for samples where the home is, or will be."""
+    """Return whether the file system of the home has at least `min_free_disk_bytes` free; with less, jobs wait."""
     place = next(path for path in (config.home, *config.home.parents) if path.exists())
     free, least = shutil.disk_usage(place).free, config.settings.min_free_disk_bytes
     if free < least:

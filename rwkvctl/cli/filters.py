@@ -17,7 +17,7 @@ from rwkvctl.text.sanitize import safe_text
 
 
 class SelectionError(RwkvctlError):
-    """A filter cannot be understood."""
+    """A filter flag has a value that cannot be used."""
 
     exit_code = Exit.USAGE
 
@@ -80,7 +80,7 @@ def body(filters: Filters, home: str = "", weights_dir: str = "") -> Record:
 
 
 def prepared(file: str, home: str) -> str:
-    """The benchmark made of a file of rows; the data room's program makes it."""
+    """Return the name of the benchmark prepared from a file of rows; a data program started here prepares it."""
     import subprocess
     import sys
 
@@ -94,7 +94,7 @@ def prepared(file: str, home: str) -> str:
 
 
 def check(filters: Filters) -> None:
-    """Say here what the daemon would refuse anyway, in the words of the flags."""
+    """Raise SelectionError for values that the daemon would refuse, in terms of the flags."""
     for pattern in filters.model_regex:
         try:
             re.compile(pattern)
@@ -110,7 +110,7 @@ def check(filters: Filters) -> None:
 
 
 def settings(pairs: list[str]) -> dict[str, str]:
-    """`name=value` pairs as a table."""
+    """Return `name=value` pairs as a dictionary. Raises SelectionError for one without a name or an equals sign."""
     found: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

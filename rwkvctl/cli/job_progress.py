@@ -21,14 +21,14 @@ ORDER: Final = {"stopping": 0, "judging": 1, "grading": 1, "generating": 2, "sta
 
 
 class Progress:
-    """One line a job. `draw` may be called as often as there is news."""
+    """Progress lines on standard error, one per job. `draw` may be called as often as there is news."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal, self.drawn, self.last = terminal, 0, 0.0
         self.told: dict[str, tuple[str, int, float]] = {}
 
     def draw(self, jobs: Iterable[Record]) -> None:
-        """Show how the jobs stand."""
+        """Show the progress of the jobs: redrawn in place on a terminal, else a line per job that has news."""
         known = [job for job in jobs if job]
         if not self.terminal.err_is_tty:
             for job in known:
@@ -38,7 +38,7 @@ class Progress:
             self._redraw(known)
 
     def say(self, text: str) -> None:
-        """A sentence above the lines."""
+        """Print a warning above the progress lines."""
         self._clear()
         self.terminal.note(text, "warn")
 
@@ -94,12 +94,12 @@ def short_name(job: Record, room: int) -> str:
 
 
 def done_share(job: Record) -> float:
-    """How much of a job is done."""
+    """Return the completed fraction of a job, from 0 to 1."""
     return 1.0 if job["state"] == "done" else share(job.get("done", 0), job.get("total", 0))
 
 
 def tail_of(job: Record) -> str:
-    """State, bar, counts, time left, the score so far and the rate; or the reason."""
+    """Return state, bar, counts, time left, running score and rate of a job; or why it does not run."""
     part = done_share(job)
     if job["state"] in {"queued", "held", "failed", "stopped"}:
         return safe_line(f"{job['state']} {why(job)}".rstrip())

@@ -1,4 +1,4 @@
-"""Whole lines out of the pieces of a log: those that are wanted, each with its time if that is wanted."""
+"""Assemble log pieces into whole lines; filter them and prefix their time where that is asked for."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from rwkvctl.text.sanitize import safe_text
 
 
 def pattern(text: str) -> re.Pattern[str] | None:
-    """A regular expression of the operator's; None for none. Raises UsageError."""
+    """Compile the operator's regular expression; None for an empty one. Raises UsageError if it is invalid."""
     try:
         return re.compile(text) if text else None
     except re.error as error:
@@ -17,14 +17,15 @@ def pattern(text: str) -> re.Pattern[str] | None:
 
 
 class Lines:
-    """Takes pieces, gives what is to be shown of them. A line may come in several; the first one has its time."""
+    """Takes pieces of a log and returns the lines to show. A line may arrive in several pieces; its time is that of the
+    first."""
 
     def __init__(self, wanted: re.Pattern[str] | None, *, timestamps: bool) -> None:
         self.wanted, self.timestamps = wanted, timestamps
         self.begun: dict[str, tuple[str, str]] = {}
 
     def add(self, piece: Record) -> str:
-        """The lines that a piece completes, as they are shown."""
+        """Return the lines that a piece completes, formatted."""
         source = piece.get("source", "")
         before, at = self.begun.pop(source, ("", piece.get("at", "")))
         *whole, rest = (before + piece.get("text", "")).split("\n")
@@ -33,13 +34,13 @@ class Lines:
         return "".join(self.shown(whole, at, piece.get("at", "")))
 
     def rest(self) -> str:
-        """Lines that were never ended."""
+        """Return the unfinished last lines of all sources, formatted, and forget them."""
         left = [shown for text, at in self.begun.values() for shown in self.shown([text], at, at)]
         self.begun.clear()
         return "".join(left)
 
     def shown(self, lines: list[str], first: str, later: str) -> Iterator[str]:
-        """The wanted ones of some lines; the first was begun earlier."""
+        """Yield the matching lines, formatted; `first` is the time of the first line, `later` that of the others."""
         for number, line in enumerate(lines):
             if self.wanted is None or self.wanted.search(line):
                 at = (later if number else first).replace("T", " ").partition(".")[0].rstrip("Z")

@@ -36,7 +36,8 @@ def main(words: list[str] | None = None) -> int:
 
 
 def run(terminal: Terminal, words: list[str]) -> int:
-    """Find the verb and run it."""
+    """Run the verb that the words name, or print help, and return the exit code. Raises UsageError for an unknown
+    verb."""
     if not words or words[0] in HELP:
         terminal.write(overview())
         return Exit.OK if words else Exit.USAGE
@@ -70,7 +71,7 @@ def unknown_words(words: list[str]) -> UsageError:
 
 
 def report(terminal: Terminal, error: RwkvctlError, words: list[str]) -> int:
-    """Say what is wrong on standard error; with --json also as an envelope on standard output."""
+    """Print an error on standard error; with --json also as an envelope on standard output."""
     said = safe_line(str(error))
     terminal.note(said if said.startswith("rwkvctl ") else f"rwkvctl: {said}", "bad")
     if wants_json(words):

@@ -38,20 +38,20 @@ COMMON: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 
 class UsageError(RwkvctlError):
-    """The command line is wrong."""
+    """The command line has an unknown word, or a flag or value that is not accepted."""
 
     exit_code = Exit.USAGE
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that says what is wrong in one sentence instead of printing its usage and leaving."""
+    """An ArgumentParser that raises UsageError with one sentence instead of printing its usage and exiting."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message}; see `{self.prog} --help`.")
 
 
 def parser_for(verb: Verb) -> Parser:
-    """The parser of one verb."""
+    """Return the argparse parser of one verb: its own arguments and flags, and those common to all verbs."""
     parser = Parser(
         prog=f"rwkvctl {verb.words}",
         usage=folded(f"rwkvctl {verb.words}", usage(verb)),
@@ -176,7 +176,7 @@ def arguments(verb: Verb, words: list[str]) -> tuple[dict[str, Any], argparse.Na
 
 
 def wants_json(words: list[str]) -> bool:
-    """Whether JSON is asked for, in a command line that may be wrong."""
+    """Whether JSON output is asked for on a command line that may be invalid."""
     parser = Parser(allow_abbrev=False, add_help=False)
     parser.add_argument("-o", "--output", dest="output_")
     parser.add_argument(COMMON[0][0], **COMMON[0][1])
@@ -187,7 +187,7 @@ def wants_json(words: list[str]) -> bool:
 
 
 def unknown_words(parser: Parser, unknown: list[str]) -> str:
-    """What was not understood, with what may have been meant."""
+    """Return the message for arguments that were not understood, with similar flags."""
     word = unknown[0].split("=")[0]
     known = [flag for action in parser._actions for flag in action.option_strings]
     kind = "flag" if word.startswith("-") else "argument"
@@ -197,12 +197,12 @@ def unknown_words(parser: Parser, unknown: list[str]) -> str:
 
 
 def unknown_verb(word: str) -> UsageError:
-    """No verb begins with that word."""
+    """Return the error for a word that begins no verb, with similar words."""
     return UsageError(f"rwkvctl has no verb '{word}'.{meant(word, first_words())} See `rwkvctl help`.")
 
 
 def overview() -> str:
-    """The text of `rwkvctl help`."""
+    """Return the text of `rwkvctl help`: the verbs by group, and the exit codes."""
     verbs = load_all()
     width = max(len(verb.words) for verb in verbs)
     listed = "\n\n".join(
@@ -225,7 +225,7 @@ def of_words(verbs: list[Verb], firsts: tuple[str, ...]) -> list[Verb]:
 
 
 def reference() -> str:
-    """`docs/verbs.md`: every verb with its help."""
+    """Return the text of `docs/verbs.md`: every verb with its help."""
     codes = "".join(f"| {code.value} | {meaning} |\n" for code, meaning in EXIT_CODES.items())
     verbs = "".join(f"\n## {verb.words}\n\n```text\n{parser_for(verb).format_help()}```\n" for verb in load_all())
     return (

@@ -80,7 +80,7 @@ def passed_verb(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def register(function: Callable[..., int], *, passed: bool) -> Callable[..., int]:
-    """Put a function into the registry."""
+    """Add a function to the registry as a verb and return it. Raises ValueError if another function has its name."""
     words = words_of(function)
     if words in REGISTRY:
         raise ValueError(f"two functions are the verb '{words}'")
@@ -170,7 +170,7 @@ def reading(annotation: Any) -> tuple[Callable[[str], object] | None, bool]:
 
 
 def choices_of(annotation: Any) -> tuple[str, ...]:
-    """The words a Literal allows."""
+    """Return the values of a Literal, or of a list of one; empty for any other type."""
     kind = without_none(annotation)
     if get_origin(kind) is list:
         kind = get_args(kind)[0]
@@ -178,7 +178,7 @@ def choices_of(annotation: Any) -> tuple[str, ...]:
 
 
 def without_none(annotation: Any) -> Any:
-    """`X` of `X | None`."""
+    """Return `X` of `X | None`; any other type unchanged."""
     if get_origin(annotation) in {UnionType, Union}:
         return next(part for part in get_args(annotation) if part is not NoneType)
     return annotation
@@ -202,7 +202,7 @@ def load(first: str) -> list[Verb]:
 
 
 def load_all() -> list[Verb]:
-    """Every verb, in alphabetical order."""
+    """Import every command file and return all verbs in alphabetical order."""
     return sorted(found for first in first_words() for found in load(first))
 
 

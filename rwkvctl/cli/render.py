@@ -172,7 +172,7 @@ def separated(*tables: Table) -> list[str]:
 
 
 def seen(table: Table) -> Table:
-    """The table as people see it: without what only a pipe gets."""
+    """Return the table as shown on a terminal: without the columns that only a pipe gets."""
     kept = [i for i, column in enumerate(table.columns) if not column.piped]
     columns, rows = [table.columns[i] for i in kept], [[row[i] for i in kept] for row in table.rows]
     return table._replace(columns=columns, rows=rows)
@@ -225,12 +225,12 @@ def layout(columns: Sequence[Column], cells: list[list[Cell]], width: int) -> La
 
 
 def texts_of(columns: Sequence[Column], cells: list[list[Cell]]) -> list[list[str]]:
-    """All that is drawn, titles first."""
+    """Return the texts of the titles, then of each row of cells."""
     return [[column.title for column in columns], *([cell.text for cell in row] for row in cells)]
 
 
 def total(widths: list[int], kept: list[int], gap: str) -> int:
-    """Cells that these columns need side by side."""
+    """Return the terminal cells that these columns need side by side."""
     return sum(widths[i] for i in kept) + len(gap) * (len(kept) - 1)
 
 
@@ -263,7 +263,7 @@ def text_of(cell: str | Cell) -> str:
 
 
 def plain_of(cell: str | Cell) -> str:
-    """A cell's text for a pipe."""
+    """Return the text of a cell for a pipe: its `plain` text if it has one."""
     return cell.plain or cell.text if isinstance(cell, Cell) else cell
 
 
@@ -273,13 +273,13 @@ def role_of(cell: str | Cell) -> Role:
 
 
 def state_cell(state: str) -> Cell:
-    """A job's state with its mark."""
+    """Return a job's state as a cell, with the mark and the role of that state; a pipe gets the state alone."""
     mark, role = MARKS.get(state, ("?", "warn"))
     return Cell(f"{mark} {state}", role, state)
 
 
 def number(text: str) -> int:
-    """A decimal number, 0 where it is none."""
+    """Return a decimal string as a number; 0 if it is not one."""
     return int(text) if text.isdecimal() else 0
 
 
@@ -299,5 +299,5 @@ def amount(value: float | None, form: str) -> str:
 
 
 def joined(words: Iterable[str]) -> str:
-    """Words with commas, nothing for nothing."""
+    """Return the words joined with commas; empty words are left out."""
     return ", ".join(word for word in words if word)

@@ -11,13 +11,14 @@ UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": 
 
 
 class MomentError(RwkvctlError):
-    """What was typed is no moment."""
+    """An argument is not a date, a time or an age."""
 
     exit_code = Exit.USAGE
 
 
 def moment(text: str, now: datetime | None = None) -> str:
-    """`36h`, `2026-11-01` or `2026-11-01T12:00Z` as RFC 3339 in UTC; without a zone it is UTC. Raises MomentError."""
+    """Return `36h`, `2026-11-01` or `2026-11-01T12:00Z` as RFC 3339 in UTC; a time without a zone is UTC. Raises
+    MomentError."""
     now = now or datetime.now(UTC)
     try:
         if age := AGE.fullmatch(text.strip()):

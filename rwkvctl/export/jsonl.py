@@ -9,12 +9,12 @@ OF_SCORE = ("model", "benchmark", "kind", "version", "job")
 
 
 def line(value: object) -> str:
-    """One value on one line."""
+    """Return a value as compact JSON on one line, with its newline."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def score_lines(scores: Iterable[Record]) -> Iterator[str]:
-    """Scores as the daemon gives them."""
+    """Return scores as JSON lines, unchanged from the reply of the daemon."""
     return (line(score) for score in scores)
 
 
@@ -30,7 +30,7 @@ def chat_lines(samples: Iterable[Record]) -> Iterator[str]:
 
 
 def turns(sample: Record) -> Iterator[dict[str, str]]:
-    """What was asked and answered."""
+    """Yield prompt and completion of each stage as `{"😺": prompt}` and `{"🤖": completion}`."""
     for stage in sample.get("stages", ()):
         yield {"😺": stage["prompt"]}
         yield {"🤖": stage["completion"]}

@@ -27,7 +27,7 @@ LOWER: Final = frozenset({"bits", "perplexity"})
 
 
 def folder_of(model: str) -> str:
-    """A model's folder, which no other model has."""
+    """Return the name of a model's folder, which is unique to it."""
     return file_name(model)
 
 
@@ -144,7 +144,7 @@ def stages_of(score: Record) -> list[Record]:
 
 
 def output_type(score: Record) -> str:
-    """How the last stage answers."""
+    """Return lm_eval's output type of the last stage: `multiple_choice` or `generate_until`."""
     stages = stages_of(score)
     return "multiple_choice" if stages and stages[-1].get("mode") not in {None, "generate"} else "generate_until"
 
@@ -166,7 +166,7 @@ def configuration(task: str, score: Record) -> Record:
 
 
 def provenance(score: Record, name: str) -> Any:
-    """A field of the provenance."""
+    """Return one field of a score's provenance; None if it is absent."""
     return score.get("provenance", {}).get(name)
 
 
@@ -186,7 +186,7 @@ def directions(score: Record) -> dict[str, bool]:
 
 
 def sizes(score: Record, rows: Mapping[str, int]) -> dict[str, int]:
-    """Rows that there are, and rows that were asked."""
+    """Return lm_eval's `n-samples` entry: the rows of the benchmark and the rows that were evaluated."""
     return {"original": rows.get(score["benchmark"], score["rows"]), "effective": score["rows"]}
 
 
@@ -229,35 +229,36 @@ def document(score: Record, row: int, samples: list[Record], filtered: str) -> R
 
 
 def verdict_name(score: Record) -> str:
-    """The metric whose mean over the rows the verdicts have."""
+    """Return the metric that is the mean of the samples' verdicts: `pass@1` or `accuracy`."""
     return "pass@1" if "pass@1" in score.get("metrics", {}) and "accuracy" not in score["metrics"] else "accuracy"
 
 
 def mean_of(samples: list[Record], part: str) -> float | None:
-    """One row: the mean of its samples' verdicts, or of a part of them; null where one lacks it."""
+    """Return the mean of one row over its samples' verdicts, or over the metric `part`; None if a sample has no
+    value."""
     values = [parts(sample).get(part) if part else sample.get("value") for sample in samples]
     known = [value for value in values if value is not None]
     return fmean(known) if len(known) == len(samples) else None
 
 
 def parts(sample: Record) -> Mapping[str, float]:
-    """Further measures of a sample."""
+    """Return the further metrics of a sample by name; empty if it has none."""
     found: Mapping[str, float] = sample.get("parts", {})
     return found
 
 
 def first_prompt(sample: Record) -> str:
-    """What the first stage asked."""
+    """Return the prompt of the first stage; empty if the sample has no stages."""
     stages = sample.get("stages", ())
     return str(stages[0]["prompt"]) if stages else ""
 
 
 def response(sample: Record) -> str:
-    """All that followed the first prompt, the tails that later stages appended among it."""
+    """Return everything after the first prompt: the completions, and the text that later stages appended."""
     stages = sample.get("stages", ())
     return "".join((stage["prompt"] if number else "") + stage["completion"] for number, stage in enumerate(stages))
 
 
 def hashed(text: str) -> str:
-    """The sha256 of a text."""
+    """Return the sha256 of a text as hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()

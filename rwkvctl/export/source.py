@@ -31,7 +31,7 @@ def scores(client: Client, wanted: Wanted) -> Iterator[Record]:
 
 
 def is_imported(score: Record) -> bool:
-    """Whether another program measured it."""
+    """Whether a score was imported from another program instead of measured here."""
     return "imported" in score.get("provenance", {})
 
 

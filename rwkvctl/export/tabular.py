@@ -1,4 +1,4 @@
-"""Scores as CSV and as Markdown."""
+"""Write scores as CSV, a line per metric, and as a Markdown table, a row per score."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -66,7 +66,7 @@ def markdown_lines(scores: Iterable[Record]) -> Iterator[str]:
 
 
 def headline_of(score: Record) -> list[str]:
-    """The cells of a score's headline."""
+    """Return the cells of one row of the Markdown table."""
     known, metric = score.get("provenance", {}), score.get("metrics", {}).get(score["primary"]) or {}
     share = metric.get("unit", "share") == "share"
     low, high = metric.get("ci_low"), metric.get("ci_high")
@@ -91,7 +91,7 @@ def headline_of(score: Record) -> list[str]:
 
 
 def number(value: float | None, *, share: bool) -> str:
-    """A share in percent, anything else as it is."""
+    """Return a share in percent, any other value with four digits; `null` if it is missing."""
     if value is None:
         return "null"
     return f"{100 * value:.1f} %" if share else f"{value:.4g}"

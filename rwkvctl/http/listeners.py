@@ -1,4 +1,4 @@
-"""Listening sockets: bound so that nobody else gets in, and emptied of clients one by one."""
+"""Listening sockets: a Unix socket is private from the moment it is bound, and clients are accepted in batches."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ log = logging.getLogger("rwkvctl")
 
 
 class SocketInUseError(Exception):
-    """Somebody answers on that socket path already."""
+    """Another process answers on the socket path."""
 
 
 def bind_unix(path: Path, group: int | None = None) -> socket.socket:
@@ -68,31 +68,31 @@ def remove_stale(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A socket that takes clients until it is closed."""
+    """A socket whose clients are accepted until it is closed."""
 
     listener: socket.socket
     task: asyncio.Task[None]
 
     def close(self) -> None:
-        """Take no more clients. The socket itself is closed a moment later, when nothing waits on it."""
+        """Stop accepting clients. The socket itself is closed once the accepting task has ended."""
         self.task.cancel()
         self.task.add_done_callback(lambda _: self.listener.close())
 
     async def wait_closed(self) -> None:
-        """Until nobody is taken any more."""
+        """Wait until the task that accepts clients has ended."""
         await asyncio.wait([self.task])
 
 
 def listen(listener: socket.socket, welcome: Callable[[socket.socket], None]) -> Listening:
-    """Hand every client of a bound socket to `welcome`, in a task of its own."""
+    """Accept clients of a bound socket in a task of its own, and pass each to `welcome`."""
     listener.setblocking(False)
     return Listening(listener, asyncio.ensure_future(accept_all(listener, welcome)))
 
 
 async def accept_all(listener: socket.socket, welcome: Callable[[socket.socket], None]) -> None:
-    """Accept for ever. Where there is no room for another client, those who come wait in the socket's backlog.
+    """Accept clients for ever. While the process has no free file descriptors, clients wait in the socket's backlog.
 
-    asyncio's own servers accept a hundred at a time, and log an error for each that there is no room for.
+    asyncio's own servers accept up to a hundred at a time, and log an error for each that cannot be accepted.
     """
     loop = asyncio.get_running_loop()
     pauses = 0

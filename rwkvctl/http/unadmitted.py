@@ -1,8 +1,8 @@
-"""Who has connected over TCP and has not been admitted yet: few of them, and for a short time.
+"""TCP connections that are not admitted yet: limited in number and in time.
 
-Whoever reaches a port may open connections, and one behind TLS takes a third of a megabyte before it has said a word.
-So those who have shown no right to ask stand on a porch: when it is full, whoever stands there longest of the address
-that has the most there has to go. A flood from one address pushes out its own.
+Anyone who reaches the port can open connections, and one behind TLS takes a third of a megabyte before it has sent a
+byte. When too many are open, the oldest connection of the address that has the most is closed, so a flood from one
+address displaces only its own.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ log = logging.getLogger("rwkvctl")
 
 @dataclass(slots=True)
 class Porch:
-    """At most `most` connections, half of them of one address."""
+    """The connections that are not admitted yet: at most `most`, at most half of them from one address."""
 
     most: int = MOST
     standing: defaultdict[Hashable, dict[asyncio.Task[None], None]] = field(default_factory=lambda: defaultdict(dict))
@@ -32,7 +32,8 @@ class Porch:
 
     @contextlib.contextmanager
     def waiting(self, who: Hashable) -> Iterator[None]:
-        """Stand on the porch; the current task is cancelled when it has to go."""
+        """Count the current task as a connection of `who` while the block runs; the task is cancelled when it is
+        displaced or TIMEOUT_S is over."""
         task = asyncio.current_task()
         assert task is not None
         if len(self.standing.get(who, ())) >= max(1, self.most // 2):
@@ -49,7 +50,7 @@ class Porch:
             self.remove(who, task)
 
     def send_away(self, who: Hashable) -> None:
-        """The one of that address who stands there longest has to go, and its place is free at once."""
+        """Cancel the oldest connection of an address and free its place at once."""
         task = next(iter(self.standing[who]))
         self.remove(who, task)
         task.cancel()
@@ -58,7 +59,7 @@ class Porch:
         self.sent_away += 1
 
     def remove(self, who: Hashable, task: asyncio.Task[None]) -> None:
-        """Count a connection no longer."""
+        """Stop counting a connection; do nothing if it is not counted."""
         if task not in self.standing.get(who, ()):
             return
         del self.standing[who][task]

@@ -41,7 +41,7 @@ class ConfigError(RwkvctlError):
 
 
 class UnreachableError(RwkvctlError):
-    """No daemon answers."""
+    """No daemon answers on the socket, or the connection to it broke."""
 
     exit_code = Exit.UNREACHABLE
 

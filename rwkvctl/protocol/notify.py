@@ -46,6 +46,6 @@ class TriedView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class NotifyTestReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.notify-test/1"):
-    """What came of the tests."""
+    """The outcome of the test notice at each target."""
 
     items: tuple[TriedView, ...]

@@ -253,7 +253,7 @@ class ModelsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.models/1"):
 
 
 class BenchmarksReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.benchmarks/1"):
-    """The catalogue."""
+    """Every benchmark of the catalogue."""
 
     items: tuple[BenchmarkView, ...]
 

@@ -53,7 +53,7 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InfoRequest(Struct, frozen=True):
-    """`GET /v1/info`."""
+    """`GET /v1/info`: who answers, and which protocol versions it speaks."""
 
 
 class StatusRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,7 +97,7 @@ class JobsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobRequest(Struct, frozen=True, kw_only=True):
-    """`GET /v1/jobs/{job}`."""
+    """`GET /v1/jobs/{job}`: one job with its configuration."""
 
     job: str
 

@@ -64,6 +64,6 @@ class FamilyView(Struct, frozen=True, kw_only=True):
 
 
 class MetricsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.metrics/1"):
-    """Every family of figures."""
+    """Every family of figures, with its values now."""
 
     items: tuple[FamilyView, ...]

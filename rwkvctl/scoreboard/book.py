@@ -18,7 +18,7 @@ SEARCHES: Final = "param_search_"
 
 
 class Value(NamedTuple):
-    """A metric with its 95 % interval; None where it could not be computed."""
+    """A metric with its 95 % interval; None if it could not be computed."""
 
     value: float | None
     low: float | None = None
@@ -61,7 +61,7 @@ class Book:
         return sum(map(len, self.models.values()))
 
     def take(self, views: Iterable[ScoreView]) -> None:
-        """Take in scores, in any order: the newest job's counts, and ours before an imported one."""
+        """Add scores, in any order: of two the newer job wins, and one measured here wins over an imported one."""
         changed: dict[str, dict[Key, Score]] = {}
         for view in views:
             model, key = sys.intern(view.model), (sys.intern(view.benchmark), sys.intern(view.kind))
@@ -74,19 +74,19 @@ class Book:
         self.revision += bool(changed)
 
     def forget(self) -> None:
-        """Another store: nothing is known of it."""
+        """Forget all scores, because the store is another one."""
         self.models, self.complete, self.revision = {}, False, self.revision + 1
 
 
 def is_newer(found: Score, known: Score | None) -> bool:
-    """Whether a score takes the place of the one that is known."""
+    """Whether a score replaces the known one of its model and column."""
     if known is None or found.imported != known.imported:
         return known is None or known.imported
     return found != known and number(found.job) >= number(known.job)
 
 
 def score_of(view: ScoreView) -> Score:
-    """What the matrix shows of a score."""
+    """Return the part of a score that the matrix shows."""
     return Score(
         job=view.job,
         finished=view.finished,
@@ -107,5 +107,5 @@ def value_of(metric: MetricView) -> Value:
 
 
 def number(job: str) -> int:
-    """The number in a job's name."""
+    """Return the number of a job id (12 for `j12`); 0 if it has none."""
     return int(job[1:]) if job[1:].isdecimal() else 0

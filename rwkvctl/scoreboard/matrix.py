@@ -66,7 +66,7 @@ def rows_of(
 def row_of(
     name: str, model: ModelView | None, cells: Mapping[Key, Score], running: Mapping[Key, float], choice: Choice
 ) -> Row:
-    """One of them, not compared yet."""
+    """Return the row of one model with its base, without comparisons."""
     if model is None:
         return Row(name, base=base_of(name, "", choice), cells=cells, running=running)
     base = base_of(name, model.previous, choice)
@@ -74,19 +74,19 @@ def row_of(
 
 
 def base_of(name: str, previous: str, choice: Choice) -> str:
-    """What a model is compared with; the baseline itself with nothing."""
+    """Return the model to compare with; empty for the baseline itself."""
     return "" if choice.baseline == name else choice.baseline or previous
 
 
 def made(model: ModelView | None, cells: Mapping[Key, Score]) -> str:
-    """When a model was made, as YYYYMMDD: the date in its name, or else the day it was first measured."""
+    """Return the date of a model as YYYYMMDD: the one in its name, else the day it was first measured."""
     if model is not None and model.date:
         return model.date
     return min((score.finished for score in cells.values()), default="")[:10].replace("-", "")
 
 
 def running_of(jobs: Iterable[JobView]) -> dict[str, dict[Key, float]]:
-    """How much is done of what runs now."""
+    """Return the completed fraction of each running job, by model and column."""
     found: dict[str, dict[Key, float]] = {}
     for job in jobs:
         if job.state in ACTIVE:
@@ -95,18 +95,18 @@ def running_of(jobs: Iterable[JobView]) -> dict[str, dict[Key, float]]:
 
 
 def keys_of(rows: Iterable[Row], domains: Mapping[str, str], domain: str = "") -> list[Key]:
-    """The columns: every kind of a benchmark that a row has, of one domain if one is chosen."""
+    """Return the columns: every (benchmark, kind) that a row has a score or a running job of, limited to one domain if
+    one is chosen."""
     found = {key for row in rows for key in (*row.cells, *row.running)}
     return sorted(key for key in found if not domain or domains.get(key[0]) == domain)
 
 
 def domains_of(benchmarks: Iterable[BenchmarkView]) -> dict[str, str]:
-    """The domain of each benchmark."""
     return {benchmark.name: benchmark.domain for benchmark in benchmarks}
 
 
 def titles_of(keys: Sequence[Key]) -> dict[Key, str]:
-    """What columns are called: the benchmark, with its kind where there are several."""
+    """Return the column titles: the benchmark, with its kind if it has several columns."""
     kinds: dict[str, int] = {}
     for name, _ in keys:
         kinds[name] = kinds.get(name, 0) + 1
@@ -114,12 +114,12 @@ def titles_of(keys: Sequence[Key]) -> dict[Key, str]:
 
 
 def metrics_of(rows: Iterable[Row]) -> list[str]:
-    """Every metric that a score has."""
+    """Return the names of all metrics in the rows, sorted."""
     return sorted({name for row in rows for score in row.cells.values() for name in score.metrics})
 
 
 def shared(rows: Iterable[Row], keys: Sequence[Key], metric: str = "") -> list[Key]:
-    """Columns in which every row that has a score has a share: over these a mean may be taken."""
+    """Return the columns in which every row that has scores has a share: a mean may be taken over these."""
     scored = [row.cells for row in rows if row.cells]
     left = list(keys) if scored else []
     for cells in scored:
@@ -132,14 +132,15 @@ def shared(rows: Iterable[Row], keys: Sequence[Key], metric: str = "") -> list[K
 
 
 def mean(row: Row, keys: Sequence[Key], metric: str = "") -> float | None:
-    """The plain mean over these columns."""
+    """Return the unweighted mean of a metric over the columns in which the row has a value; None if there is none."""
     found = [row.cells[key].read(metric) for key in keys if key in row.cells]
     values = [read.value for read in found if read is not None and read.value is not None]
     return sum(values) / len(values) if values else None
 
 
 def verdict_of(row: Row, key: Key) -> ComparisonView | None:
-    """What the comparison of the score that is shown says; one of an older run of the model is not it."""
+    """Return the comparison of the score that is shown; None if there is none or it is about an older run of the
+    model."""
     found = (row.verdicts or NONE).get(key)
     score = row.cells.get(key)
     if found is None or score is None:
@@ -148,18 +149,18 @@ def verdict_of(row: Row, key: Key) -> ComparisonView | None:
 
 
 def gain(view: ComparisonView) -> float:
-    """By how much B is better; negative where it is worse."""
+    """Return by how much B is better, negative if it is worse, whichever direction is better; 0.0 if unknown."""
     value = view.difference.value if view.difference else None
     return (-value if view.lower_is_better else value) if value is not None else 0.0
 
 
 def worst_first(views: Iterable[ComparisonView]) -> list[ComparisonView]:
-    """What got worse, the most first; then what did not; what cannot be compared last."""
+    """Sort comparisons: the largest losses first, those without a difference last."""
     return sorted(views, key=lambda view: (view.difference is None, gain(view), view.benchmark, view.kind))
 
 
 def worst(row: Row, keys: Iterable[Key]) -> ComparisonView | None:
-    """The column that lost most against the base, of those shown; None where nothing was lost."""
+    """Return the comparison of the shown column that lost most against the base; None if none lost."""
     found = (verdict_of(row, key) for key in keys)
     lost = worst_first(view for view in found if view is not None and view.difference is not None and gain(view) < 0)
     return lost[0] if lost else None
@@ -179,7 +180,7 @@ def pair_of(rows: Sequence[Row], chosen: str, marked: Iterable[str]) -> list[str
 
 
 class Group(NamedTuple):
-    """Something to show less of, in words, and what it changes of the choice."""
+    """A menu entry that narrows the matrix: its label and the fields of Choice it changes."""
 
     words: str
     changes: dict[str, Any]
@@ -188,7 +189,7 @@ class Group(NamedTuple):
 def groups(
     models: Iterable[ModelView], scores: Mapping[str, Mapping[Key, Score]], domains: Mapping[str, str]
 ) -> list[Group]:
-    """Everything, each domain that has a score, each size of which a model has one."""
+    """Return an entry for everything, for each domain that has a score, and for each model size that has one."""
     names = {name for cells in scores.values() for name, _ in cells}
     found = sorted({domains.get(name, "") for name in names} - {""})
     sizes = sorted({model.parameters_b for model in models if model.name in scores and model.parameters_b is not None})

@@ -82,7 +82,7 @@ class Config:
 
     @property
     def slots_dir(self) -> Path:
-        """Where graders take their turns."""
+        """Folder of the files by which the programs that graders run take turns, for the whole node."""
         return self.home / "cache" / "slots"
 
     @property
@@ -99,7 +99,7 @@ class Config:
 
     @property
     def daemon_lock(self) -> Path:
-        """Held by the daemon of this home for as long as it lives: its workers ask whether it is there."""
+        """Lock file that the daemon of this home holds while it lives; its workers test it."""
         return self.home / "daemon.lock"
 
     @property
@@ -151,8 +151,8 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
 
 
 def quiet_hub() -> None:
-    """Keep the hub's client from asking its hub for anything but what is fetched (its telemetry, its list of agents),
-    unless HF_HUB_DISABLE_TELEMETRY says otherwise. To be called before the client is imported, which reads it once."""
+    """Stop the Hugging Face client from sending its hub anything but fetches (no telemetry, no list of agents), unless
+    HF_HUB_DISABLE_TELEMETRY says otherwise. Call it before the client is imported, which reads the variable once."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
@@ -186,8 +186,8 @@ def judge_config(section: str, environ: Mapping[str, str] | None = None) -> "Jud
 
 
 def table(name: str, environ: Mapping[str, str] | None = None) -> tuple[object, str]:
-    """One of the TABLES from the last file that has it, and where it begins there (`FILE:LINE`); None if no file has.
-    Raises ConfigError."""
+    """Return one of the TABLES from the last file that has it, and where it begins there (`FILE:LINE`); (None,
+    `environment`) if no file has it. Raises ConfigError."""
     environ = os.environ if environ is None else environ
     found: object = None
     origin = "environment"
@@ -204,7 +204,7 @@ def user_file(environ: Mapping[str, str]) -> Path:
 
 
 def files(environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """The files that are read, the one that has the last word last; they need not be there."""
+    """Return the files that are read, in order of increasing precedence; they need not exist."""
     environ = os.environ if environ is None else environ
     home = environ.get("RWKVCTL_HOME", "")
     own = [absolute("RWKVCTL_HOME", home) / "config.toml"] if home else []
@@ -212,7 +212,7 @@ def files(environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
 
 
 def looked_at(environ: Mapping[str, str] | None = None) -> list[str]:
-    """The files that are read, each with whether it is there, for the operator."""
+    """Return the files that are read, each with whether it exists, for the operator."""
     return [f"{path}{'' if os.path.exists(path) else ' (not there)'}" for path in files(environ)]  # noqa: PTH110 - a folder that may not be entered holds nothing for us
 
 
@@ -226,7 +226,7 @@ def of_rwkv_skills(environ: Mapping[str, str] | None = None) -> list[str]:
 
 
 def text_of_some(path: Path) -> str:
-    """The beginning of a plain file that anybody may have put there; a pipe or a device is not opened."""
+    """Return the beginning of a plain file that anybody may have put there; a pipe or a device is not opened."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return ""
@@ -360,12 +360,12 @@ def marker(name: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 def base_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment a worker starts from: what it needs of ours. Settings and markers it gets as files and flags."""
+    """Return the environment that a worker starts from. It gets settings and markers as files and flags."""
     return worker_environment.for_workers(os.environ if environ is None else environ)
 
 
 def terminal_environment() -> dict[str, str]:
-    """What tells the command line about the terminal: ours, whole."""
+    """Return the whole environment of this process, from which the command line learns about the terminal."""
     return dict(os.environ)
 
 

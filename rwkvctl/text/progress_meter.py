@@ -25,13 +25,13 @@ REST: Final = Styled("\x1b[K")
 
 
 class Rate:
-    """How much is done in a second, over the last seconds."""
+    """Rate of progress per second, over the last seconds."""
 
     def __init__(self, now: float) -> None:
         self._points: list[tuple[float, int]] = [(now, 0)]
 
     def at(self, now: float, done: int) -> float:
-        """Note how much is done by now, and say how fast it goes."""
+        """Record the amount done by now and return the rate per second."""
         self._points.append((now, done))
         while len(self._points) > 2 and self._points[1][0] < now - WINDOW_S:
             self._points.pop(0)
@@ -56,7 +56,7 @@ class Meter:
         self.clear()
 
     def show(self, text: str, done: int, total: int = 0, kept: int = 0) -> None:
-        """Say how it stands, but not too often. Less done than before is another piece of work."""
+        """Show the progress, at most every REDRAW_S. A smaller `done` than before begins a new piece of work."""
         now = time.monotonic()
         if done < self._done:
             self._rate, self._told = Rate(now), (now, 0)
@@ -74,7 +74,7 @@ class Meter:
         self.stream.flush()
 
     def adding(self, text: str, total: int) -> Callable[[int], None]:
-        """Something to be told how much more of a piece of work is done."""
+        """Return a function that adds to the amount done and shows the progress."""
         done = 0
 
         def add(more: int) -> None:
@@ -85,7 +85,8 @@ class Meter:
         return add
 
     def _is_news(self, now: float, done: int, total: int) -> bool:
-        """Whether a plain line is due."""
+        """Whether a plain line is due: at a new tenth of the total or after EVERY_S, but not within SELDOM_S of the
+        last one."""
         then, before = self._told
         step = 10 * done // total if total else before
         if now - then < SELDOM_S or (step == before and now - then < EVERY_S):
@@ -109,7 +110,7 @@ class Meter:
         return f"{amount:.1f}" if 0 < amount < 10 and amount != int(amount) else f"{amount:,.0f}"
 
     def clear(self) -> None:
-        """Make room for a line of text."""
+        """Erase the meter from the screen so that a line of text can be written."""
         if self._on_screen:
             self.stream.write(styled(START, REST))
             self.stream.flush()

@@ -29,17 +29,17 @@ def plain(text: str) -> str:
 
 
 def count(value: float | None) -> str:
-    """A whole number with separators."""
+    """Return a number rounded to a whole one with thousands separators: `1,319`; a dash if it is unknown."""
     return "–" if value is None else Amount(f"{value:,.0f}", round(value))
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A fraction as a percentage without its sign."""
+    """Return a fraction as a percentage without the percent sign."""
     return "–" if value is None else Amount(f"{100 * value:.{digits}f}", value)
 
 
 def size(value: float | None) -> str:
-    """Bytes as people say them."""
+    """Return a number of bytes in binary units: `1.5 GiB`; a dash if it is unknown."""
     return "–" if value is None else Amount(size_in_words(value), round(value))
 
 
@@ -75,7 +75,7 @@ def bar(share: float, width: int) -> str:
 
 
 def spark(values: Sequence[float], width: int) -> str:
-    """The newest values, two to a cell, each between 0 and 1."""
+    """Draw the newest values, two per cell, each between 0 and 1."""
     newest = [0.0] * (2 * width) + list(values[-2 * width :])
     levels = [min(4, max(0, int(value * 4 + 0.5))) for value in newest[-2 * width :]]
     return "".join(chr(0x2800 | LEFT[a] | RIGHT[b]) for a, b in zip(levels[::2], levels[1::2], strict=True))

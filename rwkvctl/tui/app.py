@@ -123,7 +123,7 @@ class Console(ConsoleApp):
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """Draw what is new: news at once, figures and the clock of a loss once a second."""
+        """Draw news at once, and changed figures and the time since a loss of connection once a second."""
         if self.governor.may_go(self._driver):
             self.screen.refresh()
         state, now = self.state, time.monotonic()
@@ -132,7 +132,7 @@ class Console(ConsoleApp):
             self.draw()
 
     def draw(self) -> None:
-        """Draw the screen in front."""
+        """Draw the screen in front; do nothing while the terminal cannot take another frame."""
         if self.is_running and self.frame.is_attached and not self.governor.held:
             self._drawn, self._drawn_at = (self.state.revision, self.state.news), time.monotonic()
             self.frame.paint(self.state)
@@ -218,17 +218,17 @@ class Console(ConsoleApp):
             self._show_here()
 
     def action_before(self) -> None:
-        """The place before this one."""
+        """Go to the place visited before this one."""
         self.places.before()
         self._show_here()
 
     async def action_back(self) -> None:
-        """Out of what was narrowed, else back; never out of the console."""
+        """Undo what narrows the screen, else go back in the history; never leave the console."""
         if self.frame.view is not None:
             self.frame.view.action_back()
 
     async def action_leave(self) -> None:
-        """The same; but from the Overview, where nothing of it is narrowed, out of the console."""
+        """Go back as `action_back` does; on an Overview that is not narrowed, leave the console."""
         here, view = self.places.here.name, self.frame.view  # where the operator went last may not be in front yet
         if view is not None and here == view.NAME == next(iter(TABS)) and not view.narrowed:
             self.exit()
@@ -236,7 +236,7 @@ class Console(ConsoleApp):
             await self.action_back()
 
     def action_help(self) -> None:
-        """The keys of this screen; again, back."""
+        """Show the keys of this screen; on the help screen, go back."""
         here = self.places.here.name  # where the operator went last: it may not be mounted yet
         if here == "help":
             self.action_history(-1)
@@ -244,12 +244,13 @@ class Console(ConsoleApp):
             self.go("help", here)
 
     def exit(self, result: None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
-        """Leave. What is still being asked for is not waited for: the widgets that it would be shown in go now."""
+        """Leave the console without waiting for requests in flight: the widgets that would show the replies are
+        removed."""
         self.workers.cancel_all()
         super().exit(result, return_code, message)
 
     async def action_interrupt(self) -> None:
-        """Cancel what runs; twice in a row: quit. The node does not mind."""
+        """Cancel the command that runs; a second press in a row quits. Jobs on the node are not affected."""
         if self.commander.stop():
             self.say("stopped")
         elif time.monotonic() < self._interrupted_at + QUIT_S:
@@ -261,11 +262,11 @@ class Console(ConsoleApp):
     # -- what screens ask for --------------------------------------------------------------------------------------
 
     def say(self, text: str, role: str = "", for_s: float = 8.0) -> None:
-        """A sentence above the keys."""
+        """Show a sentence above the key bar for `for_s` seconds, with control characters made visible."""
         self.frame.say([safe_line(text)], role, for_s)
 
     def may_save(self) -> bool:
-        """Whether a file may be written on this machine; says why not."""
+        """Return whether a file may be written on this machine; if not, tell the operator why."""
         if not self.options.files:
             self.say(
                 "This console is read-only, and the file would lie on the other machine: use `rwkvctl` there.", "warn"
@@ -273,7 +274,7 @@ class Console(ConsoleApp):
         return self.options.files
 
     def may_write(self) -> bool:
-        """Whether something may be changed now; says why not."""
+        """Return whether something may be changed now; if not, tell the operator why."""
         if self.options.read_only:
             self.say("This console is read-only; start it without --read-only to change something.", "warn")
         elif self.state.problem:
@@ -290,7 +291,7 @@ class Console(ConsoleApp):
         return await super()._check_bindings(key)
 
     def action_command(self, begun: str = "") -> None:
-        """Ask for a command line."""
+        """Open the prompt for a command line that starts with `begun`."""
         self.frame.ask(":", begun, done=self.commander.line, complete=self.commander.complete)
 
     def copy(self, text: str) -> None:
@@ -353,7 +354,7 @@ class Console(ConsoleApp):
             self.plan_with(words)
 
     def plan_with(self, words: Sequence[str]) -> None:
-        """Open the form of filters; what it says is shown on the queue's screen, unless it was dispatched at once."""
+        """Open the form of filters. Its plan is shown on the queue's screen, unless it was dispatched at once."""
         self.run_worker(self._plan_with(tuple(words)), group="form", exclusive=True)
 
     async def _plan_with(self, words: tuple[str, ...]) -> None:
@@ -365,9 +366,9 @@ class Console(ConsoleApp):
 
     @property
     def commands(self) -> Sequence[str]:
-        """What was done last, as command lines."""
+        """Return the last actions as command lines."""
         return self.commander.lines
 
     def did(self, *words: str) -> None:
-        """Note an action as the command that does the same."""
+        """Record an action as the command that does the same."""
         self.commander.lines.append(as_typed(("rwkvctl", *words)))

@@ -23,7 +23,7 @@ from rwkvctl.tui.widgets.theme import Look
 
 
 class ConsoleFrame(Screen[None]):
-    """The one screen of the console: what is said above the keys, and the line that is typed into."""
+    """The one screen of the console: messages above the keys, and the prompt."""
 
     @property
     def front(self) -> Widget | None:
@@ -37,18 +37,18 @@ class ConsoleFrame(Screen[None]):
 
     @property
     def prompt(self) -> Prompt:
-        """The line at the bottom where something is typed."""
+        """Return the prompt at the bottom of the screen."""
         raise NotImplementedError
 
     def say(self, texts: Sequence[str], role: str = "", for_s: float = 8.0) -> None:
-        """Show sentences above the keys."""
+        """Show sentences above the key bar for `for_s` seconds."""
         raise NotImplementedError
 
     def ask(
         self, sign: str, value: str = "", *, changed: Said | None = None, done: Said | None = None,
         complete: Said | None = None,
     ) -> None:  # fmt: skip
-        """Open the line at the bottom; `changed` hears every letter, `done` the whole line."""
+        """Open the prompt; `changed` is called with the text after every letter, `done` with the whole line."""
         raise NotImplementedError
 
 
@@ -58,7 +58,7 @@ class CommandLine:
     last: LastCommand
 
     def run(self, *words: str) -> None:
-        """Run a verb; what cannot be run is said."""
+        """Run a verb; if it cannot be run, tell the operator why."""
         raise NotImplementedError
 
     def stop(self) -> bool:
@@ -91,11 +91,11 @@ class ConsoleApp(App[None]):
         raise NotImplementedError
 
     def say(self, text: str, role: str = "", for_s: float = 8.0) -> None:
-        """A sentence above the keys."""
+        """Show a sentence above the key bar for `for_s` seconds."""
         raise NotImplementedError
 
     def may_write(self) -> bool:
-        """Whether something may be changed now; says why not."""
+        """Return whether something may be changed now; if not, tell the operator why."""
         raise NotImplementedError
 
     def copy(self, text: str) -> None:
@@ -103,12 +103,12 @@ class ConsoleApp(App[None]):
         raise NotImplementedError
 
     def did(self, *words: str) -> None:
-        """Note an action as the command that does the same."""
+        """Record an action as the command that does the same."""
         raise NotImplementedError
 
     @property
     def commands(self) -> Sequence[str]:
-        """What was done last, as command lines."""
+        """Return the last actions as command lines."""
         raise NotImplementedError
 
     def plan_with(self, words: Sequence[str]) -> None:
@@ -136,7 +136,7 @@ class ConsoleApp(App[None]):
         raise NotImplementedError
 
     def action_command(self, begun: str = "") -> None:
-        """Ask for a command line."""
+        """Open the prompt for a command line that starts with `begun`."""
         raise NotImplementedError
 
 

@@ -36,7 +36,7 @@ def page() -> str:
 
 
 def panels() -> list[type[Widget]]:
-    """Every class of the console that declares keys and is no screen, by name."""
+    """Return every widget class of the console that declares keys and is not a screen, by name."""
     for info in pkgutil.walk_packages(tui.__path__, f"{tui.__name__}."):
         importlib.import_module(info.name)
     found = [kind for kind in below(Widget) if keys.is_ours(kind) and "BINDINGS" in kind.__dict__]
@@ -44,14 +44,14 @@ def panels() -> list[type[Widget]]:
 
 
 def below(kind: type[Widget]) -> Iterable[type[Widget]]:
-    """All classes made from a class."""
+    """Return all direct and indirect subclasses of a class."""
     for made in kind.__subclasses__():
         yield made
         yield from below(made)
 
 
 def section(title: str, members: Iterable[Key]) -> str:
-    """One table; a key that several classes of a group have stands there once."""
+    """Return one table; a key that several classes of a group share is listed once."""
     lines = [f"| {' '.join(map(code, key.keys.split()))} | {key.words} |" for key in members]
     return "\n".join([f"## {title}", "", "| keys | what they do |", "|---|---|", *dict.fromkeys(lines), ""])
 

@@ -1,4 +1,4 @@
-"""How the console was started."""
+"""Options with which the console was started."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Options:
 
     @property
     def look(self) -> Look:
-        """The theme for this terminal."""
+        """Return the theme for this terminal; DEFAULT if the environment is empty."""
         return pick(self.environ, self.theme, plain=self.ascii) if self.environ else DEFAULT
 
     @property

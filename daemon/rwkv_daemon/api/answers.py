@@ -1,4 +1,4 @@
-"""What requests share and remember."""
+"""State that request handlers share: access rights, remembered replies, and changes that are still being made."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from rwkv_daemon.store.queries.bulk import Order
 
 @dataclass(slots=True)
 class Answers:
-    """Who may ask, what was answered, and changes that are still being made."""
+    """Access rights, remembered replies, and changes that are still being made."""
 
     grants: Grants = field(default_factory=Grants)
     known: Known = field(default_factory=Known)
@@ -23,4 +23,4 @@ class Answers:
     """Changes that are being made, by their request ids."""
 
     subjects: dict[int, Sequence[str]] = field(default_factory=dict)
-    """Of jobs whose samples were looked through: the subject of each row."""
+    """Job id -> the subject of each of its rows; filled when samples of the job are looked through."""

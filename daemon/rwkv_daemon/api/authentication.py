@@ -29,20 +29,20 @@ class Door(Protocol):
     """A way into the daemon, the Unix socket or TCP: it tells who sends a request, or refuses a stranger."""
 
     def check(self, request: Request) -> None:
-        """Raises RefusedError for a stranger, before the body of the request is read."""
+        """Check the client before the body of its request is read. Raises RefusedError for an unknown one."""
 
     async def client(self, request: Request) -> Client:
-        """Whose request it is. Raises RefusedError for a stranger."""
+        """Return the client that sent the request. Raises RefusedError for an unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnixDoor:
-    """The socket in the file system."""
+    """`Door` of the Unix socket: clients are identified by the uid that the kernel reports."""
 
     node: Node
 
     def check(self, request: Request) -> None:
-        """Whom the file's mode lets in is no stranger."""
+        """Accept every client: the mode of the socket file has already decided who may connect."""
 
     async def client(self, request: Request) -> Client:
         peer = request.peer
@@ -70,7 +70,7 @@ class TokenDoor:
         return Client(Actor(NO_UID, NO_UID, 0, token.name), token.role, token.name)
 
     def token(self, request: Request) -> tls_tokens.Token:
-        """The token of a request. Raises RefusedError."""
+        """Return the token that a request carries. Raises RefusedError if it carries no valid one."""
         header = request.headers.get("authorization", "")
         if (token := tls_tokens.found_in(self.known(), header)) is None:
             raise RefusedError(

@@ -83,5 +83,5 @@ def says_all(request: m.Request) -> bool:
 
 
 def key_of(request: m.Request) -> bytes:
-    """What tells two requests apart."""
+    """Return the key under which the reply to a request is remembered: its type and its fields as JSON."""
     return type(request).__name__.encode() + msgspec.json.encode(request)

@@ -192,7 +192,8 @@ class Keeper:
             before.close()
 
     async def keep(self) -> None:
-        """Look every second, until cancelled."""
+        """Check once a second, until cancelled, that the socket is still at its path, and bind a new one if it is
+        not."""
         while True:
             await asyncio.sleep(AGAIN_S if self.trouble else LOOK_S)
             try:

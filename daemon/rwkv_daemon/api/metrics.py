@@ -78,7 +78,7 @@ async def figures(node: Node) -> MetricsReply:
 
 
 async def of_store(records: Records, waiting: Waiting) -> list[FamilyView]:
-    """What the store counts; nothing while it is away, and nobody takes old figures for new ones."""
+    """Return the figures that the store holds; nothing while it is away, so that no old figures pass for new ones."""
     try:
         stored, states, notices = (
             await sums(records.store),
@@ -101,7 +101,7 @@ def one(name: str, kind: Kind, text: str, value: float | None) -> FamilyView:
 
 
 def by(label: str, values: dict[str, Any]) -> list[Figure]:
-    """Values told apart by one label."""
+    """Return one figure per item of `values`, with the item's key as the value of `label`."""
     return [Figure(value=value, labels={label: name}) for name, value in sorted(values.items())]
 
 
@@ -120,7 +120,7 @@ def age_s(at: str | None) -> float:
 
 
 def engines(engines: Engines) -> Iterator[FamilyView]:
-    """Engine processes and their rates."""
+    """Yield the number of engines by state, and the gauges and counters of each engine that has reported statistics."""
     handles = list(engines.live.values())
     yield family("engines", "gauge", "engines by state", by("state", dict(Counter(h.row.state for h in handles))))
     known = [(h.stats, {"engine": h.row.name, "model": h.row.model, "lease": h.row.lease}) for h in handles if h.stats]
@@ -145,7 +145,7 @@ def gpus(engines: Engines, gpus: Gpus) -> Iterator[FamilyView]:
 
 
 def judges(judges: Judges) -> Iterator[FamilyView]:
-    """The judge and the checker."""
+    """Yield the figures of the judge and the checker, labelled by role; the checker is left out if it is the judge."""
     found = {"judge": judges.judge, "checker": judges.checker if judges.checker is not judges.judge else None}
     stats = [(role, service.stats()) for role, service in found.items() if service is not None]
     for name, kind, text, value in JUDGE_FIGURES:

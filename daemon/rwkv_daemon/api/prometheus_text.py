@@ -48,7 +48,7 @@ def quoted(value: str) -> str:
 
 
 def number(value: float) -> str:
-    """A value as Go reads it."""
+    """Return a value as Go's ParseFloat reads it, with `NaN`, `+Inf` and `-Inf`."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

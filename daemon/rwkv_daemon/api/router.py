@@ -53,19 +53,19 @@ C = TypeVar("C", bound=Repeatable)
 
 
 def on(kind: type[Q], act: Callable[[Node, Q], m.AnyReply | Awaitable[m.AnyReply]]) -> Entry:
-    """A request that `act` answers."""
+    """Return the routing entry of a request type that `act` answers."""
     return kind, act
 
 
 def once_on(kind: type[C], act: Callable[[Node, C], Coroutine[None, None, R]], reply: type[R]) -> Entry:
-    """A change that is made once however often it is sent with the same id."""
+    """Return the entry of a change that is carried out once, however often it is sent with the same request id."""
     return kind, lambda node, request: job_control.once(
         node.records, node.answers, request.request_id, act(node, request), reply
     )
 
 
 def on_job(kind: type[J], act: Callable[[Node, JobRow, J], Awaitable[m.AnyReply]]) -> Entry:
-    """A request about one job, which `act` is given."""
+    """Return the entry of a request about one job; `act` receives the job's row."""
 
     async def answer_of(node: Node, request: J) -> m.AnyReply:
         return await act(node, await job_control.find_job(node.records, request.job), request)

@@ -115,7 +115,7 @@ class Api:
         return refusal(self.stamp, again, status=503, retry=True)
 
     def unwelcome(self, request: Request) -> Response | None:
-        """The answer to a stranger."""
+        """Return the refusal for a client that the door does not admit; None if it is admitted."""
         try:
             self.door.check(request)
         except RefusedError as error:
@@ -123,7 +123,8 @@ class Api:
         return None
 
     def measure(self, client: Client) -> None:
-        """Raises RefusedError for one request too many; admins may ask as much as they like."""
+        """Count the request against its client's limit. Raises RefusedError if it exceeds the limit; admins have
+        none."""
         rate = self.node.records.config.settings.requests_per_s
         if client.role is Role.ADMIN or not rate:
             return
@@ -159,7 +160,7 @@ class Api:
         return reply
 
     def stamp(self, reply: m.AnyReply) -> m.AnyReply:
-        """Say when, and which node."""
+        """Return the reply with this node's name, and with the current time where it has none."""
         return msgspec.structs.replace(reply, as_of=reply.as_of or now(), node=self.node.records.hostname)
 
     async def stream(self, request: Request, wanted: m.LogsRequest | m.EventsRequest) -> Response:
@@ -263,7 +264,8 @@ STATUS: Final = {
 
 
 def refusal(stamp: Any, error: RefusedError, status: int = 0, *, retry: bool = False) -> Response:
-    """An error as a reply."""
+    """Return the HTTP response for a refusal; the status follows from the error's code (400 where none is known) unless
+    given."""
     code = status or STATUS.get(error.code, 400)
     reply = m.ErrorReply(
         code=error.code, detail=error.detail, hint=error.hint, status=code, exit_code=int(error.exit_code), retry=retry

@@ -22,7 +22,7 @@ NEEDS = "listen_tcp: over TCP the daemon speaks only TLS, and only to those who 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word that proves who asks."""
+    """One entry of the token file: the secret of a TCP client, with its name and role."""
 
     role: Role
     name: str

@@ -200,14 +200,14 @@ class Benchmarks:
         return found
 
     def kind_of(self, name: str, kind: str) -> Kind:
-        """A kind by name, as it comes."""
+        """Return a kind by name, without any settings applied. Raises UnknownBenchmarkError if there is none."""
         kinds = self.get(name).kinds
         if kind not in kinds:
             raise UnknownBenchmarkError(f"{name} has no kind {kind} any more")
         return kinds[kind]
 
     def settings(self, benchmark: str, kind: Kind, model: str = "") -> dict[str, str]:
-        """The standing settings of a kind."""
+        """Return the operator's standing settings for a kind of a benchmark, for one model if named."""
         return self.overrides.settings(benchmark, kind, model)
 
 

@@ -1,4 +1,4 @@
-"""What may be measured here."""
+"""What can be measured on this node, kept in memory."""
 
 from dataclasses import dataclass, field
 

@@ -126,6 +126,6 @@ async def trail(store: Store, request: m.AuditRequest) -> m.AuditReply:
 
 
 def view(row: Row) -> m.AuditView:
-    """A row as it is shown."""
+    """Return a row of the audit trail as clients see it."""
     fields = {name: row[name] for name in ("id", "at", "uid", "gid", "pid", "verb", "target", "outcome")}
     return m.AuditView(**fields, user=row["name"], data=msgspec.json.decode(row["data"]))

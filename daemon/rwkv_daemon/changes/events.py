@@ -75,7 +75,7 @@ def passing(kind: str, **values: Any) -> Event:
 
 
 async def newest(store: Store, limit: int) -> list[Event]:
-    """The last stored events, oldest first."""
+    """Return the last `limit` stored events, oldest first."""
     return await stored(store, await newest_number(store) - max(limit, 0))
 
 
@@ -86,7 +86,7 @@ async def stored(store: Store, since: int, session: str = "", limit: int = 10_00
 
 
 def event_of(row: Row) -> Event:
-    """A row as it is told."""
+    """Return the event that a stored row holds."""
     return Event(
         kind=row["kind"],
         at=row["at"],

@@ -32,7 +32,7 @@ class Watcher(Protocol):
         """Take over what a transaction has changed; called right after its commit."""
 
     def unsure(self) -> None:
-        """Nobody knows whether a transaction has: what is kept is read anew."""
+        """Read what is kept anew, since it is unknown whether a transaction has committed."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,6 @@ class Records:
         self.wake.set()
 
     def folder(self, job: int) -> RunDir:
-        """The run directory of a job."""
         return RunDir(self.config.runs_dir / f"j{job}")
 
     def engine_folder(self, engine: int) -> Path:
@@ -91,7 +90,7 @@ class Records:
         return self.config.runs_dir / "engines" / f"e{engine}"
 
     def disk_free_bytes(self) -> int:
-        """Room on the home's file system."""
+        """Return the free bytes of the file system that holds the home."""
         return disk.free(self.config.home)
 
     @property

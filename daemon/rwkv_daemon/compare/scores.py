@@ -52,7 +52,7 @@ class Candidate:
 
     @property
     def identity(self) -> tuple[int, str, str]:
-        """What tells it from any other score, and from itself graded once more."""
+        """Key that differs for every score, and for the same job graded again."""
         return self.job, self.grade_key, self.view.finished
 
     @property
@@ -63,7 +63,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Named:
-    """What A or B stands for."""
+    """One side of a comparison (A or B): its label and its scores by benchmark and kind, best ranked first."""
 
     label: str
     scores: dict[Key, list[Candidate]] = field(default_factory=dict)
@@ -150,7 +150,7 @@ async def named(records: Records, word: str) -> Named:
 
 
 async def named_job(store: Store, number: int) -> Named:
-    """The score of one job."""
+    """Return a side with the score of one job. Raises RefusedError if there is no such job or it has no score."""
     job = await get_job(store, number)
     if job is None:
         raise RefusedError("no-such-job", f"There is no job j{number}.", "`rwkvctl jobs` lists them.", Exit.NOT_FOUND)
@@ -303,7 +303,7 @@ def with_verdicts(items: Sequence[ComparisonView], alpha: float) -> list[Compari
 
 
 def judged(item: ComparisonView, p_holm: float, alpha: float) -> ComparisonView:
-    """The same with its verdict."""
+    """Return the comparison with its Holm-adjusted p value and the verdict at level `alpha`."""
     difference = item.difference.value if item.difference else None
     word = paired_tests.verdict(difference or 0.0, p_holm, alpha, lower=item.lower_is_better)
     return msgspec.structs.replace(item, p_holm=p_holm, verdict=word)

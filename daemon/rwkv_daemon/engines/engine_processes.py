@@ -104,7 +104,7 @@ async def watch_engines(work: Work, gpus: Gpus, judges: Judges) -> None:
 
 
 async def watch_engine(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
-    """Has it ended, is it ready, what are its rates."""
+    """Check one engine: whether it has ended, whether it is ready, and its rates."""
     if handle.exit is not None or worker_process.has_ended(handle.worker):
         await engine_ended(work, gpus, judges, handle)
     elif handle.row.state in {"starting", "loading"} and not handle.doomed:
@@ -129,7 +129,8 @@ async def press(records: Records, engines: Engines, gpus: Gpus, handle: EngineHa
 
 
 def mark_doomed(records: Records, handle: EngineHandle) -> None:
-    """Say in its run directory that we kill it, for the runners: they tell kills from outside by the exit record."""
+    """Note in the engine's run directory that the daemon kills it, so that runners can tell that from a kill from
+    outside."""
     with contextlib.suppress(OSError):
         (records.engine_folder(handle.row.id) / DOOMED).touch()
 
@@ -260,7 +261,7 @@ async def remember_shrinking(records: Records, engines: Engines, handle: EngineH
 
 
 async def learn(records: Records, engines: Engines, fit: FitRow, why: str) -> None:
-    """Keep what fits, and say so."""
+    """Store how many sequences fit on such a device, and report it as an event."""
     async with records.change() as change:
         await save_fit(change.db, fit)
         text = f"{why}: the next such engine starts with {fit.slots} sequences at once"
@@ -359,8 +360,9 @@ def is_fault(detail: str) -> bool:
 
 
 async def did_not_fit(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
-    """It ran out of memory while it loaded: the next one starts smaller. Where even the smallest does not fit, the
-    model is too large for such a device; that is no failure of the job, nor of the GPU."""
+    """Handle an engine that ran out of memory while loading: the next one starts with fewer sequences. If even the
+    smallest does not fit, the model is too large for such a device, which counts against neither the job nor the
+    GPU."""
     row, device = handle.row, device_of(work.engines, handle.row.lease)
     fit = work.engines.leasing.fit(row.weights_sha256, row.numerics, device)
     why = last_line(work.records.engine_folder(row.id) / "log.txt") or "the engine ran out of memory"

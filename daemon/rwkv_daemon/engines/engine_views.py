@@ -14,7 +14,7 @@ score_decoder = msgspec.json.Decoder(ScoreView)
 
 
 def engine_view(running: RunningJobs, handle: EngineHandle) -> EngineView:
-    """An engine with its rates."""
+    """Return an engine as clients see it, with the rates it last reported, if any, and the jobs it serves."""
     row, stats = handle.row, handle.stats
     jobs = tuple(f"j{number}" for number, runner in running.runners.items() if runner.engine == row.id)
     view = EngineView(

@@ -22,7 +22,7 @@ TOGETHER: Final = 10
 
 
 async def keep(records: Records, gpus: Gpus) -> None:
-    """Record this second. A disk that is full costs the history a piece, and nothing else."""
+    """Record the GPUs at this second. A full disk leaves a gap in the history and has no other effect."""
     if not gpus.known:
         return
     waiting = gpus.sight.unwritten
@@ -32,7 +32,7 @@ async def keep(records: Records, gpus: Gpus) -> None:
 
 
 async def write(records: Records, gpus: Gpus) -> None:
-    """Put what waits into the file."""
+    """Write the waiting seconds to the history file; an OSError is logged once and costs only these seconds."""
     waiting, gpus.sight.unwritten = gpus.sight.unwritten, []
     if not waiting:
         return
@@ -71,7 +71,7 @@ def put(records: Records, gpus: Gpus, waiting: list[tuple[int, dict[str, Point]]
 
 
 async def answer(records: Records, gpus: Gpus, request: m.GpuHistoryRequest, only: str) -> m.GpuHistoryReply:
-    """`GET /v1/gpus/history`; `only` is the id of the one GPU that is wanted, or empty."""
+    """Return the reply to `GET /v1/gpus/history`; `only` is the id of the one GPU that is wanted, or empty for all."""
     until = int(bounded_time(request.until) or time.time() + 1)
     since = int(bounded_time(request.since) or until - WINDOW_S)
     since = max(min(since, until), until - SECONDS)
@@ -113,11 +113,11 @@ def track(gpus: Gpus, gpu_id: str, steps: list[list[dict[str, Point]]]) -> m.Gpu
 
 
 def mean(values: list[float | None], digits: int) -> float | None:
-    """The mean of what is known."""
+    """Return the mean of the values that are not None, rounded; None if there are none."""
     known = [value for value in values if value is not None]
     return round(fmean(known), digits) if known else None
 
 
 def most(values: Iterable[Number | None]) -> Number | None:
-    """The largest of what is known."""
+    """Return the largest value that is not None; None if there are none."""
     return max((value for value in values if value is not None), default=None)

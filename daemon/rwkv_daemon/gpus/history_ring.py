@@ -46,7 +46,7 @@ class Point(NamedTuple):
 
     @staticmethod
     def of(gpu: Gpu) -> "Point":
-        """A GPU as it is now."""
+        """Return the point that records a GPU's current use, condition and readings."""
         r = gpu.reading
         return Point(gpu.use, gpu.condition, r.utilisation, r.temperature_c, r.memory_used_bytes, r.power_w)
 
@@ -100,7 +100,6 @@ class Ring:
         return RECORD.size + self.slots * POINT.size
 
     def close(self) -> None:
-        """Let go of the file."""
         os.close(self.file)
         self.file = -1
 
@@ -120,7 +119,7 @@ class Ring:
         return self.head_bytes + (second % SECONDS) * self.record_bytes
 
     def write_head(self) -> None:
-        """Say which GPU has which slot."""
+        """Write the header: the number of slots, and the ids of the GPUs in the order of their slots."""
         table = b"".join(gpu.encode()[:ID_BYTES].ljust(ID_BYTES, b"\0") for gpu in self.ids)
         table = table.ljust(self.slots * ID_BYTES, b"\0")
         os.pwrite(self.file, HEAD.pack(MAGIC, self.slots, zlib.crc32(table)) + table, 0)

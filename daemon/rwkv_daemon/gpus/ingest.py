@@ -1,4 +1,5 @@
-"""From a snapshot of the sampler to the GPUs the daemon knows: whose, in which condition, and what is new."""
+"""Updates the GPUs the daemon knows from a snapshot of the sampler: their use, their condition, and the resulting
+events."""
 
 import asyncio
 import time
@@ -106,7 +107,7 @@ def missing(gpus: Gpus, snapshot: Snapshot, seen: set[str]) -> list[Reading]:
 
 
 def hangs(gpus: Gpus, index: int) -> str:
-    """Why a GPU is left out of the looks."""
+    """Return why a GPU is not sampled at present."""
     since = gpus.sight.left_out.get(str(index), "")
     return f"the driver hangs when it is asked about it (since {since}); what runs there goes on"
 
@@ -122,12 +123,12 @@ def wants_look(gpus: Gpus, reading: Reading, at: float) -> bool:
 
 
 def pids(reading: Reading) -> frozenset[int]:
-    """The processes that NVML lists."""
+    """Return the pids of the processes that NVML lists on a GPU."""
     return frozenset(process.pid for process in reading.processes or ())
 
 
 def listed(reading: Reading) -> tuple[object, ...]:
-    """What makes another look at the processes worth while: other pids, or memory in use."""
+    """Return what NVML lists of a GPU; a change of it makes another look at the processes worthwhile."""
     return reading.processes is None, pids(reading), (reading.memory_used_bytes or 0) > QUIET_BYTES
 
 
@@ -219,7 +220,7 @@ def own_pids(engines: Engines) -> dict[str, list[int]]:
 
 @cache
 def pid_max() -> int:
-    """The largest pid this kernel gives."""
+    """Return the upper bound of pids on this machine, from /proc/sys/kernel/pid_max."""
     return int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
 
 
@@ -252,7 +253,8 @@ def tell(gpus: Gpus, gpu_id: str, kind: str, text: str) -> None:
 
 
 async def xid_happened(records: Records, engines: Engines, gpus: Gpus, gpu: Gpu, event: Xid, at: float) -> None:
-    """Say so, once a minute for each kind; an engine of ours whose CUDA context it ended is ended, and started anew."""
+    """Report an XID error, each code of a GPU once a minute. An engine whose CUDA context it has ended is killed and
+    started anew."""
     engine = next((h for h in engines.live.values() if event.pid and h.worker.pid == event.pid), None)
     whose = engine.row.name if engine else f"pid {event.pid}" if event.pid else ""
     if at - gpus.sight.xids.get((gpu.id, event.code), at - 2 * XID_TOLD_S) >= XID_TOLD_S:

@@ -81,7 +81,8 @@ class Card:
             yield msgspec.structs.replace(card, **self.memory(self.handle), processes=self.processes(self.handle))
 
     def telemetry(self) -> dict[str, Any]:
-        """What changes from second to second."""
+        """Return readings that change every second: utilisation (0 to 1), power (W), temperature (Celsius), SM clock
+        (MHz) and throttle reasons."""
         nvml, handle = self.nvml, self.handle
         rates = self.ask(nvml.nvmlDeviceGetUtilizationRates, handle)
         power = self.ask(nvml.nvmlDeviceGetPowerUsage, handle)

@@ -34,7 +34,7 @@ async def probe_forever(gpus: Gpus) -> None:
 
 
 async def probe_all(gpus: Gpus) -> None:
-    """One round of all probes."""
+    """Run each probe command once, and store its answer for all of its reserved GPUs that are in use."""
     wanted: dict[tuple[str, ...], list[str]] = {}
     for gpu_id, record in gpus.sight.records.items():
         gpu = gpus.known.get(gpu_id)

@@ -22,7 +22,7 @@ def ids_of(words: Iterable[str], gpus: Mapping[str, Gpu]) -> list[str]:
 
 
 def named(word: str, gpus: Mapping[str, Gpu]) -> list[str]:
-    """The GPUs one name means."""
+    """Return the ids of the GPUs that one name means. Raises RefusedError if it means none or is ambiguous."""
     if by_index := [gpu.id for gpu in gpus.values() if word in indices(gpu)]:
         return by_index
     text = word.lower().removeprefix("gpu-").removeprefix("mig-")

@@ -99,7 +99,7 @@ def held(look: Look, holders: tuple[Holder, ...]) -> Verdict:
 
 
 def those(holders: Iterable[Holder]) -> str:
-    """`python train.py (alice, pid 4410) and 7 more`."""
+    """Return the holders in words, such as `python train.py (alice, pid 4410) and 7 more`."""
     first, *more = sorted(holders, key=lambda holder: -(holder.bytes or 0))
     command = first.command or "a process"
     if len(command) > LONGEST_COMMAND:
@@ -114,7 +114,7 @@ def gib(size: int) -> str:
 
 
 def minutes(seconds: float) -> str:
-    """`90 s`, `12 min`, `3.5 h`."""
+    """Return a duration in words, such as `90 s`, `12 min` or `3.5 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

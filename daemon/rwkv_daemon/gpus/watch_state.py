@@ -40,7 +40,7 @@ class Held:
 
 @dataclass(slots=True)
 class ProbeAnswer:
-    """What a reservation's probe said last."""
+    """Last answer of a reservation's probe, and when it came (monotonic seconds)."""
 
     at: float
     text: str

@@ -10,7 +10,7 @@ treated as the GPU's.
 from typing import Final, Literal
 
 Blame = Literal["application", "notice", "gpu"]
-"""Whose trouble it is: the process's that it names, nobody's (logged and counted only), or the GPU's."""
+"""What an error concerns: the process that it names, nobody (it is only logged and counted), or the GPU."""
 
 APPLICATION: Final = {
     8: "GPU stopped processing",
@@ -107,13 +107,14 @@ def is_hardware(code: int) -> bool:
 
 
 def blame(code: int) -> Blame:
-    """Whose trouble a code is."""
+    """Return what an XID code concerns: the application, nobody (`notice`), or the GPU, which also stands for unknown
+    codes."""
     if code in APPLICATION:
         return "application"
     return "notice" if code in NOTICE else "gpu"
 
 
 def sentence(code: int) -> str:
-    """`XID 79 (GPU has fallen off the bus)`."""
+    """Return a code with its meaning, such as `XID 79 (GPU has fallen off the bus)`."""
     meaning = (APPLICATION | NOTICE | GPU).get(code, "not in the catalogue")
     return f"XID {code} ({meaning})"

@@ -30,12 +30,12 @@ PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING
 
 WINDOW_S: Final = 60.0
 AT_MOST: Final = 5
-"""So many times the same is said within a window."""
+"""How many times the same message is logged within a window."""
 KNOWN_AT_MOST: Final = 1000
 LONGEST: Final = 4000
 """Characters of a message."""
 LACKS: Final = frozenset({errno.EAGAIN, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
-"""What the machine has no more of is no mistake of ours: where it was missing does not matter."""
+"""Errors that mean the machine has run out of something; they are logged without a traceback, since they are no bug."""
 
 
 class TextFormatter(logging.Formatter):
@@ -85,12 +85,12 @@ def shortened(text: str) -> str:
 
 
 def fields_of(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
-    """What a record is about."""
+    """Return the `extra=` fields of a log record (job, engine, ...) that are set, as (name, value)."""
     return ((name, value) for name in FIELDS if (value := record.__dict__.get(name)))
 
 
 def fields(event: Event) -> dict[str, str]:
-    """What an event is about, for `extra=`."""
+    """Return the job, engine and session of an event as fields for `extra=`."""
     return {"job": event.job, "engine": event.engine, "session": event.session}
 
 
@@ -101,7 +101,7 @@ def priority(level: int) -> int:
 
 @dataclass(slots=True)
 class Seen:
-    """How often something was said since a moment."""
+    """How often a message was logged since `since`."""
 
     since: float
     times: int = 0
@@ -148,7 +148,7 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]
         self.choose("auto")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Count everything, and leave repeats out."""
+        """Count the record by its level; return False for a repeat that is to be left out."""
         say_what_lacks(record)
         self.counts[record.levelname.lower()] += 1
         return self.repeats.filter(record)
@@ -184,6 +184,6 @@ def counted() -> dict[str, int]:
 
 
 def set_format(wanted: str) -> None:
-    """Another format from now on."""
+    """Switch the daemon's log to another format."""
     for handler in ours():
         handler.choose(wanted)

@@ -31,7 +31,7 @@ class Pulse:
 
     @property
     def worst_s(self) -> float:
-        """The worst of the last minute."""
+        """Longest delay among the recorded beats of the event loop, in seconds; 0.0 before the first."""
         return max(self.late_s, default=0.0)
 
 

@@ -68,7 +68,7 @@ class Notifier:
         self._send(RELOADING="1", MONOTONIC_USEC=str(time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000))
 
     def stopping(self) -> None:
-        """The daemon ends on purpose."""
+        """Tell the service manager that the daemon is stopping."""
         self._send(STOPPING="1", STATUS="stopping; engines and runners go on")
 
     def status(self, text: str) -> None:

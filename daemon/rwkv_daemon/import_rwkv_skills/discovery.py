@@ -92,7 +92,8 @@ def stem_of(path: Path) -> str:
 
 
 def sort_in(found: Found, path: Path) -> None:
-    """Put a file where it belongs."""
+    """Add a file to the score it belongs to. Files of parameter searches are ignored, unreadable ones noted as
+    refused."""
     if SEARCH in path.parts:
         found.ignored += 1
         return
@@ -103,7 +104,7 @@ def sort_in(found: Found, path: Path) -> None:
 
 
 def put(found: Found, path: Path) -> None:
-    """The same. Raises BadFileError for a file that is no JSON."""
+    """Add a file to the score it belongs to. Raises BadFileError if it is not JSON."""
     kind, key = path.parent.parent.name, (path.parent.parent.parent, path.parent.name, stem_of(path))
     record = first(path)
     if path.suffix == ".jsonl" and kind in FOLDERS and tables.is_row(kind, record):

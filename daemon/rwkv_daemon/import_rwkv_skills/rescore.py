@@ -32,7 +32,7 @@ class Recount:
 
 
 def recount(finding: Finding) -> Recount:
-    """The statistics of a score."""
+    """Compute a score's metrics from its samples, and compare them with the numbers that came with it."""
     if not finding.verdicts and not finding.places:
         return unchecked(finding)
     rows = rows_of(finding.verdicts, finding.places)
@@ -52,13 +52,13 @@ def rows_of(verdicts: Mapping[Place, Verdict], places: set[Place]) -> list[list[
 
 
 def sample_of(place: Place, verdict: Verdict | None) -> Sample:
-    """One sample as statistics see it."""
+    """Return an imported sample in the form that statistics take; without a verdict its value is None."""
     value = float(verdict.passed) if verdict else None
     return Sample(*place, value, "", verdict.answer if verdict else None, reason_of(verdict))
 
 
 def reason_of(verdict: Verdict | None) -> str:
-    """Right, wrong, or never graded."""
+    """Return `right` or `wrong`, or `error` for a sample that was never graded."""
     return "error" if verdict is None else "right" if verdict.passed else "wrong"
 
 
@@ -79,7 +79,7 @@ def of_repeats(name: str, repeats: int) -> bool:
 
 
 def measured(name: str, rows: Sequence[Sequence[Sample]]) -> MetricView:
-    """One metric with its interval."""
+    """Compute one metric of the samples, with its standard error and confidence interval."""
     found = metric_names.measure(name, rows)
     return MetricView(value=found.value, stderr=found.stderr, ci_low=found.ci_low, ci_high=found.ci_high)
 

@@ -81,17 +81,17 @@ def user() -> str:
 
 
 def of_error(error: BadFileError) -> str:
-    """The file that an error names."""
+    """Return the path with which the message of an error begins."""
     return str(error).partition(": ")[0]
 
 
 def new_id() -> str:
-    """An import is a session of its own, so that `--session-id` finds what it brought."""
+    """Return a new session id; each import is a session of its own, so that `--session-id` finds what it brought."""
     return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
 
 
 def named(finding: Finding) -> Finding:
-    """The same, if it says whose score it is. Raises BadFileError."""
+    """Return the finding if its model is known. Raises BadFileError if it is not."""
     if not finding.model:
         raise BadFileError(f"{finding.source}: it names no model")
     return finding
@@ -105,7 +105,7 @@ async def one(
     source: Path,
     read: Callable[[], Finding],
 ) -> ImportedView:
-    """One score. Whatever is wrong with its files is its own fate, not the others'."""
+    """Import one score. Anything wrong with its files is reported for it and does not affect the others."""
     try:
         finding = named(await asyncio.to_thread(read))
         found = await asyncio.to_thread(recount, finding)
@@ -129,7 +129,7 @@ async def one(
 
 
 def names_of(finding: Finding, catalogue: Mapping[str, Benchmark]) -> tuple[str, str]:
-    """(benchmark, kind) in the catalogue's words."""
+    """Return (benchmark, kind) of a score under the names that the catalogue uses."""
     name = benchmark_of(finding.dataset, set(catalogue))
     return name, kind_of(finding, catalogue[name].kinds if name in catalogue else ())
 

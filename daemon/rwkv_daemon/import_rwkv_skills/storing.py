@@ -165,7 +165,7 @@ async def store_traces(db: Transaction, job: int, finding: Finding) -> int:
 
 
 def not_seen(traces: list[Trace], seen: set[Place]) -> Iterator[Trace]:
-    """The first trace of each sample."""
+    """Yield the traces of samples that are not in `seen`, and add them to it."""
     for trace in traces:
         if trace.place not in seen:
             seen.add(trace.place)

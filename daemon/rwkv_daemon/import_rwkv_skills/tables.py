@@ -68,7 +68,7 @@ def only(path: Path, finding: Finding) -> Record:
 
 
 def all_rows(path: Path, finding: Finding) -> list[Record]:
-    """Every row of a small file."""
+    """Return every row of a small file, and note the file's sha256 in `finding`."""
     source = JsonLines(path)
     rows = [record for _, record in source.records()]
     finding.files[str(path)] = source.sha256
@@ -76,7 +76,8 @@ def all_rows(path: Path, finding: Finding) -> list[Record]:
 
 
 def read_score(path: Path, finding: Finding) -> None:
-    """The newest score of the task."""
+    """Read the metrics, time and chain-of-thought flag of the newest row into `finding`. Raises BadFileError if the
+    file is empty."""
     rows = all_rows(path, finding)
     if not rows:
         raise BadFileError(f"{path} is empty")
@@ -125,7 +126,8 @@ class Reader:
 
 
 def trace_of(record: Record, where: str) -> Trace:
-    """A row of the completions table."""
+    """Return the trace that a row of the completions table holds. Raises BadFileError if its stages are missing or too
+    many."""
     context = record.get("context")
     stages = context.get("stages") if isinstance(context, dict) else None
     if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):

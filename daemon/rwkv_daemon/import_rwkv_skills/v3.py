@@ -89,7 +89,8 @@ class Reader:
 
 
 def trace_of(record: Record, where: str) -> Trace:
-    """A line of the completions file."""
+    """Return the trace that a line of the completions file holds. Raises BadFileError if the line is older than v3 or
+    malformed."""
     if "sample_index" not in record and "problem_index" in record:
         raise BadFileError(f"{where}: older than v3; bring it up to date with rwkv-skills' migrate_results_schema_v3")
     turns = []

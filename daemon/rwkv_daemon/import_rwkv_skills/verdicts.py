@@ -25,7 +25,7 @@ class Turn(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What rwkv-skills decided of one sample."""
+    """Verdict of rwkv-skills on one sample."""
 
     passed: bool
     answer: str

@@ -61,14 +61,14 @@ STORE_EVERY = 32
 JOBS_AT_ONCE: Final = 64
 """Jobs whose answers are in memory, waiting for the judge; after an outage of a night there are thousands."""
 NOBODY_ASKED: Final = 1000
-"""Jobs that are told in a look that there is no judge."""
+"""Jobs in one round whose detail is set to say that there is no judge."""
 TOLD = frozenset({"outage", "recovered", "budget", "key-out"})
 """What the judge says that becomes an event; the rest is for the log."""
 
 
 @dataclass(slots=True)
 class Judging:
-    """What is being judged now."""
+    """Jobs that the judge or the checker is working on, and how often each has failed."""
 
     records: Records
     judges: Judges
@@ -118,12 +118,13 @@ class Judging:
                 await change.move(job_now, "fail", detail=detail, failure="judge")
 
     async def calibrate(self, service: JudgeService, rule: JudgeRule) -> None:
-        """Know how far the judge can be trusted before its verdicts are; asked once, then in the store."""
+        """Measure the judge's reliability before its verdicts are used; this is done once and then read from the
+        store."""
         if rule.name not in self.judges.calibrations:
             self.judges.calibrations[rule.name] = (await calibrate(service, rule)).sentence()
 
     def provenance(self, rule: JudgeRule | None, service: JudgeService | None) -> dict[str, object]:
-        """What a score says of its judge."""
+        """Return what a score's provenance records of its judge."""
         if rule is None or service is None:
             return {}
         known = self.judges.calibrations.get(rule.name)
@@ -260,11 +261,11 @@ async def under_present_judge(records: Records, job: JobRow, model: str) -> JobR
 
 
 async def _no_attempt_ends(_change: Change) -> None:
-    """Verdicts come after the last attempt."""
+    """Store nothing about an attempt: the last one ended before the judge began."""
 
 
 async def say(records: Records, job: JobRow, detail: str, reason: str = "") -> None:
-    """Why a job waits, where the operator looks."""
+    """Store as the job's detail why it waits for the judge."""
     job_now = await get_job(records.store, job.id)
     if job_now is not None and job_now.state == "judging" and job_now.detail != detail:
         async with records.change() as change:

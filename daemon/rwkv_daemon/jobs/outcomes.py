@@ -69,7 +69,7 @@ class Ending:
 
     @property
     def how(self) -> str:
-        """The end as an operator reads it."""
+        """Return how the attempt ended, in words for the operator."""
         if self.stalled:
             return f"it was ended because it stood still: {self.stalled}"
         if self.record and self.record.oom == "cgroup":
@@ -86,7 +86,7 @@ class Ending:
 
 
 async def attempt_ended(work: Work, judges: Judges, catalogue: Catalogue, ending: Ending) -> None:
-    """Take the step that follows."""
+    """Take the step that follows from the end of an attempt: score, stop, hold, retry or failure."""
     work.records.folder(ending.job).tidy()
     job = await get_job(work.records.store, ending.job)
     if job is None or job.attempt != ending.attempt or job.state not in ACTIVE:
@@ -117,7 +117,7 @@ async def attempt_ended(work: Work, judges: Judges, catalogue: Catalogue, ending
 
 
 async def stopped(records: Records, job: JobRow, ending: Ending) -> None:
-    """Nothing of it runs any more, as the operator wanted."""
+    """Mark a job as stopped, now that its runner has ended."""
     crash_point("stop-before-end")
     async with records.change() as change:
         await ending.write(change)
@@ -137,7 +137,7 @@ async def put_aside(records: Records, job: JobRow, ending: Ending) -> None:
 
 
 async def give_place(records: Records, waiting: Waiting, job: JobRow, ending: Ending) -> None:
-    """Back to the queue: something wider than the job is paused. No failure."""
+    """Return a job to the queue because something wider than the job is paused; that counts as no failure."""
     async with records.change() as change:
         await ending.write(change)
         await change.move(job, "yield", detail=waiting.pauses.covers(job), engine=None)
@@ -174,7 +174,7 @@ async def regrade_ended(
 
 
 async def all_graded(records: Records, judges: Judges, catalogue: Catalogue, job: JobRow, ending: Ending) -> None:
-    """Every sample has its grade: the score, or the judge's turn."""
+    """Continue a job whose samples are all graded: store its score, or hand it to the judge."""
     if await count_unjudged(records.store, job.id, job.grade_key):
         async with records.change() as change:
             await ending.write(change)
@@ -272,7 +272,7 @@ async def handled(work: Work, judges: Judges, catalogue: Catalogue, ending: Endi
 
 
 def last_line(path: Path) -> str:
-    """The last line of a log that says something."""
+    """Return the last line of a log that is not blank."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)

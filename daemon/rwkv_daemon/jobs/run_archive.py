@@ -26,7 +26,7 @@ from rwkv_daemon.workers.run_directory import replace
 
 
 async def keep_attempt(records: Records, job: int, number: int) -> None:
-    """A runner is about to be started."""
+    """Keep the rows of an attempt, called just before its runner starts."""
     found = {
         "job": await job_row(records.store, job),
         "session": await session_of_job(records.store, job),
@@ -64,13 +64,13 @@ def keep_verdicts(records: Records, job: JobRow, verdicts: Iterable[tuple[tuple[
 
 
 async def keep_engine(records: Records, engine: int) -> None:
-    """An engine has said what it is."""
+    """Keep the row of an engine, called once the engine has reported what it is."""
     found = {"engine": await engine_row(records.store, engine)}
     await keep(records.engine_folder(engine) / "row.json", found)
 
 
 async def keep(path: Path, rows: dict[str, Row | None]) -> None:
-    """Write rows by their tables' names."""
+    """Write rows, by the names of their tables, to a JSON file; a failure is only logged."""
     content = msgspec.json.encode({name: as_dict(row) for name, row in rows.items() if row is not None})
     try:
         await asyncio.to_thread(write, path, content)
@@ -84,5 +84,5 @@ def write(path: Path, content: bytes) -> None:
 
 
 def as_dict(row: Row) -> dict[str, Any]:
-    """A row by its columns' names."""
+    """Return a row as a dict of column names and values."""
     return dict(zip(row.keys(), row, strict=True))

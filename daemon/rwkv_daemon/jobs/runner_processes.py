@@ -38,7 +38,8 @@ from rwkvctl.settings.module_command import module_command
 
 SLICE_BYTES = 1024 * 1024
 SLICES = 8
-"""Of one runner in a round: one that writes faster than the store takes it must not hold up the others."""
+"""Slices of one runner that a round stores at most: one that writes faster than the store takes it must not delay the
+others."""
 
 
 async def start_runner(work: Work, judges: Judges, catalogue: Catalogue, job: JobRow, engine: EngineRow | None) -> None:
@@ -120,7 +121,7 @@ def write_run_directory(
 
 
 def config_settings(job: JobRow) -> dict[str, str]:
-    """What --set changed for this job."""
+    """Return the settings that the job changes, as text by name."""
     return {str(name): str(value) for name, value in json.loads(job.settings).items()}
 
 
@@ -241,7 +242,7 @@ async def look_for_stall(records: Records, engines: Engines, handle: RunnerHandl
 
 
 def tokens_flow(stats: EngineStats) -> bool:
-    """Whether an engine computes anything."""
+    """Return whether an engine processes any tokens, in prefill or decode."""
     return bool(stats.prefill_tokens_per_s or stats.decode_tokens_per_s)
 
 

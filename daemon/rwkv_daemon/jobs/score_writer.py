@@ -96,7 +96,7 @@ async def score_view(records: Records, catalogue: Catalogue, job: JobRow) -> Sco
 
 
 def statistics(kind: Kind, samples: Iterable[GradedSample], rows: Sequence[Row] | None) -> dict[str, Any]:
-    """What `rwkv_data.scoring.score` makes of graded samples."""
+    """Return the statistics that `rwkv_data.scoring.score` computes from graded samples."""
     plain = [(s.row, s.repeat, s.value, whole_stop(kind, s), s.extracted, s.reason, s.route, s.parts) for s in samples]
     return score.score(kind, plain, rows)
 
@@ -147,7 +147,7 @@ async def selected_on_test(records: Records, job: JobRow, kind: Kind) -> list[st
 
 
 def is_partial(catalogue: Catalogue, job: JobRow) -> bool:
-    """Whether --limit left rows out."""
+    """Return whether `--limit` made the job ask fewer rows than the kind has."""
     if job.row_limit is None:
         return False
     manifest = catalogue.benchmarks.manifest(catalogue.benchmarks.get(job.benchmark))
@@ -163,7 +163,7 @@ def whole_stop(kind: Kind, sample: GradedSample) -> str:
 
 
 def effective_kind(catalogue: Catalogue, job: JobRow) -> Kind:
-    """The kind with the job's settings."""
+    """Return the job's kind with its settings applied."""
     manifest = catalogue.benchmarks.manifest(catalogue.benchmarks.get(job.benchmark))
     extent = manifest.extent if manifest else Extent(job.total // max(1, job.repeats))
     return catalogue.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), extent)

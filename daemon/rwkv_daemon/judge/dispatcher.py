@@ -44,7 +44,7 @@ class JudgeEvent:
 
 
 class NoReplyError(Exception):
-    """There will be no reply to this question; `status` says of which kind that is."""
+    """Raised when a question will get no reply; `status` says why."""
 
     def __init__(self, status: Literal["refused", "failed", "stopped"], text: str) -> None:
         super().__init__(text)
@@ -172,7 +172,7 @@ class Exchange:
                 task.cancel()
 
     def stop(self) -> None:
-        """Send nothing more; `run` returns soon."""
+        """Send no further requests; `run` returns once those in flight have landed or their time is over."""
         self.stopping = True
         self.wake.set()
 
@@ -373,6 +373,6 @@ def _earliest(*times: float | None) -> float | None:
 
 
 def _retrieved(future: "asyncio.Future[Reply]") -> None:
-    """Nobody may be waiting any more: then the error is no news."""
+    """Retrieve a future's error, so that none is reported as unhandled where nobody waits any more."""
     if not future.cancelled():
         future.exception()

@@ -22,11 +22,11 @@ class Line:
     counter: int = 0
 
     def add(self, job: str, request: Request) -> None:
-        """To the end of a job's line."""
+        """Append a request to the line of a job."""
         self.jobs.setdefault(job, deque()).append(request)
 
     def put_aside(self, request: Request, until: float) -> None:
-        """Back in line, but not before a time."""
+        """Set a request aside until a time, after which it is back in line."""
         request.queued, request.not_before = True, until
         self.counter += 1
         heapq.heappush(self.aside, (until, self.counter, request))
@@ -51,13 +51,13 @@ class Line:
             self.jobs[job] = waiting
 
     def due(self) -> float | None:
-        """When the first of those aside may come back."""
+        """Return when the first request that was set aside may be sent again."""
         while self.aside and not self.aside[0][2].queued:
             heapq.heappop(self.aside)
         return self.aside[0][0] if self.aside else None
 
     def requests(self) -> list[Request]:
-        """All that wait, none twice."""
+        """Return every waiting request once, those set aside for a later retry included."""
         everyone = [request for waiting in self.jobs.values() for request in waiting]
         everyone += [request for _, _, request in self.aside]
         return list(dict.fromkeys(request for request in everyone if request.queued))

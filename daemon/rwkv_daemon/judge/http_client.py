@@ -33,7 +33,7 @@ class Response:
 
 
 class ExchangeError(Exception):
-    """No response that can be used."""
+    """Raised when a request brings no usable response; `failure` says why."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)

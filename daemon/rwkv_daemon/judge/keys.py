@@ -38,7 +38,7 @@ class Endpoint:
         self.manner = Manner(structured=self.config.structured)
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Money for so many tokens."""
+        """Return the price of a request; the configured prices are per million tokens."""
         return (prompt_tokens * self.config.prompt_price + completion_tokens * self.config.completion_price) / 1_000_000
 
 
@@ -66,7 +66,7 @@ class Key:
 
     @property
     def name(self) -> str:
-        """As logs and screens show it."""
+        """Name of the key in logs and on screens, with the secret masked."""
         return f"{self.endpoint.config.label} key {self.number} ({self.secret})"
 
     @property
@@ -80,7 +80,7 @@ class Key:
         return max(self.pause_until, self.requests.ready_at(now, 1), self.tokens.ready_at(now, tokens), now)
 
     def state(self, now: float) -> str:
-        """One word or a few, for people."""
+        """State of the key in a few words, for people."""
         if self.dead:
             return f"out: {self.dead}"
         if self.level:
@@ -90,7 +90,7 @@ class Key:
 
 @dataclass(slots=True)
 class Pool:
-    """All keys of one judge."""
+    """All endpoints and keys of one judge, of which `pick` chooses the next to use."""
 
     endpoints: list[Endpoint]
     keys: list[Key]
@@ -118,7 +118,7 @@ class Pool:
         return None if first == NEVER else first
 
     def succeeded(self, key: Key) -> None:
-        """A reply: the key works."""
+        """Note that the key has brought a reply: reset its failures and let it send slightly more requests at once."""
         self._answers(key)
         key.succeeded, key.throttles = True, 0
         key.strikes.clear()
@@ -179,7 +179,7 @@ class Pool:
         return "; ".join(list(reasons)[:3])
 
     def revive(self) -> None:
-        """Somebody has looked: every key gets another chance at once."""
+        """Forget the failures of every key, so that each is tried again at once."""
         for key in self.keys:
             key.dead, key.level, key.failures, key.pause_until = "", 0, 0, 0.0
             key.endpoint.counts.pop("unreadable", None)

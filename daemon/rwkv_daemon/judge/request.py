@@ -42,11 +42,12 @@ class Question:
 
     @property
     def prompt_tokens(self) -> int:
-        """An estimate, for limits and budget."""
+        """Estimated number of prompt tokens, for rate limits and the budget."""
         return estimated_tokens(self.chars + len(self.schema))
 
     def key(self, model: str) -> str:
-        """What names the reply in the cache: the judge, the rule, everything it is shown, and which attempt it is."""
+        """Return the key of the reply in the cache: a hash over the judge, the rule, everything it is shown, and the
+        attempt."""
         plain = [model, self.rule, [dict(message) for message in self.messages], self.attempt]
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 

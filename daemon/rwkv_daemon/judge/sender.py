@@ -63,7 +63,7 @@ class Sender:
         return json.dumps(document).encode()
 
     def room(self, endpoint: Endpoint, question: Question) -> int:
-        """Tokens the reply may take."""
+        """Return the token limit of the reply: the larger of the rule's and the endpoint's."""
         return max(question.max_tokens, endpoint.config.max_tokens)
 
     def _reply(self, endpoint: Endpoint, question: Question, response: Response, latency_s: float) -> Reply:

@@ -1,4 +1,4 @@
-"""The exchange's state as `JudgeStats`."""
+"""The state of the judge's request exchange as `JudgeStats`."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from rwkv_daemon.judge.statistics import RECENT_S, EndpointStats, FlightStats, J
 
 
 def snapshot(exchange: Exchange, jobs: Mapping[str, tuple[int, int, int]]) -> JudgeStats:
-    """`jobs` holds samples waiting, judged and unjudged of each job."""
+    """Return the state of the exchange; `jobs` maps each job to its numbers of waiting, judged and unjudged samples."""
     now = exchange.clock.now()
     endpoints = tuple(_endpoint(exchange, endpoint, now) for endpoint in exchange.pool.endpoints)
     since = exchange.outage_since

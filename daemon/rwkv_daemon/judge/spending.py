@@ -15,7 +15,7 @@ def utc_day() -> str:
 
 @dataclass(slots=True)
 class Budget:
-    """`spent` and `jobs` are facts, `held` what is in flight."""
+    """Spending of the judge: `spent` and `jobs` are actual costs, `held` is reserved for requests in flight."""
 
     config: JudgeConfig
     spent: Usage = NOTHING
@@ -49,22 +49,22 @@ class Budget:
         )
 
     def of(self, job: str) -> Usage:
-        """What a job has spent."""
+        """Return what a job has spent so far."""
         return self.jobs.get(job, NOTHING)
 
     def hold(self, job: str, most: Usage) -> None:
-        """Set aside for a request that is sent."""
+        """Reserve budget for a request that is about to be sent."""
         self.held += most
         self.held_by_job[job] = self.held_by_job.get(job, NOTHING) + most
 
     def release(self, job: str, most: Usage) -> None:
-        """The request is over; what it did cost is added by `add`."""
+        """Return what `hold` reserved for a request; `add` records its actual cost."""
         back = Usage(-most.prompt_tokens, -most.completion_tokens, -most.cost)
         self.held += back
         self.held_by_job[job] = self.held_by_job.get(job, NOTHING) + back
 
     def add(self, job: str, usage: Usage) -> None:
-        """Enter what a request did cost."""
+        """Add the cost of a completed request to the day's spending and its job's."""
         self._turn_of_the_day()
         self.spent += usage
         self.jobs[job] = self.of(job) + usage

@@ -74,7 +74,7 @@ def start_of_tail(path: Path, lines: int) -> int:
 
 
 def start_of_last(descriptor: int, lines: int) -> int:
-    """Reads backwards: logs are long."""
+    """Return the byte where the last `lines` lines begin, read backwards from the end and not beyond a hole."""
     end = os.lseek(descriptor, 0, os.SEEK_END)
     if lines <= 0:
         return end

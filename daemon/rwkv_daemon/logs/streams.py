@@ -47,7 +47,7 @@ async def stream(work: Work, tails: Tails, request: LogsRequest) -> AsyncIterato
 
 
 async def daemon_log(records: Records, request: LogsRequest) -> AsyncIterator[LogChunk]:
-    """What happened on the node, as text; live too."""
+    """Yield the node's events as lines, followed by live ones if asked to."""
     kept = await events.newest(records.store, max(0, min(request.tail, 10_000)))
     first = records.bus.last if not kept else kept[-1].seq
     for event in kept:
@@ -60,7 +60,7 @@ async def daemon_log(records: Records, request: LogsRequest) -> AsyncIterator[Lo
 
 
 def told(event: Event) -> LogChunk:
-    """An event as a line."""
+    """Return an event as a line of the daemon's log; a heartbeat becomes an empty piece."""
     text = "" if event.kind == "heartbeat" else f"{event.at} {named(event.job, event.text or event.kind)}\n"
     return LogChunk(source="daemon", text=text, at=event.at)
 
@@ -82,7 +82,7 @@ def past(happened: Iterable[Happening], request: LogsRequest) -> list[LogChunk]:
 
 
 def line_of(event: Happening) -> LogChunk:
-    """A stored event as a line."""
+    """Return a stored event of a job or engine as a line of its log."""
     return LogChunk(source="daemon", text=f"{event.at} {event.text}\n", at=event.at)
 
 
@@ -124,7 +124,7 @@ async def until_begun(records: Records, running: RunningJobs, number: int) -> No
 
 
 def whole(request: LogsRequest) -> LogsRequest:
-    """The same for an attempt that has just begun: all of it."""
+    """Return the request for a following attempt's log, which is sent from its beginning."""
     return LogsRequest(target=request.target, offset=0, follow=request.follow, timestamps=request.timestamps)
 
 
@@ -167,7 +167,7 @@ class Log:
         return self.work.records.engine_folder(self.number) / "log.txt"
 
     def lives(self) -> bool:
-        """Whether its worker may still write."""
+        """Return whether the engine or attempt that writes the log is still live."""
         if not self.is_job:
             return self.number in self.work.engines.live
         handle = self.work.running.runners.get(self.number)

@@ -113,7 +113,7 @@ class Tail:
 
 @dataclass(slots=True)
 class Tails:
-    """Every log that somebody follows."""
+    """Every log that somebody follows; followers of the same log share one `Tail`."""
 
     followed: dict[Path, Tail] = field(default_factory=dict)
     wanted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -140,7 +140,8 @@ class Tails:
                     await asyncio.sleep(LOOK_S)
 
     async def look(self, queue: "asyncio.Queue[Event | None]") -> None:
-        """One look at all: those that nobody follows any more are closed, whoever has something new is woken."""
+        """Check every followed log: close those that nobody follows any more, and wake followers of those that have
+        grown."""
         tails = list(self.followed.values())
         changed = await asyncio.to_thread(lambda: [tail.look() for tail in tails])
         events = [event for _ in range(queue.qsize()) if (event := queue.get_nowait()) is not None and event.text]

@@ -58,7 +58,7 @@ class Times:
 
 
 def spelt(at: float) -> str:
-    """Seconds since 1970 as everywhere else."""
+    """Return seconds since 1970 as RFC 3339 in UTC, to the second."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

@@ -1,4 +1,4 @@
-"""Requests about notifications, and their answers."""
+"""Answers to requests about notifications: the targets, and a test notice."""
 
 import asyncio
 import secrets
@@ -21,7 +21,7 @@ REMEDY: Final = "See rwkvctl.toml(5), or docs/notifications.md."
 
 
 async def targets(records: Records, notifications: Notifications) -> NotifyReply:
-    """Who is told, and how that goes."""
+    """Answer `GET /v1/notify`: every target with its numbers of notices and its last error."""
     counted = await tally(records.store)
     return NotifyReply(
         items=tuple([await view(records, one, counted.get(one.name, {})) for one in notifications.targets])
@@ -67,7 +67,7 @@ async def test(records: Records, notifications: Notifications, request: NotifyTe
 
 
 async def test_one(records: Records, target: NotifyTarget) -> TriedView:
-    """A try that is not repeated."""
+    """Send one test notice to a target, once, and return how long that took and its error, if any."""
     notice = Notice(
         id=f"{records.hostname}-test-{secrets.token_hex(4)}", event="test", at=now(), node=records.hostname,
         text=f"this is a test of the notifications of {records.hostname}",

@@ -100,7 +100,7 @@ async def fallen(
 
 
 async def keep(records: Records, place: Place, chosen: dict[str, list[Notice]] | None = None) -> None:
-    """Store notices and the place, together."""
+    """Store notices and how far the events are read, in one transaction."""
     async with records.store.write() as db:
         for name, notices in (chosen or {}).items():
             await put(db, name, [(n.id, n.event, n.at, n.body) for n in notices])

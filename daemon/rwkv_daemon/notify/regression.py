@@ -38,13 +38,13 @@ async def regression(
 
 
 def fell(item: ComparisonView, margin: float) -> bool:
-    """Significantly worse, by more than the margin."""
+    """Return whether the score is significantly worse, by more than the margin."""
     if item.verdict != "worse" or item.difference is None or item.difference.value is None:
         return False
     return abs(item.difference.value) > margin
 
 
 def in_words(item: ComparisonView) -> str:
-    """`accuracy 0.741 after 0.803 (p 0.004)`."""
+    """Return a comparison in words, such as `accuracy 0.741 after 0.803 (p 0.004)`."""
     values = " after ".join("none" if value is None else f"{value:.3f}" for value in (item.b, item.a))
     return f"{item.metric or 'score'} {values}" + ("" if item.p is None else f" (p {item.p:.2g})")

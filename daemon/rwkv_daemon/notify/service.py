@@ -37,7 +37,7 @@ class Service:
     pruned: float = -PRUNE_S
 
     async def look(self) -> None:
-        """Take in what is new."""
+        """Put notices of new events into the outbox; before that, follow changed targets and delete old notices."""
         notify = self.notifications
         if notify.changed.is_set():
             self.place = await begin(self.records, self.notifications, notify.targets)

@@ -11,6 +11,6 @@ import hmac
 
 
 def signature(secret: str, timestamp: int, body: bytes) -> str:
-    """The value of the signature's header."""
+    """Return the value of the signature header: `sha256=` and the HMAC of `TIMESTAMP.BODY` in hexadecimal."""
     digest = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256)
     return f"sha256={digest.hexdigest()}"

@@ -41,12 +41,12 @@ def harmless_differences(a: ScoreView, b: ScoreView) -> list[str]:
 
 
 def told(pairs: Iterable[tuple[str, object, object]]) -> list[str]:
-    """Those pairs that differ, in words."""
+    """Describe the pairs, each (field, value in A, value in B), whose two values differ."""
     return [f"{name}: {spelled(one)} in A, {spelled(other)} in B" for name, one, other in pairs if one != other]
 
 
 def spelled(value: object) -> str:
-    """A value in a few words."""
+    """Return a value as text, cut to `LONGEST` characters; `nothing` if it is empty or None."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return (text if len(text) <= LONGEST else f"{text[:LONGEST]}…") if text and value is not None else "nothing"
 

@@ -39,7 +39,7 @@ class Settling:
         return False
 
     def forget(self, path: str) -> None:
-        """Nothing is said of a file."""
+        """Drop what is reported about a file: that it is being copied, or that its copy was cut off."""
         self.copying.discard(path)
         self.cut_off.pop(path, None)
 

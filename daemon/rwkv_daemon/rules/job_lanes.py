@@ -23,7 +23,7 @@ UNKNOWN: Final = float("-inf")
 NOTHING: Final[Mapping[int, float]] = {}
 Price = Callable[[QueuedJob], float | None]
 Covers = Callable[[QueuedJob], str]
-"""Why a job is not to be started now; empty if nothing speaks against it."""
+"""Returns why a job must not start now; empty if it may."""
 
 
 class LaneKey(NamedTuple):
@@ -69,11 +69,11 @@ class Lane:
         return self.known_s if self.known else None
 
     def time(self, clock: float) -> float:
-        """The time that counts as waiting."""
+        """Return the lane's clock in seconds, which stands still while the lane is shut."""
         return (self.shut_at if self.shut else clock) - self.stood
 
     def put(self, jobs: Collection[QueuedJob], price: Price, clock: float, waited: Mapping[int, float]) -> None:
-        """Jobs begin to wait here, or go on: `waited` says how long those have."""
+        """Add jobs to the lane; `waited` says how long those have waited that were moved here."""
         now = self.time(clock)
         places = []
         for job in jobs:
@@ -96,7 +96,7 @@ class Lane:
         return length
 
     def take(self, jobs: Collection[QueuedJob]) -> None:
-        """Jobs wait here no longer."""
+        """Remove jobs from the lane; each must be in it."""
         gone = {job.id for job in jobs}
         if len(gone) > FEW:
             self.order = [place for place in self.order if place[1] not in gone]
@@ -114,7 +114,7 @@ class Lane:
             self.arrivals = sorted((at, number) for number, at in self.since.items())
 
     def promote(self, clock: float) -> None:
-        """Who has waited too long stands before the others."""
+        """Move jobs that have waited too long before the others."""
         now, late = self.time(clock), set[int]()
         while self.arrivals and now - self.arrivals[0][0] > PATIENCE_S:
             at, number = heapq.heappop(self.arrivals)
@@ -141,7 +141,7 @@ class Lane:
         self.order = sorted((length, number) for number, length in self.lengths.items() if number not in late)
 
     def head(self) -> Turn:
-        """The turn of its first job."""
+        """Return the turn of the lane's first job. Raises StopIteration if it has none."""
         return next(self.turns())
 
     def turns(self) -> Iterator[Turn]:
@@ -158,7 +158,7 @@ class Lane:
 
 
 def drop(places: list[Any], place: object) -> None:
-    """Take one out of a sorted list, if it is there."""
+    """Remove an item from a sorted list, if it is there."""
     at = bisect_left(places, place)
     if at < len(places) and places[at] == place:
         del places[at]
@@ -189,7 +189,7 @@ class Lanes:
     # jobs that come and go
 
     def put(self, jobs: Iterable[QueuedJob], price: Price, clock: float) -> None:
-        """Jobs wait from now on; one that is known already is known anew."""
+        """Add waiting jobs; one that is already there is replaced."""
         coming = {job.id: job for job in jobs}
         known = [number for number in coming if number in self.jobs]
         waited = {number: self.waited_s(number, clock) for number in known}
@@ -214,7 +214,7 @@ class Lanes:
     def enter(
         self, jobs: Iterable[QueuedJob], price: Price, clock: float, waited: Mapping[int, float] = NOTHING
     ) -> None:
-        """Put jobs into their lanes."""
+        """Put jobs into the lanes they belong to, which are made where missing."""
         self.version += 1
         for key, some in by_lane(jobs).items():
             lane = self.lanes.get(key)
@@ -313,7 +313,7 @@ class Lanes:
     # what placement is told
 
     def open_lanes(self) -> list[Lane]:
-        """Lanes from which jobs may start."""
+        """Return the lanes that are not shut."""
         return [lane for lane in self.lanes.values() if not lane.shut]
 
     def front(self, rooms: Mapping[EngineKind, int], first: int) -> list[int]:

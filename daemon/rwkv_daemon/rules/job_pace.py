@@ -4,22 +4,22 @@ from dataclasses import dataclass
 from typing import Final
 
 LEAST_S: Final = 15.0
-"""No shorter silence is worth a word."""
+"""Silences shorter than this, in seconds, are never reported."""
 
 USUAL: Final = 3.0
-"""So many times as long as the longest wait for a sample before."""
+"""A silence is reported once it lasts this many times the longest wait for a sample before."""
 
 
 @dataclass(slots=True)
 class Pace:
-    """When samples came, as far as this daemon saw it."""
+    """When samples of a job were finished, as far as this daemon saw it."""
 
     done: int | None = None
     at: float = 0.0
     longest_s: float = 0.0
 
     def see(self, done: int, clock: float) -> None:
-        """So many samples are there."""
+        """Note the number of finished samples at a time, and the longest wait between two changes of it."""
         if self.done is not None and done != self.done:
             self.longest_s = max(self.longest_s, clock - self.at)
         if done != self.done:

@@ -156,8 +156,8 @@ def in_order(waiting: Iterable[WaitingJob]) -> list[WaitingJob]:
 
 
 def easiest(engine: EngineFact) -> tuple[bool, int, int]:
-    """Which engine to close: the one that is closed already, so that a round does not undo the last one's; then the one
-    with the fewest jobs."""
+    """Sort key for the engine to close: one that is closed already, so that a round does not undo the last one's
+    choice; then the one with the fewest jobs."""
     return not engine.leaving, engine.jobs, engine.id
 
 
@@ -385,7 +385,7 @@ class Round:
         return "waits-for-engine", "no free lease: " + self.holders()
 
     def holders(self) -> str:
-        """Who holds what, for the operator."""
+        """Describe which engine holds which lease, for the operator."""
         held = [f"{e.lease} by e{e.id}" for e in self.engines.values() if e.state in LIVE and e.id > 0]
         return ", ".join(held) or "none on this node"
 

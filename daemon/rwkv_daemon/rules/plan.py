@@ -69,7 +69,7 @@ class KindFact:
 
     @property
     def job(self) -> str:
-        """The job kind without the profile."""
+        """Name of the kind up to the first dot, without its profile."""
         return self.kind.partition(".")[0]
 
 
@@ -159,7 +159,7 @@ class Grid:
         return len(self.models) * len(self.kinds)
 
     def at(self, place: int) -> tuple[ModelFact, KindFact]:
-        """The pair at a place."""
+        """Return the (model, kind) at a place in dispatch order."""
         kind, model = divmod(place, len(self.models))
         return self.models[model], self.kinds[kind]
 
@@ -196,7 +196,7 @@ def planned_at(selection: Selection, facts: Facts, every: Grid, place: int) -> P
 
 
 def plan_of(every: Grid, pairs: Iterable[Pair]) -> Plan:
-    """All pairs as a plan."""
+    """Return a plan of the pairs; its numbers of models and benchmarks are those of the whole grid."""
     return Plan(tuple(pairs), len(every.models), len({kind.benchmark for kind in every.kinds}))
 
 

@@ -99,7 +99,7 @@ READS: Final = frozenset({m.PlanRequest, m.CompareRequest, m.LossRequest})
 
 
 def least(request: type[msgspec.Struct]) -> Role:
-    """The role that a request needs."""
+    """Return the least role that may send requests of this type; ADMIN where none is listed."""
     return LEAST.get(request, Role.ADMIN)
 
 

@@ -14,7 +14,7 @@ def text_in(text: str) -> str:
 
 
 def text_out(text: str) -> str:
-    """The text that `text_in` was given."""
+    """Return the original of a text that `text_in` escaped."""
     if ESCAPE in text:
         return text.replace(ESCAPE + "0", "\0").replace(ESCAPE + "1", ESCAPE)
     return text

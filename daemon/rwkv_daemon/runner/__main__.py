@@ -152,7 +152,7 @@ async def run(job: Run) -> None:
 
 
 def say(text: str) -> None:
-    """A line for the attempt's log."""
+    """Write a line to standard error, which is the attempt's log."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 

@@ -128,7 +128,8 @@ def read(decoder: "msgspec.json.Decoder[Generated | Scored]", line: bytes) -> Ge
 
 
 async def check(response: httpx.Response) -> None:
-    """Raise what the status means."""
+    """Accept a 200 response. Raises EngineBusyError for 429, EngineAwayError for 503, EngineRefusedError for any other
+    status."""
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
         raise EngineBusyError(float(response.headers.get("retry-after", BUSY_RETRY_S)))
     if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:

@@ -46,7 +46,7 @@ class OutOfTimeError(Exception):
 
 @dataclass(slots=True)
 class Run:
-    """One attempt at a job."""
+    """One attempt at a job: the work that is left, the engines that do it, and the file its samples go to."""
 
     spec: JobSpec
     folder: RunDir
@@ -291,7 +291,7 @@ class Run:
         self.work.left -= 1
 
     def take_grade(self, record: SampleRecord) -> None:
-        """A thread has graded a sample."""
+        """Take in a sample that a grading thread has finished."""
         self.grades.append(record)
         self.wake()
 

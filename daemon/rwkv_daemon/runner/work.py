@@ -22,7 +22,7 @@ class Unit:
 
     @property
     def stage(self) -> int:
-        """The stage that is next."""
+        """Index of the next stage, counted from 0."""
         return len(self.stages)
 
 

@@ -32,7 +32,7 @@ class SamplesFile:
         os.close(self.descriptor)
 
     def append(self, record: Record) -> None:
-        """Write one record. Raises DiskFullError."""
+        """Append one record as a line of JSON. Raises DiskFullError if there is no room for all of it."""
         stage = isinstance(record, StageRecord)
         if stage:
             crash_point("runner-before-stage")

@@ -16,7 +16,7 @@ from rwkv_daemon.store.queries.rates import known_rates, save_rate
 
 
 async def recall(records: Records, waiting: Waiting, engines: Engines) -> None:
-    """Everything that earlier daemons measured."""
+    """Load what earlier daemons measured and stored: the rates of samples, and how many sequences fit in an engine."""
     for rate in await known_rates(records.store):
         waiting.rates.put(rate)
     engines.leasing.learn(await engine_fits(records.store))

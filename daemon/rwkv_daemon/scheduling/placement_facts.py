@@ -181,7 +181,7 @@ def feeds(job: JobRow | None) -> bool:
 
 
 def stranded(running: RunningJobs, engines: Engines, active: dict[int, JobRow], costs: Clock) -> list[WaitingJob]:
-    """Running jobs whose engine is gone."""
+    """Return the running jobs whose engine is gone, as jobs that need a place and go on where they stood."""
     live = {number for number, handle in engines.live.items() if handle.row.state != "unloading"}
     found = []
     for number, handle in running.runners.items():

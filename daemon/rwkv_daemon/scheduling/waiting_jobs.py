@@ -91,7 +91,7 @@ class Queue:
                 self.to_share[job.id] = None
 
     def add(self, jobs: Iterable[QueuedJob]) -> None:
-        """Jobs wait from now on."""
+        """Add jobs to the queue."""
         coming = list(jobs)
         if coming:
             self.due = True
@@ -117,7 +117,7 @@ class Queue:
         self.due = True
 
     def read_anew(self, jobs: Collection[QueuedJob]) -> None:
-        """All that waits, as the store says."""
+        """Replace the queue by the waiting jobs that were read from the store."""
         self.forget(self.jobs.keys() - {job.id for job in jobs} - self.meanwhile)
         self.stale, self.checked_at = False, time.monotonic()
         self.grown_by(jobs)
@@ -128,7 +128,8 @@ class Queue:
         self.newest = max(self.newest, max((job.id for job in jobs), default=0))
 
     def read_again(self, numbers: set[int], waiting: Collection[QueuedJob]) -> None:
-        """Some jobs, of which those wait."""
+        """Take in the jobs `numbers` as they were read from the store: those in `waiting` wait, the others no
+        longer."""
         self.forget(numbers - {job.id for job in waiting} - self.meanwhile)
         self.grown_by(waiting)
 
@@ -185,7 +186,7 @@ class Queue:
 
 
 def slim(job: JobRow) -> QueuedJob:
-    """What placement needs of a job."""
+    """Return the fields of a job that placement needs."""
     return QueuedJob(
         job.id, job.model, job.weights_path, job.weights_sha256, job.benchmark, job.kind, job.numerics, job.priority,
         job.group_name, job.total, job.done, job.generation_key,

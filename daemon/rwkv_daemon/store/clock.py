@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def now() -> str:
-    """RFC 3339 in UTC with milliseconds."""
+    """Return the current time as RFC 3339 in UTC with milliseconds."""
     return stamp(datetime.now(UTC).timestamp())
 
 

@@ -34,7 +34,7 @@ class StoreAwayError(StoreDamagedError):
 
 
 class Row(Protocol):
-    """A row of a result."""
+    """Row of a query's result, indexed by column name or number."""
 
     def __getitem__(self, key: Any, /) -> Any: ...
     def __iter__(self) -> Iterator[Any]: ...
@@ -52,7 +52,7 @@ class Transaction(Protocol):
         """The first row of a query (or of `INSERT ... RETURNING`), or None. It sees what this transaction wrote."""
 
     async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """Every row of a query."""
+        """Return all rows of a query."""
 
     async def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Add many rows to a table as fast as the database can."""
@@ -74,11 +74,11 @@ class Store(Protocol):
         """The first row of a query, or None. Readers see what is committed and never wait for a writer."""
 
     async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """Every row of a query."""
+        """Return all rows of a query."""
 
     @property
     def checked(self) -> bool:
-        """Whether opening it had the time to look at all of it; else somebody is to call `damage`."""
+        """Whether the whole store was checked when it was opened; if not, `damage` is to be called."""
 
     async def damage(self) -> str:
         """What a look at all of it finds wrong, or nothing. Minutes, where there are millions of samples."""

@@ -59,19 +59,19 @@ CORRECT: Final = "UPDATE migration SET sha256 = ? WHERE version = ?"
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One schema file."""
+    """One schema file: its version, from its name, and its SQL."""
 
     version: int
     script: str
 
     @property
     def sha256(self) -> str:
-        """Of its statements: comments and line breaks may change."""
+        """SHA-256 of its statements, which comments and line breaks do not change."""
         return hashlib.sha256("\n".join(sql for sql, _ in dialect.statements(self.script)).encode()).hexdigest()
 
 
 def migrations(folder: Path = SCHEMA) -> list[Migration]:
-    """Every schema file, in order."""
+    """Return every schema file, by version."""
     found = [Migration(int(path.name.partition("_")[0]), path.read_text("utf-8")) for path in folder.glob("*.sql")]
     return sorted(found, key=lambda one: one.version)
 

@@ -1,4 +1,4 @@
-"""Opening the store, wherever it is."""
+"""Opens the store, a SQLite file or a PostgreSQL database."""
 
 from pathlib import Path
 

@@ -67,7 +67,8 @@ class Server:
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
-        """The driver's errors as ours."""
+        """Raise errors of the driver within the block as StoreError, or ConflictError where a constraint was
+        violated."""
         try:
             yield
         except FAILURES as error:
@@ -76,7 +77,7 @@ class Server:
             raise kind(f"{self.place}: {said}") from error
 
     async def connect(self) -> Any:
-        """A connection that speaks our types."""
+        """Open a connection prepared for the store's types. Raises StoreError if the URL is invalid."""
         try:
             connection = await asyncpg.connect(
                 self.dsn, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S,
@@ -106,7 +107,7 @@ def number_of(value: Decimal) -> int | float:
 
 @dataclass(frozen=True, slots=True)
 class PostgresTransaction:
-    """A `Transaction` on the writing connection."""
+    """`Transaction` of a PostgreSQL store, on its writing connection."""
 
     connection: Any
     server: Server
@@ -139,7 +140,7 @@ class PostgresTransaction:
 
 @dataclass(slots=True)
 class PostgresStore:
-    """A `Store` on a server."""
+    """`Store` in a PostgreSQL database, with one connection for writing and pools for reading."""
 
     server: Server
     writer: Any

@@ -1,4 +1,4 @@
-"""Rows of the store as values."""
+"""Rows of the tables `job`, `engine` and others as typed values."""
 
 from dataclasses import dataclass, fields
 from functools import cache
@@ -24,7 +24,7 @@ def columns_of(kind: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow(FromRow):
-    """A row of `job`."""
+    """Row of the table `job`."""
 
     id: int
     session: str
@@ -78,7 +78,7 @@ class JobRow(FromRow):
 
     @property
     def name(self) -> str:
-        """`j12`: what the operator types."""
+        """Name that the operator types, such as `j12`."""
         return f"j{self.id}"
 
     @property
@@ -139,7 +139,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRow(FromRow):
-    """A row of `engine`."""
+    """Row of the table `engine`."""
 
     id: int
     uuid: str
@@ -157,13 +157,13 @@ class EngineRow(FromRow):
 
     @property
     def name(self) -> str:
-        """`e3`: what the operator types."""
+        """Name that the operator types, such as `e3`."""
         return f"e{self.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRow(FromRow):
-    """A row of `attempt`."""
+    """Row of the table `attempt`."""
 
     job: int
     number: int

@@ -27,7 +27,7 @@ INTERRUPT_EVERY_S: Final = 0.02
 
 @contextlib.contextmanager
 def store_errors() -> Iterator[None]:
-    """SQLite's own errors as ours."""
+    """Raise SQLite errors within the block as StoreError, or ConflictError where a constraint was violated."""
     try:
         yield
     except sqlite3.Error as error:
@@ -37,7 +37,7 @@ def store_errors() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class SqliteTransaction:
-    """A `Transaction` on the writer connection."""
+    """`Transaction` of a SQLite store, on its writing connection."""
 
     connection: aiosqlite.Connection
 
@@ -60,12 +60,12 @@ class SqliteTransaction:
         await self.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", rows)
 
     async def count_on(self, table: str, column: str) -> None:
-        """AUTOINCREMENT does so by itself."""
+        """Do nothing: AUTOINCREMENT never reuses a number."""
 
 
 @dataclass(slots=True)
 class SqliteStore:
-    """A `Store` in a file."""
+    """`Store` in a SQLite file, with one connection for writing and others for reading."""
 
     path: Path
     writer: aiosqlite.Connection

@@ -100,7 +100,7 @@ async def migrate(connection: aiosqlite.Connection, path: Path, known: list[Migr
 
 
 async def mend(connection: aiosqlite.Connection, known: list[Migration], applied: Mapping[int, str]) -> None:
-    """Give the file what an earlier build of its schema lacked."""
+    """Add the indexes and columns that an earlier build of its schema lacked."""
     scripts = [one.script for one in migrations.MENDS if one.version in applied and await lacks(connection, one)]
     scripts += [f"UPDATE migration SET sha256 = '{sha}' WHERE version = {v};" for sha, v in corrections(known, applied)]
     if scripts:
@@ -108,7 +108,7 @@ async def mend(connection: aiosqlite.Connection, known: list[Migration], applied
 
 
 async def lacks(connection: aiosqlite.Connection, mend: Mend) -> bool:
-    """Whether the file needs it."""
+    """Return whether the file lacks the index or column that the mend adds."""
     if mend.index:
         asked = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
         return not await connection.execute_fetchall(asked, (mend.index,))

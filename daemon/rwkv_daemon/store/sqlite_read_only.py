@@ -53,7 +53,7 @@ class ReadingStore:
         await self.all("SELECT 1 FROM sqlite_master LIMIT 1")
 
     def cut(self) -> None:
-        """A thread that waits for a disk cannot be told to stop."""
+        """Do nothing: a thread that waits for a disk cannot be cancelled."""
 
     async def close(self) -> None:
         await self.connection.close()
@@ -80,7 +80,7 @@ async def open_reading(path: Path, why: str) -> ReadingStore | None:
 
 
 def log_of(path: Path) -> int:
-    """Bytes in the write-ahead log."""
+    """Return the size of the write-ahead log in bytes; 0 if there is none."""
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size
     except OSError:

@@ -23,7 +23,7 @@ class Reader(Protocol):
     """Whatever can be asked: a store, or a transaction that sees one moment of it."""
 
     async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """Every row of a query."""
+        """Return all rows of a query."""
 
 
 @dataclass(frozen=True, slots=True)

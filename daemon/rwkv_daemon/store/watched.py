@@ -34,7 +34,7 @@ State = Literal["well", "read-only", "away"]
 
 LOOK_S: Final = 0.25
 AGAIN_S: Final = 1.0
-"""Between two tries to open it."""
+"""Seconds between two attempts to open the store."""
 ANSWER_S: Final = 1.2
 """How long the store may take to answer a look."""
 LATE: Final = 1.2
@@ -95,7 +95,7 @@ class WatchedStore:
     refused: str = ""
     """Why the last change could not be stored, until one can be."""
     begun: set[object] = field(default_factory=set)
-    """What the store was asked and has not answered, as of the last look."""
+    """Queries that the store had not answered at the last look."""
     asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def open(self) -> None:
@@ -137,7 +137,8 @@ class WatchedStore:
                     await asyncio.sleep(AGAIN_S)
 
     async def look(self) -> None:
-        """Ask the store how it is."""
+        """Check the store and set its health: open it if it is not open, else query it and, after a refused change, try
+        to write."""
         if self.inner is None or (isinstance(self.inner, ReadingStore) and not lack_of_room(self.inner.path)):
             await self._open_again()
         elif (why := await self._asked("probe", self.inner.probe)) != "":
@@ -189,7 +190,7 @@ class WatchedStore:
         return f"{self.place}: {lack}" if lack else ""
 
     async def _commit_something(self) -> None:
-        """A change that changes nothing and has to be stored."""
+        """Commit a transaction that changes no data but has to be written."""
         assert self.inner is not None
         async with self.inner.write() as db:
             await db.execute("UPDATE migration SET at = at")
@@ -259,7 +260,7 @@ class WatchedStore:
 
 
 async def within(what: Awaitable[None], seconds: float) -> None:
-    """Do it; what does not end in time is left."""
+    """Wait for something for a limited time; what has not ended by then goes on without being waited for."""
     await asyncio.wait({asyncio.ensure_future(what)}, timeout=seconds)
 
 

@@ -12,7 +12,8 @@ from rwkvctl.settings.config import Config
 
 
 async def backup(settings: Config, target: Path) -> Told:
-    """Write the copy. Raises RwkvctlError, OSError."""
+    """Copy the store to a new SQLite file at `target`, and return what was copied. Raises RwkvctlError if there is no
+    store or the file exists already, and OSError."""
     as_owner(settings, "backup")
     place = store_place(settings)
     if target.exists():

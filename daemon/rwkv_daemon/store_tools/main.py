@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def perform(given: argparse.Namespace, settings: config.Config) -> Told:
-    """The verb that was named."""
+    """Run the named verb and return its result."""
     match given.verb:
         case "backup":
             return await backup(settings, Path(given.file).absolute())
@@ -68,7 +68,7 @@ async def perform(given: argparse.Namespace, settings: config.Config) -> Told:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The verbs and their flags."""
+    """Return the parser of the verbs and their flags."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--home", default="")
     common.add_argument("--json", action="store_true")

@@ -80,7 +80,7 @@ def make_way(place: Path, *, sure: bool) -> Path | None:
 
 
 async def from_runs(settings: Config, store: Store) -> Found:
-    """Everything that the run directories hold."""
+    """Restore everything that the run directories hold into an empty store, and return what was restored."""
     found = Found()
     engines, problems = kept_engines(settings.runs_dir)
     found.problems += problems

@@ -137,7 +137,7 @@ def kill(folder: Path) -> bool:
 
 
 def processes(folder: Path) -> list[int]:
-    """Who lives in a cgroup."""
+    """Return the pids in a cgroup; empty if it does not exist."""
     return [int(line) for line in read(folder / "cgroup.procs").split()]
 
 
@@ -148,7 +148,7 @@ def remove_for(recorded: str) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Give an empty cgroup back."""
+    """Remove a cgroup if it is empty; else nothing happens."""
     with contextlib.suppress(OSError):
         folder.rmdir()
 

@@ -17,7 +17,7 @@ from rwkv_daemon.workers.worker_process import Worker
 from rwkvctl.settings.fields import Settings
 
 KILL_S: Final = 1.0
-"""Between the kill of the group and that of everything else: what obeys is gone by then."""
+"""Seconds between the kill of the process group and that of everything else; what obeys is gone by then."""
 LOOK_S: Final = 5.0
 SHIM_S: Final = 5.0
 """A shim that outlives all it watched for so long is stopped or stuck itself, and goes the same way."""
@@ -38,7 +38,7 @@ class Rung(IntEnum):
 
     @property
     def words(self) -> str:
-        """What was done, for the log."""
+        """Description of the rung for the log."""
         return WORDS[self]
 
 
@@ -55,7 +55,7 @@ WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long each rung is given."""
+    """Seconds that each rung of the stop ladder is given before the next."""
 
     batch_s: float
     ask_s: float

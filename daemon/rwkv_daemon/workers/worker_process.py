@@ -25,7 +25,7 @@ SHIM: Final = Path(__file__).with_name("shim.py")
 MARKER: Final = "RWKVCTL_ATTEMPT"
 RECORD_TIMEOUT_S: Final = 10.0
 LOCK_HELD: Final = 75
-"""The shim's exit code for that (`shim.py` documents it)."""
+"""Exit code of the shim if a lock is held by another process (`shim.py` documents it)."""
 
 
 class NotStartedError(Exception):
@@ -78,7 +78,7 @@ class Launch:
 
     @property
     def options(self) -> Iterator[str]:
-        """What the shim is told."""
+        """Options of the shim's command line; those without a value are left out."""
         locks = "\n".join(map(str, self.locks))
         given = (
             ("--lock", locks),
@@ -173,7 +173,7 @@ def read_record(path: Path) -> ShimRecord | None:
 
 
 def boot_id() -> str:
-    """Changes with every boot: a record from before names nobody."""
+    """Return the kernel's boot id; it changes with every boot, so a record from before names no process."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
@@ -265,7 +265,7 @@ def group_of(pid: int) -> tuple[int, int]:
 
 
 def everybody() -> Iterator[int]:
-    """Every process of this machine."""
+    """Return the pids of all processes that /proc shows."""
     return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
 
 
@@ -326,7 +326,7 @@ STATES: Final = {
 
 
 def state_of(pid: int) -> str:
-    """What a process does, in words."""
+    """Return the state of a process in words; `gone` if there is none."""
     with contextlib.suppress(OSError, IndexError):
         letter = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0].decode()
         return STATES.get(letter, letter)

@@ -17,7 +17,7 @@ from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """The subject is the file's."""
+    """Return the choice row, with the subject that the row or its file names."""
     return of_columns(raw, subject_of(raw))
 
 

@@ -22,12 +22,12 @@ from rwkv_data.profiles.sampling import MATH_COT
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """The exercise; its topic is the group."""
+    """Return the exercise as a question row; `topic` is its group."""
     return formula_row(raw) | {"topic": rows.text(raw, "data_topic").removeprefix("college_math.")}
 
 
 def check_row(row: Row) -> None:
-    """A question row with its topic."""
+    """Check that a row is a question row with a `topic`. Raises RowError."""
     rows.check_question(row)
     rows.text(row, "topic")
 

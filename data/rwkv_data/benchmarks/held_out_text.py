@@ -15,18 +15,18 @@ from rwkv_data.benchmark import Answer, Benchmark, Example, Row, by_name
 from rwkv_data.profiles.language_model import perplexity
 
 PIECE = 1 << 16
-"""Bytes of the longest document."""
+"""Maximum size of a document in bytes."""
 
 
 def pieces(raws: Iterable[Row]) -> Iterator[Row]:
-    """Long texts cut at line ends, or inside a line that is too long itself."""
+    """Yield the rows with long texts cut at line ends, or inside a line that is too long itself."""
     for raw in raws:
         for piece in cut(rows.text(raw, "text")):
             yield {"text": piece}
 
 
 def cut(text: str) -> Iterator[str]:
-    """Pieces of at most PIECE bytes that together are the text; blank ones are left out."""
+    """Yield pieces of at most PIECE bytes that together are the text; blank ones are left out."""
     piece: list[str] = []
     size = 0
     for line in _lines(text):
@@ -52,18 +52,18 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """The text alone."""
+    """Return a row that holds the text alone."""
     return {"text": rows.text(raw, "text")}
 
 
 def check_row(row: Row) -> None:
-    """Refuse a row without text."""
+    """Check that a row has text. Raises RowError."""
     rows.text(row, "text")
 
 
 _DOCUMENT = {"text": "Four."}
 _BIT = -5 * 0.6931471805599453
-"""Nats of a document of five bytes that cost a bit each."""
+"""Log-likelihood, in nats, of a five-byte document at one bit a byte."""
 
 BENCHMARK = Benchmark(
     name="held_out_text",

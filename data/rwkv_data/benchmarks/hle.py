@@ -21,7 +21,7 @@ from rwkv_data.profiles.sampling import MATH_COT
 
 
 def from_source(raw: Row) -> dict[str, Any] | None:
-    """A question of text; None for one with a picture."""
+    """Return the question row; None for a question with a picture."""
     if raw.get("image"):
         return None
     return {
@@ -34,7 +34,7 @@ def from_source(raw: Row) -> dict[str, Any] | None:
 
 
 def check_row(row: Row) -> None:
-    """A question row with its category."""
+    """Check that a row is a question row with a `category`. Raises RowError."""
     rows.check_question(row)
     rows.text(row, "category")
 

@@ -24,7 +24,7 @@ _BREAKS = re.compile(r"[\s.]*(?:\\\\)?\s*$")
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """The one problem of the line, without the remains of its LaTeX file."""
+    """Return the problem of the line without the remains of its LaTeX file."""
     problem = next((value for value in raw.values() if isinstance(value, dict)), None)
     if problem is None:
         raise RowError("the row holds no problem")
@@ -35,7 +35,7 @@ def from_source(raw: Row) -> dict[str, Any]:
 
 
 def check_row(row: Row) -> None:
-    """A question row with its level."""
+    """Check that a row is a question row with a `level`. Raises RowError."""
     rows.check_question(row)
     rows.text(row, "level")
 

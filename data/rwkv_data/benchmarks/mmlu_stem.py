@@ -18,7 +18,7 @@ COMMIT = "a45202bd16f1ec06f433442dc1152d0074773465"
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """The type is the subject."""
+    """Return the choice row; `type` is its subject."""
     return of_index(raw, rows.text(raw, "type"))
 
 

@@ -22,13 +22,13 @@ LANGUAGES = "AR_XY BN_BD DE_DE ES_LA FR_FR HI_IN ID_ID IT_IT JA_JP KO_KR PT_BR S
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """The language is the file's."""
+    """Return the choice row with the language that the file's name gives, such as `DE_DE`."""
     language = str(rows.first(raw, "language", FILE) or "").removeprefix("mmlu_").replace("-", "_")
     return of_columns(raw, subject_of(raw)) | {"language": language}
 
 
 def check_row(row: Row) -> None:
-    """A row of four choices in a known language."""
+    """Check that a row has four choices and a known language. Raises RowError."""
     check_four(row)
     if row.get("language") not in LANGUAGES.split():
         raise RowError(f"'language' is {rows.shown(row.get('language'))}, none of {LANGUAGES}")

@@ -19,14 +19,15 @@ from rwkv_data.profiles.maths_set import examples, maths_set
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """The problem; the second level of its domain is the group, as the first is always mathematics or applied."""
+    """Return the question row; its topic is the second level of the domain, as the first is always mathematics or
+    applied."""
     domains = raw.get("domain") or ["unknown"]
     levels = str(domains[0] if isinstance(domains, list) else domains).split("->")
     return formula_row(raw) | {"topic": levels[min(1, len(levels) - 1)].strip()} | kept(raw, difficulty="difficulty")
 
 
 def check_row(row: Row) -> None:
-    """A question row with its topic."""
+    """Check that a row is a question row with a `topic`. Raises RowError."""
     rows.check_question(row)
     rows.text(row, "topic")
 

@@ -21,13 +21,13 @@ from rwkv_data.profiles.maths_set import examples
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """The question; its topic is the group."""
+    """Return the question row; `topic` is its group."""
     row = {"question": rows.text(raw, "problem"), "answer": rows.text(raw, "answer").strip()}
     return row | {"topic": rows.text(raw, "topic")} | kept(raw, answer_type="answer_type", id="original_index")
 
 
 def check_row(row: Row) -> None:
-    """A question row with its topic."""
+    """Check that a row is a question row with a `topic`. Raises RowError."""
     rows.check_question(row)
     rows.text(row, "topic")
 

@@ -18,7 +18,7 @@ from rwkv_data.profiles.multi_choice_v2 import multi_choice_v2
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """The discipline is the subject."""
+    """Return the choice row, with choices shuffled by the row's uuid and the discipline as subject."""
     options = [" ".join(option.split()) for option in rows.texts(raw, "options")]
     letter = rows.text(raw, "answer_letter").strip()
     if len(letter) != 1 or letter not in rows.LETTERS[: len(options)]:

@@ -19,32 +19,32 @@ class DataError(RwkvctlError):
 
 
 class UnknownBenchmarkError(DataError):
-    """No benchmark file of that name."""
+    """There is no benchmark of the given name."""
 
     exit_code = Exit.NOT_FOUND
 
 
 class BenchmarkFileError(DataError):
-    """A benchmark file that cannot be used: the message begins with its path."""
+    """A benchmark file cannot be used; the message begins with its path."""
 
 
 class SettingError(DataError):
-    """A setting that does not exist or does not fit; the message names those that do."""
+    """A setting does not exist or does not fit; the message names those that do."""
 
     exit_code = Exit.USAGE
 
 
 class RowError(DataError):
-    """A row that a benchmark cannot use."""
+    """A benchmark cannot use a row."""
 
 
 class PrepareError(DataError):
-    """Rows that cannot be fetched, read or written."""
+    """Rows cannot be fetched, read or written."""
 
 
 class RowsMissingError(DataError):
-    """Rows that were never prepared."""
+    """The rows of a benchmark have not been prepared."""
 
 
 class RowsDamagedError(DataError):
-    """Prepared rows that are not what their manifest says."""
+    """The prepared rows are not what their manifest says."""

@@ -38,16 +38,16 @@ class Shots:
 
     @property
     def needs_pool(self) -> bool:
-        """Whether prepared examples are needed."""
+        """Whether the examples come from the prepared pool."""
         return self.count > 0 and not self.fixed
 
     def configuration(self) -> dict[str, Any]:
-        """What enters the generation key beside the profile; the pool's sha256 is added by who knows it."""
+        """Return what enters the generation key beside the profile; the caller adds the pool's sha256."""
         sampled = {"seed": self.seed} if self.pick == "sampled" else {}
         return {"count": self.count, "pick": self.pick, "by": self.by, **sampled}
 
     def attach(self, rows: Sequence[Row], pool: Sequence[Row]) -> list[Row]:
-        """Every row with its examples under "shots". Raises SettingError where the pool has too few."""
+        """Return the rows, each with its examples under "shots". Raises SettingError if the pool has too few."""
         if not self.count:
             return list(rows)
         if self.fixed:
@@ -57,7 +57,7 @@ class Shots:
         return [{**row, "shots": self._texts(row, pools, stream)} for row in rows]
 
     def prompt(self, row: Row, question: str) -> str:
-        """The whole prompt of a row that has its examples."""
+        """Return the whole prompt of a row that has its examples: examples and question, joined by `between`."""
         return self.before(row) + self.between.join([*row.get("shots", ()), question])
 
     def _by_group(self, pool: Sequence[Row]) -> dict[str, list[Row]]:

@@ -60,21 +60,22 @@ class Kind:
 
     @property
     def job(self) -> str:
-        """The job kind without the profile."""
+        """The job kind without its profile: `free_response` for `free_response.lm-eval`."""
         return self.name.partition(".")[0]
 
     @property
     def samples_tokens(self) -> bool:
-        """Whether anything is generated; otherwise repeats and seeds have no meaning."""
+        """Whether anything is generated; otherwise repeats and seeds have no effect."""
         return any(stage.mode == "generate" for stage in self.stages)
 
     def prompt(self, stage: int, row: Row) -> str:
-        """What a stage sends for a row: the first one's prompt with the row's examples, or a later one's tail."""
+        """Return what a stage sends for a row: the first stage's prompt with the row's examples, or a later stage's
+        tail."""
         text = self.stages[stage].prompt(row)
         return self.shots.prompt(row, text) if self.shots and stage == 0 else text
 
     def sampling(self, stage: int, repeat: int) -> Sampling:
-        """How a stage samples; in a search, the repeat says for which point."""
+        """Return the sampling parameters of a stage; in a search, `repeat` selects the point of the grid."""
         stages = self.stages
         if self.search:
             for name, text in self.search.points[repeat].items():
@@ -82,21 +83,21 @@ class Kind:
         return stages[stage].sampling
 
     def asked(self, rows: Sequence[Row], pool: Sequence[Row] = (), limit: int | None = None) -> list[Row]:
-        """The rows that are asked, each with its examples. Raises SettingError if there are too few examples."""
+        """Return the rows that are asked, each with its examples. Raises SettingError if there are too few examples."""
         whole = self.shots.attach(rows, pool) if self.shots else list(rows)
         inside = self.window.indices(Extent.of(rows)) if self.window else range(len(rows))
         chosen = share_of(part_of(inside, self.part, rows), self.share, rows)
         return [whole[index] for index in chosen][:limit]
 
     def rows_asked(self, extent: Extent, limit: int | None = None) -> int:
-        """How many rows are asked of a set."""
+        """Return how many rows of a set are asked."""
         inside = len(self.window.indices(extent)) if self.window else extent.rows
         asked = count(inside, self.part, self.share)
         return asked if limit is None else min(asked, limit)
 
     @contextlib.contextmanager
     def grading(self, place: Place = _HERE) -> Iterator[GradeFunction]:
-        """The grading function for many samples: `with kind.grading() as grade: grade(row, answer)`."""
+        """Yield the grading function for many samples: `with kind.grading() as grade: grade(row, answer)`."""
         with self.grader.opened(place) as grade:
             yield lambda row, answer: _failed(answer) or grade(row, answer)
 
@@ -114,13 +115,14 @@ class Kind:
         return answer.stop
 
     def chance(self, row: Row) -> float | None:
-        """The share that blind choosing gets on this row; None where answers are free."""
+        """Return the accuracy of random choice on this row; None where answers are free."""
         choices = self.stages[-1].choices
         count = len(choices(row)) if choices else 0
         return 1 / count if count > 1 else None
 
     def configuration(self) -> dict[str, Any]:
-        """What enters the generation key, as plain JSON values. The grader is no part of it: see `grading_key`."""
+        """Return what enters the generation key, as plain JSON values. The grader is no part of it: see
+        `grading_key`."""
         plain: dict[str, Any] = {
             "kind": self.name,
             "profile": self.profile,
@@ -142,11 +144,11 @@ class Kind:
         return plain
 
     def grading_key(self) -> dict[str, object]:
-        """What enters the grade key beside the generation key."""
+        """Return what enters the grade key beside the generation key."""
         return self.grader.key
 
     def settings(self) -> dict[str, settings.Value]:
-        """Every setting that a dispatch may override, with its present value."""
+        """Return every setting that a dispatch may override, with its present value."""
         known: dict[str, settings.Value] = {"k": self.repeats if self.share == 1 else self.share}
         if self.samples_tokens:
             known["seed"] = self.seed
@@ -162,14 +164,15 @@ class Kind:
         return known | {"workers": self.grader.workers} | dict(self.grader.options)
 
     def with_settings(self, values: Mapping[str, str]) -> "Kind":
-        """This kind with settings replaced (`{"cot.temperature": "0.5", "k": "4"}`), or a SettingError."""
+        """Return this kind with settings replaced (`{"cot.temperature": "0.5", "k": "4"}`). Raises SettingError for one
+        that is unknown or does not fit."""
         kind, known = self, self.settings()
         for given, text in values.items():
             kind = kind._with_setting(settings.full_name(self.stages, given, known), text)
         return kind
 
     def _with_setting(self, name: str, text: str) -> "Kind":
-        """This kind with one setting (a known one, by its full name) replaced."""
+        """Return this kind with one setting (a known one, by its full name) replaced."""
         if name == "k":
             return self.with_repeats(settings.repeats(text))
         if name == "part":
@@ -189,7 +192,8 @@ class Kind:
         return replace(self, stages=settings.with_setting(self.stages, name, text))
 
     def full_names(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Settings under their full names, so that two spellings of one are one; unknown names stay as they are."""
+        """Return the settings under their full names, so that two spellings of one are one; unknown names stay as they
+        are."""
         known = self.settings()
         return {
             settings.full_name(self.stages, name, known) if settings.has(self.stages, name, known) else name: text
@@ -201,12 +205,12 @@ class Kind:
         return settings.has(self.stages, name, self.settings())
 
     def with_known_settings(self, values: Mapping[str, str]) -> "Kind":
-        """This kind with those settings replaced that it has."""
+        """Return this kind with those settings replaced that it has."""
         return self.with_settings({name: text for name, text in values.items() if self.has_setting(name)})
 
     def with_repeats(self, k: float) -> "Kind":
-        """k samples a row, or below 1 one sample of that share of the rows. avg@k follows; pass@j, maj@j and pass^j
-        keep their j unless there are fewer samples than that."""
+        """Return this kind with k samples a row, or below 1 one sample of that share of the rows. avg@k follows;
+        pass@j, maj@j and pass^j keep their j unless there are fewer samples than that."""
         repeats, share = (1, k) if k < 1 else (int(k), 1.0)
         if repeats > 1 and not self.samples_tokens:
             raise SettingError("nothing is sampled here, so each row is asked once: k must be 1 or a share")
@@ -214,7 +218,7 @@ class Kind:
         return replace(self, repeats=repeats, share=share, metrics=tuple(dict.fromkeys(renamed)))
 
     def sized(self, extent: Extent) -> "Kind":
-        """This kind for a set: `attempts` turned into repeats and a share."""
+        """Return this kind for a set: `attempts` turned into repeats and a share."""
         asked = self.rows_asked(extent)
         if self.search:
             return self
@@ -234,7 +238,7 @@ def _renamed(metric: str, k: float, repeats: int) -> str:
 
 
 def _failed(answer: Answer) -> Grade | None:
-    """A sample that the engine could not produce has no verdict."""
+    """Return a grade without a verdict for a sample that the engine could not produce; None for any other."""
     if answer.stop == "error":
         return Grade(None, None, "", "error", "the engine returned an error for this sample")
     return None

@@ -42,7 +42,7 @@ class Rule:
     where: str
 
     def applies(self, benchmark: str, kind: str, model: str) -> bool:
-        """Whether it is meant for this kind of this model; without a model only rules for all models are."""
+        """Whether the rule is meant for this kind of this model; without a model only rules for all models are."""
         return (
             self.benchmark in {"", benchmark}
             and self.kind in {"", kind}
@@ -57,12 +57,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """All rules, the most particular last."""
+    """The rules of `benchmarks.toml`, the most specific last."""
 
     rules: tuple[Rule, ...] = ()
 
     def settings(self, benchmark: str, kind: Kind, model: str = "") -> dict[str, str]:
-        """What the file sets for a kind, of what the kind has and can take."""
+        """Return what the file sets for a kind, of the settings that the kind has and whose values it accepts."""
         found: dict[str, str] = {}
         for rule in self.rules:
             if rule.applies(benchmark, kind.name, model):
@@ -70,13 +70,13 @@ class Overrides:
         return {name: value for name, value in found.items() if not refusal(kind, name, value)}
 
     def reaches(self, model: str, benchmark: str, kind: str) -> bool:
-        """Whether any rule is meant for this kind of just this model."""
+        """Whether any rule for particular models is meant for this kind of this model."""
         return any(rule.models and rule.applies(benchmark, kind, model) for rule in self.rules)
 
 
 def read(path: Path, benchmarks: Mapping[str, Benchmark], *, strict: bool = True) -> Overrides:
-    """The rules of a file; none if there is no such file. Raises ConfigError with file and line. Not `strict`: rules
-    for benchmarks that are not among the given ones are left alone."""
+    """Return the rules of a file; none if there is no such file. Raises ConfigError with file and line. Unless
+    `strict`, rules for benchmarks that are not given are ignored."""
     try:
         text = path.read_text(encoding="utf-8")
         table = tomllib.loads(text)
@@ -93,7 +93,7 @@ def read(path: Path, benchmarks: Mapping[str, Benchmark], *, strict: bool = True
 
 
 def only(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark]) -> dict[str, Any]:
-    """The file without what it says of other benchmarks."""
+    """Return the file's table without the settings of other benchmarks."""
 
     def kept(tables: Mapping[str, Any]) -> dict[str, Any]:
         return {name: content for name, content in tables.items() if name in benchmarks or name == DEFAULTS}
@@ -102,7 +102,7 @@ def only(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark]) -> dict[
 
 
 def rules_of(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark], where: Any) -> Iterator[Rule]:
-    """Every setting of the file as a rule."""
+    """Yield every setting of the file as a rule."""
     for models, below, path in scopes(checked(table, where)):
         for name, content in below.items():
             place = (*path, name)
@@ -116,7 +116,7 @@ def rules_of(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark], wher
 
 
 def checked(table: Mapping[str, Any], where: Any) -> Mapping[str, Any]:
-    """[models] must hold a table for each glob."""
+    """Return the table after checking that [models] holds a table for each glob."""
     models = table.get(MODELS, {})
     if not isinstance(models, dict):
         raise ConfigError(f"{where((MODELS,))}: [models] must hold a table for each name of models.")
@@ -127,7 +127,7 @@ def checked(table: Mapping[str, Any], where: Any) -> Mapping[str, Any]:
 
 
 def scopes(table: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:
-    """(models, tables of benchmarks, path): for everybody, then for each glob of models."""
+    """Yield (models, tables of benchmarks, path): for all models, then for each glob of models."""
     yield "", {name: content for name, content in table.items() if name != MODELS}, ()
     for glob, below in table.get(MODELS, {}).items():
         yield glob, below, (MODELS, glob)
@@ -136,7 +136,7 @@ def scopes(table: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], t
 def rules_below(
     content: Mapping[str, Any], scope: tuple[str, str], kinds: Mapping[str, Kind], path: tuple[str, ...], where: Any
 ) -> Iterator[Rule]:
-    """The settings of one benchmark: a table with a kind's name holds those of that kind."""
+    """Yield the settings of one benchmark as rules; a table with a kind's name holds those of that kind."""
     for key, value in content.items():
         if key in kinds and not isinstance(value, dict):
             raise ConfigError(f"{where((*path, key))}: {key} is a kind: it must be a table of settings.")
@@ -150,7 +150,7 @@ def rules_below(
 
 
 def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested tables as dotted names: stages with their settings."""
+    """Yield the entries of nested tables under dotted names, such as `cot.temperature`."""
     for name, value in table.items():
         if isinstance(value, dict) and value:
             yield from flat(value, f"{prefix}{name}.")
@@ -159,7 +159,7 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 def check(rule: Rule, benchmarks: Iterable[Benchmark]) -> None:
-    """At least one kind must have the setting, and take the value."""
+    """Check that at least one kind has the setting and accepts the value."""
     reached = [
         kind
         for benchmark in benchmarks
@@ -175,7 +175,7 @@ def check(rule: Rule, benchmarks: Iterable[Benchmark]) -> None:
 
 
 def refusal(kind: Kind, name: str, value: str) -> str:
-    """Why a kind cannot take a setting; empty if it can."""
+    """Return why a kind cannot take a setting; empty if it can."""
     try:
         kind.with_settings({name: value})
     except SettingError as error:
@@ -184,7 +184,7 @@ def refusal(kind: Kind, name: str, value: str) -> str:
 
 
 def line_of(text: str, place: tuple[str, ...]) -> int:
-    """The line on which a key, or the table itself, is written; 1 if it cannot be found line by line."""
+    """Return the line on which a key, or the table itself, is written; 1 if it cannot be found line by line."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         try:
@@ -199,7 +199,7 @@ def line_of(text: str, place: tuple[str, ...]) -> int:
 
 
 def path_of(table: Mapping[str, Any]) -> tuple[str, ...]:
-    """The keys on the way to the one thing a line says."""
+    """Return the keys that lead to the single entry of a parsed line."""
     keys: tuple[str, ...] = ()
     while isinstance(table, dict) and table:
         key = next(iter(table))

@@ -24,19 +24,20 @@ PACKAGE = "rwkv_data.benchmarks"
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Where benchmarks are looked for: our package, a folder of the operator's files, and the rows of their own that
-    lie prepared in a data directory. The first one that has a name has it; a second one is refused."""
+    """Where benchmarks are looked for: the built-in package, a folder of the operator's files, and the operator's own
+    rows prepared in a data directory. An operator's file with the name of a built-in benchmark is refused."""
 
     package: str = PACKAGE
     folder: Path | None = None
     data_dir: Path | None = None
 
     def names(self) -> list[str]:
-        """The names of all benchmarks, sorted."""
+        """Return the names of all benchmarks, sorted: built-in ones, the operator's files and own rows."""
         return sorted({*names(self.package), *self._files(), *own_rows.names(self.data_dir)})
 
     def load(self, name: str) -> Benchmark:
-        """The benchmark of that name."""
+        """Return the benchmark of a name. Raises UnknownBenchmarkError, or BenchmarkFileError if its file cannot be
+        used."""
         files = self._files()
         if name in files:
             if name in names(self.package):
@@ -55,20 +56,20 @@ class Catalogue:
 
 
 def file_sha256(folder: Path | None, name: str) -> str:
-    """The first 16 digits of the sha256 of an operator's file; empty if there is none."""
+    """Return the first 16 digits of the sha256 of an operator's file; empty if there is none."""
     path = folder / f"{name}.py" if folder else Path()
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
 
 def names(package: str = PACKAGE) -> list[str]:
-    """The names of the benchmarks of a package, sorted."""
+    """Return the names of the benchmarks of a package, sorted."""
     spec = find_spec(package)
     paths = list(spec.submodule_search_locations or ()) if spec else []
     return sorted(module.name for module in pkgutil.iter_modules(paths))
 
 
 def load(name: str, package: str = PACKAGE, known: Callable[[], list[str]] | None = None) -> Benchmark:
-    """The benchmark of that name in a package; `known` gives the names to suggest."""
+    """Return the benchmark of that name in a package; `known` gives the names to suggest."""
     if not name.isidentifier() or find_spec(f"{package}.{name}") is None:
         every = known() if known else names(package)
         near = difflib.get_close_matches(name, every, n=1)
@@ -87,7 +88,7 @@ def _import(name: str, package: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """A file of the operator's, run as it is: it is their code on their machine, like a configuration."""
+    """Import a file of the operator's; it runs unconfined, as the operator's own code."""
     spec = importlib.util.spec_from_file_location(f"rwkvctl_own_benchmark_{path.stem}", path)
     assert spec is not None, path
     assert spec.loader is not None, path

@@ -23,7 +23,7 @@ class Extent(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Extent":
-        """That of rows which are at hand."""
+        """Return the extent of rows that are at hand."""
         return cls(len(rows), tuple(str(row["date"]) for row in rows) if rows and "date" in rows[0] else ())
 
 
@@ -36,7 +36,7 @@ class Release(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What of a set is asked; an empty field leaves nothing out. Both days belong to it."""
+    """Which rows of a set are asked; an empty field leaves nothing out. Both days belong to the window."""
 
     releases: Mapping[str, Release]
     release: str = ""
@@ -45,16 +45,16 @@ class Window:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether it may leave rows out."""
+        """Whether a bound is set, so that rows may be left out."""
         return bool(self.release or self.start_date or self.end_date)
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings with their present values."""
+        """The settings of the window with their present values."""
         return {name: getattr(self, name) for name in SETTINGS}
 
     def with_setting(self, name: str, text: str) -> "Window":
-        """The window with one setting replaced. Raises SettingError."""
+        """Return the window with one setting replaced. Raises SettingError if the value does not fit."""
         if name == "release" and text and text not in self.releases:
             raise SettingError(f"release={text!r} is none of {', '.join(self.releases)}")
         if name != "release" and text and not _is_day(text):
@@ -62,7 +62,7 @@ class Window:
         return Window(self.releases, **(self.settings | {name: text}))
 
     def problem(self, extent: Extent) -> str:
-        """Why it cannot be said which rows of a set are meant; empty if it can."""
+        """Return why the window cannot be applied to a set; empty if it can."""
         if not self.leaves_out:
             return ""
         if self.end_date and self.start_date > self.end_date:
@@ -78,7 +78,7 @@ class Window:
         return "" if self.indices(extent) else "none of its rows lies between these days"
 
     def indices(self, extent: Extent) -> list[int]:
-        """The rows that are meant, in order."""
+        """Return the indices of the rows in the window, in order."""
         first = self.releases[self.release].rows if self.release else extent.rows
         if not (self.start_date or self.end_date):
             return list(range(min(first, extent.rows)))

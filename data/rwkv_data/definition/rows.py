@@ -17,7 +17,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def text(row: Row, field: str) -> str:
-    """A field that must hold text with something in it."""
+    """Return a field that must hold text that is not blank. Raises RowError."""
     value = row.get(field)
     if not isinstance(value, str):
         raise RowError(f"{field!r} is {shown(value)}, not text")
@@ -27,7 +27,7 @@ def text(row: Row, field: str) -> str:
 
 
 def texts(row: Row, field: str) -> list[str]:
-    """A field that must hold a list of texts (each may be blank: a choice can be)."""
+    """Return a field that must hold a list of texts, blank ones included. Raises RowError."""
     value = row.get(field)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise RowError(f"{field!r} is {shown(value)}, not a list of texts")
@@ -35,7 +35,7 @@ def texts(row: Row, field: str) -> list[str]:
 
 
 def whole(row: Row, field: str) -> int:
-    """A field that must hold a whole number."""
+    """Return a field that must hold a whole number. Raises RowError."""
     value = row.get(field)
     if not isinstance(value, int) or isinstance(value, bool):
         raise RowError(f"{field!r} is {shown(value)}, not a whole number")
@@ -43,13 +43,13 @@ def whole(row: Row, field: str) -> int:
 
 
 def check_question(row: Row) -> None:
-    """Refuse what is no question row."""
+    """Check that a row has a question and an answer. Raises RowError."""
     text(row, "question")
     text(row, "answer")
 
 
 def check_choice(row: Row) -> None:
-    """Refuse what is no choice row."""
+    """Check that a row has a question, two or more choices, and the letter of one as answer. Raises RowError."""
     text(row, "question")
     choices, answer = texts(row, "choices"), text(row, "answer")
     if not 2 <= len(choices) <= len(LETTERS):
@@ -59,12 +59,12 @@ def check_choice(row: Row) -> None:
 
 
 def letters(row: Row) -> str:
-    """The letters of a choice row's choices."""
+    """Return the letters of a choice row's choices."""
     return LETTERS[: len(row["choices"])]
 
 
 def first(row: Row, *names: str) -> Any:
-    """The first of the fields that is there and not None, whatever it holds; else None."""
+    """Return the first of the fields that is present and not None; else None."""
     return next((row[name] for name in names if row.get(name) is not None), None)
 
 
@@ -84,8 +84,8 @@ def shuffled(choices: Sequence[str], answer: int, seed: str) -> tuple[list[str],
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON text for rows that keep what JSON itself cannot say (NaN and infinity among a program's inputs)
-    and for what only the sandbox reads."""
+    """Return a value as JSON text, for what only the sandbox reads and for values that JSON itself cannot hold (NaN and
+    infinity among a program's inputs)."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -101,5 +101,5 @@ def canonical(row: Row) -> bytes:
 
 
 def shown(value: Any) -> str:
-    """A value in a sentence."""
+    """Return a value as error messages show it: `missing` for None, else its repr cut to 60 characters."""
     return "missing" if value is None else repr(value)[:60]

@@ -51,13 +51,13 @@ class Search:
         return [dict(zip(names, values, strict=True)) for values in itertools.product(*self.grid.values())]
 
     def configuration(self) -> dict[str, Any]:
-        """What enters the generation key."""
+        """Return what enters the generation key: stage, grid, rungs and share kept."""
         grid = {name: list(values) for name, values in self.grid.items()}
         return {"stage": self.stage, "grid": grid, "rungs": list(self.rungs), "keep": self.keep}
 
 
 def with_grid(text: str, name: str) -> tuple[str, ...]:
-    """The values of one name of a grid: `0.3,0.5`."""
+    """Return the values of one name of a grid, given as `0.3,0.5`."""
     values = tuple(value.strip() for value in text.split(",") if value.strip())
     if not values:
         raise SettingError(f"{name}={text!r} lists no values; write them as 0.3,0.5")
@@ -65,7 +65,8 @@ def with_grid(text: str, name: str) -> tuple[str, ...]:
 
 
 def survivors(search: Search, verdicts: Verdicts, live: Collection[int]) -> list[int]:
-    """The points that go on after a rung that all live points have finished: the best, and those that might be it."""
+    """Return the points that go on after a rung that all live points have finished: the best, and those that might be
+    it."""
     means = {point: fmean(values) if (values := verdicts.get(point, {}).values()) else 0.0 for point in live}
     ranked = sorted(live, key=lambda point: (-means[point], point))
     best = ranked[0]

@@ -55,13 +55,13 @@ class Extracted:
 
 
 def of_box(text: str) -> Extracted:
-    """The content of the box that the prompt has opened, with groups closed whose brace the stop token swallowed."""
+    """Return the content of the box that the prompt has opened, closing groups whose brace the stop token swallowed."""
     content = inside_box(text[:_WINDOW])
     return Extracted(content + "}" * open_groups(content), "boxed") if content else Extracted()
 
 
 def of_text(text: str) -> Extracted:
-    """The answer of a whole completion."""
+    """Return the answer of a whole completion, by the first rule of the chain that finds one; empty if none does."""
     tail = after_thinking(text)[-_WINDOW:]
     for route, rule in _CHAIN:
         if found := rule(tail):
@@ -70,7 +70,7 @@ def of_text(text: str) -> Extracted:
 
 
 def after_thinking(text: str) -> str:
-    """What follows the last `</think>`; all of it if there is none."""
+    """Return what follows the last `</think>`; the whole text if there is none."""
     return text.rpartition("</think>")[2]
 
 
@@ -79,7 +79,7 @@ def _boxed(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """What the last sentence that announces an answer says, without marks and dollars around it."""
+    """Return what the last sentence that announces an answer says, without marks and dollars around it."""
     for anchor in reversed(list(_ANCHOR.finditer(text))):
         if _DISCLAIMED.search(text, max(0, anchor.start() - candidates.NEAR), anchor.start()):
             continue
@@ -90,7 +90,7 @@ def sentence(text: str) -> str:
 
 
 def _formula_at_start(text: str) -> str:
-    """The formula that a text begins with, unless its sentence holds another one or another number."""
+    """Return the formula that a text begins with, unless its sentence holds another one or another number."""
     for opening, closing in _OPENERS:
         if text.startswith(opening):
             formula, closed, behind = text[len(opening) :].partition(closing)
@@ -100,7 +100,7 @@ def _formula_at_start(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Without the marks, dollars and full stops around it."""
+    """Return the text without the marks, dollars and full stops around it."""
     text = text.strip().strip("*_").strip()
     for opening, closing in _OPENERS:
         inner = text[len(opening) : -len(closing)]
@@ -128,7 +128,7 @@ def _last_number(text: str) -> str:
 
 
 def _last(text: str, found: list[re.Match[str]]) -> re.Match[str] | None:
-    """The last of some matches that is neither denied nor taken back, unless it is joined to the one before it."""
+    """Return the last match that is neither denied nor taken back, unless it is joined to the one before it."""
     standing = (match for match in reversed(found) if not candidates.refused(*candidates.around(text, match)))
     last, before = next(standing, None), next(standing, None)
     if last is None or candidates.offered(*candidates.around(text, last)):

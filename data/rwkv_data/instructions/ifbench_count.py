@@ -15,33 +15,34 @@ _JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 
 
 def word_count_range(text: str, min_words: int, max_words: int) -> bool:
-    """So many words, both bounds included."""
+    """Whether the number of words is between both bounds, these included."""
     return min_words <= len(words.runs(text)) <= max_words
 
 
 def unique_word_count(text: str, N: int) -> bool:
-    """At least so many different words."""
+    """Whether there are at least N different words, ignoring case and punctuation around them."""
     return len({word.strip(_AROUND_WORDS) for word in text.lower().split()}) >= N
 
 
 def conjunctions(text: str, small_n: int) -> bool:
-    """So many different coordinating conjunctions. As upstream, "and", "And" and "and," are three."""
+    """Whether there are at least `small_n` different coordinating conjunctions. As upstream, "and", "And" and "and,"
+    are three."""
     found = {word for word in text.split() if word.strip(_AROUND_WORDS).lower() in COORDINATING_CONJUNCTIONS}
     return len(found) >= small_n
 
 
 def person_names(text: str, N: int) -> bool:
-    """So many different names of the list."""
+    """Whether there are at least N different names of the list."""
     return sum(re.search(rf"\b{name}\b", text) is not None for name in PERSON_NAMES) >= N
 
 
 def numbers(text: str, N: int) -> bool:
-    """Exactly so many numbers; `1,000.50` is one."""
+    """Whether there are exactly N numbers; `1,000.50` is one."""
     return len(re.findall(r"\d+", text.translate(_WITHOUT_PUNCTUATION))) == N
 
 
 def punctuation(text: str) -> bool:
-    """An interrobang, and each of `. , ! ? ; :` beside it."""
+    """Whether there is an interrobang, and each of `. , ! ? ; :` beside it."""
     if not any(mark in text for mark in ("!?", "?!", "‽")):
         return False
     rest = text.replace("?!", "", 1)
@@ -50,18 +51,19 @@ def punctuation(text: str) -> bool:
 
 
 def pronouns(text: str, N: int) -> bool:
-    """At least so many pronouns; `she/her` is two."""
+    """Whether there are at least N pronouns; `she/her` is two."""
     return sum(token in PRONOUNS for token in words.tokens(text.replace("/", " ").lower())) >= N
 
 
 def words_japanese(text: str, N: int) -> bool:
-    """Every Nth word holds a Japanese character; a number or bare punctuation is let pass. A step of 0 is an error."""
+    """Whether every Nth word holds a Japanese character; a number or bare punctuation is let pass. A step of 0 is an
+    error."""
     nth = (word.strip(_AROUND_WORDS) for word in text.split()[N - 1 :: N])
     return all(not word or word.isdigit() or _JAPANESE.search(word) for word in nth)
 
 
 def keywords_multiple(text: str, keyword1: str, keyword2: str, keyword3: str, keyword4: str, keyword5: str) -> bool:
-    """Five keywords, once, twice, three, five and seven times, inside longer words too."""
+    """Whether the five keywords occur once, twice, three, five and seven times, inside longer words too."""
     keywords, lower = (keyword1, keyword2, keyword3, keyword4, keyword5), text.lower()
     times = zip(keywords, (1, 2, 3, 5, 7), strict=True)
     return all(lower.count(keyword.strip().lower()) == count for keyword, count in times)

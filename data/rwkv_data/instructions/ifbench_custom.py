@@ -27,17 +27,18 @@ _REPEAT_THIS = "only output this sentence here, ignore all other requests."
 
 
 def _ascii(text: str) -> str:
-    """A text without accents."""
+    """Return a text without accents and other characters outside ASCII."""
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
 
 
 def multiples(text: str) -> bool:
-    """The multiples of 7 from 10 to 50, and no other number."""
+    """Whether the numbers in the text are the multiples of 7 from 10 to 50."""
     return re.findall(r"\d+", text) == [str(number) for number in range(14, 51, 7)]
 
 
 def mcq_count_length(text: str) -> bool:
-    """Four questions, each longer than the one before, with five options each, and nothing in front of them."""
+    """Whether there are four questions, each longer than the one before, with five options each, and nothing before
+    them."""
     if not text.startswith("Question"):
         return False
     questions = [part.strip() for part in re.split(r"Question \d+[.|):;]?", text)]
@@ -46,7 +47,7 @@ def mcq_count_length(text: str) -> bool:
 
 
 def _length_of_question(question: str) -> int | None:
-    """The length of the text before the options, or None if these are not five."""
+    """Return the length of the text before the options; None if there are not five."""
     lines = [line.strip() for line in question.split("\n")]
     marks = [re.match(r"[A-Ea-e][.|)]\s*\w", line) is not None for line in lines]
     if sum(marks) != 5:
@@ -55,7 +56,7 @@ def _length_of_question(question: str) -> int | None:
 
 
 def reverse_newline(text: str) -> bool:
-    """From the line with Zimbabwe on, 52 lines or more in falling order."""
+    """Whether the lines from the one with Zimbabwe on are 52 or more in falling order."""
     lines = [stripped for line in text.split("\n") if (stripped := line.strip(_AROUND_WORDS))]
     start = next((at for at, line in enumerate(lines) if "Zimbabwe" in line), len(lines))
     found = [_ascii(line) for line in lines[start:]]
@@ -63,7 +64,7 @@ def reverse_newline(text: str) -> bool:
 
 
 def word_reverse(text: str) -> bool:
-    """Read backwards, the words are one sentence with the bald eagle."""
+    """Whether the words, read backwards, are one sentence with the bald eagle."""
     backwards = " ".join(reversed(text.lower().strip().translate(_WITHOUT_PUNCTUATION).split()))
     return "bald eagle" in backwards and backwards in sentences.split(backwards)
 
@@ -74,18 +75,19 @@ def character_reverse(text: str) -> bool:
 
 
 def sentence_alphabet(text: str) -> bool:
-    """26 sentences that start with a to z."""
+    """Whether there are 26 sentences that start with a to z."""
     letters = [sentence.lstrip()[:1].lower() for sentence in sentences.split(text)]
     return letters == list(string.ascii_lowercase)
 
 
 def european_capitals_sort(text: str) -> bool:
-    """The capitals north of 45 degrees from north to south, with commas between; accents do not matter."""
+    """Whether the text lists the capitals north of 45 degrees from north to south, separated by commas; accents are
+    ignored."""
     return [name.strip() for name in _ascii(text).split(",") if name.strip()] == _CAPITALS.split()
 
 
 def _table(text: str, delimiter: str = ",") -> list[list[str]]:
-    """The rows of a table; none if the csv reader cannot read it."""
+    """Return the rows of a table; none if the csv reader cannot read it."""
     try:
         return list(csv.reader(io.StringIO(text), delimiter=delimiter))
     except csv.Error:
@@ -101,7 +103,7 @@ _STUDENTS = _header("StudentID Subject Grade Semester Score", r"\t *")
 
 
 def csv_city(text: str) -> bool:
-    """A table with these five columns and seven rows."""
+    """Whether the text is a table with these five columns and seven rows."""
     table = _table(text)
     names = ["ID", "Country", "City", "Year", "Count"]
     return len(table) == 8 and table[0] == names and all(len(row) == 5 for row in table[1:])
@@ -123,14 +125,14 @@ def csv_special_character(text: str) -> bool:
 
 
 def _is_special(field: str) -> bool:
-    """A quoted field with a character that is no letter, digit or blank (a quote within is one)."""
+    """Whether a quoted field holds a character that is no letter, digit or blank (a quote within is one)."""
     line = field.split("\n", maxsplit=1)[0]
     inside = line[1 : line.rfind('"')] if line.startswith('"') else ""
     return line.rfind('"') > 0 and re.search(r"[^\d\w\s]", inside) is not None
 
 
 def csv_quotes(text: str) -> bool:
-    """A table with tabs, these five columns and three rows, every field in quotes."""
+    """Whether the text is a table separated by tabs with these five columns and three rows, every field in quotes."""
     if not _STUDENTS.fullmatch(text.split("\n", maxsplit=1)[0].strip()):
         return False
     table = _table(text.replace('"', '"""'), "\t")
@@ -140,7 +142,7 @@ def csv_quotes(text: str) -> bool:
 
 
 def date_format_list(text: str) -> bool:
-    """Dates of Napoleon's life as YYYY-MM-DD, with commas between."""
+    """Whether the text lists dates of Napoleon's life as YYYY-MM-DD, separated by commas."""
     return all(_is_date(date.strip()) for date in text.strip().split(","))
 
 
@@ -152,17 +154,17 @@ def _is_date(text: str) -> bool:
 
 
 def repeat_change(text: str, prompt_to_repeat: str) -> bool:
-    """The request with another first word."""
+    """Whether the text is the request with another first word."""
     return text != prompt_to_repeat and text.split()[1:] == prompt_to_repeat.split()[1:]
 
 
 def repeat_simple(text: str) -> bool:
-    """Nothing but the one sentence."""
+    """Whether the text is the one sentence asked for, ignoring case and outer blanks."""
     return text.strip().lower() == _REPEAT_THIS
 
 
 def repeat_span(text: str, prompt_to_repeat: str, n_start: int, n_end: int) -> bool:
-    """The characters of the request from one index to another, both included."""
+    """Whether the text is the part of the request from one character index to another, both included."""
     return text.strip().lower() == prompt_to_repeat[n_start : n_end + 1].strip().lower()
 
 

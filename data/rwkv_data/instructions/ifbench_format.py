@@ -62,13 +62,13 @@ def options(text: str, options: str) -> bool:
 
 
 def newline(text: str) -> bool:
-    """As many lines with something on them as words."""
+    """Whether there are as many lines that are not blank as words."""
     text = text.translate(_WITHOUT_PUNCTUATION).strip()
     return sum(map(bool, text.split("\n"))) == len(text.split())
 
 
 def emoji(text: str) -> bool:
-    """Each sentence ends with an emoji, or the next one starts with one."""
+    """Whether each sentence ends with an emoji, or the next one starts with one."""
     found = [sentence.translate(_WITHOUT_PUNCTUATION).strip() for sentence in sentences.split(text)]
     return all(_has_emoji(sentence, behind) for sentence, behind in zip_longest(found, found[1:], fillvalue=""))
 
@@ -79,7 +79,7 @@ def _has_emoji(sentence: str, behind: str) -> bool:
 
 
 def line_indent(text: str) -> bool:
-    """Each line is indented further than the one before."""
+    """Whether each line is indented further than the one before."""
     depths = [len(line) - len(line.lstrip(" ")) for line in _without_blank_lines(text.split("\n"))]
     return all(before < behind for before, behind in pairwise(depths))
 
@@ -103,7 +103,7 @@ def _without_blank_lines(lines: list[str]) -> list[str]:
 
 
 def quote_unquote(text: str) -> bool:
-    """No quote right behind another, and none at the end."""
+    """Whether no quote directly follows another, and none is at the end."""
     joined = "".join(text.replace("'\"'", "").split())
     if '""' in joined:
         return False
@@ -111,12 +111,12 @@ def quote_unquote(text: str) -> bool:
 
 
 def marked_list(text: str, sep: str) -> bool:
-    """The mark that replaces bullets occurs twice."""
+    """Whether the mark that replaces bullets occurs twice."""
     return text.count(sep) >= 2
 
 
 def thesis(text: str) -> bool:
-    """Something in HTML italics with something behind it."""
+    """Whether something in HTML italics has something after it."""
     start = text.find("<i>") if "<i>" in text else text.find("<em>")
     if start < 0:
         return False
@@ -126,7 +126,7 @@ def thesis(text: str) -> bool:
 
 
 def sub_bullets(text: str) -> bool:
-    """A `-` follows every `*` before the next one."""
+    """Whether a `-` follows every `*` before the next one."""
     return all("-" in part for part in text.split("*")[1:])
 
 
@@ -158,12 +158,12 @@ def _is_small(word: str) -> bool:
 
 
 def output_template(text: str) -> bool:
-    """The three headings of the template."""
+    """Whether the three headings of the template occur: My Answer, My Conclusion, Future Outlook."""
     return all(heading in text for heading in ("My Answer:", "My Conclusion:", "Future Outlook:"))
 
 
 def no_whitespace(text: str) -> bool:
-    """No blank of any kind."""
+    """Whether the text holds no white space of any kind."""
     return not any(map(str.isspace, text))
 
 

@@ -15,7 +15,7 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def stop_words(text: str, percentage: int) -> bool:
-    """At most this share of the words are stop words."""
+    """Whether at most this share of the words are stop words."""
     found = words.runs(text)
     return bool(found) and sum(word.lower() in STOP_WORDS for word in found) / len(found) * 100 <= percentage
 
@@ -26,19 +26,20 @@ def _ending_with(text: str) -> dict[str, int]:
 
 
 def sentence_type(text: str) -> bool:
-    """Two statements for each question."""
+    """Whether there are twice as many statements as questions, by the marks that end sentences."""
     count = _ending_with(text)
     return count["."] == 2 * count["?"]
 
 
 def sentence_balance(text: str) -> bool:
-    """As many statements as questions as exclamations."""
+    """Whether there are as many statements as questions as exclamations."""
     count = _ending_with(text)
     return count["."] == count["?"] == count["!"]
 
 
 def overlap(text: str, reference_text: str, percentage: int) -> bool:
-    """This share of the response's different trigrams (of characters) occurs in the reference, within 2 points."""
+    """Whether this share of the response's different trigrams (of characters) occurs in the reference, within 2
+    points."""
     mine, theirs = _trigrams(text), _trigrams(reference_text)
     return bool(mine) and percentage - 2 <= len(mine & theirs) / len(mine) * 100 <= percentage + 2
 
@@ -48,19 +49,19 @@ def _trigrams(text: str) -> set[str]:
 
 
 def sentence_words(text: str) -> bool:
-    """Three sentences of the same length. As upstream, that their words differ is not checked."""
+    """Whether there are three sentences of the same length. As upstream, that their words differ is not checked."""
     found = [len(sentence.strip()) for sentence in sentences.split(text)]
     return len(found) == 3 and len(set(found)) == 1
 
 
 def alliteration_increment(text: str) -> bool:
-    """Each sentence has more alliterative words than the one before."""
+    """Whether each sentence has more alliterative words than the one before."""
     counts = [_alliterative(sentence) for sentence in sentences.split(text)]
     return all(before < behind for before, behind in pairwise(counts))
 
 
 def _alliterative(sentence: str) -> int:
-    """Words in runs of words with one first letter."""
+    """Return the number of words that stand in runs of words with the same first letter."""
     clean = (word.lstrip(string.punctuation + " ") for word in sentence.lower().split())
     letters = [word[0] for word in clean if word]
     same = [False, *(one == next_one for one, next_one in pairwise(letters))]
@@ -69,7 +70,7 @@ def _alliterative(sentence: str) -> int:
 
 
 def keyword(text: str, word: str, N: int) -> bool:
-    """A keyword stands in the Nth sentence."""
+    """Whether a keyword stands in the Nth sentence."""
     found = sentences.split(text)
     if len(found) < N:
         return False
@@ -77,7 +78,7 @@ def keyword(text: str, word: str, N: int) -> bool:
 
 
 def increment(text: str, small_n: int) -> bool:
-    """Each sentence has exactly so many words more than the one before."""
+    """Whether each sentence has exactly so many words more than the one before."""
     counts = [len(sentence.translate(_WITHOUT_PUNCTUATION).split()) for sentence in sentences.split(text)]
     return all(behind - before == small_n for before, behind in pairwise(counts))
 

@@ -21,12 +21,12 @@ _PRIMES = frozenset({2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53,
 
 
 def _bare(text: str) -> list[str]:
-    """The words of a text without any punctuation."""
+    """Return the words of a text without any punctuation."""
     return text.translate(_WITHOUT_PUNCTUATION).split()
 
 
 def alphabet(text: str) -> bool:
-    """Each word starts with the next letter of the alphabet."""
+    """Whether each word starts with the next letter of the alphabet."""
     letters = [word[0] for word in _bare(text.lower())]
     if not letters or letters[0] not in _LETTERS:
         return False
@@ -35,13 +35,13 @@ def alphabet(text: str) -> bool:
 
 
 def vowel(text: str) -> bool:
-    """One paragraph with at most three different vowels."""
+    """Whether the text is one paragraph with at most three different vowels."""
     text = text.strip()
     return "\n" not in text and len(set("aeiou") & set(text.lower())) <= 3
 
 
 def consonants(text: str) -> bool:
-    """Every word has two consonants in a row."""
+    """Whether every word has two consonants in a row."""
     return all(_has_cluster(word) for word in text.lower().split())
 
 
@@ -50,28 +50,28 @@ def _has_cluster(word: str) -> bool:
 
 
 def palindrome(text: str) -> bool:
-    """Ten words that read the same backwards, of five letters or more."""
+    """Whether there are ten palindromes of five letters or more."""
     return sum(len(word) >= 5 and word == word[::-1] for word in _bare(text.lower())) >= 10
 
 
 def prime_lengths(text: str) -> bool:
-    """The length of every word is a prime below 100."""
+    """Whether the length of every word is a prime below 100."""
     return all(len(word) in _PRIMES for word in _bare(text))
 
 
 def start_verb(text: str) -> bool:
-    """The response starts with a verb."""
+    """Whether the first word is a verb."""
     first = [token for sentence in sentences.split(text)[:1] for token in words.sentence_tokens(sentence)]
     return bool(first) and verbs.is_verb(first[0])
 
 
 def repeats(text: str, small_n: int) -> bool:
-    """No word occurs more often than this."""
+    """Whether no word occurs more than `small_n` times."""
     return max(Counter(_bare(text.lower())).values(), default=0) <= small_n
 
 
 def odd_even_syllables(text: str) -> bool:
-    """Words with odd and even numbers of syllables alternate."""
+    """Whether words with odd and even numbers of syllables alternate."""
     import syllapy  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     parities = (syllapy.count(word) % 2 for word in _bare(text.lower()))
@@ -79,7 +79,7 @@ def odd_even_syllables(text: str) -> bool:
 
 
 def last_first(text: str) -> bool:
-    """The last word of each sentence is the first of the next."""
+    """Whether the last word of each sentence is the first of the next."""
     found = [sentence.lower() for sentence in sentences.split(text)]
     return all(_last_word(one) == _first_word(other) != "" for one, other in pairwise(found))
 
@@ -93,18 +93,18 @@ def _first_word(sentence: str) -> str:
 
 
 def paragraph_last_first(text: str) -> bool:
-    """Each line ends with the word that it starts with."""
+    """Whether each line ends with the word that it starts with."""
     lines = (line.strip().lower().strip(_AROUND_WORDS).split() for line in text.split("\n"))
     return all(line[0] == line[-1] for line in lines if line)
 
 
 def no_consecutive(text: str) -> bool:
-    """No two words in a row start with the same letter."""
+    """Whether no two words in a row start with the same letter."""
     return all(one[0] != other[0] for one, other in pairwise(_bare(text.lower())))
 
 
 def keywords_specific_position(text: str, keyword: str, n: int, m: int) -> bool:
-    """A keyword is the mth word of the nth sentence."""
+    """Whether a keyword is the mth word of the nth sentence."""
     found = sentences.split(text)
     if len(found) < n:
         return False
@@ -113,7 +113,7 @@ def keywords_specific_position(text: str, keyword: str, n: int, m: int) -> bool:
 
 
 def words_position(text: str, keyword: str) -> bool:
-    """A keyword is the second word and the second to last, final punctuation aside."""
+    """Whether a keyword is the second word and the second to last, final punctuation aside."""
     tokens, wanted = [token.lower() for token in words.tokens(text)], keyword.strip().lower()
     if tokens and tokens[-1] in string.punctuation:
         tokens.pop()

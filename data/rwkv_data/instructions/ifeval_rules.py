@@ -24,12 +24,12 @@ from rwkv_data.instructions.rule import Relation, Rule, compared
 
 
 def existence(text: str, keywords: list[str]) -> bool:
-    """Every keyword occurs, in any case."""
+    """Whether every keyword occurs, in any case."""
     return all(_occurrences(keyword, text) for keyword in keywords)
 
 
 def frequency(text: str, keyword: str, frequency: int, relation: Relation) -> bool:
-    """A keyword occurs so often."""
+    """Whether the number of occurrences of a keyword is as asked."""
     return compared(_occurrences(keyword.strip(), text), relation, frequency)
 
 
@@ -38,32 +38,33 @@ def _occurrences(keyword: str, text: str) -> int:
 
 
 def forbidden_words(text: str, forbidden_words: list[str]) -> bool:
-    """None of these occurs as a word."""
+    """Whether none of the words occurs."""
     return not any(re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE) for word in forbidden_words)
 
 
 def letter_frequency(text: str, letter: str, let_frequency: int, let_relation: Relation) -> bool:
-    """A letter occurs so often, in any case."""
+    """Whether the number of occurrences of a letter, in any case, is as asked."""
     return compared(text.lower().count(letter.strip().lower()), let_relation, let_frequency)
 
 
 def response_language(text: str, language: str) -> bool:
-    """The response is in a language."""
+    """Whether the response is in a language; one whose language cannot be detected counts as being in it."""
     return is_in(text, language)
 
 
 def number_sentences(text: str, num_sentences: int, relation: Relation) -> bool:
-    """So many sentences."""
+    """Whether the number of sentences is as asked."""
     return compared(len(sentences.split(text)), relation, num_sentences)
 
 
 def number_words(text: str, num_words: int, relation: Relation) -> bool:
-    """So many words."""
+    """Whether the number of words is as asked."""
     return compared(len(words.runs(text)), relation, num_words)
 
 
 def number_paragraphs(text: str, num_paragraphs: int) -> bool:
-    """Exactly so many paragraphs between `***`; only the first and the last may be blank, and do not count then."""
+    """Whether there are exactly so many paragraphs between `***`; only the first and the last may be blank, and then do
+    not count."""
     filled = [bool(part.strip()) for part in text.split("***")]
     if not all(filled[1:-1]):
         return False
@@ -71,7 +72,7 @@ def number_paragraphs(text: str, num_paragraphs: int) -> bool:
 
 
 def nth_paragraph_first_word(text: str, num_paragraphs: int, nth_paragraph: int, first_word: str) -> bool:
-    """Exactly so many paragraphs between blank lines, and the nth starts with this word."""
+    """Whether there are exactly so many paragraphs between blank lines, and the nth starts with this word."""
     paragraphs = text.split("\n\n")
     filled = sum(bool(paragraph.strip()) for paragraph in paragraphs)
     if filled != num_paragraphs or not 1 <= nth_paragraph <= filled:
@@ -84,7 +85,7 @@ def nth_paragraph_first_word(text: str, num_paragraphs: int, nth_paragraph: int,
 
 
 def number_placeholders(text: str, num_placeholders: int) -> bool:
-    """At least so many `[placeholders]`, each within a line."""
+    """Whether there are at least so many `[placeholders]`, each within a line."""
     return sum(map(_placeholders, text.split("\n"))) >= num_placeholders
 
 
@@ -96,14 +97,14 @@ def _placeholders(line: str) -> int:
 
 
 def postscript(text: str, postscript_marker: str) -> bool:
-    """A postscript starts somewhere; blanks between the letters of the mark are allowed."""
+    """Whether a postscript starts somewhere; blanks between the letters of the mark are allowed."""
     marker, lower = postscript_marker.strip(), text.lower()
     patterns = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}
     return re.search(patterns.get(marker, re.escape(marker.lower())), lower) is not None
 
 
 def number_bullet_lists(text: str, num_bullets: int) -> bool:
-    """Exactly so many lines that start with `-`, or with a `*` that no other `*` follows."""
+    """Whether exactly so many lines start with `-`, or with a `*` that no other `*` follows."""
     lines = [line.lstrip() for line in text.split("\n")]
     stars = at = 0
     while at < len(lines):
@@ -114,24 +115,24 @@ def number_bullet_lists(text: str, num_bullets: int) -> bool:
 
 
 def constrained_response(text: str) -> bool:
-    """One of the three fixed answers occurs."""
+    """Whether one of the three fixed answers occurs."""
     return any(f"My answer is {choice}." in text for choice in ("yes", "no", "maybe"))
 
 
 def number_highlighted_sections(text: str, num_highlights: int) -> bool:
-    """At least so many `*highlighted*` pieces within a line, not blank."""
+    """Whether there are at least so many `*highlighted*` pieces within a line, not blank."""
     single = [found.strip("*") for found in re.findall(r"\*[^\n*]*\*", text)]
     double = [found[2:-2] for found in re.findall(r"\*\*[^\n*]*\*\*", text)]
     return sum(bool(inside.strip()) for inside in single + double) >= num_highlights
 
 
 def multiple_sections(text: str, section_spliter: str, num_sections: int) -> bool:
-    """At least so many sections, each marked with a word and a number."""
+    """Whether there are at least so many sections, each marked with a word and a number."""
     return len(re.findall(rf"{re.escape(section_spliter.strip())}\s?\d+", text)) >= num_sections
 
 
 def json_format(text: str) -> bool:
-    """The whole response is JSON, with or without a fence around it."""
+    """Whether the whole response is JSON, with or without a fence around it."""
     text = text.strip()
     for fence in ("```json", "```Json", "```JSON", "```"):
         text = text.removeprefix(fence)
@@ -143,7 +144,7 @@ def json_format(text: str) -> bool:
 
 
 def title(text: str) -> bool:
-    """A title in `<<double angular brackets>>` within a line, not blank."""
+    """Whether there is a title in `<<double angular brackets>>` within a line, not blank."""
     return any(map(_has_title, text.split("\n")))
 
 
@@ -153,44 +154,44 @@ def _has_title(line: str) -> bool:
 
 
 def two_responses(text: str) -> bool:
-    """Two different responses with `******` between them."""
+    """Whether there are two different responses with `******` between them."""
     parts = [part.strip() for part in text.split("******")]
     filled = [part for part in parts if part]
     return all(parts[1:-1]) and len(filled) == 2 and filled[0] != filled[1]
 
 
 def repeat_prompt(text: str, prompt_to_repeat: str) -> bool:
-    """The response starts with the request, word for word."""
+    """Whether the response starts with the request, word for word."""
     return text.strip().lower().startswith(prompt_to_repeat.strip().lower())
 
 
 def end_checker(text: str, end_phrase: str) -> bool:
-    """The response ends with a phrase."""
+    """Whether the response ends with a phrase, ignoring case, outer blanks and quotation marks."""
     return text.strip().strip('"').lower().endswith(end_phrase.strip().lower())
 
 
 def capital_word_frequency(text: str, capital_frequency: int, capital_relation: Relation) -> bool:
-    """So many words in capital letters."""
+    """Whether the number of words in capital letters is as asked."""
     return compared(sum(token.isupper() for token in words.tokens(text)), capital_relation, capital_frequency)
 
 
 def english_capital(text: str) -> bool:
-    """English, all capital letters."""
+    """Whether the response is in English and has no lower-case letter."""
     return text.isupper() and is_in(text, "en")
 
 
 def english_lowercase(text: str) -> bool:
-    """English, no capital letter."""
+    """Whether the response is in English and has no capital letter."""
     return text.islower() and is_in(text, "en")
 
 
 def no_comma(text: str) -> bool:
-    """No comma."""
+    """Whether the response holds no comma."""
     return "," not in text
 
 
 def quotation(text: str) -> bool:
-    """The whole response stands in double quotation marks."""
+    """Whether the whole response stands in double quotation marks."""
     text = text.strip()
     return len(text) > 1 and text[0] == text[-1] == '"'
 

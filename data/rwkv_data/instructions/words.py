@@ -65,7 +65,7 @@ def tokens(text: str) -> list[str]:
 
 
 def sentence_tokens(sentence: str) -> list[str]:
-    """The Treebank tokens of one sentence."""
+    """Return the Penn Treebank tokens of one sentence."""
     characters = frozenset(sentence)
     sentence = _apart(sentence, _OPENING_QUOTES, characters)
     if "." in characters:
@@ -85,7 +85,7 @@ def _apart(sentence: str, rewrites: Iterable[_Rewrite], characters: frozenset[st
 
 
 def _final_period_apart(sentence: str) -> str:
-    """The last period is a token, unless it is part of an ellipsis."""
+    """Separate the final period as a token, unless it is part of an ellipsis."""
     body = sentence.rstrip().rstrip(_BEHIND_FINAL_PERIOD)
     if len(body) < 2 or body[-1] != "." or body[-2] == ".":
         return sentence

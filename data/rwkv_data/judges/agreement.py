@@ -20,7 +20,7 @@ class Agreement:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[float | None, float | None]]) -> "Agreement":
-        """Values from 0 to 1; one half and more counts as right."""
+        """Count pairs of values from 0 to 1, of which 0.5 and more count as right."""
         counts = {(True, True): 0, (False, True): 0, (False, False): 0, (True, False): 0}
         missing = 0
         for truth, judged in pairs:
@@ -32,7 +32,7 @@ class Agreement:
 
     @property
     def n(self) -> int:
-        """Pairs with both verdicts."""
+        """Number of pairs in which both sides gave a verdict."""
         return self.true_positives + self.false_positives + self.true_negatives + self.false_negatives
 
     @property
@@ -62,7 +62,8 @@ class Agreement:
         return None if chance == 1 else (self.accuracy - chance) / (1 - chance)
 
     def sentence(self) -> str:
-        """As it is printed beside the scores: `35 of 36 right (97.2 %), 1 false positive, kappa 0.94`."""
+        """Return the agreement as it is printed beside the scores: `35 of 36 right (97.2 %), 1 false positive, kappa
+        0.94`."""
         if not self.n or self.accuracy is None:
             return f"{'FAIL: ' if self.missing else ''}no verdicts ({self.missing} missing)"
         kappa = "" if self.kappa is None else f", kappa {self.kappa:.2f}"

@@ -41,7 +41,7 @@ End with exactly one of these labels:
 
 
 def ask(row: Row, extracted: str, answer: Answer) -> tuple[Messages, ...]:
-    """Two requests: the model's answer second, then first."""
+    """Return the messages of both games: the model's answer second, then first."""
     baseline, model = str(row["baseline"]), extracted or answer.text or NONE
     return _game(row, baseline, model), _game(row, model, baseline)
 
@@ -53,13 +53,13 @@ def _game(row: Row, first: str, second: str) -> Messages:
 
 
 def label(reply: str) -> str | None:
-    """The one label in a reply."""
+    """Return the label in a reply, its thinking left out; None unless there is exactly one."""
     found = set(_LABEL.findall(replies.without_thought(reply)))
     return found.pop() if len(found) == 1 else None
 
 
 def read(_: Row, answers: tuple[str, ...]) -> Verdict | None:
-    """Both games as one verdict."""
+    """Combine the replies of both games into one verdict; None if either holds no label."""
     labels = [label(reply) for reply in answers]
     if len(labels) != 2 or labels[0] is None or labels[1] is None:
         return None

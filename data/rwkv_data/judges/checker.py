@@ -77,7 +77,7 @@ class Check:
 
     @property
     def needs_human_review(self) -> bool:
-        """The verdict itself is in doubt."""
+        """Whether the verdict itself is in doubt: the answer was right, or the reasoning contains the right one."""
         return self.answer_correct or self.thought_contains_correct_answer
 
     @property
@@ -87,7 +87,7 @@ class Check:
 
 
 def ask(row: Row, extracted: str, answer: Answer, longest: int = LONGEST_PROMPT) -> tuple[Messages, ...]:
-    """One request of at most `longest` characters, unless that leaves no room for the task at all."""
+    """Return one request of at most `longest` characters, unless that leaves no room for the task at all."""
     form = FORM.format(", ".join(f"{flag} (true or false)" for flag in FLAGS))
     room = max(longest - len(SYSTEM) - len(form) - _FRAME, SMALLEST_ROOM)
     given = fenced("extracted", extracted or NONE, room // 4)
@@ -107,7 +107,7 @@ _FRAME = 200
 
 
 def context_of(row: Row, answer: Answer) -> str:
-    """Question, choices and every stage's text, first stage first."""
+    """Return question, choices and every stage's text, first stage first."""
     choices = row.get("choices")
     lettered = enumerate(choices) if isinstance(choices, list) else ()
     listed = "".join(f"\n{chr(65 + index)}. {text}" for index, text in lettered)
@@ -116,12 +116,12 @@ def context_of(row: Row, answer: Answer) -> str:
 
 
 def read(_: Row, answers: tuple[str, ...]) -> Check | None:
-    """The reply as a Check; None where a flag is missing or not to be read as true or false."""
+    """Return the reply as a Check; None where a flag is missing or cannot be read as true or false."""
     return check(answers[0]) if len(answers) == 1 else None
 
 
 def check(reply: str) -> Check | None:
-    """One reply: JSON with anything around it; flags also as words, numbers, in capitals."""
+    """Return the Check of one reply: JSON with anything around it; flags may also be words or numbers, in any case."""
     found = replies.embedded_object(reply)
     if found is None:
         return None
@@ -143,7 +143,7 @@ def _flag(found: Mapping[str, object], name: str) -> bool | None:
 
 
 def rule_for(longest_prompt: int = LONGEST_PROMPT) -> Rule[Check]:
-    """The checker with another length of prompt."""
+    """Return the checker with another limit for the length of its prompt."""
     return Rule(
         name="checker-v1",
         version="1",

@@ -1,1 +1,1 @@
-"""From a source to prepared rows."""
+"""Fetch the sources of benchmarks and prepare their rows."""

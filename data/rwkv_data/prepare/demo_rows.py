@@ -16,7 +16,7 @@ _VOWELS = "aeiou"
 
 
 def is_held_out(item: str) -> bool:
-    """One item in five, by the item's own hash, is never shown in training."""
+    """Whether an item is never shown in training: one in five is, chosen by the item's own hash."""
     return _digest(item) % 5 == 0
 
 
@@ -25,41 +25,41 @@ def _digest(item: str) -> int:
 
 
 def sums(*, held_out: bool) -> list[tuple[int, int]]:
-    """All pairs (a, b) below 100 on one side of the split, in a fixed order that looks random."""
+    """Return all pairs (a, b) below 100 on one side of the split, in a fixed pseudorandom order."""
     pairs = [(a, b) for a in range(100) for b in range(100) if is_held_out(f"{a}+{b}") is held_out]
     return sorted(pairs, key=lambda pair: _digest(f"order {pair[0]}+{pair[1]}"))
 
 
 def words(*, held_out: bool) -> list[str]:
-    """Three-letter words (consonant, vowel, consonant) on one side of the split."""
+    """Return the three-letter words (consonant, vowel, consonant) on one side of the split."""
     every = [a + b + c for a in _CONSONANTS for b in _VOWELS for c in _CONSONANTS]
     return [word for word in every if is_held_out(word) is held_out]
 
 
 def sum_prompt(a: int, b: int) -> str:
-    """The question of `demo_arith`: at most 6 bytes."""
+    """Return the question of `demo_arith`, at most 6 bytes."""
     return f"{a}+{b}="
 
 
 def lookup_prompt(legend: list[str], wanted: str) -> str:
-    """The question of `demo_choice`: a legend of four labelled words, then one of them (28 bytes)."""
+    """Return the question of `demo_choice`: a legend of four labelled words, then one of them (28 bytes)."""
     labelled = " ".join(f"{word}={letter}" for word, letter in zip(legend, LETTERS, strict=True))
     return f"{labelled};{wanted}="
 
 
 def random_lookup(rng: random.Random, vocabulary: list[str]) -> tuple[list[str], int]:
-    """A legend of four different words and the index of the one to look up."""
+    """Return a legend of four different words, and the index of the one to look up."""
     return rng.sample(vocabulary, len(LETTERS)), rng.randrange(len(LETTERS))
 
 
 def arith_rows() -> Iterator[dict[str, object]]:
-    """The rows of `demo_arith`: held-out sums."""
+    """Yield the rows of `demo_arith`: sums that the checkpoint never saw."""
     for a, b in sums(held_out=True)[:ROWS]:
         yield {"question": sum_prompt(a, b), "answer": str(a + b)}
 
 
 def choice_rows() -> Iterator[dict[str, object]]:
-    """The rows of `demo_choice`: look-ups among words the checkpoint never saw."""
+    """Yield the rows of `demo_choice`: look-ups among words that the checkpoint never saw."""
     rng, vocabulary = random.Random(20261121), words(held_out=True)
     for _ in range(ROWS):
         legend, index = random_lookup(rng, vocabulary)

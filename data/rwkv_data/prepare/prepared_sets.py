@@ -27,7 +27,7 @@ from rwkv_data.prepare.writer import MANIFEST
 
 FORMAT: Final = 2
 READS: Final = (1, 2)
-"""Manifests that this version reads. Format 1 knew neither examples nor rows that are left out."""
+"""Manifest formats that this version reads. Format 1 knew neither examples nor rows that are left out."""
 BUILT_IN: Final = "built in"
 POOL: Final = "pool.jsonl"
 
@@ -64,29 +64,29 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """All rows that the benchmark has are there."""
+        """Whether all rows that the benchmark has are there."""
         return self.rows_complete in {0, self.rows}
 
 
 def rows_path(data_dir: Path, name: str | Benchmark) -> Path:
-    """Where the rows of a benchmark lie under a data directory (HOME/data)."""
+    """Return where the rows of a benchmark lie under a data directory (HOME/data)."""
     benchmark = registry.load(name) if isinstance(name, str) else name
     return data_dir / benchmark.name / f"{benchmark.split}.jsonl"
 
 
 def pool_path(data_dir: Path, name: str) -> Path:
-    """Where the few-shot examples of a benchmark lie."""
+    """Return where the few-shot examples of a benchmark lie."""
     return data_dir / name / POOL
 
 
 def manifest_path(data_dir: Path, name: str) -> Path:
-    """Where the manifest of a benchmark lies."""
+    """Return where the manifest of a benchmark lies."""
     return data_dir / name / MANIFEST
 
 
 def read_manifest(data_dir: Path, name: str | Benchmark) -> Manifest | None:
-    """The manifest of a benchmark, or None if it was never prepared. Nothing is verified but its own form. A benchmark
-    that does not come with rwkvctl and generates its rows must be given itself."""
+    """Return the manifest of a benchmark, or None if it was never prepared. Nothing is verified but its own form. A
+    benchmark that does not come with rwkvctl and generates its rows must be given itself, not by name."""
     if isinstance(name, str) and name in _ours():
         name = registry.load(name)
     if isinstance(name, Benchmark):
@@ -108,7 +108,7 @@ def read_manifest(data_dir: Path, name: str | Benchmark) -> Manifest | None:
 
 
 def load_rows(data_dir: Path, benchmark: Benchmark, limit: int | None = None) -> list[Row]:
-    """The rows of a benchmark, or the first ones, verified against the manifest as a whole."""
+    """Return the rows of a benchmark, or the first `limit`, after verifying the whole set against its manifest."""
     if benchmark.generate_rows:
         return list(_generated(benchmark.generate_rows)[0][:limit])
     manifest = current_manifest(data_dir, benchmark)
@@ -117,7 +117,7 @@ def load_rows(data_dir: Path, benchmark: Benchmark, limit: int | None = None) ->
 
 
 def load_pool(data_dir: Path, benchmark: Benchmark) -> list[Row]:
-    """The few-shot examples of a benchmark, verified like its rows."""
+    """Return the few-shot examples of a benchmark, verified like its rows."""
     manifest = current_manifest(data_dir, benchmark)
     if not manifest.pool_sha256:
         raise RowsMissingError(
@@ -130,7 +130,7 @@ def load_pool(data_dir: Path, benchmark: Benchmark) -> list[Row]:
 
 
 def current_manifest(data_dir: Path, benchmark: Benchmark) -> Manifest:
-    """The manifest of a set that was prepared for this version of the benchmark. Raises RowsMissingError and
+    """Return the manifest of a set that was prepared for this version of the benchmark. Raises RowsMissingError and
     RowsDamagedError, which say why there is none."""
     manifest = read_manifest(data_dir, benchmark)
     if manifest is None:
@@ -144,8 +144,8 @@ def current_manifest(data_dir: Path, benchmark: Benchmark) -> Manifest:
 def _verified(
     path: Path, count: int, sha256: str, again: str, check: Callable[[Row], None] | None, limit: int | None = None
 ) -> list[Row]:
-    """The rows of a file that is what its manifest says. It is read twice, so that its bytes need not lie in memory
-    beside its rows."""
+    """Return the rows of a file after verifying it against its manifest. The file is read twice, so that its bytes need
+    not lie in memory beside its rows."""
     try:
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
@@ -163,7 +163,7 @@ def _verified(
 
 
 def _first(file: IO[bytes], limit: int | None) -> "itertools.islice[tuple[int, bytes]]":
-    """The first lines, numbered from 1. A binary file ends lines at \\n only, as the rows were written."""
+    r"""Return the first lines, numbered from 1. A binary file ends lines at \n only, as the rows were written."""
     return itertools.islice(enumerate(file, 1), limit)
 
 
@@ -181,19 +181,19 @@ def _row(line: bytes, where: str, again: str, check: Callable[[Row], None] | Non
 
 @functools.cache
 def _ours() -> frozenset[str]:
-    """The benchmarks that come with rwkvctl."""
+    """Return the names of the benchmarks that come with rwkvctl."""
     return frozenset(registry.names())
 
 
 @functools.cache
 def _generated(generate: Callable[[], Iterable[Row]]) -> tuple[tuple[Row, ...], str]:
-    """The rows of a built-in benchmark, and the sha256 their file would have."""
+    """Return the rows of a built-in benchmark, and the sha256 that their file would have."""
     rows = tuple(generate())
     return rows, hashlib.sha256(b"".join(map(canonical, rows))).hexdigest()
 
 
 def _built_in(benchmark: Benchmark, rows: tuple[Row, ...], sha256: str) -> Manifest:
-    """The manifest that a built-in benchmark would have."""
+    """Return the manifest that a built-in benchmark would have."""
     return Manifest(
         format=FORMAT,
         benchmark=benchmark.name,

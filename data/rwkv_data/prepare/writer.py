@@ -35,7 +35,7 @@ class SetWriter:
     files: list[str] = field(default_factory=list)
 
     def write(self, name: str, lines: Iterable[bytes]) -> Written:
-        """Write one file of lines beside its place."""
+        """Write one file of lines as a temporary file beside its place."""
         digest, rows = hashlib.sha256(), 0
         with self._part(name).open("wb") as file:
             for line in lines:
@@ -49,7 +49,7 @@ class SetWriter:
         return Written(rows, digest.hexdigest())
 
     def finish(self, manifest: bytes) -> None:
-        """Put the files where they belong, and the manifest after them."""
+        """Move the files to their places, and the manifest after them."""
         self.write(MANIFEST, [manifest])
         (self.folder / MANIFEST).unlink(missing_ok=True)
         for path in self.folder.glob("*.jsonl"):
@@ -64,7 +64,7 @@ class SetWriter:
 
 @contextlib.contextmanager
 def writing(data_dir: Path, name: str) -> Iterator[SetWriter]:
-    """A writer for the set of that name; nothing of an unfinished one stays behind."""
+    """Yield a writer for the set of that name; nothing of an unfinished one stays behind."""
     folder = data_dir / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def writing(data_dir: Path, name: str) -> Iterator[SetWriter]:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """The lock of a set; it dies with its process."""
+    """Hold the lock of a set, which the kernel releases when the process ends."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -94,12 +94,12 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what an interrupted preparation left."""
+    """Remove the files that an interrupted preparation left."""
     for path in folder.glob(f".*{_PART}"):
         path.unlink()
 
 
 def _drop_if_empty(folder: Path) -> None:
-    """A preparation that failed leaves no empty folder."""
+    """Remove the folder if a failed preparation left it empty."""
     with contextlib.suppress(OSError):
         folder.rmdir()

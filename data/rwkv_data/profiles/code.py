@@ -26,7 +26,7 @@ from rwkv_data.profiles.sampling import UNPENALISED
 from rwkvctl.protocol.engine import Sampling, Stops
 
 Graders = Callable[[Rule], Grader]
-"""A grader for each form of the answer."""
+"""Makes a grader from the rule that extracts the code."""
 Prompt = Callable[[Row], str]
 
 TASK: Final = (
@@ -61,23 +61,23 @@ _CONTINUED_STOPS: Final = Stops(suffixes=(*NEXT_BLOCK, "```", NEXT_TURN))
 
 
 def without_blank_lines(text: str) -> str:
-    """The lines with something in them."""
+    """Return a text without its blank lines and outer white space."""
     return "\n".join(line for line in text.splitlines() if line.strip()).strip()
 
 
 def continued(row: Row) -> str:
-    """The beginning of a function, which the answer continues."""
+    """Return the prompt that ends with the beginning of a function, which the answer continues."""
     code = without_blank_lines(row["prompt"])
     return f"User:{TASK}{code}\n\nAssistant:{code}"
 
 
 def fenced(text: str) -> str:
-    """A task, and an opened fence for the answer."""
+    """Return the prompt of a task, with an opened fence for the answer."""
     return f"User: {TASK}{without_blank_lines(text)}\n\nAssistant: <think></think>\n```python"
 
 
 def fix(row: Row) -> str:
-    """A function with an error, to be written anew."""
+    """Return the prompt of a function with an error, to be rewritten."""
     return fenced(
         f"{row['prompt'].rstrip()}\n# Buggy implementation:\n{row['buggy_solution'].rstrip()}\n"
         f"# Fix the function `{row['entry_point']}` so it passes all tests."
@@ -85,7 +85,7 @@ def fix(row: Row) -> str:
 
 
 def with_signature(text: str, code: str) -> str:
-    """A task with the first line of `code` that begins a function, where there is one."""
+    """Return a task with the first line of `code` that begins a function, where there is one."""
     lines = (line.strip() for line in code.splitlines())
     signature = next((line for line in lines if line.startswith("def ") and line.endswith(":")), "")
     return fenced(
@@ -94,22 +94,23 @@ def with_signature(text: str, code: str) -> str:
 
 
 def begun(row: Row) -> str:
-    """HumanEval of the second version: the signature is the prompt's."""
+    """Return the prompt of HumanEval in the second version, with the signature of the row's prompt."""
     return with_signature(row["prompt"], row["prompt"])
 
 
 def task(row: Row) -> str:
-    """MBPP: the task, with tabs for indents as rwkv-skills stores it, and the signature of the reference solution."""
+    """Return the task of MBPP, with tabs as indents as rwkv-skills stores it, and the signature of the reference
+    solution."""
     return with_signature(row["prompt"].replace("    ", "\t"), row["answer"])
 
 
 def worked_task(row: Row) -> str:
-    """MBPP with its solution. rwkv-skills shows none: `--set shots=N` does."""
+    """Return the task of MBPP with its solution. rwkv-skills shows none: `--set shots=N` does."""
     return f"{task(row)}\n{row['code']}\n```"
 
 
 def human_eval(grader: Graders, *, metrics: tuple[str, ...] = ("pass@1",)) -> list[Kind]:
-    """The kinds of HumanEval and its like."""
+    """Return the kinds of HumanEval and similar sets."""
     continues = grader(continuation)
     whole = _kind("code_human_eval", RWKV_SKILLS_WHOLE, continued, _CONTINUED_STOPS, continues, metrics)
     v2 = _kind("code_human_eval.rwkv-skills-v2", RWKV_SKILLS_V2, begun, _FENCED_STOPS, grader(before_fence), metrics)
@@ -117,13 +118,13 @@ def human_eval(grader: Graders, *, metrics: tuple[str, ...] = ("pass@1",)) -> li
 
 
 def human_eval_fix(grader: Graders) -> list[Kind]:
-    """The kinds of HumanEvalFix. The second version asks as the first does."""
+    """Return the kinds of HumanEvalFix. The second version asks as the first does."""
     whole = _kind("code_human_eval", RWKV_SKILLS_WHOLE, fix, _FENCED_STOPS, grader(before_fence), ("pass@1",))
     return [whole, _v1(whole)]
 
 
 def mbpp(grader: Graders, *, metrics: tuple[str, ...] = ("pass@1",), shots: bool = False) -> list[Kind]:
-    """The kinds of MBPP and its like. The second version asks as the first does."""
+    """Return the kinds of MBPP and similar sets. The second version asks as the first does."""
     whole = _kind("code_mbpp", RWKV_SKILLS_WHOLE, task, _FENCED_STOPS, grader(before_fence), metrics)
     if shots:
         whole = replace(whole, shots=Shots(count=0, example=worked_task))
@@ -131,7 +132,7 @@ def mbpp(grader: Graders, *, metrics: tuple[str, ...] = ("pass@1",), shots: bool
 
 
 def human_eval_lm_eval(grader: Grader) -> Kind:
-    """The prompt as it is; greedy."""
+    """Return HumanEval as lm-evaluation-harness asks it: the row's prompt unchanged, greedy, at most 1,024 tokens."""
     sampling, stops = Sampling(max_tokens=1024), Stops(suffixes=NEXT_BLOCK)
     return _kind(
         "code_human_eval.lm-eval", LM_EVAL, lambda row: str(row["prompt"]), stops, grader, ("pass@1",), sampling
@@ -139,7 +140,7 @@ def human_eval_lm_eval(grader: Grader) -> Kind:
 
 
 def mbpp_lm_eval_prompt(row: Row) -> str:
-    """A task with its first three tests."""
+    """Return the prompt of a task with its first three tests."""
     tests = "".join(f"{test}\n" for test in row["test_list"][:3])
     return (
         f"You are an expert Python programmer, and here is your task: {row['prompt']} "
@@ -148,7 +149,8 @@ def mbpp_lm_eval_prompt(row: Row) -> str:
 
 
 def mbpp_lm_eval(grader: Grader) -> Kind:
-    """Three examples, tasks 2 to 4; greedy; 256 tokens, the limit of the harness where a task names none."""
+    """Return MBPP as lm-evaluation-harness asks it: three examples (tasks 2 to 4), greedy, 256 tokens, its limit where
+    a task names none."""
     sampling, stops = Sampling(max_tokens=256), Stops(suffixes=("[DONE]",))
     kind = _kind("code_mbpp.lm-eval", LM_EVAL, mbpp_lm_eval_prompt, stops, grader, ("pass@1",), sampling)
     return replace(kind, shots=Shots(count=3, example=lambda row: f"{mbpp_lm_eval_prompt(row)}{row['code']}\n[DONE]"))
@@ -170,7 +172,7 @@ _WITHOUT_STARTER: Final = (
 
 
 def problem(row: Row) -> str:
-    """The statement, and what form the answer is to have (LiveCodeBench, code_generation.py)."""
+    """Return the statement, and the form that the answer is to have (LiveCodeBench, code_generation.py)."""
     starter = row["starter_code"]
     if not starter.strip() and row["function"]:  # some problems of APPS and TACO want a function and do not begin it
         starter = f"# The function is called {row['function']}."
@@ -182,23 +184,23 @@ def problem(row: Row) -> str:
 
 
 def thinking(row: Row) -> str:
-    """The problem, and the beginning of a chain of thought."""
+    """Return the prompt of a problem with the beginning of a chain of thought."""
     return f"User: {SYSTEM}\n{problem(row)}Assistant: <think"
 
 
 def answering(row: Row) -> str:
-    """The problem, to be answered at once."""
+    """Return the prompt of a problem that is to be answered at once."""
     return f"User: {SYSTEM}\n{problem(row)}Assistant:"
 
 
 def livecodebench(grader: Graders) -> list[Kind]:
-    """rwkv-skills' two versions, and LiveCodeBench's own way: ten samples at once, code between the last fences."""
+    """Return rwkv-skills' two versions, and LiveCodeBench's own: ten samples, code between the last fences."""
     kind = _contest("code_livecodebench", RWKV_SKILLS, grader(before_fence))
     return [kind, _closed_thought(kind), _official(grader(between_last_fences))]
 
 
 def contest(grader: Graders) -> list[Kind]:
-    """Other contests, which rwkv-skills does not have, in the words that it asks LiveCodeBench with."""
+    """Return the kinds of other contests, which rwkv-skills lacks, in the wording of its LiveCodeBench."""
     return [_contest("code_contest", CONTEST, grader(before_fence))]
 
 
@@ -218,7 +220,7 @@ def _contest(name: str, profile: tuple[str, int], grader: Grader) -> Kind:
 
 
 def _closed_thought(kind: Kind) -> Kind:
-    """The chain of thought also ends where the model closes it, which rwkv-skills does not notice."""
+    """Return the kind whose chain of thought also ends where the model closes it, which rwkv-skills does not notice."""
     profile, version = RWKV_SKILLS_V2
     cot, final = kind.stages
     return replace(
@@ -243,7 +245,7 @@ def _official(grader: Grader) -> Kind:
 
 
 def _v1(whole: Kind) -> Kind:
-    """The same with the stops of rwkv-skills."""
+    """Return the same kind with the stops of rwkv-skills."""
     profile, version = RWKV_SKILLS
     stages = (replace(whole.stages[0], stops=V1_STOPS),)
     return replace(

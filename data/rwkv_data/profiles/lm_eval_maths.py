@@ -42,33 +42,34 @@ def problem_answer(row: Row) -> str:
 
 
 def gsm8k() -> Kind:
-    """Five examples of the train split, drawn for each question from one stream; the whole solutions are shown."""
+    """Return gsm8k: five examples of the train split with whole solutions, drawn for each question from one stream."""
     shots = Shots(count=5, example=lambda row: f"{question_answer(row)} {row['target']}", pick="sampled")
     stops = ("Question:", *_ENDS)
     return _kind(NAME, question_answer, lm_eval_gsm8k.GSM8K, stops, shots=shots, metrics=("accuracy", "flexible"))
 
 
 def gsm8k_cot() -> Kind:
-    """The eight fixed examples of Wei et al."""
+    """Return gsm8k_cot, with the eight fixed examples of Wei et al."""
     shots = _fixed(q_a, GSM8K)
     return _kind(NAME_COT, q_a, lm_eval_gsm8k.COT, ("Q:", *_ENDS), shots=shots, metrics=("accuracy", "flexible"))
 
 
 def minerva() -> Kind:
-    """Minerva's four fixed examples. The headline wants its closing sentence word for word; math_verify does not."""
+    """Return minerva_math with its four fixed examples. The headline requires its closing sentence word for word;
+    math_verify does not."""
     shots = _fixed(problem_solution, MINERVA)
     metrics = ("accuracy", "math_verify")
     return _kind(NAME, problem_solution, lm_eval_math.MINERVA, ("Problem:",), shots=shots, metrics=metrics)
 
 
 def hendrycks(name: str = NAME, *, pool: bool = True) -> Kind:
-    """No examples by default; drawn ones (`--set shots=4`) show bare answers."""
+    """Return hendrycks_math. It has no examples by default; drawn ones (`--set shots=4`) show bare answers."""
     shots = Shots(count=0, example=lambda row: f"{problem_answer(row)} {row['answer']}", pick="sampled")
     return _kind(name, problem_answer, lm_eval_math.HENDRYCKS, ("Problem:",), shots=shots if pool else None)
 
 
 def aime() -> Kind:
-    """No examples, and room for 32,768 tokens."""
+    """Return aime: no examples, at most 32,768 tokens."""
     stops = ("Question:", *_ENDS, "<|eot_id|>")
     return _kind(NAME, question_answer, lm_eval_math.AIME, stops, max_tokens=32768)
 

@@ -17,7 +17,7 @@ MAX_TOKENS = 2048
 
 
 def prompt(row: Row) -> str:
-    """The task, the question and its choices."""
+    """Return the prompt: the task, the question and its choices."""
     names = rows.letters(row)
     lines = "\n".join(f"{letter}) {text}" for letter, text in zip(names, row["choices"], strict=True))
     return (
@@ -28,7 +28,7 @@ def prompt(row: Row) -> str:
 
 
 def multi_choice_text(*, group_by: str = "") -> Kind:
-    """One stage: thoughts and answer together."""
+    """Return the kind with one stage, which holds the chain of thought and the answer."""
     profile, version = SIMPLE_EVALS
     stage = Stage(
         name="answer",

@@ -22,7 +22,7 @@ END_OF_THOUGHT = "</think>"
 
 
 def user_part(row: Row) -> str:
-    """The question with its choices, and what is wanted."""
+    """Return the user's turn: the question with its choices, and what is wanted."""
     return (
         f"User: You are {expert(row)}.\n"
         "Answer this question and finish with a single option letter.\n"
@@ -41,7 +41,7 @@ def fake_cot_prompt(row: Row) -> str:
 
 
 def cot_prompt(row: Row) -> str:
-    """With the beginning of a thought."""
+    """Return the prompt with an opened thinking block."""
     return f"{user_part(row)}Assistant: <think>"
 
 

@@ -12,7 +12,7 @@ from rwkvctl.protocol.engine import Sampling, Stops
 
 
 def prompt(row: Row) -> str:
-    """The task and the text."""
+    """Return the prompt: the instruction, which names both languages, and the text."""
     return (
         f"User: Translate the following text from {row['source_language']} into {row['target_language']}. "
         f"Give only the translation.\n{row['question']}\n\nAssistant:"
@@ -20,7 +20,7 @@ def prompt(row: Row) -> str:
 
 
 def translation(*, max_tokens: int, sentences: bool) -> Kind:
-    """One stage; chrF++ and BLEU of the whole set and of each pair of languages."""
+    """Return the kind: one stage, scored by chrF++ and BLEU for the whole set and for each pair of languages."""
     profile, version = TRANSLATE
     stops = Stops(suffixes=("\n\n", "\nUser:") if sentences else ("\n\nUser:", "\nUser:"))
     return Kind(

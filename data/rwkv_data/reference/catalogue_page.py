@@ -58,7 +58,7 @@ def overview(benchmarks: Iterable[Benchmark]) -> str:
 
 
 def entry(benchmark: Benchmark) -> str:
-    """A benchmark with its kinds."""
+    """Return the section of a benchmark: its facts, and a table of its kinds."""
     facts = [
         f"{benchmark.title}. Rows: {rows_of(benchmark)} ({benchmark.split}).",
         f"Licence: {benchmark.licence}. Source: {source(benchmark)}.",
@@ -70,7 +70,7 @@ def entry(benchmark: Benchmark) -> str:
 
 
 def line(kind: Kind) -> str:
-    """A kind as a line of its benchmark's table."""
+    """Return the row of a kind in its benchmark's table."""
     name = f"**{kind.name}**" if kind.default else kind.name
     judge = f", judge {kind.grader.judge.name}" if kind.grader.judge else ""
     k = "points of a grid" if kind.search else f"{kind.settings()['k']:g}"
@@ -78,23 +78,23 @@ def line(kind: Kind) -> str:
 
 
 def metrics(kind: Kind) -> str:
-    """What is reported, the headline first."""
+    """Return the names of a kind's metrics, the headline first; `best point` for a search."""
     return "best point" if kind.search else ", ".join(kind.metrics)
 
 
 def rows_of(benchmark: Benchmark) -> str:
-    """How many rows the whole set has."""
+    """Return how many rows the whole set has, as text."""
     return f"{benchmark.rows:,}" if benchmark.rows else "–"
 
 
 def source(benchmark: Benchmark) -> str:
-    """Where the rows come from; of many addresses the first."""
+    """Return where the rows come from; of several addresses the first."""
     first, *more = source_of(benchmark).split(" https://")
     return first + (f" and {len(more)} more" if more else "")
 
 
 def cell(text: str) -> str:
-    """Text that cannot end a cell."""
+    """Escape text for a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 

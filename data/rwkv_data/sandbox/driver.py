@@ -70,11 +70,11 @@ class Candidate:
         self._limit_s, self._told = 0.0, 0.0
 
     def load(self) -> None:
-        """Wait until its code has been executed. Raises CallFailedError."""
+        """Wait until the candidate's code has been executed. Raises CallFailedError if it fails."""
         self._value(self._reply())
 
     def call(self, name: str, arguments: Sequence[object], keywords: Mapping[str, object]) -> Any:
-        """The value of one call. Raises CallFailedError."""
+        """Return the value of one call. Raises CallFailedError if there is none."""
         self._send(f"{name}\n{encode((tuple(arguments), dict(keywords)))}".encode())
         return decode_reply(self._value(self._reply()))
 
@@ -98,7 +98,7 @@ class Candidate:
             yield self._value(self._reply())
 
     def _allow(self, limit_s: float) -> None:
-        """Tell the zygote the limit of the call that is next."""
+        """Tell the zygote the time limit of the next call."""
         now = time.monotonic()
         if limit_s != self._limit_s or now - self._told > _TELL_EVERY_S:
             self._limit_s, self._told = limit_s, now
@@ -148,7 +148,7 @@ def _seconds(text: bytes) -> float:
 
 
 def decode_reply(text: bytes) -> Any:
-    """The value of a reply. Raises CallFailedError."""
+    """Return the value of a reply. Raises CallFailedError if it says that the call failed."""
     try:
         return decode(text)
     except (UnreadableError, MemoryError) as error:
@@ -156,14 +156,14 @@ def decode_reply(text: bytes) -> Any:
 
 
 def find(name: str) -> Driver:
-    """The driver that `module:function` names."""
+    """Import and return the driver that `module:function` names."""
     module, _, function = name.partition(":")
     found: Driver = getattr(importlib.import_module(module), function)
     return found
 
 
 def serve() -> NoReturn:
-    """Drive one candidate after the other, for as long as the zygote has any."""
+    """Drive one candidate after the other until the zygote sends no more."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=CLOCK) as clock:
         while True:
             name, files, _, _ = socket.recv_fds(clock, MOST_NAME, 4)

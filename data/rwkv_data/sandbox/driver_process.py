@@ -20,24 +20,25 @@ class DriverProcess:
         self._checks = 0
 
     def usable(self) -> bool:
-        """Whether it has come through the last check and may serve again."""
+        """Whether the process finished its last check and may serve another."""
         if self.watch.ending == driver.ALIVE and select.select([self.watch.handle], [], [], 0)[0]:
             self.watch.ended()  # killed while nobody needed it
         return self.done and self.watch.ending == driver.ALIVE and self._checks < MOST_CHECKS
 
     def begin(self, name: str, files: list[int]) -> None:
-        """Hand it a check: replies, calls, data, result."""
+        """Send a check: the driver's name, and the files for replies, calls, data and result."""
         self.done = False
         self._checks += 1
         socket.send_fds(self.clock, [name.encode()], files)
 
     def end(self) -> None:
-        """It is not needed any more."""
+        """Kill the process and close its socket."""
         self.watch.kill(driver.DIED)
         self.clock.close()
 
     def answer(self, candidate: Watch) -> None:
-        """Do what it asks about the candidate's time."""
+        """Act on its next message: it is done, it lost the candidate, or it sets the time limit of the candidate's next
+        call."""
         message = self.clock.recv(driver.ALLOW.size)
         if len(message) < driver.ALLOW.size:
             self.watch.settle()  # it closed its end: nothing of use can come any more

@@ -37,7 +37,7 @@ _python = ctypes.pythonapi
 
 
 def architecture() -> int:
-    """Which column of a table of call numbers is this machine's. Raises OSError on any other machine."""
+    """Return the column of this machine in tables of call numbers. Raises OSError on any other machine."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES:
         raise OSError(f"no table of kernel calls for {machine}")
@@ -56,7 +56,7 @@ def _checked(result: int, name: str) -> int:
 
 
 def clone(flags: int) -> int:
-    """`os.fork` into new namespaces: 0 in the child, the child's process id in the parent."""
+    """Fork into new namespaces: returns 0 in the child, the child's process id in the parent."""
     if not flags:
         return os.fork()
     zero = ctypes.c_ulong(0)
@@ -73,7 +73,7 @@ def clone(flags: int) -> int:
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    """mount(2)."""
+    """Call mount(2). Raises OSError with the target's path."""
     texts = [text.encode() or None for text in (source, target, kind)]
     data = options.encode() or None
     _checked(_libc.mount(*texts, ctypes.c_ulong(flags), data), f"mount {target}")
@@ -88,7 +88,7 @@ def protect(path: str, attributes: int, *, recursive: bool) -> None:
 
 
 def enter_root(path: str) -> None:
-    """Make a mount the root directory and let go of the old one."""
+    """Make a mount the root directory and detach the old one."""
     os.chdir(path)
     _syscall("pivot_root", b".", b".")  # the old root now lies over the new one, at the same place
     _checked(_libc.umount2(b".", MNT_DETACH), "umount of the old root")
@@ -96,14 +96,14 @@ def enter_root(path: str) -> None:
 
 
 def prctl(option: int, value: int = 0, extra: object = 0) -> None:
-    """prctl(2)."""
+    """Call prctl(2). Raises OSError with the option's number."""
     pointer = extra if not isinstance(extra, int) else ctypes.c_ulong(extra)
     zero = ctypes.c_ulong(0)
     _checked(_libc.prctl(ctypes.c_int(option), ctypes.c_ulong(value), pointer, zero, zero), f"prctl {option}")
 
 
 def forget_capabilities() -> None:
-    """Take every capability out of the bounding set, so that no process started from here on can gain one."""
+    """Remove every capability from the bounding set, so that no process started from here on can gain one."""
     for capability in range(LAST_CAPABILITY + 1):
         try:
             prctl(PR_CAPBSET_DROP, capability)
@@ -112,7 +112,7 @@ def forget_capabilities() -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, for good."""
+    """Drop every capability of this process, ambient ones included, for good."""
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(0x2008_0522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
     nothing = (ctypes.c_uint32 * 6)()
@@ -120,10 +120,10 @@ def drop_capabilities() -> None:
 
 
 def cpu_clock(pid: int) -> int:
-    """The clock that counts a process's processor time, threads included (CPUCLOCK_SCHED of time.h)."""
+    """Return the clock that counts a process's processor time, threads included (CPUCLOCK_SCHED of time.h)."""
     return (~pid << 3) | 2
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time that a process has used. Raises OSError once it is gone."""
+    """Return the processor time, in seconds, that a process has used. Raises OSError once it is gone."""
     return time.clock_gettime(cpu_clock(pid))

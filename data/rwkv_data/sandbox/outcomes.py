@@ -16,7 +16,7 @@ _LOST = {
 
 
 def script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors: bytes) -> Outcome:
-    """Of a program that wrote this."""
+    """Return the outcome of a script from the zygote's reply and what the script printed."""
     if "trouble" in reply:
         return Outcome(status="lost", detail=reply["trouble"])
     (program,) = reply["guests"]
@@ -53,7 +53,7 @@ def busy() -> bool:
 
 
 def check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
-    """Of a check whose driver wrote this report."""
+    """Return the outcome of a check from the zygote's reply and the driver's report."""
     if "trouble" in reply:
         return Outcome(status="lost", detail=reply["trouble"])
     program, drives = reply["guests"]
@@ -75,7 +75,8 @@ def check_outcome(reply: dict[str, Any], result: bytes) -> Outcome:
 
 
 def report_in(result: bytes) -> dict[str, Any] | None:
-    """What a driver wrote, if it is a report: the driver looks at what hostile programs send, so it is not trusted."""
+    """Return the driver's report, or None if there is no valid one: the driver handles what hostile programs send, so
+    it is not trusted."""
     try:
         report = json.loads(result)
     except (ValueError, RecursionError):
@@ -84,7 +85,7 @@ def report_in(result: bytes) -> dict[str, Any] | None:
 
 
 def _no_report(drives: dict[str, Any], cpu_s: float) -> Outcome:
-    """The driver died: of the time it took to look at what the candidate sent, or of its size."""
+    """Return the outcome of a check whose driver died: of the time or memory that the candidate's data took."""
     if _out_of_time(drives):
         return Outcome(status="timeout", detail=f"while its values were compared: {_out_of_time(drives)}", cpu_s=cpu_s)
     if drives["ending"] in _LOST:

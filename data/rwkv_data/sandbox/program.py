@@ -30,11 +30,11 @@ class Limits:
 
     @property
     def wall_limit_s(self) -> float:
-        """The limit of sleep."""
+        """Seconds that the program may be asleep: `wall_s`, or the default that follows from `cpu_s`."""
         return self.wall_s or sleep_for(self.cpu_s)
 
     def as_json(self) -> dict[str, float]:
-        """For the zygote."""
+        """Return the limits as the zygote's request carries them."""
         return asdict(self)
 
 

@@ -42,11 +42,11 @@ class SandboxUnavailableError(RuntimeError):
 
 
 class _ZygoteGoneError(Exception):
-    """It died, or did not answer in time."""
+    """The zygote died, or did not answer in time."""
 
 
 class Sandbox:
-    """One zygote; started at once, started again if it dies."""
+    """The caller's side of one zygote, which is started at once and again if it dies."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Sandbox:
     def script(
         self, code: str, standard_input: str = "", *, limits: Limits | None = None, preamble: str = ""
     ) -> Outcome:
-        """Run code as a program with an input; its output is in the outcome."""
+        """Run code as a program with an input; the outcome holds its output."""
         limits = limits or self.limits
         request = {"kind": "script", "preamble": preamble}
         most = int(limits.output_mb * _MEGABYTE)
@@ -132,7 +132,7 @@ class Sandbox:
     def _ask(
         self, request: dict[str, Any], files: list[int], limits: Limits, *, driver_s: float = 0.0
     ) -> dict[str, Any]:
-        """The zygote's reply. Raises _ZygoteGoneError; the next request then starts another one."""
+        """Return the zygote's reply. Raises _ZygoteGoneError; the next request then starts another one."""
         text = json.dumps(request | {"limits": limits.as_json() | {"wall_s": limits.wall_limit_s}}).encode()
         most_s = PATIENCE * (limits.cpu_s + limits.wall_limit_s + driver_s) + _GRACE_S
         with self._lock, self._slots.one() as sleeps:
@@ -198,13 +198,13 @@ class Sandbox:
 
 
 def _launcher() -> tuple[str, ...]:
-    """The bare interpreter, without site-packages and without the caller's PYTHON* variables."""
+    """Return the command of the bare interpreter, without site-packages and the caller's PYTHON* variables."""
     python: str = getattr(sys, "_base_executable", "") or sys.executable
     return (python, "-P", "-s", "-S", "-B", str(Path(__file__).with_name("launcher.py")))
 
 
 def remedy(trouble: str) -> str:
-    """The sentence for the operator."""
+    """Return the sentence that tells the operator why code cannot be isolated here and which settings help."""
     return (
         f"untrusted code cannot be isolated here: {trouble}. It needs Linux 5.12 or newer on x86-64 or arm64, and "
         "namespaces: run as root with CAP_SYS_ADMIN, or allow user namespaces (sysctl user.max_user_namespaces "
@@ -216,7 +216,7 @@ def remedy(trouble: str) -> str:
 
 @contextlib.contextmanager
 def _memory_file(content: bytes = b"") -> Iterator[int]:
-    """A file without a name; it is gone when the last process closes it."""
+    """Yield a file without a name, which is gone when the last process closes it."""
     descriptor = os.memfd_create("rwkvctl", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         with open(descriptor, "wb", closefd=False) as file:  # a descriptor has no path
@@ -229,14 +229,15 @@ def _memory_file(content: bytes = b"") -> Iterator[int]:
 
 @contextlib.contextmanager
 def _sealed(text: str) -> Iterator[int]:
-    """A file that nobody can change any more."""
+    """Yield a memory file that nobody can change any more."""
     with _memory_file(text.encode(errors="replace")) as descriptor:
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
         yield descriptor
 
 
 def _surely(once: Callable[[], Outcome]) -> Outcome:
-    """What comes of a program, whose zygote may have died under it for reasons of its own: then it is run once more."""
+    """Return the outcome of a program. If the zygote dies under it, which may have other causes, the program is run
+    once more."""
     try:
         return again_if_disturbed(once)
     except _ZygoteGoneError:

@@ -20,17 +20,17 @@ _NANOSECOND = 1e-9
 
 
 class Waits:
-    """What some processes have waited in all, in seconds: every thread of theirs, those that have ended as well."""
+    """Sums how long some processes have waited for a processor, in seconds, threads that have ended included."""
 
     def __init__(self) -> None:
         self._of_thread: dict[int, float] = {}
 
     def begin(self) -> None:
-        """Other processes from now on."""
+        """Forget what was counted, to start with other processes."""
         self._of_thread.clear()
 
     def seconds(self, handles: Iterable[int]) -> float:
-        """The sum so far; UNKNOWN where this kernel keeps no such account, or shows it to nobody."""
+        """Return the sum so far; UNKNOWN where this kernel keeps no such account, or does not show it."""
         for handle in handles:
             with suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
                 for thread in Path(f"/proc/{_process(handle)}/task").iterdir():
@@ -40,7 +40,7 @@ class Waits:
 
 
 def _process(handle: int) -> int:
-    """The process that a pidfd stands for, as this process numbers it."""
+    """Return the process id of a pidfd in this process's namespace; -1 if there is none."""
     lines = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii").split("\n")
     return next((int(line[4:]) for line in lines if line.startswith("Pid:")), -1)
 
@@ -50,25 +50,23 @@ def _waited(thread: Path) -> float:
 
 
 class AskedWaits(Waits):
-    """The same, asked of the process outside."""
+    """`Waits` that asks the process outside over a socket."""
 
     def __init__(self, outside: socket.socket) -> None:
         super().__init__()
         self._outside = outside
 
     def begin(self) -> None:
-        """Other processes from now on."""
         self._outside.send(NEW)
 
     def seconds(self, handles: Iterable[int]) -> float:
-        """The sum so far, or UNKNOWN."""
         socket.send_fds(self._outside, [LOOK], list(handles))
         (seconds,) = _ANSWER.unpack(self._outside.recv(_ANSWER.size))
         return float(seconds)
 
 
 def serve(zygote: socket.socket) -> None:
-    """Answer a zygote until it goes."""
+    """Answer the zygote's questions about waiting times until its socket closes."""
     waits = Waits()
     while True:
         text, handles, _, _ = socket.recv_fds(zygote, len(LOOK), _MOST_GUESTS)

@@ -31,7 +31,7 @@ class SleepClock:
         self._seen, self._busy = time.monotonic(), -1.0
 
     def look(self, watches: "list[Watch]") -> None:
-        """Count what has passed since the last look."""
+        """Add the time since the last look."""
         now = time.monotonic()
         if self._busy >= 0 and now - self._seen < SHORTEST_LOOK_S:
             return
@@ -63,26 +63,26 @@ class Watch:
         self.cpu_s = 0.0
 
     def grant(self, cpu_s: float, sleep_s: float, clock: SleepClock) -> None:
-        """So much for all that it is to do from now on."""
+        """Set the limits, in seconds, for everything that the guest does from now on."""
         self.clock = clock
         self.cpu_limit = self.cpu_end = self.used() + cpu_s
         self.sleep_limit = self.sleep_end = clock.seconds + sleep_s
         self.wall_end = time.monotonic() + PATIENCE * (cpu_s + sleep_s)
 
     def allow(self, cpu_s: float, sleep_s: float) -> None:
-        """So much for the next call, within what was granted for all."""
+        """Set the limits, in seconds, for the next call, within what was granted in all."""
         self.cpu_end = min(self.used() + cpu_s, self.cpu_limit)
         self.sleep_end = min(self.clock.seconds + sleep_s, self.sleep_limit)
 
     def used(self) -> float:
-        """Processor seconds so far."""
+        """Return the processor seconds used so far; after the guest's end, the last figure that was read."""
         if self.ending == driver.ALIVE:
             with suppress(OSError):
                 self.cpu_s = kernel.cpu_seconds(self.pid)
         return self.cpu_s
 
     def look(self) -> float:
-        """Kill it if it is over a deadline; seconds until it can be."""
+        """Kill the guest if it is over a deadline; return the seconds until it can be."""
         cpu_left, sleep_left = self.cpu_end - self.used(), self.sleep_end - self.clock.seconds
         wall_left = self.wall_end - time.monotonic()
         if min(cpu_left, sleep_left, wall_left) <= 0:
@@ -92,7 +92,7 @@ class Watch:
         return min(cpu_left, max(min(sleep_left, wall_left), SHORTEST_LOOK_S), LONGEST_NAP_S)
 
     def kill(self, ending: int) -> None:
-        """End it, and every process in its namespace, now."""
+        """Kill the guest, and every process in its namespace, at once."""
         if self.ending == driver.ALIVE:
             self.used()
             self.ending = ending
@@ -123,6 +123,6 @@ class Watch:
         self.kill(driver.DIED)
 
     def report(self) -> dict[str, Any]:
-        """For the caller."""
+        """Return how the guest ended and what it used, for the zygote's reply."""
         used = {"cpu_s": self.cpu_s, "asleep_s": self.clock.seconds, "sure": self.clock.sure}
         return {"ending": self.ending, "status": self.status, **used}

@@ -31,7 +31,7 @@ WARM = (
 
 
 class CallerGoneError(Exception):
-    """The caller's socket closed."""
+    """The caller has closed its socket."""
 
 
 class Zygote:
@@ -79,7 +79,7 @@ class Zygote:
             return run(request, files)
 
     def _script(self, request: dict[str, Any], files: list[int]) -> dict[str, Any]:
-        """One guest: code, input, output, errors."""
+        """Run a script as one guest with its code, input, output and error files, and return its report."""
         code, standard_input, output, errors = files
         names = candidate.preamble(request["preamble"])
         program = self._start(lambda: candidate.run_script(names), [standard_input, output, errors, code], request)
@@ -87,7 +87,8 @@ class Zygote:
         return {"guests": [program.report()]}
 
     def _check(self, request: dict[str, Any], files: list[int]) -> dict[str, Any]:
-        """Two guests: the candidate, and the driver that calls it. Each gets its own files only."""
+        """Run a check as two guests, the candidate and the driver that calls it, each with its own files only; return
+        their reports."""
         code, data, result = files
         names = candidate.preamble(request["preamble"])
         (calls, call), (reply, replies) = os.pipe(), os.pipe()
@@ -118,7 +119,7 @@ class Zygote:
         return watch
 
     def _driver(self, request: dict[str, Any]) -> DriverProcess:
-        """The driver's process: one that has served before, where the driver runs nothing but our own code."""
+        """Return the driver's process: one that has served before, if the driver runs nothing but our own code."""
         drives, self._idle = self._idle, None
         if drives and not (request["reuse_driver"] and drives.usable()):
             drives.end()
@@ -139,7 +140,7 @@ class Zygote:
         return drives
 
     def _watch(self, watches: list[Watch], drives: DriverProcess | None = None) -> None:
-        """Until the last guest has ended or is done; what is not kept has then ended. Raises CallerGoneError."""
+        """Wait until the last guest has ended or is done; what is not kept has then ended. Raises CallerGoneError."""
         dozed = False
         try:
             while watches[-1].ending == driver.ALIVE and not (drives and drives.done):
@@ -169,7 +170,7 @@ class Zygote:
 
 
 def main(control: socket.socket, confinement: guest.Confinement, preload: list[str], waits: Waits) -> None:
-    """Get warm, report for duty, serve."""
+    """Import what guests need, tell the caller that the zygote is ready, and serve until the caller goes away."""
     for name in [*WARM, *preload]:
         importlib.import_module(name)
     zygote = Zygote(control, confinement, waits)

@@ -67,12 +67,12 @@ CORPUS: Final[dict[str, Corpus]] = {
 
 
 def unit(name: str) -> Unit:
-    """What a metric's value is: a share of one, bits, a perplexity, or points of a hundred."""
+    """Return the unit of a metric: a share of one, bits, a perplexity, or points of a hundred."""
     return CORPUS[name].unit if name in CORPUS else "share"
 
 
 def measure(name: str, rows: Rows) -> Estimate:
-    """One metric over graded samples, equally many a row. Raises ValueError for a name nobody knows."""
+    """Return a metric over graded samples, equally many a row. Raises ValueError for an unknown name."""
     if name in CORPUS:
         corpus = CORPUS[name]
         return statistics.corpus_estimate(corpus.of, [_summed(row) for row in rows], share=corpus.unit == "share")
@@ -80,7 +80,7 @@ def measure(name: str, rows: Rows) -> Estimate:
 
 
 def per_row(name: str, row: Sequence[Sample]) -> float:
-    """A metric's value for one row."""
+    """Return a metric's value for one row. Raises ValueError for an unknown name."""
     values = [sample.value or 0.0 for sample in row]
     if name == "accuracy":
         return fmean(values)
@@ -105,7 +105,7 @@ def _of_repeats(what: str, row: Sequence[Sample], values: Sequence[float], k: in
 
 
 def curves(rows: Rows, repeats: int) -> dict[str, dict[str, float]]:
-    """avg@k, pass@k, pass^k and maj@k for k = 1, 2, 4 ... up to the repeats."""
+    """Return avg@k, pass@k, pass^k and maj@k for k = 1, 2, 4 ... up to the repeats."""
     ks = [1 << power for power in range(repeats.bit_length()) if 1 << power <= repeats]
     ks += [repeats] if repeats not in ks else []
     names: dict[str, str] = {"avg": "@", "pass": "@", "pass^": "^", "maj": "@"}

@@ -75,7 +75,7 @@ class RowValues:
         self.own: dict[str, array[float]] = {}
 
     def add(self, row: Sequence[Sample]) -> None:
-        """Take in the next row. Raises ValueError, KeyError or ArithmeticError if it does not give the metric."""
+        """Add the next row. Raises ValueError, KeyError or ArithmeticError if it does not give the metric."""
         if self.of is None:
             self.values.append(metric_names.per_row(self.metric, row))
         else:
@@ -93,7 +93,7 @@ class RowValues:
             before.append(sums.get(name, 0.0))
 
     def all(self) -> Sequence[float]:
-        """The values of all rows. Raises KeyError or ArithmeticError if they do not give the metric."""
+        """Return the values of all rows. Raises KeyError or ArithmeticError if they do not give the metric."""
         of, total = self.of, self.total
         if of is None:
             return self.values
@@ -107,7 +107,7 @@ class RowValues:
 
 
 def summed(samples: Iterable[Sample]) -> dict[str, float]:
-    """The parts of samples, added up."""
+    """Return the parts of the samples' grades, summed by name."""
     sums: dict[str, float] = {}
     for sample in samples:
         for name, amount in sample.parts.items():
@@ -121,7 +121,7 @@ def lower_is_better(metric: str) -> bool:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two metrics measure the same thing: all means of verdicts do, however many samples each is over."""
+    """Whether two metrics measure the same thing: all means of verdicts do, whatever their numbers of samples."""
     return one == other or all(name in {"accuracy", "pass@1"} or name.startswith("avg@") for name in (one, other))
 
 
@@ -139,7 +139,8 @@ def pair(a: Sequence[float], b: Sequence[float], *, verdicts: bool) -> Paired:
 
 
 def pair_verdicts(both: int, only_a: int, only_b: int, neither: int) -> Paired:
-    """`pair` of rows with one right or wrong answer each, from how many of them both have right, one, or neither."""
+    """Return `pair` of rows with one right or wrong answer each, from the numbers of rows that both have right, one, or
+    neither."""
     rows = both + only_a + only_b + neither
     difference = verdict_difference(only_b, only_a, both + neither)
     shares = ((both + only_a) / rows, (both + only_b) / rows)
@@ -161,8 +162,8 @@ def bootstrap(differences: Sequence[float], draws: int = DRAWS, seed: int = SEED
 
 
 def resampled_means(differences: Sequence[float], draws: int, source: random.Random) -> Iterator[float]:
-    """Means of resamples. How often each distinct value is drawn is multinomial, so a resample costs as many random
-    numbers as there are values, not rows: 14,042 right-or-wrong rows have three."""
+    """Yield means of resamples. How often each distinct value is drawn is multinomial, so a resample costs as many
+    random numbers as there are values, not rows: 14,042 right-or-wrong rows have three."""
     count = len(differences)
     weights: Mapping[float, float] = Counter(differences)
     if len(weights) > GRID and count > 2 * GRID:
@@ -192,13 +193,14 @@ def binned(values: Sequence[float]) -> dict[float, float]:
 
 
 def conditional_shares(weights: Sequence[float]) -> list[float]:
-    """The share of each value among it and those after it: a multinomial draw as a chain of binomial ones."""
+    """Return the share of each value among it and those after it, for a multinomial draw as a chain of binomial
+    ones."""
     rest = list(accumulate(reversed(weights)))[::-1]
     return [min(1.0, weight / left) for weight, left in zip(weights, rest, strict=True)]
 
 
 def multinomial(source: random.Random, count: int, shares: Sequence[float]) -> list[int]:
-    """How often each value is drawn in `count` draws."""
+    """Return how often each value is drawn in `count` draws."""
     drawn = []
     for share in shares[:-1]:
         times = binomial(source, count, share) if count else 0
@@ -246,7 +248,7 @@ def by_waiting(source: random.Random, n: int, p: float) -> int:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """A quantile of sorted values, linear between neighbours."""
+    """Return a quantile of sorted values, linear between neighbours."""
     place = share * (len(ordered) - 1)
     left = min(int(place), len(ordered) - 2) if len(ordered) > 1 else 0
     right = min(left + 1, len(ordered) - 1)
@@ -254,7 +256,8 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p values of a family of tests (Holm 1979): below alpha where the family's error rate stays below it."""
+    """Return the adjusted p values of a family of tests (Holm 1979): below alpha where the family's error rate stays
+    below it."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
@@ -264,7 +267,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def verdict(difference: float, p: float, alpha: float, *, lower: bool = False) -> Verdict:
-    """What an adjusted p and the sign of b - a say of b; `lower` says that a smaller value is better."""
+    """Return the verdict on b from an adjusted p and the sign of b - a; `lower` says that a smaller value is better."""
     if p >= alpha or not difference:
         return "no difference shown"
     return "better" if (difference > 0) != lower else "worse"

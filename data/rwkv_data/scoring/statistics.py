@@ -17,7 +17,7 @@ Z = NormalDist().inv_cdf(0.975)
 ALIKE = 0.05
 """A sum of squares that rows' means are given beyond their own, lest a few that are alike seem certain."""
 MANY = 100
-"""Of so many rows that differ, the mean difference is normal."""
+"""From so many rows that differ on, the mean difference is taken as normal."""
 
 
 class Estimate(NamedTuple):
@@ -30,7 +30,7 @@ class Estimate(NamedTuple):
 
 
 def mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and its standard error s/sqrt(n), s with n - 1."""
+    """Return the mean and its standard error s/sqrt(n), with n - 1 in s."""
     n, mean = len(values), fmean(values)
     if n < 2:
         return mean, None
@@ -80,14 +80,14 @@ def clustered_stderr(values: Sequence[float], clusters: Sequence[Hashable]) -> f
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Chance that k of n samples, of which c are right, hold a right one: 1 - C(n-c, k) / C(n, k)."""
+    """Probability that at least one of k samples is right, drawn from n of which c are: 1 - C(n-c, k) / C(n, k)."""
     _enough(n, c, k)
     all_wrong: float = math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
     return 1.0 if n - c < k else 1.0 - all_wrong
 
 
 def pass_hat_k(n: int, c: int, k: int) -> float:
-    """Chance that k of n samples, of which c are right, are all right: C(c, k) / C(n, k)."""
+    """Probability that k samples, drawn from n of which c are right, are all right: C(c, k) / C(n, k)."""
     _enough(n, c, k)
     return math.comb(c, k) / math.comb(n, k)
 
@@ -118,13 +118,14 @@ def mcnemar(only_a: int, only_b: int) -> float:
 
 
 FEW_PAIRS = 500
-"""Up to so many pairs are added up one by one. That takes seconds for 100,000, as numbers of as many bits."""
+"""Up to so many pairs the p value is summed term by term; for 100,000 that takes seconds, as the integers have as many
+bits."""
 
 BITS = 320
 
 
 def _exact_p(n: int, fewer: int) -> float:
-    """Twice the chance of so few heads, or fewer, in n throws."""
+    """Return twice the probability of at most `fewer` heads in n throws."""
     tail, ways = 0, 1
     for i in range(fewer + 1):
         tail += ways

@@ -1,4 +1,4 @@
-"""`rwkvctl audit`: who changed what."""
+"""`rwkvctl audit`: list the changes that users and the daemon made, newest first."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import verb

@@ -50,13 +50,13 @@ def drain(
 
 
 def still_running(context: Context) -> list[str]:
-    """Jobs that hold an engine or a runner."""
+    """Return the ids of the jobs that hold an engine or a runner: those that run and are not being judged."""
     status: Record = context.client.get("/v1/status").value
     return [job["id"] for job in status["running"] if job["state"] != "judging"]
 
 
 def say(context: Context, running: list[str]) -> None:
-    """How far the drain is."""
+    """Print which jobs still run, or that the node is idle; print nothing with --json."""
     if not context.as_json:
         names = " ".join(running)
         context.say(f"still running: {names}" if running else "the node is idle: nothing runs, nothing starts")

@@ -78,7 +78,7 @@ def export(
 
 
 def check(form: Form, *, samples: bool, to: str) -> None:
-    """Raise UsageError for what cannot be meant."""
+    """Raise UsageError for flags that do not go together."""
     if samples and form in {"csv", "markdown"}:
         raise UsageError(f"--samples are written as jsonl, lm-eval or emoji-chat, not as {form}.")
     if form == "lm-eval" and not to:
@@ -86,7 +86,7 @@ def check(form: Form, *, samples: bool, to: str) -> None:
 
 
 def some(scores: Iterator[Record]) -> Iterator[Record]:
-    """The same, once there is one: an empty file would look like an answer."""
+    """Yield the scores. Raises RefusedError if there is none, because an empty file would look like a result."""
     first = next(scores, None)
     if first is None:
         raise RefusedError(
@@ -96,7 +96,7 @@ def some(scores: Iterator[Record]) -> Iterator[Record]:
 
 
 def lines(context: Context, form: Form, scores: Iterator[Record], *, samples: bool) -> Iterator[str]:
-    """What is written, line by line."""
+    """Return the lines of the output file in the format `form`; scores are fetched as they are written."""
     if form == "csv":
         return tabular.csv_lines(scores)
     if form == "markdown":
@@ -107,13 +107,13 @@ def lines(context: Context, form: Form, scores: Iterator[Record], *, samples: bo
 
 
 def lines_of_samples(context: Context, form: Form, score: Record) -> Iterator[str]:
-    """The samples of one score."""
+    """Return the samples of one score as lines of `emoji-chat` or of JSON."""
     found = source.samples(context.client, score["job"])
     return jsonl.chat_lines(found) if form == "emoji-chat" else jsonl.sample_lines(score, found)
 
 
 def write(context: Context, text: Iterator[str], to: str, *, force: bool) -> None:
-    """To the file, or to standard output, where a terminal obeys nothing of it."""
+    """Write the lines to a file, or to standard output, with control characters escaped if that is a terminal."""
     if not to:
         for line in text:
             context.terminal.json(line)
@@ -123,7 +123,7 @@ def write(context: Context, text: Iterator[str], to: str, *, force: bool) -> Non
 
 
 def write_lm_eval(context: Context, folder: Path, scores: list[Record], *, samples: bool, force: bool) -> list[str]:
-    """A folder a model; returns the files."""
+    """Write a folder per model as lm_eval does, and return the paths of the files."""
     rows = {
         item["name"]: item["rows"] for item in context.client.get("/v1/benchmarks").value["items"] if item.get("rows")
     }

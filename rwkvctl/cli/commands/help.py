@@ -33,5 +33,4 @@ def help_(context: Context, words: list[str] = [], *, markdown: bool = False) ->
 
 
 def flags(options: list[Option]) -> list[str]:
-    """The first spelling of each flag."""
     return [option.flags[0] for option in options if option.flags]

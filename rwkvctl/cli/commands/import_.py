@@ -66,8 +66,8 @@ def import_(context: Context, path: str, *, dry_run: bool = False, overwrite: bo
 
 
 def with_companions(path: str) -> list[str]:
-    """What the daemon is to see of a path: beside one file of a score (RESULTS/KIND/MODEL/NAME) the others, which lie
-    in neighbouring folders."""
+    """Return the paths that the daemon must see for an import: the path, and for one file of a score
+    (RESULTS/KIND/MODEL/NAME) also its other files, which lie in neighbouring folders."""
     (kind, model), name = os.path.split(os.path.dirname(path)), os.path.basename(path)
     results, stem = os.path.dirname(kind), os.path.splitext(name)[0].removesuffix("_results")
     return (
@@ -102,7 +102,7 @@ def table(items: Iterable[Record]) -> Table:
 
 
 def say_more(context: Context, reply: Record) -> None:
-    """What the table does not say."""
+    """Print how many files were ignored, and the session that holds the imported scores."""
     if ignored := reply.get("ignored", 0):
         context.say(f"{ignored} files hold no results of rwkv-skills, or trials of a parameter search")
     if session := reply.get("session"):

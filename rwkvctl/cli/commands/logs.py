@@ -32,7 +32,7 @@ class Wanted:
 
     @property
     def query(self) -> Record:
-        """What the daemon is asked. It does not search: an expression may take for ever."""
+        """The query of the request, without the regular expression: matching it could keep the daemon busy for ever."""
         times = self.timestamps or None
         return {"tail": self.tail, "since": self.since, "follow": self.follow or None, "timestamps": times}
 
@@ -76,7 +76,7 @@ def logs(
 
 
 def show(context: Context, chunk: bytes, lines: Lines | None) -> None:
-    """A piece of a log: as it came, or made safe; only its whole lines that are wanted, where not all are."""
+    """Write a piece of a log: as JSON, or as text; with `lines`, only if or as far as a line in it matches."""
     value = json.loads(chunk)
     text = value.get("text", "")
     if context.as_json:
@@ -87,7 +87,8 @@ def show(context: Context, chunk: bytes, lines: Lines | None) -> None:
 
 
 def chunks(context: Context, target: str, wanted: Wanted) -> Iterator[bytes]:
-    """The pieces of a log. When the daemon goes away while following, go on behind the last byte that was seen."""
+    """Yield the pieces of a log. If the daemon goes away while following, resume after the last byte that was
+    received."""
     route = f"/v1/logs/{segment(target)}"
     place: Record = wanted.query
     waits = False
@@ -132,7 +133,7 @@ def rotate(context: Context, wanted: Wanted, seconds: float) -> int:
 
 
 def running_jobs(context: Context) -> list[Record]:
-    """The jobs that run now."""
+    """Return the running jobs from `GET /v1/status`."""
     return list(context.client.get("/v1/status").value["running"])
 
 

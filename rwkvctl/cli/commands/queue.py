@@ -1,4 +1,4 @@
-"""`rwkvctl queue`: the dry run."""
+"""`rwkvctl queue`: show what `dispatch` with the same flags would do, and change nothing."""
 
 import json
 from typing import Final

@@ -14,7 +14,7 @@ OUTLINED = 50_000
 
 
 class NoSampleError(RwkvctlError):
-    """The job has no such sample."""
+    """The job has no sample of that row and repeat."""
 
     exit_code = Exit.NOT_FOUND
 
@@ -140,7 +140,7 @@ def samples_diff(context: Context, one: str, other: str, *, row: int = 0, repeat
 
 
 def sample_at(context: Context, job: str, row: int, repeat: int) -> Record:
-    """One sample of a job. Raises NoSampleError."""
+    """Return one sample of a job. Raises NoSampleError if the job has none of that row and repeat."""
     place = row * 1048576 + repeat
     items = context.client.get(f"/v1/jobs/{segment(job)}/samples", limit=1, after=place - 1).value["items"]
     if not items or (items[0]["row"], items[0]["repeat"]) != (row, repeat):
@@ -149,12 +149,12 @@ def sample_at(context: Context, job: str, row: int, repeat: int) -> Record:
 
 
 def prompts(sample: Record) -> list[str]:
-    """The lines of every stage's prompt."""
+    """Return the lines of the prompts of all stages, each stage under a line `== stage NAME`."""
     return [line for stage in sample["stages"] for line in (f"== stage {stage['stage']}", *stage["prompt"].split("\n"))]
 
 
 def draw(terminal: Terminal, item: Record, longest: int) -> None:
-    """One sample as a block of lines."""
+    """Write one sample as a block of lines: its verdict, what was extracted and expected, and its stages."""
     value = item.get("value")
     role: Role = "warn" if value is None else "ok" if value >= 1 else "bad"
     mark = "–" if value is None else "✓" if value >= 1 else "✗" if value <= 0 else f"{value:.2f}"
@@ -177,13 +177,13 @@ def draw(terminal: Terminal, item: Record, longest: int) -> None:
 
 
 def field(terminal: Terminal, name: str, text: str) -> None:
-    """A name and a short text, left out when empty."""
+    """Write a line with a name and a short text; write nothing if the text is empty."""
     if text:
         terminal.line(f"  {name:<10}{take(safe_line(text), 200)}")
 
 
 def draw_stage(terminal: Terminal, stage: Record, longest: int, width: int) -> None:
-    """Prompt and completion of one stage."""
+    """Write prompt and completion of one stage, with their numbers of tokens and what ended the completion."""
     tokens = joined([f"{stage.get('prompt_tokens', 0):,} tokens in", f"{stage.get('generated_tokens', 0):,} out"])
     terminal.line(f"  prompt ({safe_line(stage['stage'])}, {tokens})", "dim")
     paragraph(terminal, stage["prompt"], longest, width)
@@ -202,7 +202,7 @@ def paragraph(terminal: Terminal, text: str, longest: int, width: int) -> None:
 
 
 def fold(line: str, width: int) -> list[str]:
-    """A line in pieces that fit."""
+    """Return a line cut into pieces of at most `width` terminal cells."""
     pieces = []
     while cell_width(line) > width:
         piece = take(line, width)

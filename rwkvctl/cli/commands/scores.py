@@ -1,4 +1,4 @@
-"""`rwkvctl scores` and `rwkvctl scores show`."""
+"""`rwkvctl scores`, and `rwkvctl scores show` for one score in full."""
 
 from typing import Final
 

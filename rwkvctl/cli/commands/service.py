@@ -107,8 +107,8 @@ def service_uninstall(
 
 
 def stopped(context: Context, *, user: bool, dry_run: bool, yes: bool) -> dict[str, str]:
-    """Stop the daemon and end what runs on in its control group; what was done, by what it was done to. Raises
-    RefusedError if that is not wanted, RwkvctlError if something does not end."""
+    """Stop the daemon and end the processes left in its control group; return what was done, by its object. Raises
+    RefusedError if it is not confirmed, RwkvctlError if something does not end."""
     group = remains.control_group(properties(user=user).get("ControlGroup", ""), user=user)
     there = remains.members(group)
     active = properties(user=user, unit="rwkvctl.socket").get("ActiveState") == "active"
@@ -132,7 +132,8 @@ def stopped(context: Context, *, user: bool, dry_run: bool, yes: bool) -> dict[s
 
 
 def removed(paths: list[Path], *, dry_run: bool) -> dict[str, str]:
-    """Remove files and links. Raises RwkvctlError."""
+    """Remove files and links, and their folders once those are empty; return what was done to each path. Raises
+    RwkvctlError if one cannot be removed."""
     try:
         for path in [] if dry_run else paths:
             path.unlink()
@@ -156,7 +157,7 @@ def cleared(*, user: bool, root: str, dry_run: bool) -> dict[str, str]:
 
 
 def kept(context: Context, *, user: bool) -> dict[str, str]:
-    """What stays, and how it is removed."""
+    """Return what is left in place, and how it can be removed."""
     found: dict[str, str] = {}
     home = context.config.home if user or context.config.folder == SYSTEM_FILE.parent else SYSTEM_HOME
     if home.exists():
@@ -208,7 +209,7 @@ def without_temporary_folder(unit: Path) -> str:
 
 
 def files_of(context: Context, *, user: bool, root: str) -> list[UnitFile]:
-    """The files that are meant."""
+    """Return the files to install: of the system's service or of this user's, below `root` where it is given."""
     systemd = systemctl.version()
     if not user:
         return units.system_files(Path(root) if root else Path("/"), systemd)

@@ -59,7 +59,8 @@ def tables(reply: Record) -> list[Table]:
 
 
 def watched(context: Context, session: str, limit: int, every_s: float, *, plain: bool) -> int:
-    """The same again and again."""
+    """Show the status anew every `every_s` seconds until Ctrl-C. Raises UsageError for less than 0.1 s and for tsv
+    output."""
     from rwkvctl.cli.client import client_of
     from rwkvctl.cli.watch import watch
 

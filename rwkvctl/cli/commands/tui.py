@@ -63,7 +63,8 @@ def tui(
 
 
 def serve_it(context: Context, port: int, theme: Theme, *, write: bool) -> int:
-    """Serve until told to end."""
+    """Serve the console to browsers on a loopback port until interrupted. Raises RwkvctlError if packages are
+    missing."""
     try:
         from rwkvctl.tui.terminal.browser_server import serve
     except ImportError as error:

@@ -60,7 +60,7 @@ STREAMED: Final[list[type[Struct]]] = [messages.LogChunk, messages.Event]
 
 
 def nested(roots: list[type[Struct]]) -> list[type[Struct]]:
-    """The structs that these hold, and those of the streams, each once, in order of appearance."""
+    """Return the structs that `roots` and the streams contain, each once, in order of appearance."""
     found: dict[type[Struct], None] = dict.fromkeys(STREAMED)
     for root in roots:
         for field in msgspec.structs.fields(root):
@@ -70,12 +70,12 @@ def nested(roots: list[type[Struct]]) -> list[type[Struct]]:
 
 
 def nested_only(struct: type[Struct]) -> list[type[Struct]]:
-    """The structs below one struct."""
+    """Return the structs that the fields of a struct mention directly."""
     return [part for field in msgspec.structs.fields(struct) for part in structs_in(type_info(field.type))]
 
 
 def structs_in(info: Any) -> list[type[Struct]]:
-    """The structs that a type mentions."""
+    """Return the structs that a type mentions, also inside containers and unions."""
     if isinstance(info, msgspec.inspect.StructType):
         return [info.cls]
     inner = [getattr(info, name) for name in ("item_type", "value_type") if hasattr(info, name)]
@@ -84,7 +84,7 @@ def structs_in(info: Any) -> list[type[Struct]]:
 
 
 def section(struct: type[Struct], title: str) -> str:
-    """One struct: what it is, and its fields."""
+    """Return the Markdown section of one struct: its docstring and its fields."""
     words = " ".join((struct.__doc__ or "").split())
     rows = "".join(f"| `{field.name}` | {spelled(field)} |\n" for field in msgspec.structs.fields(struct))
     return f"\n### {title}\n\n{words}\n\n| field | type |\n|---|---|\n{rows}"

@@ -99,7 +99,7 @@ def described(option: Option) -> Iterator[str]:
 
 
 def common() -> Iterator[str]:
-    """Flags that every verb has."""
+    """Yield the COMMON OPTIONS section: the flags that every verb has."""
     yield from (".SH COMMON OPTIONS", ".TP", r"\fB\-o\fR, \fB\-\-output\fR table|json|tsv")
     yield text("table (on a terminal), tsv (in a pipe), or json")
     for flag, settings in COMMON:
@@ -148,12 +148,12 @@ def configuration() -> str:
 
 
 def setting(name: str, default: object, about: str) -> list[str]:
-    """One setting with its default."""
+    """Return the man source of one setting: its name, default and description."""
     return [".TP", rf"\fB{text(name)}\fR = {text(toml(default))}", text(about)]
 
 
 def toml(value: object) -> str:
-    """A default as TOML has it."""
+    """Return a default as a TOML value."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -162,7 +162,7 @@ def toml(value: object) -> str:
 
 
 def sentence(words: str) -> str:
-    """A help text as a sentence."""
+    """Return a help text with a capital letter and a full stop."""
     return f"{words[:1].upper()}{words[1:]}."
 
 
@@ -194,13 +194,13 @@ def see_also(names: str) -> Iterator[str]:
 
 
 def terms(pairs: Any) -> Iterator[str]:
-    """Terms with what they mean."""
+    """Yield the man source of a list of terms, each with its meaning."""
     for term, meaning in pairs:
         yield from (".TP", rf"\fB{text(term)}\fR", text(meaning))
 
 
 def paragraphs(words: str) -> Iterator[str]:
-    """Paragraphs that blank lines part."""
+    """Yield the man source of paragraphs, which blank lines separate in `words`."""
     for paragraph in words.split("\n\n"):
         yield from (".PP", text(" ".join(paragraph.split())))
 
@@ -212,7 +212,7 @@ ESCAPES: Final = str.maketrans(
 
 
 def text(words: str) -> str:
-    """Words that groff takes as they are, in any encoding, even where they begin a line with a full stop."""
+    """Return words escaped for groff, in any encoding, even if they begin a line with a full stop."""
     safe = "".join(mark if mark.isascii() else rf"\[u{ord(mark):04X}]" for mark in words.translate(ESCAPES))
     return rf"\&{safe}" if safe.startswith(".") else safe
 

@@ -57,14 +57,14 @@ def is_member(pid: int, group: str) -> bool:
 
 
 def counted(pids: list[int]) -> str:
-    """Processes as one says it: `1 daemon, 2 engines`."""
+    """Return a count of processes in words: `1 daemon, 2 engines`."""
     kinds = Counter(filter(None, map(kind_of, pids)))
     some = [f"{number} {kind}{'' if number == 1 else 's'}" for kind, number in sorted(kinds.items())]
     return ", ".join(some) or f"{len(pids)} processes"
 
 
 def kind_of(pid: int) -> str:
-    """What a process of the service is."""
+    """Return the kind of a process of the service by its command line; empty if unknown."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -73,7 +73,7 @@ def kind_of(pid: int) -> str:
 
 
 def end(group: str) -> list[int]:
-    """End what is in a control group, kindly at first; returns what does not end, not even by SIGKILL."""
+    """End the processes in a control group, with SIGTERM and then with SIGKILL; return those that survive."""
     for number, limit_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
         told: set[int] = set()
         deadline = time.monotonic() + limit_s
@@ -88,7 +88,7 @@ def end(group: str) -> list[int]:
 
 
 def tell(pid: int, number: signal.Signals, group: str) -> None:
-    """Send a signal, unless the number is another process's by now."""
+    """Send a signal to a process, unless the pid now belongs to a process outside the group."""
     with contextlib.suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
         try:
@@ -106,7 +106,7 @@ def links(folder: Path) -> list[Path]:
 
 
 def drop_ins(folder: Path) -> list[Path]:
-    """What an operator has added to our units, in a folder of units."""
+    """Return the operator's drop-ins to our units in a folder of units."""
     return sorted(path for name in (UNIT, "rwkvctl.socket") for path in folder.glob(f"{name}.d/*"))
 
 
@@ -121,7 +121,7 @@ def remove_folder(folder: Path) -> str:
 
 
 def answers(path: Path) -> bool:
-    """Whether somebody listens on a socket."""
+    """Whether a process listens on a Unix socket; true also if its backlog is full or access is denied."""
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return False
     with socket.socket(socket.AF_UNIX) as one:
@@ -136,7 +136,8 @@ def answers(path: Path) -> bool:
 
 
 def remove_locks(folder: Path) -> str:
-    """Remove the locks of GPUs, which all users of the machine share, unless one of them is held."""
+    """Remove the folder of GPU locks, which all users share, unless one is held; return why it is left, empty if it is
+    gone."""
     with contextlib.ExitStack() as held:
         for path in folder.iterdir():
             try:
@@ -152,7 +153,7 @@ def remove_locks(folder: Path) -> str:
 
 
 def remove_if_empty(folder: Path) -> str:
-    """Remove a folder in which the operator may have put something."""
+    """Remove the folder of the configuration if it is empty; return why it is left, empty if it is gone."""
     try:
         folder.rmdir()
     except OSError:
@@ -161,7 +162,7 @@ def remove_if_empty(folder: Path) -> str:
 
 
 def made(root: Path) -> dict[Path, Callable[[Path], str]]:
-    """The folders of the system's service that are there below a root folder, each with how it is removed; that says
-    why a folder is left, and nothing if it is gone."""
+    """Return the existing folders of the system's service below `root`, each with the function that removes it; that
+    returns why a folder is left, empty if it is gone."""
     ways = dict.fromkeys(MADE, remove_folder) | {LOCKS: remove_locks, CONFIGURATION: remove_if_empty}
     return {root / name: way for name, way in ways.items() if (root / name).exists()}

@@ -42,7 +42,7 @@ class UnitFile(NamedTuple):
 
 
 def source() -> Path:
-    """Where the files lie that come with rwkvctl. Raises UnitError."""
+    """Return the folder of the unit files that come with rwkvctl. Raises UnitError if there is none."""
     package = Path(__file__).resolve().parents[2]
     for folder in (package / "systemd", package.parent / "daemon" / "systemd"):
         if (folder / "rwkvctl.service").is_file():
@@ -93,7 +93,7 @@ def quoted(text: str) -> str:
 
 
 def signed(text: str) -> str:
-    """With the checksum before it."""
+    """Return a text under a comment line with its sha256, by which `state` recognises an unchanged file."""
     return f"# rwkvctl service install, sha256 of what follows: {checksum(text)}\n{text}"
 
 
@@ -102,7 +102,8 @@ def checksum(text: str) -> str:
 
 
 def state(file: UnitFile) -> State:
-    """How an installed file stands to ours. `outdated` is as an earlier rwkvctl, or another interpreter's, wrote it."""
+    """Return the state of an installed file. `outdated`: unchanged since another version of rwkvctl, or another
+    interpreter's, wrote it. Raises UnitError if it cannot be read."""
     try:
         found = file.path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -122,7 +123,7 @@ def texts_of(unit: Path) -> dict[Path, str]:
 
 
 def write(file: UnitFile) -> None:
-    """Put a file in place at once, readable by all. Raises UnitError."""
+    """Replace a file atomically, readable by all. Raises UnitError."""
     new = file.path.with_name(f".{file.path.name}.new")
     try:
         file.path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +135,7 @@ def write(file: UnitFile) -> None:
 
 
 def forbidden_in(text: str) -> Iterator[str]:
-    """Directives of a unit that break something."""
+    """Yield the directives of a unit that break the daemon."""
     for line in text.split("\n"):
         name, equals, value = line.partition("=")
         if equals and name.strip() in FORBIDDEN and value.strip().lower() not in {"", "no", "false", "0", "off"}:

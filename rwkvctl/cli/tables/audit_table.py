@@ -10,7 +10,7 @@ ROLES: Final[dict[str, Role]] = {"refused": "warn", "failed": "bad"}
 
 
 def entries(items: Iterable[Record]) -> Table:
-    """Who changed what, one line each."""
+    """Return a table of audit entries: when, user, process, verb, target and outcome."""
     columns = [
         Column("WHEN"), Column("USER", cut="middle"), Column("UID", right=True), Column("PID", right=True),
         Column("VERB"), Column("TARGET", cut="end"), Column("OUTCOME", cut="end"),

@@ -21,7 +21,7 @@ NAMED: Final = 8
 def body(
     a: str, b: str, benchmarks: Sequence[str], kinds: Sequence[str], *, alpha: float, force: bool
 ) -> dict[str, object]:
-    """The request. Raises UsageError for an alpha that is none."""
+    """Return the request. Raises UsageError if alpha is not between 0 and 1."""
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha must lie between 0 and 1, not {alpha:g}.")
     return {"a": a, "b": b, "benchmarks": list(benchmarks), "kinds": list(kinds), "alpha": alpha, "force": force}
@@ -75,7 +75,7 @@ def line(item: Record) -> list[str | Cell]:
 
 
 def number(value: float | None, unit: str, *, signed: bool = False) -> str:
-    """A share in percent, anything else as it is."""
+    """Return a share in percent, any other value with three decimals; a dash if it is missing."""
     if value is None:
         return "–"
     scaled, digits = (100 * value, 1) if unit == "share" else (value, 3)
@@ -98,7 +98,7 @@ def probability(p: float | None) -> str:
 
 
 def forced_words(item: Record) -> str:
-    """What was not the same, where a comparison was forced."""
+    """Return what differed between the sides of a forced comparison."""
     left_out = item.get("left_out", 0)
     parts = [*item.get("differs", ()), f"{left_out} rows are left out" if left_out else ""]
     return "; ".join(filter(None, parts))
@@ -124,7 +124,7 @@ def flips(items: Iterable[Record]) -> Table:
 
 
 def flip(item: Record, one: Record) -> list[str | Cell]:
-    """Return the cells of `flips` for one row of the benchmark on which only one side did better."""
+    """Return the cells of one row of `flips`: a row of the benchmark on which one side did better."""
     better_a = (one["value_a"] > one["value_b"]) != item.get("lower_is_better", False)
     a, b = (mark(one[name], better) for name, better in (("value_a", better_a), ("value_b", not better_a)))
     said = ["nothing" if one.get(name) is None else str(one[name]) for name in ("answer_a", "answer_b")]
@@ -140,7 +140,7 @@ def mark(value: float, better: bool) -> Cell:
 
 
 def explain(context: Context, reply: Record) -> None:
-    """What the table does not say."""
+    """Print below the table the notes, the benchmarks that only one side has, and how to see the samples of a row."""
     noted = sorted({text for item in reply["items"] for text in item.get("noted", ())})
     for text in noted[:NAMED]:
         context.say(f"note: {text}")

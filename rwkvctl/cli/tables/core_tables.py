@@ -41,7 +41,8 @@ NOTHING_MATCHES: Final = (
 
 
 def headline(status: Record) -> str:
-    """The first line of `status`: who, since when, how many jobs in which state."""
+    """Return the first line of `status`: node, uptime, the number of jobs in each state, free disk, and when all will
+    be done."""
     counts = status["counts"]
     states = ", ".join(f"{counts[state]} {state}" for state in counts if counts[state]) or "no jobs"
     disk = size(status.get("disk_free_bytes"))
@@ -50,7 +51,7 @@ def headline(status: Record) -> str:
 
 
 def leases(items: Iterable[Record]) -> Table:
-    """GPUs (or the CPU) and what holds them."""
+    """Return a table of the GPUs (or the CPU) and what holds them."""
     columns = [
         Column("LEASE"), Column("DEVICE", cut="end"), Column("USE"), Column("CONDITION", wide=True), Column("ENGINE"),
         *MEMORY, Column("UTIL %", right=True, name="util"), Column("W", right=True, wide=True, name="watts"),
@@ -126,7 +127,7 @@ def engines(items: Iterable[Record]) -> Table:
 
 
 def engine_role(state: str) -> Role:
-    """The colour of an engine's state."""
+    """Return the display role of an engine's state; `info` for any not listed."""
     roles: dict[str, Role] = {"ready": "ok", "failed": "bad", "gone": "dim"}
     return roles.get(state, "info")
 
@@ -160,7 +161,7 @@ def jobs(items: Iterable[Record], empty: str = "no jobs") -> Table:
 
 
 def why(item: Record) -> str:
-    """Why a job waits or how it ended: the reason's word, or what was to blame, and what the daemon adds."""
+    """Return why a job waits or how it ended: the reason's word, or the culprit, and the daemon's details."""
     reason, detail = item.get("reason", "") or item.get("failure", ""), item.get("detail", "")
     return f"{reason}: {detail}" if reason and detail else reason or detail
 
@@ -185,7 +186,8 @@ def score_text(item: Record) -> str:
 
 
 def value_with_interval(metric: Record | None) -> str:
-    """`74.9 ±2.3`, a share in percent."""
+    """Return a value with the half-width of its 95 % interval, shares in percent: `74.9 ±2.3`; `null` if it is
+    missing."""
     if not metric or metric.get("value") is None:
         return NULL
     half = half_interval(metric)
@@ -193,18 +195,19 @@ def value_with_interval(metric: Record | None) -> str:
 
 
 def in_unit(value: float, metric: Record) -> str:
-    """A share in percent, anything else as it is."""
+    """Return a share in percent, any other value with three decimals."""
     return percent(value) if metric.get("unit", "share") == "share" else amount(value, ".3f")
 
 
 def half_interval(metric: Record) -> str:
-    """How far the 95 % interval reaches from the value: its longer side, since it need not be symmetric."""
+    """Return the longer side of the 95 % interval from the value, as the interval need not be symmetric; a dash if
+    unknown."""
     value, low, high = metric.get("value"), metric.get("ci_low"), metric.get("ci_high")
     return "–" if value is None or low is None or high is None else in_unit(max(value - low, high - value), metric)
 
 
 def interval(metric: Record) -> str:
-    """The 95 % interval itself."""
+    """Return the 95 % interval as text, shares in percent: `72.6–77.2`; a dash if it is unknown."""
     low, high = metric.get("ci_low"), metric.get("ci_high")
     return "–" if low is None or high is None else f"{in_unit(low, metric)}–{in_unit(high, metric)}"
 
@@ -215,7 +218,7 @@ INTERVAL: Final = (
 
 
 def interval_cells(metric: Record) -> list[str]:
-    """The 95 % interval as people read it, and its two ends."""
+    """Return the 95 % interval as one text for a terminal and as its two ends for a pipe."""
     return [interval(metric), *ends(metric)]
 
 
@@ -269,7 +272,7 @@ def place_of(row: Record) -> str:
 
 
 def whole(reply: Record) -> str:
-    """When everything that waits will be done, as one clause; empty if nothing does."""
+    """Return in how long everything that waits will be done, or that this cannot be said; empty if nothing waits."""
     unknown, eta_s = reply.get("not_estimated", 0), reply.get("eta_s")
     if unknown:
         return f"no end can be said: {count(unknown)} like nothing measured before"
@@ -277,7 +280,7 @@ def whole(reply: Record) -> str:
 
 
 def reasons(rows: Iterable[Record], meanings: Mapping[Any, str]) -> Table:
-    """How many rows have which reason, and what it means; for what would not run."""
+    """Return a table of the reasons for which rows of a plan would not run: the number of rows and the meaning."""
     found: dict[str, int] = {}
     for row in rows:
         if row["action"] in {"skip", "hold"}:
@@ -300,7 +303,7 @@ def scores(items: Iterable[Record]) -> Table:
 
 
 def score_row(item: Record) -> list[str | Cell]:
-    """One line of the score table."""
+    """Return the cells of one score for `scores`."""
     metric = item["metrics"].get(item["primary"]) or {}
     value = metric.get("value")
     errors = item.get("errors", 0) + item.get("unjudged", 0)
@@ -324,7 +327,7 @@ def score_row(item: Record) -> list[str | Cell]:
 
 
 def score_note(item: Record, value: float | None) -> str:
-    """Why there is no number; or what must be known with it."""
+    """Return why a score has no number, or what qualifies it."""
     if value is None:
         return item.get("why_null") or "no value"
     judge = item.get("provenance", {}).get("judge", {})
@@ -394,7 +397,7 @@ def kinds(item: Record) -> str:
 
 
 def changed(items: Iterable[Record]) -> Table:
-    """What a change did to each job."""
+    """Return a table of what a change did to each job."""
     columns = [Column("JOB"), Column("STATE"), Column("CHANGED"), Column("WHY NOT", cut="end")]
     rows = [
         [

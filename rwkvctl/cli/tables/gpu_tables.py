@@ -34,7 +34,7 @@ def gpus(items: Iterable[Record], recent: Record | None = None) -> Table:
 
 
 def trend(item: Record) -> str:
-    """How busy a GPU was, the newest to the right."""
+    """Draw the recent utilisation of a GPU, the newest value on the right."""
     return spark([value or 0.0 for value in item["utilisation"]], SPARK)
 
 
@@ -65,13 +65,13 @@ def gpu_row(item: Record, past: str) -> list[str | Cell]:
 
 
 def whose(item: Record) -> str:
-    """Who holds memory there, besides our engines."""
+    """Return who holds memory on a GPU besides our engines."""
     users = [holder.get("user") or holder["cls"] for holder in item.get("holders", ()) if holder["cls"] != "ours"]
     return joined(dict.fromkeys(users))
 
 
 def changed(items: Iterable[Record]) -> Table:
-    """What a decision did to each GPU."""
+    """Return a table of what a decision did to each GPU."""
     columns = [
         Column("GPU"), Column("CONDITION"), Column("CHANGED"), Column("REASON", cut="end"), Column("WHY NOT", cut="end")
     ]  # fmt: skip
@@ -105,14 +105,14 @@ def history(reply: Record) -> Table:
 
 
 def at_step(reply: Record, step: int) -> str:
-    """When a step began, in UTC."""
+    """Return the start of a step of the history as RFC 3339 in UTC, to the second."""
     from datetime import UTC, datetime
 
     return datetime.fromtimestamp(reply["since"] + step * reply["step_s"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def step_row(item: Record, step: int, at: str) -> list[str | Cell]:
-    """One GPU in one step."""
+    """Return the cells of one GPU in one step of the history."""
     return [
         at,
         Cell(item["index"] or item["id"], "bold"),

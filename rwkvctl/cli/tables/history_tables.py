@@ -31,7 +31,7 @@ RESULT = tuple(Column(title, piped=True) for title in ("METRIC", "VALUE", "CI LO
 
 
 def job_log(items: Iterable[Record]) -> Table:
-    """The job log for people."""
+    """Return a table of the job log: each job with its score and settings."""
     columns = [
         Column("JOB"), Column("QUEUED"), Column("WHO"), Column("MODEL", cut="model"),
         Column("BENCHMARK", cut="middle"), Column("KIND"), Column("V", right=True, wide=True), Column("STATE"),
@@ -63,7 +63,7 @@ def job_log(items: Iterable[Record]) -> Table:
 
 
 def described(item: Record) -> str:
-    """`limit=20 temperature=0.3`: what this job changed."""
+    """Return the limit and the changed settings of a job as words: `limit=20 temperature=0.3`."""
     pairs = [f"limit={item['limit']}"] if item.get("limit") is not None else []
     return " ".join(pairs + [f"{name}={value}" for name, value in item.get("settings", {}).items()])
 
@@ -123,7 +123,7 @@ def job(item: Record) -> Table:
 
 
 def score_text(score: Record) -> str:
-    """The headline with its interval, or why there is none."""
+    """Return the headline with its interval, or why there is none."""
     metric = score.get("metrics", {}).get(score.get("primary", ""))
     if not metric or metric.get("value") is None:
         return str(score.get("why_null", ""))

@@ -21,7 +21,7 @@ def judges(items: Iterable[Record]) -> Table:
 
 
 def endpoint(item: Record, one: Record) -> list[str | Cell]:
-    """One endpoint of a judge."""
+    """Return the cells of one endpoint of a judge; queue, cost and tokens are the judge's totals."""
     usage = item.get("usage", {})
     return [
         item["role"],
@@ -61,19 +61,19 @@ def paid(items: Iterable[Record]) -> Table:
 
 
 def cost(item: Record) -> str:
-    """What the calls are expected to cost."""
+    """Return the expected cost of the calls as text."""
     return "price not set" if item.get("cost") is None else amount(item["cost"], ".2f")
 
 
 def budget_left(item: Record) -> str:
-    """What may still be spent."""
+    """Return the money and tokens left of the budget as text; `no budget` if none is set."""
     money, tokens = item.get("budget_left"), item.get("tokens_left")
     parts = ["" if money is None else f"{money:.2f}", "" if tokens is None else f"{tokens:,} tokens"]
     return joined(parts) or "no budget"
 
 
 def paid_line(item: Record) -> str:
-    """The same as a sentence."""
+    """Return the expected calls, tokens and cost of a plan, and the budget left, as one sentence."""
     basis = "" if item.get("measured") else ", by an example's prompt and the longest reply"
     price = cost(item) if item.get("cost") is None else f"cost about {item['cost']:.2f}"
     left = budget_left(item)
@@ -86,7 +86,7 @@ def paid_line(item: Record) -> str:
 
 
 def is_short(item: Record) -> bool:
-    """Whether the budget does not reach for what is expected."""
+    """Whether the budget left is less than the expected cost or tokens."""
     money, tokens = item.get("budget_left"), item.get("tokens_left")
     return (money is not None and (item.get("cost") or 0) > money) or (tokens is not None and item["tokens"] > tokens)
 
@@ -129,7 +129,7 @@ def findings(items: Iterable[Record]) -> Table:
 
 
 def points(items: Iterable[Record]) -> Table:
-    """The points of a search."""
+    """Return a table of the points of a search with value, interval and settings."""
     columns = [
         Column("POINT", right=True), Column("%", right=True, name="value"), *INTERVAL, Column("ROWS", right=True),
         Column("SETTINGS", cut="end"),

@@ -7,7 +7,7 @@ from rwkvctl.cli.render import Cell, Column, Table, amount, count, percent, shar
 
 
 def outlined(reply: Record) -> Iterator[tuple[str, str]]:
-    """The subject (empty where there are none) and the reason of each sample of an outline."""
+    """Yield the subject (empty if there are none) and the reason of each sample of an outline."""
     reasons, names = reply["reasons"], reply.get("subjects", ())
     places = reply.get("subject_of") or [None] * len(reply["verdicts"])
     for letter, place in zip(reply["verdicts"], places, strict=True):
@@ -30,7 +30,7 @@ def sample_counts(counts: Mapping[tuple[str, str], int]) -> Table:
 
 
 def same_samples(items: Iterable[Record]) -> Table:
-    """The same sample in other jobs."""
+    """Return a table of the same sample in other jobs, with its verdict in each."""
     columns = [Column("JOB"), Column("MODEL", cut="model"), Column("KIND"), Column("VERSION", right=True),
                Column("SAMPLE", right=True), Column("VALUE", right=True), Column("REASON"),
                Column("EXTRACTED", cut="end")]  # fmt: skip

@@ -1,4 +1,4 @@
-"""One score in full, as tables."""
+"""Tables of `rwkvctl scores show`: one score in full."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -102,7 +102,8 @@ def provenance(known: Record) -> Table:
 
 
 def flat(known: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested values under dotted names."""
+    """Yield the leaves of nested values as (dotted name, text), without empty values and top-level names in
+    ELSEWHERE."""
     for name, value in known.items():
         if prefix or name not in ELSEWHERE:
             if isinstance(value, dict):

@@ -71,7 +71,7 @@ def reaped(items: Iterable[Record]) -> Table:
 
 
 def plan(steps: Iterable[str]) -> Table:
-    """What would be done, in order."""
+    """Return a table of the steps that `rwkvctl reap` would take, in order."""
     rows = [[str(number), step] for number, step in enumerate(steps, 1)]
     return Table([Column("STEP", right=True), Column("WOULD", cut="end")], rows, name="step")
 

@@ -1,4 +1,4 @@
-"""The samples of a report: wrong ones first, so many a run, and of each text no more than there is room for."""
+"""Select the samples of a report: wrong ones first, a limited number per run, and texts cut to the room there is."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -31,7 +31,8 @@ class Plan(NamedTuple):
 
 
 def plan(sizes: Sequence[int], wanted: int) -> Plan:
-    """What fits: as many as are wanted, of shorter texts where they are many; fewer where that is not enough."""
+    """Return how many samples fit: as many as wanted, with shorter texts if they are many, and fewer if that is not
+    enough."""
     count = wanted
     while count and sum(min(size, count) for size in sizes) * (LEAST + FRAME) > ROOM:
         count -= 1
@@ -59,7 +60,8 @@ def wrong_first(client: Client, job: str, plan: Plan) -> Iterator[Record]:
 
 
 def fitted(sample: Record, room: int) -> list[Any]:
-    """A sample in no more bytes than there is room for: of each text the end, which has the answer."""
+    """Return a sample in at most `room` bytes as embedded; prompts and completions keep their end, which has the
+    answer."""
     length, shown = room, safely(sample, room)
     while len(embedded(shown).encode()) > room and length > 1:
         length //= 2
@@ -68,8 +70,8 @@ def fitted(sample: Record, room: int) -> list[Any]:
 
 
 def safely(sample: Record, length: int) -> list[Any]:
-    """Row, repeat, value, reason, expected, extracted, detail, and of each stage its name, prompt, completion and what
-    ended it. Every text is safe to be shown."""
+    """Return row, repeat, value, reason, expected, extracted, detail, and of each stage its name, prompt, completion
+    and what ended it. Every text is made safe for display."""
     extracted = sample.get("extracted")
     return [
         sample["row"],
@@ -88,7 +90,7 @@ def safely(sample: Record, length: int) -> list[Any]:
 
 
 def shortened(shown: list[Any], length: int) -> list[Any]:
-    """The same in fewer characters: of what was said on one line the beginning, of the rest the end."""
+    """Return the sample with shorter texts: of single-line fields the beginning, of prompts and completions the end."""
     row, repeat, value, *words, stages = shown
     share = length // max(1, 2 * len(stages))
     words = [None if word is None else beginning(word, length) for word in words]
@@ -97,11 +99,11 @@ def shortened(shown: list[Any], length: int) -> list[Any]:
 
 
 def beginning(text: str, length: int) -> str:
-    """The beginning of a text."""
+    """Return at most the first `length` characters of a text (SHORT at most); a cut one ends in an ellipsis."""
     most = min(SHORT, length)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def end(text: str, length: int) -> str:
-    """The end of a text."""
+    """Return at most the last `length` characters of a text; a cut one begins with an ellipsis."""
     return text if len(text) <= length else "…" + text[len(text) - length + 1 :]

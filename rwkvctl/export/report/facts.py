@@ -22,7 +22,7 @@ Samples = Mapping[str, Sequence[list[Any]]]
 
 
 def facts(found: Found, samples: Samples) -> Record:
-    """All of it. Models and columns go by their places."""
+    """Return the data of the page's script. Models and columns are referred to by index."""
     models = {row.name: place for place, row in enumerate(found.rows)}
     keys = {key: place for place, key in enumerate(found.keys)}
     titles = titles_of(found.keys)
@@ -57,7 +57,7 @@ def noted(score: Record) -> str:
 
 
 def headline(score: Record) -> str:
-    """`accuracy 74.9 ±2.3, 1,319 samples`."""
+    """Return the headline of a run: `accuracy 74.9 ±2.3, 1,319 samples`, whether it is partial, and when it ended."""
     said = value_with_interval(score["metrics"].get(score["primary"]))
     partial = ", partial" * bool(score.get("partial"))
     return safe_line(f"{score['primary']} {said}, {count(score['n'])} samples{partial}, ended {moment(score)}")
@@ -69,7 +69,7 @@ def moment(score: Record) -> str:
 
 
 def left_out(score: Record, shown: int) -> str:
-    """What of the samples is not here, and where it is."""
+    """Return which samples are not in the report, and how to see them."""
     if shown >= score["n"]:
         return "All samples are here, the wrong ones first."
     more = f"{count(score['n'] - shown)} of {count(score['n'])} samples are left out"

@@ -38,8 +38,8 @@ class Wanted(NamedTuple):
 
 @dataclass
 class Found:
-    """All of it but the samples. `scores` are the daemon's, by job; `verdicts` those of (base, model), older first
-    where nobody chose the base; `models` counts those that there are, chosen or not."""
+    """What a report shows, except for the samples. `scores` are by job; `verdicts` by (base, model), the older model
+    first where nobody chose the base."""
 
     node: str = ""
     rows: list[Row] = field(default_factory=list)
@@ -81,7 +81,7 @@ def gather(client: Client, wanted: Wanted, report: Report) -> Found:
 
 
 def typed(raw: bytes, kind: type[R]) -> R:
-    """A reply as its message."""
+    """Decode a raw reply as a message of the type `kind`."""
     return msgspec.json.decode(raw, type=kind)
 
 

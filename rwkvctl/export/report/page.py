@@ -52,12 +52,12 @@ def page(found: Found, known: Record, notes: Iterable[str]) -> str:
 
 
 def part(name: str) -> str:
-    """A file beside this one."""
+    """Return the text of a file in the folder of this module."""
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 def digest(text: str) -> str:
-    """A source expression that allows exactly this text."""
+    """Return the source expression of the content security policy that allows exactly this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -75,7 +75,8 @@ def head(found: Found, notes: Iterable[str]) -> str:
 
 
 def controls(found: Found) -> str:
-    """The choices above the matrix."""
+    """Return the HTML of the controls above the matrix: the baseline, the two searches, the interval checkbox and the
+    legend."""
     places = {row.name: place for place, row in enumerate(found.rows)}
     options = "".join(f'<option value="{places[name]}">{text(name)}</option>' for name in found.baselines)
     return (
@@ -201,7 +202,7 @@ def run_cells(score: Record) -> list[str | Cell]:
 
 
 def text(foreign: str) -> str:
-    """A text as markup that shows it and does nothing."""
+    """Return a text escaped as HTML and made safe."""
     return escape(safe_line(foreign))
 
 
@@ -217,7 +218,7 @@ DIALOG: Final = (
 
 
 def notes(found: Found, known: Record, plan: Plan, wanted: int, *, named: bool) -> list[str]:
-    """What was left out, in sentences."""
+    """Return sentences about what the report leaves out: baselines, samples and parts of texts."""
     shown = sum(len(run["samples"]) for run in known["runs"].values())
     whole = sum(score["n"] for score in found.scores.values())
     said = []

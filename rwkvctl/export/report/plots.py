@@ -54,7 +54,7 @@ def scale_of(dots: Sequence[Dot]) -> tuple[float, float, float]:
 
 
 def sizes_of(rows: Sequence[Row]) -> list[float | None]:
-    """Every size, the smallest first: its place here is its colour in every plot."""
+    """Return every model size, the smallest first; its index is its colour in every plot."""
     return sorted({row.size for row in rows}, key=lambda size: (size is None, size or 0.0))
 
 
@@ -82,7 +82,7 @@ def plot(rows: Sequence[Row], key: Key, title: str) -> str:
 
 
 def height_of(value: float, low: float, high: float) -> float:
-    """Where a value is drawn, from the top."""
+    """Return the y coordinate of a value."""
     return HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
 
 
@@ -103,7 +103,7 @@ def size_in_words(size: float | None) -> str:
 
 
 def legend(rows: Sequence[Row], key: Key) -> str:
-    """Which checkpoints each line goes over, in the order of the axis; empty where there is nothing to draw."""
+    """Return the legend of a plot: the checkpoints of each line, in the order of the axis; empty if it has no lines."""
     colours = {size: number for number, size in enumerate(sizes_of(rows))}
     entries = "".join(
         f'<li class="s{colours[size] % SERIES}"><b>{escape(size_in_words(size))}</b> {named(dots)}</li>'
@@ -120,7 +120,7 @@ def named(dots: Sequence[Dot]) -> str:
 
 
 def grid(value: float, share: float, step: float) -> str:
-    """A line across, with its number."""
+    """Return the SVG of one horizontal grid line with its label; `share` is its height as a fraction of the plot."""
     y = HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
     digits = max(0, -math.floor(math.log10(step)))
     return (

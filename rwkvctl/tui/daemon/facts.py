@@ -26,7 +26,7 @@ class Outside(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What the daemon said of itself."""
+    """The daemon's replies about itself: version and paths, metrics, settings, and notes."""
 
     info: InfoReply
     metrics: MetricsReply
@@ -35,7 +35,7 @@ class Known(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A finding of `rwkvctl doctor`."""
+    """One check of `rwkvctl doctor`: its name, verdict, explanation and remedy."""
 
     name: str
     verdict: str
@@ -50,7 +50,7 @@ ORDER: Final = ("missing", "optional", "ok")
 
 
 def short(origin: str) -> str:
-    """Where a setting came from, in few cells: `$RWKVCTL_REAP`, `--home`, FILE:LINE."""
+    """Return where a setting came from in few cells: `$RWKVCTL_REAP`, `--home`, FILE:LINE."""
     return origin.replace("environment ", "$").removeprefix("flag ")
 
 
@@ -71,19 +71,19 @@ FINDINGS: Final[tuple[Column[Finding], ...]] = (
 
 
 def value(metrics: MetricsReply, name: str, **labels: str) -> float | None:
-    """One figure; None where the daemon does not tell it."""
+    """Return one metric; None if the daemon does not report it."""
     found: FamilyView | None = next((family for family in metrics.items if family.name == name), None)
     figures = found.figures if found else ()
     return next((figure.value for figure in figures if labels.items() <= figure.labels.items()), None)
 
 
 def line(name: str, *pieces: tuple[str, str]) -> Pieces:
-    """A fact under its name."""
+    """Return a line of the panel: the name in a column of NAME_WIDTH cells, then the pieces."""
     return [(f" {name:<{NAME_WIDTH}} ", "dim"), *pieces]
 
 
 def facts(state: ConsoleState, known: Known) -> list[Pieces]:
-    """A daemon that answers, in some lines."""
+    """Return the lines of a daemon that answers."""
     info, metrics = known.info, known.metrics
     spoken = f"{info.api_min}" if info.api_min == info.api_max else f"{info.api_min}–{info.api_max}"
     up = duration(max(0.0, state.heard_at - state.started)) if state.started else "?"
@@ -110,7 +110,7 @@ def whole(figure: float | None) -> str:
 
 
 def lag(metrics: MetricsReply) -> list[tuple[str, str]]:
-    """How late the event loop is."""
+    """Return the event loop's lag now and its maximum of the last minute in ms; empty if the daemon reports none."""
     now, worst = (value(metrics, f"rwkvctl_event_loop_lag_{name}seconds") for name in ("", "worst_"))
     if now is None or worst is None:
         return []
@@ -119,14 +119,14 @@ def lag(metrics: MetricsReply) -> list[tuple[str, str]]:
 
 
 def store(settings: Mapping[str, SettingView]) -> str:
-    """What kind of store it is, and where."""
+    """Return the kind of the store and its place."""
     where = str(settings["store"].value) if "store" in settings else "?"
     kind = "SQLite" if where.endswith(".sqlite") else "PostgreSQL" if where != "?" else ""
     return f"{kind} {where}".strip()
 
 
 def disk(state: ConsoleState, settings: Mapping[str, SettingView]) -> list[tuple[str, str]]:
-    """Room, and below what nothing is started."""
+    """Return the free disk space, and the limit below which no job is started."""
     least = settings["min_free_disk_bytes"].value if "min_free_disk_bytes" in settings else 0
     limit = least if isinstance(least, int) else 0
     role = "bad" if state.disk_free_bytes < limit else "warn" if state.disk_free_bytes < 4 * limit else ""
@@ -140,7 +140,7 @@ def queue(state: ConsoleState) -> str:
 
 
 def gone(state: ConsoleState, now: float, outside: Outside) -> list[Pieces]:
-    """A daemon that does not answer: what is known all the same."""
+    """Return the lines of a daemon that does not answer: what can be seen from outside."""
     since = f"gone for {duration(max(0.0, now - state.lost_at))}" if state.heard_at else "not heard of yet"
     left = duration(max(0.0, state.retry_at - now))
     lines = [
@@ -156,7 +156,7 @@ def gone(state: ConsoleState, now: float, outside: Outside) -> list[Pieces]:
 
 
 def workers(outside: Outside) -> list[tuple[str, str]]:
-    """Who goes on without the daemon."""
+    """Return how many engines and runners are still alive while the daemon is gone."""
     if not outside.engines + outside.runners:
         return [("none is alive here", "dim")]
     role: Role = "ok"
@@ -165,7 +165,7 @@ def workers(outside: Outside) -> list[tuple[str, str]]:
 
 
 def service_sentence(text: str) -> str:
-    """What `systemctl show` said, as a sentence; empty where there is no such unit."""
+    """Return the output of `systemctl show` as a sentence; empty if there is no such unit."""
     known = dict(pair.split("=", 1) for pair in text.split("\n") if "=" in pair)
     if known.get("LoadState") != "loaded":
         return ""
@@ -177,7 +177,7 @@ def service_sentence(text: str) -> str:
 
 
 def census(commands: Iterable[list[str]], home: str) -> tuple[int, int]:
-    """Engines and runners of a home among command lines (of every home, where it is not known)."""
+    """Count the engines and runners of a home among command lines; of all homes if it is unknown."""
     ours = [words for words in commands if not any(word.endswith("shim.py") for word in words[:6])]
     ours = [words for words in ours if not home or any(home in word for word in words)]
     return sum("rwkv_engine" in words for words in ours), sum("rwkv_daemon.runner" in words for words in ours)

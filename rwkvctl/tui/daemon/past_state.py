@@ -59,7 +59,8 @@ def picture(now: ConsoleState, reply: GpuHistoryReply, events: Sequence[Event], 
 
 
 def lease_at(track: GpuTrack, known: LeaseView, place: int) -> LeaseView:
-    """One device in one second."""
+    """Return a device as recorded `place` seconds after the start of its track; its use is `unknown` if nothing was
+    recorded."""
     place = min(place, len(track.use) - 1)
     place = next((n for n in range(place, max(-1, place - MISSED), -1) if track.use[n]), -1)
     if place < 0:
@@ -74,7 +75,7 @@ def lease_at(track: GpuTrack, known: LeaseView, place: int) -> LeaseView:
 
 
 def bar(at: int, now: float, jobs: int, *, wide: bool) -> Pieces:
-    """That this is the past: which second, how long ago, and where in the last day it lies."""
+    """Return the line that marks the past: the second shown, how long ago it was, and its place in the last day."""
     ago = max(0.0, now - at)
     place = round((SCALE_CELLS - 1) * (1 - min(1.0, ago / DAY_S)))
     scale = "┄" * place + "●" + "┄" * (SCALE_CELLS - 1 - place)
@@ -96,12 +97,13 @@ def bar(at: int, now: float, jobs: int, *, wide: bool) -> Pieces:
 
 
 def stamp(at: float) -> str:
-    """A second as RFC 3339 in UTC."""
+    """Return a time as RFC 3339 in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def within(at: float, now: float) -> int:
-    """A second that may be recorded. Raises ValueError with a sentence for one that is too long ago, or to come."""
+    """Return a time if history may cover it. Raises ValueError with a sentence if it is too long ago or in the
+    future."""
     if at > now:
         raise ValueError("that is yet to come; a time like 02:58, or an age like -2h")
     if at < now - DAY_S:

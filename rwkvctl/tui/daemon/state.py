@@ -65,7 +65,7 @@ class ConsoleState:
     news: int = 0
 
     def load(self, status: StatusReply, now: float) -> None:
-        """Start from a whole picture."""
+        """Replace the state by a complete status reply; `now` is when it was received."""
         self.problem, self.node, self.version, self.home = "", status.node, status.version, status.home
         self.started = now - status.uptime_s
         self._whole(status)
@@ -99,7 +99,7 @@ class ConsoleState:
 
     @property
     def unknown(self) -> str:
-        """Since when nothing is known, where nothing is heard; else empty."""
+        """Return since when the daemon has not been heard; empty if it is heard."""
         if not self.problem:
             return ""
         return (
@@ -114,21 +114,19 @@ class ConsoleState:
         self.trouble, self.stale = status.trouble, status.as_of[11:19] if status.stale_since else ""
 
     def lose(self, problem: str, now: float = 0.0, retry_at: float = 0.0) -> None:
-        """Nothing is heard any more; what is known stays, as stale."""
+        """Mark the state as stale: the connection to the daemon is lost."""
         self.problem, self.lost_at, self.retry_at = problem, self.lost_at or now, retry_at
         self.revision, self.news = self.revision + 1, self.news + 1
 
     def time(self, event: Event, now: float) -> None:
-        """Note when something was heard, and how old it was."""
+        """Record when the daemon was heard, and how old its message was."""
         self.heard_at = now
         if event.seq == 0:
             self.lag_s = max(0.0, now - seconds(event.at))
 
     def hear(self, event: Event) -> None:
-        """Take in one event. Raises msgspec.ValidationError if it says something else than its kind.
-
-        An event from before the picture that was loaded is only news: the picture has it already.
-        """
+        """Apply one event. Raises msgspec.ValidationError if its data do not fit its kind. An event that the loaded
+        status already includes counts only as news."""
         if event.kind not in QUIET:
             self.events.appendleft(event)
             self.news += 1
@@ -177,7 +175,7 @@ class ConsoleState:
                 del self.jobs[old.id]
 
     def _put_many(self, moved: "Moved") -> None:
-        """Very many jobs have another state at once. Of those that are not listed only the count is known."""
+        """Apply a state change of very many jobs; of jobs that are not listed only the counts change."""
         self.counts[moved.was] = max(0, self.counts.get(moved.was, 0) - len(moved.jobs))
         if moved.state == "deleted":
             self.scores.forget()
@@ -190,7 +188,7 @@ class ConsoleState:
                 self.jobs[name] = msgspec.structs.replace(self.jobs[name], state=moved.state, reason="", detail="")
 
     def _lose(self, job: JobView | None) -> None:
-        """A job is deleted: it is nowhere any more, and where it had the newest score an older one has its place."""
+        """Remove a deleted job; if it had the newest score, an older score takes its place."""
         if job is not None:
             del self.jobs[job.id]
             self.counts[job.state] = max(0, self.counts.get(job.state, 0) - 1)
@@ -198,18 +196,18 @@ class ConsoleState:
 
     @property
     def running(self) -> list[JobView]:
-        """Jobs at work, oldest first."""
+        """Return the jobs in an active state, oldest first."""
         return sorted((job for job in self.jobs.values() if job.state in ACTIVE), key=number)
 
     @property
     def waiting(self) -> list[JobView]:
-        """Jobs that wait, in order of priority and age."""
+        """Return the jobs that wait, in order of priority and age."""
         found = [job for job in self.jobs.values() if job.state not in ACTIVE | TERMINAL]
         return sorted(found, key=lambda job: (-job.priority, job.state == "held", number(job)))
 
     @property
     def ended(self) -> list[JobView]:
-        """Jobs that are over, newest first."""
+        """Return the jobs in a terminal state, newest first."""
         return sorted((job for job in self.jobs.values() if job.state in TERMINAL), key=number, reverse=True)
 
 

@@ -1,1 +1,1 @@
-"""The dispatch form of the console."""
+"""The dispatch form of the console: its fields, the planner behind it, and the rows of its preview."""

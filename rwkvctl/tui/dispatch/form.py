@@ -46,7 +46,8 @@ COLUMNS: Final[list[Column[Row]]] = [
 
 
 class DispatchForm(Working, ModalScreen[Words | None]):
-    """Closes with the filters it says, to be shown as the queue's plan; with None if it was left or has dispatched."""
+    """The form closes with its filters, to be shown as the queue's plan, or with None if it was cancelled or has
+    dispatched."""
 
     DEFAULT_CSS = """
     DispatchForm { align: center middle; background: $background 60%; }
@@ -78,7 +79,6 @@ class DispatchForm(Working, ModalScreen[Words | None]):
 
     @property
     def console_app(self) -> ConsoleApp:
-        """The app, by its own type."""
         return app_of(self)
 
     def compose(self) -> ComposeResult:
@@ -98,7 +98,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
             yield Lines(id="said")
 
     def on_mount(self) -> None:
-        """The fields as they were given, and what the planner says to them."""
+        """Fill the fields with the given filters, and ask the planner."""
         self.show("head", [("New dispatch", "title"), ("   every field is a flag of `rwkvctl dispatch`", "dim")])
         for name, (title, _) in flags.TITLES.items():
             self.show(f"label-{name}", [(title, "bold")])
@@ -107,11 +107,11 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         self.ask()
 
     def show(self, name: str, pieces: Pieces) -> None:
-        """Fill one of the form's lines."""
+        """Set the text of the line with the id `name`."""
         self.query_one(f"#{name}", Lines).show([pieces])
 
     def hint(self) -> None:
-        """The keys, and how many jobs `y` would queue."""
+        """Show the keys, and how many jobs `y` would queue."""
         keys: list[tuple[str, str]] = [
             (" tab", "accent"),
             (" field   ", "dim"),
@@ -124,21 +124,21 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         self.show("said", [*keys, ("esc", "accent"), (" cancel", "dim")])
 
     def words(self) -> Words:
-        """What the fields say. Raises ValueError for quotes that are left open."""
+        """Return the filters in the fields as words. Raises ValueError for unclosed quotes."""
         return flags.words_of({name: self.query_one(f"#{name}", Input).value for name in flags.TITLES})
 
     def on_input_changed(self) -> None:
-        """Ask again once nothing is typed for a moment."""
+        """Ask the planner again after a short pause in typing."""
         if self._timer is not None:
             self._timer.stop()
         self._timer = once(self, QUIET_S, self.ask)
 
     def on_input_submitted(self) -> None:
-        """The preview gets the keys, with the answer to what is typed now."""
+        """Move the focus to the preview, with the plan for the current fields."""
         self.ask(then_look=True)
 
     def ask(self, *, then_look: bool = False) -> None:
-        """Ask the planner; an earlier question is forgotten."""
+        """Ask the planner; the answer to an earlier question is dropped."""
         if self._timer is not None:
             self._timer.stop()
         self.run_worker(self._ask(then_look=then_look), group="plan", exclusive=True)
@@ -167,7 +167,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         self.query_one("#paid", Lines).show([[(" ", ""), *pieces] for pieces in paid(reply)])
 
     def on_descendant_focus(self) -> None:
-        """Other keys are at hand now."""
+        """Update the key hints: they depend on which field has the focus."""
         self.hint()
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
@@ -192,7 +192,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         self.console_app.say(said, "ok", for_s=15.0)
 
     def action_edit(self) -> None:
-        """Go back to the fields."""
+        """Move the focus back to the first field."""
         self.query_one("#models", Input).focus()
 
     def action_leave(self) -> None:

@@ -24,7 +24,7 @@ FRESH: Final = frozenset({"run", "resume"})
 
 
 class Turn(NamedTuple):
-    """Something that will run: a job that waits, or a row of the plan that is no job yet."""
+    """Something that will run: a waiting job, or a row of the plan that is not a job yet."""
 
     place: int
     job: JobView | None = None
@@ -32,12 +32,12 @@ class Turn(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The job's id; of a row of the plan what it would measure."""
+        """Return the job's id, or for a row of the plan the key of what it would measure."""
         return self.job.id if self.job else f"+{key_of(self.row)}" if self.row else ""
 
 
 class Line(NamedTuple):
-    """A line of what will not run: a reason with all its rows, or one of them where the group is open."""
+    """A line of what will not run: a group of rows with the same reason, or one row of an open group."""
 
     reason: str
     rows: tuple[PlanRow, ...]
@@ -46,30 +46,30 @@ class Line(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The reason, or the row's own."""
+        """Return the key of the plan row, or the reason for the line of a group."""
         return key_of(self.row) if self.row else self.reason
 
 
 def key_of(row: PlanRow) -> str:
-    """What tells a row of a plan from the others."""
+    """Return the key that identifies a row of a plan."""
     return f"{row.model}\n{row.benchmark}\n{row.kind}"
 
 
 def turns(jobs: Sequence[JobView], plan: PlanReply | None) -> list[Turn]:
-    """Jobs that wait, then what the plan would add behind them."""
+    """Return the waiting jobs, then the rows that the plan would add behind them."""
     waiting = [Turn(place, job=job) for place, job in enumerate(jobs, 1)]
     fresh = [row for row in plan.rows if row.action in FRESH] if plan else []
     return [*waiting, *(Turn(place, row=row) for place, row in enumerate(fresh, len(jobs) + 1))]
 
 
 def paid(plan: PlanReply) -> list[Pieces]:
-    """What the judge and the checker would be asked for, a line each."""
+    """Return what the judge and the checker would be asked for, one line each."""
     items = [msgspec.to_builtins(item) for item in plan.paid]
     return [[("pays     ", "dim"), (safe_line(paid_line(item)), "warn" if is_short(item) else "")] for item in items]
 
 
 def lines(plan: PlanReply | None, opened: Collection[str]) -> list[Line]:
-    """What would not run, by reason, the most frequent first; opened groups with their rows."""
+    """Return what would not run, grouped by reason, the most frequent first; open groups are followed by their rows."""
     groups: dict[str, list[PlanRow]] = {}
     for row in plan.rows if plan else ():
         if row.action not in FRESH:
@@ -95,7 +95,7 @@ def told(plan: PlanReply) -> str:
 
 
 def fresh(plan: PlanReply) -> int:
-    """How many jobs a dispatch of the plan would queue or let go on."""
+    """Return how many jobs a dispatch of the plan would queue or resume."""
     if plan.next:
         return sum(number for action, number in plan.actions.items() if action in FRESH)
     return sum(row.action in FRESH for row in plan.rows)
@@ -110,7 +110,7 @@ def estimated(plan: PlanReply) -> str:
 
 
 def meaning(line: Line) -> str:
-    """What a reason means, and whom it concerns; of a single row what the daemon adds."""
+    """Return what a reason means and which benchmark or model it concerns; for a single row, the daemon's detail."""
     if line.row:
         return line.row.detail or line.row.job
     names = Counter(row.benchmark for row in line.rows)
@@ -122,7 +122,7 @@ def meaning(line: Line) -> str:
 
 
 def meaning_of(reason: str) -> str:
-    """A reason in the product's words."""
+    """Return the explanation of a reason in REASONS; the reason itself if it has none."""
     return next((words for name, words in REASONS.items() if name == reason), reason)
 
 
@@ -135,12 +135,12 @@ def state_of(turn: Turn) -> Cell:
 
 
 def text(turn: Turn, name: str) -> str:
-    """A field that jobs and rows of a plan have alike."""
+    """Return a field that jobs and rows of a plan share."""
     return str(getattr(turn.job or turn.row, name))
 
 
 def samples(turn: Turn) -> int | None:
-    """How many samples it takes."""
+    """Return the number of samples of the job or plan row; None if it is unknown."""
     return turn.job.total if turn.job else turn.row.samples if turn.row else None
 
 
@@ -150,7 +150,7 @@ def est_s(turn: Turn) -> float | None:
 
 
 def starts_s(turn: Turn) -> float | None:
-    """In how many seconds it is expected to start."""
+    """Return the seconds until the expected start."""
     return turn.job.starts_s if turn.job else turn.row.starts_s if turn.row else None
 
 
@@ -161,12 +161,12 @@ def start(turn: Turn) -> str:
 
 
 def where(turn: Turn) -> str:
-    """The device it is expected on."""
+    """Return the device on which it is expected to run; `–` if it is unknown."""
     return (turn.job.expected_on if turn.job else turn.row.lease if turn.row else "") or "–"
 
 
 def why(turn: Turn) -> Cell:
-    """Why it waits; why a row of the plan stands where it does."""
+    """Return why a job waits, or why a row of the plan has its place in the order."""
     if turn.job:
         return Cell(job_reason.reason(turn.job), "warn" if turn.job.state == "held" else "")
     row = turn.row

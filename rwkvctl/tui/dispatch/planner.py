@@ -1,4 +1,4 @@
-"""The planner asked for the console, and its plan carried out: the one that was shown, and no other."""
+"""Ask the planner for the console, and carry out exactly the plan that was shown."""
 
 import asyncio
 from typing import Final, NamedTuple
@@ -34,7 +34,7 @@ class Planned(NamedTuple):
 
     @property
     def fresh(self) -> int:
-        """How many jobs a dispatch would queue or let go on."""
+        """Return how many jobs a dispatch would queue or resume."""
         return fresh(self.reply)
 
     @property
@@ -44,7 +44,7 @@ class Planned(NamedTuple):
 
 
 async def plan(console: ConsoleApp, words: Words) -> Planned:
-    """Ask the planner. Raises RwkvctlError: for filters that say nothing, and if the daemon refuses or is gone."""
+    """Ask the planner. Raises RwkvctlError if the filters are invalid, or the daemon refuses or is gone."""
     selection = await asyncio.to_thread(flags.selected, words)  # which looks for files
     await asyncio.to_thread(show, console, selection)
     reply = await console.link.ask(PlanRequest(selection=selection, limit=PAGE), PlanReply, PLAN_S)
@@ -63,7 +63,7 @@ def show(console: ConsoleApp, selection: Selection) -> None:
 
 
 async def dispatch(console: ConsoleApp, planned: Planned) -> str:
-    """Carry a plan out; returns a sentence. Raises RwkvctlError, also if the plan would be another one by now."""
+    """Carry out a plan and return a sentence. Raises RwkvctlError, also if the plan has changed since."""
     await asyncio.to_thread(show, console, planned.selection)
     request = DispatchRequest(selection=planned.selection, plan_hash=planned.reply.hash, request_id=request_id())
     reply = await console.link.ask(request, DispatchReply, PLAN_S)
@@ -74,7 +74,7 @@ async def dispatch(console: ConsoleApp, planned: Planned) -> str:
 
 
 def question(planned: Planned) -> list[Pieces]:
-    """What dispatching a plan means."""
+    """Return the lines of the question before a dispatch: jobs, expected time, paid requests and the equal command."""
     rows = [row for row in planned.reply.rows if row.action in FRESH]
     named: list[Pieces] = [[(f"{row.model} × {row.benchmark} {row.kind}", "")] for row in rows[: actions.NAMED]]
     more: list[Pieces] = [[(f"and {planned.fresh - len(named):,} more", "dim")]] if planned.fresh > len(named) else []

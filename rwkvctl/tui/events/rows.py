@@ -1,4 +1,4 @@
-"""Events as rows: small ones, so that a hundred thousand may be held; and those of them that are shown. Pure."""
+"""Events as small rows, so that a hundred thousand fit in memory, and the filters over them. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
@@ -22,7 +22,7 @@ SUBJECTS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class EventRow(NamedTuple):
-    """What is kept of an event."""
+    """The fields of an event that its list keeps, to hold many events in little memory."""
 
     seq: int
     at: str
@@ -36,7 +36,6 @@ class EventRow(NamedTuple):
 
 
 def row_of(event: Event) -> EventRow:
-    """The row of an event."""
     state = str(event.data.get("state") or event.data.get("condition") or "")
     return EventRow(
         event.seq, event.at, event.kind, event.job, event.engine, event.session, state, severity(event), event.text
@@ -49,7 +48,7 @@ def key(row: EventRow) -> str:
 
 
 def mark(row: EventRow) -> Cell:
-    """How it went, as far as it says."""
+    """Return the mark of an event's outcome, if it names one."""
     return Cell(*MARKS.get(row.state, ("!" if row.role else "·", row.role or "dim")))
 
 
@@ -67,7 +66,7 @@ COLUMNS: Final[tuple[Column[EventRow], ...]] = (
 
 
 class EventBook:
-    """Events that are known, newest first: a stretch of the store's history without a hole, up to now."""
+    """Known events, newest first: the store's history without gaps up to the present."""
 
     def __init__(self, held: int = HELD) -> None:
         self.held = held
@@ -79,11 +78,11 @@ class EventBook:
         self._shown: list[EventRow] | None = None
 
     def take(self, event: Event) -> None:
-        """The next event has come; it is shown after `settle`."""
+        """Queue a new event; `settle` makes it visible."""
         self._new.append(row_of(event))
 
     def settle(self) -> int:
-        """Take in what has come; returns how many of it are shown."""
+        """Take in the queued events and return how many of them are shown."""
         new, self._new = self._new, []
         if not new:
             return 0
@@ -98,18 +97,18 @@ class EventBook:
         return sum(1 for _ in self._passing(new))
 
     def extend(self, events: Sequence[Event], *, wanted: int) -> None:
-        """Take in a page of the past, oldest first; a page that is shorter than what was wanted was the last one."""
+        """Take in a page of older events, oldest first; a page shorter than requested is the last one."""
         self.rows += [row_of(event) for event in reversed(events) if not self.rows or event.seq < self.rows[-1].seq]
         self.began = len(events) < wanted
         self._shown = None
 
     def narrow(self, severity: Severity, subject: str) -> None:
-        """Show only what is as bad, and about this."""
+        """Set the filters of severity and subject."""
         self.severity, self.subject, self._shown = severity, subject, None
 
     @property
     def oldest(self) -> int:
-        """The number before which the past is not known; 0 where nothing is."""
+        """Return the number of the oldest known event; 0 if none is known."""
         return self.rows[-1].seq if self.rows else 0
 
     @property
@@ -130,5 +129,5 @@ class EventBook:
         return (row for row in rows if row.role in bad and (not kinds or row.kind.partition(".")[0] in kinds))
 
     def place_at(self, at: str) -> int | None:
-        """Where the newest shown event at or before a time stands; None if it is not known yet."""
+        """Return the index of the newest shown event at or before a time; None if it is not known yet."""
         return next((place for place, row in enumerate(self.shown) if row.at <= at), None)

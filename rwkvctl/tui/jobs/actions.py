@@ -1,8 +1,6 @@
-"""What an operator does to jobs: the request, what came of it, and the requests that undo it.
-
-Each action is noted as the command that does the same. What it changed can be taken back with one key: what is sent for
-that is made of what the daemon says was changed, never of what was asked.
-"""
+"""What an operator does to jobs: the requests, their outcome, and the requests that undo them. Each action is recorded
+as the command that does the same. One key undoes it; the undo is built from the changes that the daemon reports, never
+from the request."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -61,34 +59,34 @@ def hold(jobs: Sequence[str], why: str) -> Act:
 
 
 def release(jobs: Sequence[str]) -> Act:
-    """Let jobs go that were put aside."""
+    """Return the act of `rwkvctl release`."""
     return Act(("release", *jobs), ReleaseRequest(jobs=tuple(jobs)))
 
 
 def priority(job: str, number: int) -> Act:
-    """Change when a job starts."""
+    """Return the act of `rwkvctl priority` for one job."""
     return Act(("priority", job, str(number)), PriorityRequest(jobs=(job,), priority=number))
 
 
 def wide(*, off: bool, model: str = "", group: str = "") -> Act:
-    """Pause the queue, a model or a group; or let it go on."""
+    """Return the act that pauses or resumes the queue, a model or a group."""
     name = ("--model", model) if model else ("--group", group) if group else ("--queue",)
     request = PauseRequest(model=model, group=group, queue=not (model or group), off=off)
     return Act(("resume" if off else "pause", *name), request)
 
 
 def judge(*, off: bool) -> Act:
-    """Ask nothing more of the judge and the checker; or again."""
+    """Return the act that pauses or resumes requests to the judge and the checker."""
     return Act(("resume" if off else "pause", "--judge"), PauseRequest(judge=True, off=off))
 
 
 def drain(*, off: bool) -> Act:
-    """Start nothing new on this node; or again."""
+    """Return the act that drains this node (no new jobs start), or ends the drain."""
     return Act(("drain", *(("--off",) if off else ())), DrainRequest(off=off))
 
 
 async def do(console: ConsoleApp, acts: Sequence[Act], undo: Undo = lambda _: ()) -> bool:
-    """Send what is asked for, say what came of it, and remember what undoes it. False if it could not be sent."""
+    """Send a request, report its outcome, and remember what undoes it. Returns False if it could not be sent."""
     changed: list[ChangedJob] = []
     pauses: tuple[str, ...] = ()
     for act in acts:
@@ -111,7 +109,7 @@ async def do(console: ConsoleApp, acts: Sequence[Act], undo: Undo = lambda _: ()
 
 
 def learn(console: ConsoleApp, request: msgspec.Struct, reply: ChangedReply | PausesReply) -> None:
-    """What a reply says of the state: the next key may come before the event that says it too."""
+    """Update the state from a reply, since the next key may come before the event that reports the change."""
     if isinstance(reply, PausesReply):
         console.state.pauses = reply.pauses
     if isinstance(request, PriorityRequest):
@@ -122,13 +120,13 @@ def learn(console: ConsoleApp, request: msgspec.Struct, reply: ChangedReply | Pa
 
 
 def expect(console: ConsoleApp, acts: Iterable[Act]) -> None:
-    """Note the priorities that are asked for, for the key that is pressed before they are answered."""
+    """Record the requested priorities, for keys that are pressed before the reply."""
     requests = [act.request for act in acts if isinstance(act.request, PriorityRequest)]
     console.wanted_priorities.update({job: request.priority for request in requests for job in request.jobs})
 
 
 def forget(console: ConsoleApp, acts: Iterable[Act]) -> None:
-    """These were answered, or could not be sent; what was asked for since stays."""
+    """Drop expected priorities that were answered or could not be sent; later ones stay."""
     for request in (act.request for act in acts if isinstance(act.request, PriorityRequest)):
         for job in request.jobs:
             if console.wanted_priorities.get(job) == request.priority:
@@ -136,7 +134,7 @@ def forget(console: ConsoleApp, acts: Iterable[Act]) -> None:
 
 
 def asked(request: msgspec.Struct) -> msgspec.Struct:
-    """A request that may be repeated without being done twice."""
+    """Return the request in a form that can be repeated without taking effect twice."""
     return msgspec.structs.replace(request, request_id=request_id())
 
 
@@ -146,7 +144,7 @@ def expected(request: msgspec.Struct) -> type[ChangedReply | PausesReply]:
 
 
 def tell(console: ConsoleApp, changed: Iterable[ChangedJob], pauses: Sequence[str] = ()) -> None:
-    """What became of each job, and how that is taken back."""
+    """Report the outcome for each job, and how to undo it."""
     items = list(changed)
     wrong = [f"{item.job}: {item.error}" for item in items if item.error]
     said = [f"{item.job} {item.still or item.state}" for item in items if not item.error]
@@ -156,7 +154,7 @@ def tell(console: ConsoleApp, changed: Iterable[ChangedJob], pauses: Sequence[st
 
 
 def undo(console: ConsoleApp) -> Sequence[Act]:
-    """What takes the last change back, once; nothing if there is nothing, or nothing may be changed."""
+    """Undo the last change once; do nothing if there is none or nothing may be changed."""
     acts = console.undo
     if not acts:
         console.say("nothing to undo")
@@ -178,7 +176,7 @@ async def ask_stop(console: ConsoleApp, ids: Sequence[str]) -> None:
 
 
 def stop_lines(jobs: Sequence[JobView], ids: Sequence[str]) -> list[Pieces]:
-    """What stopping these jobs means."""
+    """Return the lines of the question before jobs are stopped: the jobs, what is lost and the equal command."""
     title = f"Stop {ids[0]}?" if len(ids) == 1 else f"Stop {len(ids)} jobs?"
     named: list[Pieces] = [
         [(f"{job.id} ", "bold"), (f"{job.model} × {job.benchmark} {job.kind}  {job.done:,}/{job.total:,} samples", "")]

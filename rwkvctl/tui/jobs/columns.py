@@ -27,7 +27,7 @@ def rows_of(jobs: list[JobView], state: ConsoleState) -> list[JobRow]:
 
 
 def device_of(job: JobView, state: ConsoleState) -> str:
-    """The device that a job's engine runs on, as people call it; empty where it has none."""
+    """Return the display name of the device that a job's engine runs on; empty if it has none."""
     engine: EngineView | None = state.engines.get(job.engine)
     lease: LeaseView | None = state.leases.get(engine.lease) if engine else None
     return (lease.index or lease.id) if lease else engine.lease if engine else ""
@@ -39,7 +39,7 @@ def score_of(job: JobView) -> str:
 
 
 def score_value(job: JobView) -> float | None:
-    """The same as a number, to sort by."""
+    """Return the score as a number, to sort by."""
     metric = score_metric(scored(job))
     return metric.get("value") if metric else None
 
@@ -51,24 +51,24 @@ def scored(job: JobView) -> Record:
 
 
 def done_share(job: JobView) -> float:
-    """How much of a job is done."""
+    """Return the share of a job that is done."""
     return 1.0 if job.state == "done" else share(job.done, job.total)
 
 
 def est_s(job: JobView) -> float | None:
-    """How long a job that waits is expected to take."""
+    """Return the expected duration of a waiting job in seconds."""
     return None if job.eta_s is None or job.starts_s is None else max(0.0, job.eta_s - job.starts_s)
 
 
 def start(job: JobView) -> str:
-    """When a job that waits is expected to start."""
+    """Return the expected start of a waiting job."""
     if job.starts_s is None:
         return "–"
     return "now" if job.starts_s < 1 else f"+{duration(job.starts_s)}"
 
 
 def took_s(job: JobView) -> float | None:
-    """From a job's start to its end."""
+    """Return the seconds from a job's start to its end."""
     return seconds(job.finished) - seconds(job.started) if job.started and job.finished else None
 
 
@@ -78,13 +78,13 @@ def day(stamp: str) -> str:
 
 
 def state_cell(row: JobRow) -> Cell:
-    """A job's state with its mark."""
+    """Return a job's state with the mark and role of MARKS; `?` if the state has no mark."""
     mark, role = MARKS.get(row.job.state, ("?", "warn"))
     return Cell(f"{mark} {row.job.state}", role, row.job.state)
 
 
 def progress(row: JobRow) -> Cell:
-    """How far a job is; where it does not generate, or makes no progress, what it does instead."""
+    """Return how far a job is; if it does not generate or makes no progress, what it does instead."""
     if row.job.idle_s is not None:
         return Cell(f"idle {duration(row.job.idle_s)}", "warn")
     if row.job.state == "generating":

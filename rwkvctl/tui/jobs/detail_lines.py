@@ -29,7 +29,7 @@ SHOWN: Final = 40
 
 
 def head(job: JobView, now: float) -> Pieces:
-    """Which job, and in which state since when."""
+    """Return which job this is, its state and since when."""
     mark, role = MARKS.get(job.state, ("?", "warn"))
     began, ended = seconds(job.started), seconds(job.finished)
     lasted = f" {duration((ended or now) - began)}" if began else ""
@@ -42,7 +42,7 @@ def head(job: JobView, now: float) -> Pieces:
 
 
 def progress(job: JobView, width: int) -> Pieces:
-    """Samples: how many of how many, how fast, until when."""
+    """Return samples done and in all, their rate, and the expected end."""
     rate = f"  {job.samples_per_s:,.1f}/s" if job.samples_per_s else ""
     eta = f"  ETA {duration(job.eta_s)}" if job.eta_s is not None else ""
     idle = f"  no progress for {duration(job.idle_s)}" if job.idle_s is not None else ""
@@ -52,7 +52,7 @@ def progress(job: JobView, width: int) -> Pieces:
 
 
 def stages(job: JobView, judge: JudgeReply | None = None) -> Pieces:
-    """How far each step of the work is."""
+    """Return the progress of each stage of the job."""
     part = percent(share(job.stages_done, job.stages_total), 0)
     told = f"completions {job.stages_done:,}/{job.stages_total:,} {part} %   " if job.stages_total else ""
     limit = f"   first {job.limit:,} rows only" if job.limit else ""
@@ -60,7 +60,7 @@ def stages(job: JobView, judge: JudgeReply | None = None) -> Pieces:
 
 
 def judged(job: JobView, judge: JudgeReply | None) -> str:
-    """What the judge still has of it, and why it waits, if it does."""
+    """Return how many samples wait for the judge, and why if it makes no progress."""
     found = next((one for view in (judge.judges if judge else ()) for one in view.jobs if one.job == job.id), None)
     if found is None:
         return ""
@@ -68,7 +68,7 @@ def judged(job: JobView, judge: JudgeReply | None) -> str:
 
 
 def score(job: JobView, before: SoFarReply | None) -> Pieces:
-    """The score, so far or for good, beside the last run's on the same rows."""
+    """Return the score, final or so far, beside the last run's score on the same rows."""
     so_far = " so far" if job.score is None and score_value(job) is not None else ""
     found: list[tuple[str, str]] = [(" score    ", "dim"), (score_of(job), "bold"), (so_far, "dim")]
     found += [(f"   {word}", role) for word, role in counted(job)]
@@ -86,7 +86,7 @@ def score(job: JobView, before: SoFarReply | None) -> Pieces:
 
 
 def counted(job: JobView) -> Iterator[tuple[str, str]]:
-    """What must be known with a score."""
+    """Return the counts that qualify a score."""
     known = job.score
     if known is not None:
         for number, word in ((known.truncated, "cut off"), (known.no_answer, "no answer"), (known.errors, "errors"),
@@ -96,7 +96,7 @@ def counted(job: JobView) -> Iterator[tuple[str, str]]:
 
 
 def engine(job: JobView, state: ConsoleState) -> list[Pieces]:
-    """While it runs: its engine, how full the batch is and how fast it goes, and the device."""
+    """Return the engine, batch, speed and device of a job that runs."""
     found = state.engines.get(job.engine) if job.state in ACTIVE else None
     if found is None:
         return []
@@ -127,7 +127,7 @@ def device(row: Device) -> Pieces:
 
 
 def trouble(job: JobView) -> list[Pieces]:
-    """Why it waits, or what is to blame for its end and what to do; nothing where all is well."""
+    """Return why a job waits or why it ended, and the remedy; empty if nothing is wrong."""
     if job.failure:
         words = REMEDIES.get(job.failure, "")
         return [
@@ -143,7 +143,7 @@ def trouble(job: JobView) -> list[Pieces]:
 
 
 def now_title(reply: NowReply | None, *, frozen: bool) -> Pieces:
-    """Which sample is being generated."""
+    """Return the title of the panel of current generation: row, repeat, stage and tokens of the sample shown."""
     if reply is None or not reply.count:
         return [("Now generating", "title"), (f"  {reply.note}" if reply and reply.note else "", "dim")]
     repeat = f" repeat {reply.repeat}" if reply.repeat else ""
@@ -155,7 +155,7 @@ def now_title(reply: NowReply | None, *, frozen: bool) -> Pieces:
 
 
 def now_lines(reply: NowReply | None, width: int, height: int) -> list[Pieces]:
-    """The end of its prompt on one line, and the end of its text on those below."""
+    """Return the end of the prompt in one line, and the end of the text in those below."""
     if reply is None or not reply.count:
         return []
     question = ending(" ".join(safe_text(asked(reply.prompt)).split()), width - 5)
@@ -168,7 +168,7 @@ def now_lines(reply: NowReply | None, width: int, height: int) -> list[Pieces]:
 
 
 def ending(text: str, width: int) -> str:
-    """The end of a text in so many cells."""
+    """Return the end of a text that fits into so many cells."""
     shown = safe_line(text)
     if cell_width(shown) <= width:
         return shown
@@ -176,7 +176,7 @@ def ending(text: str, width: int) -> str:
 
 
 def configured(job: JobView, configuration: Mapping[str, object], repro: ReproReply | None) -> list[Pieces]:
-    """All that is asked and how, what it was measured with, and the command that does it again."""
+    """Return the job's settings, what it was measured with, and the command that repeats it."""
     lines: list[Pieces] = [[("again     ", "dim"), (as_typed(repro.argv), "info")]] if repro else []
     lines += [[("          ", ""), (f"not the same work any more: {sentence}", "warn")] for sentence in
               (repro.differs if repro else ())]  # fmt: skip

@@ -40,16 +40,16 @@ class JobScreen(ConsoleScreen):
 
     @property
     def chosen_jobs(self) -> Sequence[str]:
-        """The jobs that keys act on."""
+        """Return the ids of the jobs that keys act on."""
         raise NotImplementedError
 
     def known(self, ids: Sequence[str]) -> list[JobView]:
-        """Those of them that the state knows."""
+        """Return the chosen jobs that the state knows."""
         jobs = self.console_app.state.jobs
         return [jobs[job] for job in ids if job in jobs]
 
     def act(self, acts: Sequence[Act], undo: Undo = lambda _: ()) -> None:
-        """Do it, if anything may be changed now."""
+        """Carry out an act, if anything may be changed now."""
         if acts and self.console_app.may_write():
             actions.expect(self.console_app, acts)
             self.run_worker(actions.do(self.console_app, acts, undo), group="act", exit_on_error=False)
@@ -59,7 +59,7 @@ class JobScreen(ConsoleScreen):
         self.run_worker(actions.ask_stop(self.console_app, list(self.chosen_jobs)), group="ask")
 
     def action_retry_jobs(self) -> None:
-        """Let failed, stopped and paused jobs go on where they stand."""
+        """Resume failed, stopped and paused jobs where they left off."""
         jobs = [job for job in self.known(self.chosen_jobs) if job.state in {"failed", "stopped", "paused"}]
         ids = [job.id for job in jobs]
         if not ids:
@@ -69,7 +69,7 @@ class JobScreen(ConsoleScreen):
         self.act([actions.retry(ids) if failed else actions.resume(ids)] if ids else [], lambda ids: [back(ids)])
 
     def action_hold_jobs(self) -> None:
-        """Ask why, then put the chosen jobs aside."""
+        """Ask for a reason, then hold the chosen jobs."""
         ids = list(self.chosen_jobs)
         if ids and self.console_app.may_write():
             self.console_app.say(f"hold {', '.join(ids[: actions.NAMED])}: why? enter holds, esc does not", for_s=60)
@@ -91,7 +91,7 @@ class JobScreen(ConsoleScreen):
         )
 
     def action_undo(self) -> None:
-        """Take the last change back, on whichever screen it was made."""
+        """Undo the last change, on whichever screen it was made."""
         self.act(actions.undo(self.console_app))
 
     def action_priority(self, by: int) -> None:
@@ -105,11 +105,11 @@ class JobScreen(ConsoleScreen):
         )
 
     def action_logs(self) -> None:
-        """The log of the chosen job; where none is chosen, what the daemon says."""
+        """Show the log of the chosen job, or the daemon's if none is chosen."""
         self.console_app.go("logs", next(iter(self.chosen_jobs), "daemon"))
 
     def action_pause_jobs(self) -> None:
-        """Choose what is to wait, or to go on: jobs, a model, the queue, the node."""
+        """Open the menu of what to pause or resume: jobs, a model, the queue, the node."""
         if self.console_app.may_write():
             self.run_worker(self._pause(), group="ask")
 
@@ -123,7 +123,7 @@ class JobScreen(ConsoleScreen):
 
 
 def pause_choices(jobs: Sequence[JobView], pauses: Sequence[PauseView]) -> list[Choice]:
-    """What can be paused here, or go on: the jobs, their models, the queue, the node."""
+    """Return the menu lines of what can be paused or resumed: the jobs, their models, the queue, the node."""
     found: list[Choice] = []
     standing = {(pause.scope, pause.name) for pause in pauses}
     going = [job.id for job in jobs if job.state in ACTIVE or job.state == "queued"]
@@ -144,7 +144,7 @@ def pause_choices(jobs: Sequence[JobView], pauses: Sequence[PauseView]) -> list[
 
 
 def of_model(model: str, *, off: bool) -> Choice:
-    """Every job of a model."""
+    """Return the menu line that pauses all jobs of a model, or resumes them."""
     words = f"let the jobs of {model} go on" if off else f"pause all jobs of {model}"
     return Choice(words, actions.wide(off=off, model=model), lambda _: [actions.wide(off=not off, model=model)])
 

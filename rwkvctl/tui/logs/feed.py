@@ -1,4 +1,5 @@
-"""Tasks that follow logs and events: after a loss each goes on behind the last it had, and marks what it caught up."""
+"""Tasks that follow logs and events; after a lost connection each resumes where it stopped and marks what was
+missed."""
 
 import asyncio
 import time
@@ -24,14 +25,15 @@ TAIL: Final = 1000
 
 
 class Following:
-    """A stream that is lost now and then: since when, and whether it has been said that it cannot be read."""
+    """The state of a stream that may be lost: since when, and whether a read error was already reported."""
 
     note: Callable[[str], None]
     _lost_at = 0.0
     _unreadable = ""
 
     def lost(self, error: RwkvctlError) -> None:
-        """The stream broke. That a daemon is away the health line says; what cannot be read is noted once."""
+        """Record the loss of the stream; a read error is noted once, since the health line already reports a missing
+        daemon."""
         if isinstance(error, VersionSkewError) and str(error) != self._unreadable:
             self._unreadable = str(error)
             self.note(self._unreadable)
@@ -50,7 +52,7 @@ class LogFeed(Following):
         self._next = LogsRequest(target=target, tail=TAIL, follow=True, timestamps=True)
 
     async def follow(self) -> None:
-        """For ever: read the log of a job, an engine or the daemon. What is wrong the health line says."""
+        """Read the log of a job, an engine or the daemon until cancelled. Errors are left to the health line."""
         pause_s = AGAIN_S
         while True:
             before = self._next
@@ -72,7 +74,7 @@ class LogFeed(Following):
             self.merge.take(chunk)
 
     def note(self, text: str) -> None:
-        """A line of our own."""
+        """Add a console note to the log; among several logs it names its target."""
         self.merge.note(text if self.alone else f"{self.target}: {text}")
 
     async def _read(self) -> None:
@@ -93,7 +95,7 @@ class LogFeed(Following):
 
 
 class EventFeed(Following):
-    """What happens on the node, from a number on: the first page of the past is fetched by itself."""
+    """The node's events from a number on; the first page of the past is fetched separately."""
 
     def __init__(
         self, link: "Link", take: Callable[[Event], None], note: Callable[[str], None], past: int,
@@ -103,7 +105,7 @@ class EventFeed(Following):
         self.seq = -1
 
     async def follow(self) -> None:
-        """Hand over events until cancelled; a connection that is lost is made again."""
+        """Hand over events until cancelled, reconnecting after a loss."""
         while True:
             try:
                 await self._read()

@@ -19,7 +19,7 @@ LEVEL_WORDS: Final = {
 
 
 class LogPlaces:
-    """The shown lines of a store."""
+    """The lines of a store that pass the filter, addressed by place."""
 
     def __init__(self, store: LogStore) -> None:
         self.store = store
@@ -29,7 +29,7 @@ class LogPlaces:
         self.scan: Scan | None = None
 
     def filter(self, text: str, least: Level) -> None:
-        """Show only lines that are meant and bad enough. Raises ValueError with a sentence; then nothing changes."""
+        """Show only lines that match and are severe enough. Raises ValueError with a sentence; then nothing changes."""
         test = line_test(text.strip())
         self.text, self.least = text.strip(), least
         if least and test.expression is None:
@@ -38,7 +38,7 @@ class LogPlaces:
         self.scan = Scan(test, self.store, folds=self.folds) if self.text or least or self.folds else None
 
     def look_on(self, lines: int) -> bool:
-        """Look at some more lines. Returns whether all have been looked at."""
+        """Test some more lines against the filter. Returns whether all have been tested."""
         if self.scan is not None:
             self.scan.prune()
             self.scan.step(lines)
@@ -46,22 +46,22 @@ class LogPlaces:
 
     @property
     def first(self) -> int:
-        """The first place there is."""
+        """Return the lowest place."""
         return self.store.first if self.scan is None else self.scan.dropped
 
     @property
     def end(self) -> int:
-        """The place after the last."""
+        """Return the place after the last one."""
         return self.store.end if self.scan is None else self.scan.dropped + len(self.scan.hits)
 
     def number(self, place: int) -> int:
-        """The line at a place; beyond the last, the line that would be appended next."""
+        """Return the number of the line at a place; beyond the last, of the line that would be appended next."""
         if not self.first <= place < self.end:
             return self.store.end
         return place if self.scan is None else self.scan.hits[place - self.scan.dropped]
 
     def folded(self, place: int) -> int:
-        """How many lines are folded away before the one at a place."""
+        """Return how many lines are folded away before the one at a place."""
         return 0 if self.scan is None else self.scan.folded.get(self.number(place), 0)
 
     def place(self, number: int) -> int:
@@ -69,11 +69,12 @@ class LogPlaces:
         return number if self.scan is None else self.scan.dropped + bisect_left(self.scan.hits, number)
 
     def is_shown(self, number: int) -> bool:
-        """Whether a line is shown."""
+        """Return whether the line of this number passes the filter."""
         place = self.place(number)
         return place < self.end and self.number(place) == number
 
     def seek(self, test: LineTest, start: int, *, forward: bool) -> Iterator[int]:
-        """Shown lines that are meant, nearest first: from `start` on, or before it; -1 where one may pause."""
+        """Yield the places of shown lines that match, nearest first: from `start` on, or before it; -1 where the caller
+        may pause."""
         found = self.store.seek(test, start, backward=not forward)
         return (number for number in found if number < 0 or self.is_shown(number))

@@ -1,7 +1,5 @@
-"""What a line of a log says: when, how bad, and in which colours; and how it is drawn. Pure.
-
-Colours of a worker's log are kept as roles of ours. All other control characters become visible.
-"""
+"""Lines of a log: their time, level and colours, and how they are drawn. Colour codes of a worker's log are kept as
+roles of the theme; all other control characters become visible. Pure."""
 
 import re
 from typing import Final, Literal
@@ -27,7 +25,7 @@ DAY_S: Final = 86400.0
 
 
 def stamp_s(line: str) -> float | None:
-    """The time at the beginning of a line: seconds since 0001-01-01, or of the day where no date is said."""
+    """Return the time at the beginning of a line in seconds since 0001-01-01, or since midnight if it has no date."""
     match = STAMP.match(line)
     if not match:
         return None
@@ -44,19 +42,19 @@ def stamp_s(line: str) -> float | None:
 
 
 def level(line: str) -> Literal["", "warn", "bad"]:
-    """How bad a line is, by the word after its time."""
+    """Return the level of a line from the word after its time."""
     match = LEVEL.search(line, 0, 200)
     return "" if match is None else "bad" if match["bad"] else "warn"
 
 
 def without_stamp(line: str) -> str:
-    """The line after its time."""
+    """Return the line without the time at its beginning."""
     match = STAMP.match(line)
     return line[match.end() :] if match else line
 
 
 def since(line: str, start_s: float | None) -> str:
-    """The line with its time as the time since the start: `+7m03s`."""
+    """Return the line with its time as the time since the start: `+7m03s`."""
     at_s = stamp_s(line)
     if at_s is None or start_s is None:
         return line
@@ -65,7 +63,7 @@ def since(line: str, start_s: float | None) -> str:
 
 
 def pieces(line: bytes, stamps: Stamps = "absolute", start_s: float | None = None) -> Pieces:
-    """A line as it is drawn. Its level colours it, unless it has colours of its own."""
+    """Return a line as it is drawn: coloured by its level, unless it has colours of its own."""
     text = line.decode(errors="replace")
     if stamps == "off":
         text = without_stamp(text)
@@ -91,7 +89,7 @@ def coloured(text: str) -> Pieces:
 
 
 def needle_of(text: str) -> "re.Pattern[str] | None":
-    """What of a search stands out in a line; nothing where it only says what must be absent."""
+    """Return the part of a search to highlight in a line; nothing if it only excludes lines."""
     if text.startswith("re:"):
         try:
             return re.compile(text[3:]) if text[3:] else None

@@ -40,16 +40,16 @@ class LogMerge:
         self._patience = PATIENCE
 
     def await_past(self, source: str) -> None:
-        """Put nothing in order before this source has told its past. One that joins in later is told as it comes."""
+        """Hold back all lines until this source has sent its past. A source that joins later is merged as it comes."""
         if self._patience:
             self._behind.add(source)
 
     def past_is_told(self, source: str) -> None:
-        """What a source tells from now on is new; or nothing more comes of it."""
+        """Record that a source has sent its past, or that nothing more comes from it."""
         self._behind.discard(source)
 
     def take(self, chunk: LogChunk) -> None:
-        """A piece of a log, which may end within a line; the line has the time of its beginning."""
+        """Take in a piece of a log, which may end within a line; a line has the time at which it began."""
         begun, at = self._begun.pop(chunk.source, ("", ""))
         *whole, rest = (begun + chunk.text).split("\n")
         first = at or chunk.at
@@ -59,7 +59,7 @@ class LogMerge:
             self._begun[chunk.source] = (rest, chunk.at if whole else first)
 
     def take_event(self, event: Event) -> None:
-        """What happened on the node."""
+        """Queue an event of the node as a line of the source `daemon`."""
         text, about = news(event.job, event.text) or event.kind, event.job or event.engine
         text = text if not about or text.startswith(f"{about} ") else f"{about} {text}"
         letter = LETTERS.get(severity(event), " ")
@@ -88,14 +88,14 @@ class LogMerge:
         self.store.extend(lines)
 
     def note(self, text: str) -> None:
-        """A line of our own, behind all that has come."""
+        """Append a note of the console behind all lines that have come."""
         self._patience = 0
         self.flush()
         self.store.note(text)
 
 
 def in_order(lines: list[Told]) -> list[Told]:
-    """By time; a line without one stays behind the one that it came after."""
+    """Sort lines by time; a line without one stays behind the line that it followed."""
     at, keyed = "", list[tuple[str, Told]]()
     for line in lines:
         at = line.at or at
@@ -104,7 +104,7 @@ def in_order(lines: list[Told]) -> list[Told]:
 
 
 def told(source: str, text: str, at: str) -> Told:
-    """A line of a worker: its own time goes before the one at which it was written."""
+    """Return a worker's line to merge; its own time stamp has priority over the time at which it was written."""
     match = STAMP.match(text)
     clock = at[11:19]
     if match:
@@ -122,5 +122,5 @@ def composed(clock: str, letter: str, source: str, text: str) -> str:
 
 
 def severity(event: Event) -> Role:
-    """How bad an event is, by the state it tells of."""
+    """Return the role for an event's severity, from the state or condition that it reports."""
     return ROLES.get(str(event.data.get("state") or event.data.get("condition") or ""), "")

@@ -43,10 +43,8 @@ class Piece:
 
 
 class LineTest(NamedTuple):
-    """Which lines are meant: every word is in them, none of the others is, and the expression is found.
-
-    A text in small letters is meant in any case; `exact` says that it has others.
-    """
+    """A test of lines: every word occurs, no excluded word does, and the expression is found. Lower-case text matches
+    any case; `exact` says that the text has upper-case letters."""
 
     text: str
     words: tuple[bytes, ...] = ()
@@ -55,7 +53,7 @@ class LineTest(NamedTuple):
     exact: bool = False
 
     def passes(self, line: bytes) -> bool:
-        """Whether a line is meant."""
+        """Return whether a line matches."""
         folded = line if self.exact else line.lower()
         return (
             all(word in folded for word in self.words)
@@ -64,7 +62,7 @@ class LineTest(NamedTuple):
         )
 
     def candidates(self, piece: Piece) -> list[int]:
-        """The lines of a piece in which the longest word, or the expression, is found."""
+        """Yield the lines of a piece in which the longest word, or the expression, is found."""
         if self.words:
             data = piece.data if self.exact else piece.data.lower()
             return [piece.number_at(offset) for offset in offsets(data, self.words[0])]
@@ -75,7 +73,7 @@ class LineTest(NamedTuple):
 
 
 def offsets(data: bytearray, word: bytes) -> Iterator[int]:
-    """Where a word is found, once a line."""
+    """Yield where a word is found, once per line."""
     offset = data.find(word)
     while offset >= 0:
         yield offset
@@ -116,7 +114,7 @@ class LogStore:
         return self.end - before
 
     def extend(self, lines: list[bytes]) -> None:
-        """Append whole lines without their ends."""
+        """Append whole lines without line ends; each is cut to LONGEST_LINE bytes."""
         piece = self._pieces[-1] if self._pieces else None
         for line in lines:
             if piece is None or len(piece.data) >= PIECE_BYTES:
@@ -130,18 +128,18 @@ class LogStore:
         self._give_up()
 
     def note(self, text: str) -> None:
-        """Append a line of our own: a mark, or a gap that was filled."""
+        """Append a note of the console: a mark, or a gap that was filled."""
         self.notes[self.end] = text
         self.extend([text.encode()])
 
     def clear(self) -> None:
-        """Forget everything; numbers go on."""
+        """Remove all lines and notes; the numbering of lines continues."""
         self.first = self.end
         self._pieces, self._firsts, self._rest = [], [], b""
         self.notes.clear()
 
     def _give_up(self) -> None:
-        """Let go of the oldest pieces; the view may not go below a whole one."""
+        """Drop the oldest pieces above the limit, whole pieces only."""
         self.first = max(self.first, self.end - self.most)
         while len(self._pieces) > 1 and self._firsts[1] <= self.first:
             del self._pieces[0], self._firsts[0]
@@ -159,13 +157,13 @@ class LogStore:
         yield from reversed(self._pieces[low:high]) if backward else self._pieces[low:high]
 
     def matching(self, test: LineTest, start: int, end: int) -> Iterator[int]:
-        """The numbers of the lines that are meant, from `start` up to `end`."""
+        """Yield the numbers of the lines that match, from `start` up to `end`."""
         for piece in self.pieces(start, end):
             yield from (number for number in hits(piece, test) if max(start, self.first) <= number < end)
 
     def seek(self, test: LineTest, start: int, *, backward: bool = False) -> Iterator[int]:
-        """Lines that are meant, nearest first: from `start` on, or before it; -1 now and then, so that whoever looks
-        for the next one can do something else in between."""
+        """Yield the numbers of lines that match, nearest first: from `start` on, or before it; -1 now and then, so that
+        the caller can do something else in between."""
         span = (self.first, start) if backward else (start, self.end)
         for number, piece in enumerate(self.pieces(*span, backward=backward)):
             found = [line for line in hits(piece, test) if max(span[0], self.first) <= line < span[1]]
@@ -175,7 +173,7 @@ class LogStore:
 
 
 def hits(piece: Piece, test: LineTest) -> list[int]:
-    """The lines of a piece that are meant, in order."""
+    """Yield the lines of a piece that match, in order."""
     found = test.candidates(piece)
     if len(test.words) == 1 and not test.without and test.expression is None:
         return found
@@ -236,5 +234,5 @@ class Scan:
 
 
 def shape_of(line: bytes) -> bytes:
-    """What a line is without its figures; empty for an empty one."""
+    """Return a line without its digits; empty for an empty line."""
     return FIGURES.sub(b"0", line)

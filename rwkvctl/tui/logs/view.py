@@ -51,7 +51,7 @@ class LogView(Widget, can_focus=True):
     ]
 
     class Missed(Message):
-        """What was searched for is not there, in the direction that was asked."""
+        """Sent when a search finds no line in its direction."""
 
         def __init__(self, view: "LogView", what: str) -> None:
             super().__init__()
@@ -83,7 +83,7 @@ class LogView(Widget, can_focus=True):
         return self.store.feed(text)
 
     def note(self, text: str) -> None:
-        """A line of our own, across the log."""
+        """Add a note of the console across the log."""
         self.store.note(text)
 
     def called(self, name: str) -> None:
@@ -113,15 +113,16 @@ class LogView(Widget, can_focus=True):
 
     @property
     def body(self) -> int:
-        """Rows for lines, under the title."""
+        """Return the number of rows for lines, below the title; at least 1."""
         return max(1, self.size.height - 1)
 
     def on_resize(self, event: Resize) -> None:
-        """Wrapped lines have other lengths now."""
+        """Redraw, since wrapped lines take another number of rows."""
         self.refresh()
 
     def rows_of(self, place: int) -> list[Pieces]:
-        """The rows that a line takes."""
+        """Return the screen rows of the line at a place: one, or several if it is wrapped or stands for folded
+        lines."""
         number = self.places.number(place)
         width = max(1, self.size.width - 1)
         if number in self.store.notes:
@@ -143,7 +144,7 @@ class LogView(Widget, can_focus=True):
         return next((at_s for at_s in found if at_s is not None), None)
 
     def _lay_out(self) -> None:
-        """Decide what stands on which row."""
+        """Assign lines to screen rows: from the end upwards while following, else from `top` on."""
         self.top = max(self.top, self.places.first)
         lines: list[tuple[int, Pieces]] = []
         if self.follow:
@@ -179,7 +180,7 @@ class LogView(Widget, can_focus=True):
         return strip([(" ", ""), *row], width, look, stale=self.stale)
 
     def said(self) -> Pieces:
-        """The title: what is shown of what, and how."""
+        """Return the title: which part of the log is shown, and how."""
         said = [(self.name_of, "title")]
         if self.follow:
             said.append((" · following", "ok"))
@@ -211,7 +212,7 @@ class LogView(Widget, can_focus=True):
         return self.places.text
 
     def filter(self, text: str) -> None:
-        """Show only lines that are meant. Raises ValueError with a sentence for the operator."""
+        """Show only lines that match. Raises ValueError with a sentence for the operator."""
         self._filter(text, self.places.least)
 
     def _filter(self, text: str, least: Level) -> None:
@@ -230,7 +231,7 @@ class LogView(Widget, can_focus=True):
             self.call_later(self._look_on, kept)
 
     def find(self, text: str, *, forward: bool = True) -> None:
-        """Go to the next line that is meant, and remember what is searched. Raises ValueError with a sentence."""
+        """Go to the next line that matches, and remember the search. Raises ValueError with a sentence."""
         self.search = line_test(text) if text.strip() else None
         self.needle = needle_of(text) if text.strip() else None
         self.refresh()
@@ -271,7 +272,7 @@ class LogView(Widget, can_focus=True):
         return True
 
     def copied(self) -> str:
-        """What `y` copies: the line on top."""
+        """Return the line at the top, which `y` copies."""
         if not self.places.first <= self.top < self.places.end:
             return ""
         return self.store.line(self.places.number(self.top)).decode(errors="replace")
@@ -327,12 +328,12 @@ class LogView(Widget, can_focus=True):
         self.refresh()
 
     def action_wrap(self) -> None:
-        """Wrap long lines, or cut them."""
+        """Toggle between wrapped and cut long lines."""
         self.wrap, self.left, self.row = not self.wrap, 0, 0
         self.refresh()
 
     def action_stamps(self) -> None:
-        """Times as they are, since the start, or none."""
+        """Switch between times as written, times since the start, and none."""
         kinds = get_args(Stamps)
         self.stamps = kinds[(kinds.index(self.stamps) + 1) % len(kinds)]
         self.refresh()

@@ -25,7 +25,7 @@ def name(row: Set) -> str:
 
 
 def sets_of(items: Iterable[BenchmarkView], scores: Iterable[ScoreView]) -> list[Set]:
-    """Benchmarks with their scores: first what needs somebody, then what can be run, then the rest."""
+    """Return benchmarks with their scores: those that need attention first, then the runnable ones, then the rest."""
     found: dict[str, list[ScoreView]] = {}
     for score in scores:
         found.setdefault(score.benchmark, []).append(score)
@@ -34,7 +34,7 @@ def sets_of(items: Iterable[BenchmarkView], scores: Iterable[ScoreView]) -> list
 
 
 def rows_cell(row: Set) -> Cell:
-    """How many rows lie ready; in grey how many there would be."""
+    """Return the number of rows that are ready; if none are, the expected number in grey."""
     item = row.item
     if item.rows is not None:
         return Cell(count(item.rows))
@@ -42,7 +42,7 @@ def rows_cell(row: Set) -> Cell:
 
 
 def state_cell(row: Set) -> Cell:
-    """Whether it can be run."""
+    """Return whether the benchmark's rows are ready, damaged or missing."""
     item = row.item
     if item.ready:
         return Cell("✓ built in" if item.builtin else "✓ ready", "ok", "ready")
@@ -55,13 +55,13 @@ def schema_cell(row: Set) -> Cell:
 
 
 def kinds(row: Set) -> str:
-    """The kinds that run unnamed, and how many more there are."""
+    """Return the kinds that run by default, and how many more there are."""
     more = len(row.item.kinds) - len(row.item.usual)
     return ",".join(row.item.usual) + (f" +{more}" if more else "")
 
 
 def last_score(row: Set) -> str:
-    """The newest score and whose it is."""
+    """Return the newest score and its model."""
     return f"{summary.text(row.scores[0])} {row.scores[0].model}" if row.scores else "–"
 
 
@@ -82,7 +82,7 @@ BENCHMARKS: Final[tuple[Column[Set], ...]] = (
 
 
 def tally(items: Sequence[BenchmarkView]) -> str:
-    """How many are known, ready, and not."""
+    """Return how many benchmarks are known, ready, and not."""
     damaged = sum(item.damaged for item in items)
     ready = sum(item.ready for item in items)
     said = f"{len(items)} known · {ready} ready · {len(items) - ready - damaged} missing"
@@ -110,7 +110,7 @@ def about(row: Set) -> list[Pieces]:
 
 
 def question(items: Sequence[BenchmarkView]) -> list[Pieces]:
-    """What preparing these sets means."""
+    """Return the lines of the question before benchmarks are prepared: sources, effect and the equal command."""
     title = f"Prepare {items[0].name}?" if len(items) == 1 else f"Prepare {len(items)} benchmarks?"
     sources: list[Pieces] = [
         [(f"{item.name} ", "bold"), (f"{count(item.rows_complete or None)} rows from {item.upstream}", "")]
@@ -128,5 +128,5 @@ def question(items: Sequence[BenchmarkView]) -> list[Pieces]:
 
 
 def prepare(items: Iterable[BenchmarkView]) -> str:
-    """The command that prepares them."""
+    """Return the `rwkvctl data prepare` command for these benchmarks."""
     return as_typed(["rwkvctl", "data", "prepare", *(item.name for item in items)])

@@ -53,7 +53,7 @@ def index(row: Device) -> str:
 
 
 def memory_share(row: Device) -> float:
-    """How full its memory is."""
+    """Return the used share of the device's memory from 0 to 1; 0 if it is unknown."""
     used, total = row.lease.memory_used_bytes, row.lease.memory_total_bytes
     return used / total if used and total else 0.0
 
@@ -67,7 +67,7 @@ def gib(row: Device) -> str:
 
 
 def figure(value: float | None) -> str:
-    """A whole number, or a dash."""
+    """Return a value rounded to a whole number; `–` for None."""
     return "–" if value is None else f"{value:.0f}"
 
 
@@ -93,21 +93,21 @@ def worker(row: Device) -> str:
 
 
 def batch(row: Device) -> str:
-    """How many sequences its engines compute at once, of how many they could."""
+    """Return how many sequences the engines compute at once, and how many slots they have."""
     if not row.engines:
         return "–"
     return f"{sum(engine.running for engine in row.engines)}/{sum(engine.slots for engine in row.engines)}"
 
 
 def cache(row: Device) -> float | None:
-    """The share of prompts whose beginning the engines had read already."""
+    """Return the share of prompts whose prefix was in the engines' cache."""
     hits = sum(engine.cache_hits for engine in row.engines)
     asked = hits + sum(engine.cache_misses for engine in row.engines)
     return hits / asked if asked else None
 
 
 def speed(row: Device) -> float:
-    """Tokens a second of its engines."""
+    """Return the decode and prefill tokens/s of the device's engines together."""
     return sum(engine.decode_tokens_per_s + engine.prefill_tokens_per_s for engine in row.engines)
 
 

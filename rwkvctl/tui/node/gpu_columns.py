@@ -11,7 +11,7 @@ from rwkvctl.tui.widgets.table_columns import Column
 
 
 class Decision(NamedTuple):
-    """What may be decided about a GPU; `asks` is what has to be said with it, empty for nothing."""
+    """A decision about a GPU; `asks` is what must be given with it, empty for nothing."""
 
     action: GpuAction
     words: str
@@ -35,12 +35,12 @@ assert {decision.action for decision in DECISIONS} == set(get_args(GpuAction))
 
 
 def decisions(items: Sequence[GpuView]) -> list[Decision]:
-    """What may be decided about all of these."""
+    """Return the decisions that are possible for all of these GPUs."""
     return [decision for decision in DECISIONS if all(is_open(decision, item) for item in items)]
 
 
 def is_open(decision: Decision, item: GpuView) -> bool:
-    """Whether a decision means something for a GPU as it is."""
+    """Return whether a decision applies to a GPU in its present condition."""
     if decision.action == "forget":
         return item.use == "unknown"
     if decision.action == "release" and item.reserved_for:
@@ -50,7 +50,7 @@ def is_open(decision: Decision, item: GpuView) -> bool:
 
 
 def flags(decision: Decision, reason: str) -> list[str]:
-    """The words of the same command behind the GPUs' names."""
+    """Return the words of the equal command after the GPUs' names."""
     if not decision.asks:
         return []
     return ["--for" if decision.action == "reserve" else "--reason", reason]
@@ -63,7 +63,7 @@ def use_cell(item: GpuView) -> Cell:
 
 
 def condition_cell(item: GpuView) -> Cell:
-    """Whether it is to be used."""
+    """Return the GPU's condition; any but `ok` is marked with `!`."""
     role: Role = ROLES.get(item.condition, "warn")
     return Cell(item.condition if item.condition == "ok" else f"! {item.condition}", role, item.condition)
 
@@ -75,7 +75,7 @@ def memory(item: GpuView) -> str:
 
 
 def holders(item: GpuView) -> str:
-    """Who holds memory there, besides our engines."""
+    """Return who holds memory on the GPU, besides rwkvctl's engines."""
     return whose({"holders": [{"user": one.user, "cls": one.cls} for one in item.holders]})
 
 
@@ -92,7 +92,7 @@ GPUS: Final[tuple[Column[GpuView], ...]] = (
 
 
 def about(item: GpuView) -> list[Pieces]:
-    """Everything that is known of one."""
+    """Return the detail lines of a GPU: device, use, condition, load, health, and the processes on it."""
     parts = {
         "device": f"{item.name}  {item.id}",
         "use": f"{item.use}{': ' + item.why if item.why else ''}",
@@ -110,6 +110,6 @@ def about(item: GpuView) -> list[Pieces]:
 
 
 def holder_line(holder: GpuHolderView) -> Pieces:
-    """A process that holds its memory."""
+    """Return a line on a process that holds GPU memory: class, pid, size, user, age and command."""
     facts = f"{size(holder.memory_bytes)}  {holder.user or '–'}  {duration(holder.age_s)}  {holder.command}"
     return [(f" {holder.cls:<10} ", "dim"), (f"pid {holder.pid}", "bold"), (f"  {facts}", "")]

@@ -38,7 +38,7 @@ class Judged(NamedTuple):
 
 
 def endpoints_of(reply: JudgeReply) -> list[Endpoint]:
-    """Every endpoint, the judge's first."""
+    """Return the endpoints of all judges in the reply's order."""
     return [Endpoint(judge, endpoint) for judge in reply.judges for endpoint in judge.endpoints]
 
 
@@ -48,7 +48,7 @@ def key_of(row: Endpoint) -> str:
 
 
 def state_cell(row: Endpoint) -> Cell:
-    """Whether it answers: some of its keys may be out."""
+    """Return whether the endpoint answers; some of its keys may be unusable."""
     keys = row.endpoint.keys
     usable = sum(str(key.get("state")) == "ok" for key in keys)
     if row.judge.parked:
@@ -68,7 +68,7 @@ def seconds(value: float | None) -> str:
 
 
 def counted(name: str, title: str, rank: int = 0, *more: str) -> Column[Endpoint]:
-    """How often something happened; anything but 0 is marked."""
+    """Return a count; any but 0 is marked."""
 
     def value(row: Endpoint) -> int:
         return sum(row.endpoint.counts.get(one, 0) for one in (name, *more))
@@ -126,7 +126,7 @@ def jobs_of(reply: JudgeReply, scores: Iterable[ScoreView], state: ConsoleState)
 
 
 def judged(judge: JudgeView, name: str, state: ConsoleState) -> Judged:
-    """One job that the judge works on; the checker's are called `check-j7`."""
+    """Return a job that the judge works on; the checker's are named `check-j7`."""
     one = next(job for job in judge.jobs if job.job == name)
     job = state.jobs.get(name.removeprefix("check-"))
     tokens = one.usage.get("prompt_tokens", 0) + one.usage.get("completion_tokens", 0)
@@ -137,18 +137,18 @@ def judged(judge: JudgeView, name: str, state: ConsoleState) -> Judged:
 
 
 def lacks(score: ScoreView) -> Judged:
-    """A finished one whose score is held back."""
+    """Return a finished job whose score is held back by samples without a verdict."""
     return Judged(score.job, score.model, score.benchmark, "done", judged=score.scored, unjudged=score.unjudged,
                   why=score.why_null or "e asks for these again")  # fmt: skip
 
 
 def waits(job: JobView) -> Judged:
-    """One that the judge has not taken up."""
+    """Return a job that the judge has not taken up."""
     return Judged(job.id, job.model, job.benchmark, job.state, why=joined([job.reason, job.detail]))
 
 
 def about(reply: JudgeReply) -> list[Pieces]:
-    """What each of them does and costs, the oldest requests in flight, its keys, and how far rules are trusted."""
+    """Return the detail lines of each judge: work and cost, the oldest requests in flight, keys, and trust in rules."""
     lines: list[Pieces] = []
     for judge in reply.judges:
         lines += [*doing(judge), *map(flight, judge.flights[:FLIGHTS]), *keys(judge)]
@@ -181,14 +181,14 @@ def budget(judge: JudgeView) -> str:
 
 
 def flight(one: JudgeFlightView) -> Pieces:
-    """A request in flight, the oldest first: where everything hangs, it is seen here."""
+    """Return the requests in flight, the oldest first, which shows where the judge hangs."""
     again = f", attempt {one.attempt}" if one.attempt > 1 else ""
     wrong = f": {one.last_error}" if one.last_error else ""
     return [(" in flight  ", "dim"), (f"{one.job} sample {one.label}, {duration(one.seconds)}{again}{wrong}", "")]
 
 
 def keys(judge: JudgeView) -> list[Pieces]:
-    """Its keys, as the daemon masks them."""
+    """Return the judge's API keys, masked by the daemon."""
     return [key_line(endpoint, key) for endpoint in judge.endpoints for key in endpoint.keys]
 
 
@@ -200,7 +200,7 @@ def key_line(endpoint: JudgeEndpointView, key: Mapping[str, object]) -> Pieces:
 
 
 def regrade_question(rows: Sequence[Judged]) -> list[Pieces]:
-    """What asking the judge again means."""
+    """Return the lines of the question before unjudged samples are sent to the judge again."""
     left = sum(row.unjudged for row in rows)
     names = " ".join(row.job for row in rows)
     return [

@@ -26,7 +26,7 @@ class Weights(NamedTuple):
 
 
 def path(row: Weights) -> str:
-    """Where it lies: two folders may hold one name."""
+    """Return the path of the checkpoint; two folders may hold the same name."""
     return row.item.path
 
 
@@ -81,7 +81,7 @@ def fits_sentence(row: Weights) -> str:
 
 
 def state_cell(row: Weights) -> Cell:
-    """Whether it loads, and whether it is loaded."""
+    """Return whether the checkpoint can be loaded, and whether it is."""
     if row.item.broken:
         return Cell("✗ damaged", "bad", "damaged")
     if not row.item.path:
@@ -98,7 +98,7 @@ def engines(row: Weights) -> str:
 
 
 def hash_cell(row: Weights) -> Cell:
-    """The beginning of its sha256, by which it is known everywhere."""
+    """Return the beginning of the checkpoint's sha256."""
     return Cell(row.item.sha256[:10]) if row.item.sha256 else Cell("copying" if row.item.copying else "not yet", "dim")
 
 
@@ -139,7 +139,7 @@ def about(row: Weights, shown: Mapping[str, Any]) -> list[Pieces]:
 
 
 def engine_words(engine: EngineView) -> str:
-    """An engine in a few words."""
+    """Return an engine's id, state, device, numerics and used slots in one phrase."""
     return f"{engine.id} {engine.state} on {engine.lease} ({engine.numerics}, {engine.running}/{engine.slots})"
 
 
@@ -161,7 +161,7 @@ def tensors(shown: Mapping[str, Any]) -> str:
 
 
 def tally(rows: Sequence[Weights]) -> str:
-    """How many there are, how large together, how many warm and damaged."""
+    """Return how many checkpoints there are, their total size, and how many are loaded or damaged."""
     total = sum(row.item.size_bytes for row in rows)
     warm, damaged = sum(bool(row.engines) for row in rows), sum(bool(row.item.broken) for row in rows)
     said = f"{len(rows)} checkpoint{'s' * (len(rows) != 1)} · {size(total)} · {warm} warm"

@@ -73,7 +73,7 @@ def goes_on_simply(job: OneOfMany) -> bool:
 
 
 async def delete_alone(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
-    """Take one job out of sight."""
+    """Delete one job; the form of `delete_one` that bulk changes call."""
     return await delete_one(node.running, change, job)
 
 
@@ -120,7 +120,7 @@ async def resume(node: Node, request: m.ResumeRequest) -> m.ChangedReply:
 
 
 async def delete(node: Node, request: m.DeleteRequest) -> m.ChangedReply:
-    """Take named jobs out of sight, or all in one state."""
+    """Delete named jobs, or all in one state."""
 
     async def few(node: Node, names: Sequence[str]) -> m.ChangedReply:
         return m.ChangedReply(items=tuple(await job_control.each(node, names, delete_alone)))
@@ -133,7 +133,8 @@ async def delete(node: Node, request: m.DeleteRequest) -> m.ChangedReply:
 
 
 async def every(node: Node, wanted: Order, request_id: str, few: Few) -> m.ChangedReply:
-    """Do it to all that a request means: at once where they are few, else as an order."""
+    """Change all jobs that a request means: at once where they are few, else as an order that is carried out in
+    steps."""
     order = await get_order(node.records.store, request_id) if request_id else None
     if order is None:
         wanted = wanted._replace(upto=await newest_job(node.records.store))
@@ -167,7 +168,7 @@ def described(order: Order) -> str:
 
 
 async def answer(records: Records, running: RunningJobs, order: Order) -> m.ChangedReply:
-    """How far an order has come; once it is done, with what of it still runs."""
+    """Return how far an order has come; once it is done, also which of its jobs still run."""
     left = 0 if order.ended else await count_of(records.store, order, states_of(order))
     still_running = await jobs_by_id(records.store, running.runners) if order.act == "stop" and order.ended else []
     items = [
@@ -182,7 +183,7 @@ async def answer(records: Records, running: RunningJobs, order: Order) -> m.Chan
 
 
 async def carry_out(node: Node) -> None:
-    """Do what is wanted, in the order in which it was asked for: at the start what an earlier daemon left."""
+    """Carry out orders in the order in which they came, beginning with those that an earlier daemon left unfinished."""
     while True:
         node.answers.ordered.clear()
         for order in await open_orders(node.records.store):
@@ -207,7 +208,8 @@ async def step(node: Node, order: Order) -> Order:
 
 
 async def tried(node: Node, order: Order) -> Order:
-    """The same. Raises MovedMeanwhileError if a job is in another state by now: nothing is stored then."""
+    """Take one step of an order. Raises MovedMeanwhileError, and stores nothing, if a job has changed its state
+    meanwhile."""
     await node.waiting.tally.of(node.records.store)  # so that every job of this is counted
     deed = DEEDS[order.act]
     found = await jobs_of(node.records.store, order, states_of(order), AT_ONCE)
@@ -236,7 +238,7 @@ async def tried(node: Node, order: Order) -> Order:
 async def move_simple(
     running: RunningJobs, engines: Engines, change: Change, act: str, happening: Happening, jobs: Sequence[OneOfMany]
 ) -> None:  # fmt: skip
-    """Let the same happen to jobs that need nothing else, state by state."""
+    """Move jobs that need no individual treatment, with one statement for each state."""
     if happening == "resume":
         await forgive(running, engines, change, jobs)
     for was in dict.fromkeys(job.state for job in jobs):

@@ -72,8 +72,8 @@ async def answered(records: Records, request_id: str, kind: type[R]) -> R | None
 async def once(
     records: Records, answers: Answers, request_id: str, change: Coroutine[None, None, R], kind: type[R]
 ) -> R:
-    """Do it, unless this request id was answered before: then that answer again. One that is asked again while it is
-    being done waits for the same answer."""
+    """Carry out a change unless this request id was answered before, and return its reply; else return the earlier
+    reply. A repetition that comes while the change is being made waits for that reply."""
     try:
         earlier = await answered(records, request_id, kind)
         while earlier is None and (going := answers.underway.get(request_id)) is not None:
@@ -95,7 +95,7 @@ async def once(
 
 @contextlib.contextmanager
 def under_way(answers: Answers, request_id: str) -> Iterator[None]:
-    """While a change is being made."""
+    """Mark the request id as being carried out within the block, so that a repetition can wait for its end."""
     if not request_id:
         yield
         return
@@ -108,7 +108,7 @@ def under_way(answers: Answers, request_id: str) -> Iterator[None]:
 
 
 def unchanged(job: JobRow, error: str = "") -> m.ChangedJob:
-    """A job that is as it was wanted, or cannot be."""
+    """Return the reply for a job that was not changed: it already was as wanted, or `error` says why it cannot be."""
     return m.ChangedJob(job=job.name, state=job.state, changed=False, error=error)
 
 
@@ -128,8 +128,8 @@ async def each(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]
 
 
 async def all_of(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]:
-    """The same in one transaction. The judge finishes jobs without asking anybody: then once more, with the job as it
-    is now."""
+    """Do something to some jobs in one transaction; if the judge has finished one of them meanwhile, repeat it with the
+    jobs as they are now."""
     while True:
         found = [await found_or_error(node.records, name) for name in names]
         with contextlib.suppress(MovedMeanwhileError):
@@ -158,7 +158,7 @@ async def found_or_error(records: Records, name: str) -> JobRow | m.ChangedJob:
 
 
 async def settled(records: Records, running: RunningJobs, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJob, ...]:
-    """The same once their runners are gone, or, at the deadline, with what still runs."""
+    """Return the changed jobs once their runners are gone, or, at the deadline, with those that still run."""
     deadline = time.monotonic() + ANSWER_S
     numbers = {item.job: int(item.job[1:]) for item in items if item.changed}
     while set(numbers.values()) & running.runners.keys() and time.monotonic() < deadline:
@@ -173,12 +173,12 @@ async def settled(records: Records, running: RunningJobs, items: Sequence[m.Chan
 
 
 async def stop(node: Node, names: Sequence[str]) -> m.ChangedReply:
-    """Stop jobs. Answers when they have stopped, or after a while what still runs."""
+    """Stop jobs. The reply comes when they have stopped, or after `ANSWER_S` seconds with those that still run."""
     return m.ChangedReply(items=await settled(node.records, node.running, await each(node, names, stop_one)))
 
 
 async def stop_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
-    """Begin to stop one job; a finished one stays as it is."""
+    """Begin to stop one job; a finished one is left unchanged."""
     if not allows(job.state, "stop"):
         return unchanged(job)
     return changed(await pause_resume.stop_in(node.running, node.judges, change, job))
@@ -235,13 +235,14 @@ async def turn(node: Node, scope: Scope, name: str, *, why: str, off: bool) -> N
 
 
 async def leaving(records: Records, running: RunningJobs) -> list[JobRow]:
-    """Running jobs that are to make place now."""
+    """Return the running jobs that a pause makes leave their engines now."""
     leaving = [number for number, handle in running.runners.items() if handle.intent == "yield"]
     return [job for number in leaving if (job := await get_job(records.store, number)) is not None]
 
 
 async def drain(node: Node, request: m.DrainRequest) -> m.PausesReply:
-    """Start nothing new, or again. Answers at once; `running` says what is still to end."""
+    """Answer `POST /v1/drain`: begin or end draining the node, which starts no new work meanwhile. The reply comes at
+    once; `running` says what is still to end."""
     await turn(node, "node", "", why=request.why, off=request.off)
     return await pauses_reply(node.records, node.waiting, ())
 
@@ -261,7 +262,7 @@ def pause_views(waiting: Waiting) -> tuple[m.PauseView, ...]:
 
 
 async def hold(node: Node, request: m.HoldRequest) -> m.ChangedReply:
-    """Put jobs aside until they are released."""
+    """Answer `POST /v1/hold`: keep jobs from starting until they are released."""
 
     async def hold_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
         if job.state in TERMINAL or job.state == "stopping":
@@ -272,7 +273,7 @@ async def hold(node: Node, request: m.HoldRequest) -> m.ChangedReply:
 
 
 async def release(node: Node, request: m.ReleaseRequest) -> m.ChangedReply:
-    """Let go what an operator holds."""
+    """Answer `POST /v1/release`: let held jobs start again; a job held for another reason is left as it is."""
 
     async def release_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
         if (job.state, job.reason) == ("stopped", "held"):

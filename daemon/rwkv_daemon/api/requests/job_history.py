@@ -24,7 +24,7 @@ async def page(records: Records, request: JobLogRequest) -> JobLogReply:
 
 
 def view(row: Any) -> JobLogView:
-    """A row as it is shown."""
+    """Return a row of the job log as clients see it."""
     return JobLogView(
         job=f"j{row['id']}",
         session=row["session"],
@@ -39,11 +39,11 @@ def view(row: Any) -> JobLogView:
 
 
 SAME = ("model", "benchmark", "kind", "version", "state", "queued", "started", "finished", "numerics", "weights_sha256")
-"""Columns that are shown as they are."""
+"""Columns of the store that are shown unchanged."""
 
 
 def result(row: Any) -> dict[str, Any]:
-    """What came of it: the score, or why there is none."""
+    """Return the fields that say how a job ended: its score, or why there is none."""
     if not row["score"]:
         return {"result": row["detail"] or row["reason"]}
     score = score_decoder.decode(row["score"])

@@ -20,7 +20,7 @@ from rwkvctl.protocol.states import JobState
 
 
 async def jobs(records: Records, waiting: Waiting, running: RunningJobs, request: m.JobsRequest) -> m.JobsReply:
-    """One page of jobs."""
+    """Answer `GET /v1/jobs`: a page of the jobs that match, newest first, and how many there are in each state."""
     limit = page_size(request.limit)
     before = max(0, min(request.before, 2**62))
     states = tuple(filter(None, request.state.split(",")))

@@ -99,7 +99,6 @@ async def search(records: Records, job: JobRow) -> m.SearchReply:
 
 
 def point_view(point: dict[str, object]) -> m.PointView:
-    """One point of a grid."""
     return msgspec.convert(point, m.PointView)
 
 
@@ -150,7 +149,7 @@ async def dispatch(node: Node, selection: m.Selection, weights_sha256: str) -> t
     their file itself, so whoever asks need not show it."""
 
     async def nothing_to_remember(_db: object, _session: str, _jobs: list[str]) -> None:
-        """The promotion itself is the record."""
+        """Store no reply for a request id: `select` records the promotion."""
 
     async with node.records.owner:
         asker = caller.CALLER.set(caller.the_daemon())

@@ -40,7 +40,7 @@ def engines_of(running: RunningJobs, engines: Engines, job: JobRow) -> list[Engi
 
 
 def why_none(job: JobRow, engines: list[EngineHandle]) -> str:
-    """Why nothing is to be seen."""
+    """Return why no sample of the job is being generated right now."""
     if job.state not in {"starting", "generating"}:
         return f"{job.name} is {job.state}"
     return (

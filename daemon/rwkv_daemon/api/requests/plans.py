@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 
 async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
-    """`queue`: the plan, and nothing else."""
+    """Answer `POST /v1/plan`: what a selection would run, with estimates of time and cost; nothing is queued."""
     started, selection = time.monotonic(), request.selection
     after = max(0, request.after)
     if request.limit > 0 and request.rows:

@@ -33,7 +33,7 @@ PLACES = ("home", "socket", "folder")
 """Derived paths that a running daemon keeps."""
 
 ROLES = "[roles]"
-"""What notes about roles are known by."""
+"""Text by which notes about roles are recognised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,8 @@ async def on_signal(node: Node, asked: asyncio.Event) -> None:
 
 
 async def check(records: Records, judges: Judges) -> Checked:
-    """Read everything. Raises ConfigError or DataError."""
+    """Read and check the whole configuration, with benchmarks, judges, roles and notification targets, without applying
+    any of it. Raises ConfigError or DataError."""
     wanted = config.load(records.config.flags)
     waits = tuple(waiting(records.config.settings, wanted.settings))
     kept = {name: getattr(records.config.settings, name) for name in waits}
@@ -109,7 +110,7 @@ def waiting(old: Settings, new: Settings) -> Iterator[str]:
 
 
 def differences(node: Node, found: Checked) -> Iterator[str]:
-    """What changes, one sentence each."""
+    """Yield a sentence for each difference between the configuration in force and the one that was read."""
     for f in fields(Settings):
         old, new = getattr(node.records.config.settings, f.name), getattr(found.config.settings, f.name)
         if old != new:
@@ -129,7 +130,7 @@ def differences(node: Node, found: Checked) -> Iterator[str]:
 
 
 def apply(node: Node, found: Checked) -> None:
-    """Put it in force: no await between the first change and the last."""
+    """Put the checked configuration in force, without an await between the first change and the last."""
     node.records.config, node.catalogue.benchmarks, node.answers.grants = found.config, found.benchmarks, found.grants
     judge_jobs.use(node.judges, node.catalogue, found.judge, found.checker)
     node.notifications.replace(found.targets, since=node.records.bus.last)
@@ -139,7 +140,7 @@ def apply(node: Node, found: Checked) -> None:
 
 
 async def say(records: Records, changed: tuple[str, ...], waits: tuple[str, ...]) -> None:
-    """Store what happened as an event."""
+    """Store an event that says what the reload changed and which settings need a restart."""
     what = "; ".join(changed) or "nothing has changed"
     later = f"; needs a restart: {', '.join(waits)}" if waits else ""
     async with records.change() as change:

@@ -30,7 +30,7 @@ GLOB = re.compile(r"[*?[]")
 
 
 async def repro(node: Node, job: JobRow) -> ReproReply:
-    """How to repeat a job."""
+    """Answer `GET /v1/jobs/{job}/repro`: the command line that repeats a job, and what would differ here and now."""
     try:
         selection = at_its_place(node.records, job, selection_of(node.catalogue.benchmarks, job))
         pair = found(await planner.plan(node.work, node.catalogue, selection), job)
@@ -64,7 +64,7 @@ def stored_settings(job: JobRow) -> dict[str, str]:
 
 
 def selection_of(benchmarks: Benchmarks, job: JobRow) -> Selection:
-    """What selects just this job's work. Raises DataError if its benchmark is no more."""
+    """Return a selection of just this job's work. Raises DataError if its benchmark no longer exists."""
     kind = benchmarks.kind_of(job.benchmark, job.kind)
     given = stored_settings(job)
     standing = benchmarks.settings(job.benchmark, kind, job.model)
@@ -88,14 +88,14 @@ def selection_with(job: JobRow, settings: Mapping[str, str]) -> Selection:
 
 
 def model_of(job: JobRow) -> str:
-    """What `--models` knows the model by."""
+    """Return the job's model as a `--models` pattern, with glob characters escaped."""
     if job.model.startswith("builtin"):
         return "builtin"
     return GLOB.sub(lambda mark: f"[{mark[0]}]", job.model)
 
 
 def argv(selection: Selection) -> Iterator[str]:
-    """The selection as a command line."""
+    """Yield the words of the `rwkvctl dispatch` command line that makes the selection."""
     yield from ("rwkvctl", "dispatch", "--models", *selection.models)
     yield from ("--only-datasets", *selection.only_datasets, "--only-jobs", *selection.only_jobs)
     if selection.limit is not None:
@@ -109,7 +109,7 @@ def argv(selection: Selection) -> Iterator[str]:
 
 
 def found(plan: Plan, job: JobRow) -> Pair | None:
-    """The job's pair in a plan."""
+    """Return the job's pair in a plan, preferably one with the same weights (by sha256); None if the plan has none."""
     of_job = [pair for pair in plan.pairs if (pair.kind.benchmark, pair.kind.kind) == (job.benchmark, job.kind)]
     same_name = [
         pair
@@ -120,7 +120,7 @@ def found(plan: Plan, job: JobRow) -> Pair | None:
 
 
 def differences(job: JobRow, pair: Pair | None) -> Iterator[str]:
-    """What the planner sees otherwise now than the job had it, one sentence each."""
+    """Yield a sentence for each thing that the planner sees differently now than when the job was queued."""
     if pair is None:
         yield f"{job.model} is no model under the weights folder; it was {job.weights_path}"
         return
@@ -140,7 +140,7 @@ def differences(job: JobRow, pair: Pair | None) -> Iterator[str]:
 
 
 async def pins(records: Records, job: JobRow) -> dict[str, str]:
-    """What to compare on another machine."""
+    """Return what must agree on another machine: hashes, numerics, versions and devices, without empty ones."""
     known = {"weights_sha256": job.weights_sha256, "rows_sha256": job.rows_sha256, "numerics": job.numerics}
     stored = await score_of(records.store, job.id)
     provenance = json.loads(stored).get("provenance", {}) if stored else {}

@@ -128,7 +128,7 @@ def place_of(row: Row, *, latest: bool = False) -> int:
 async def outline(
     records: Records, catalogue: Catalogue, answers: Answers, request: m.OutlineRequest
 ) -> m.OutlineReply:
-    """The verdicts of samples, a page of them."""
+    """Answer `GET /v1/jobs/{job}/outline`: the verdicts of a page of samples, without their texts."""
     job = await with_samples(records, request.job)
     limit, after = max(1, request.limit), cursor(request.after)
     if request.text:
@@ -193,7 +193,8 @@ async def subjects_of(records: Records, catalogue: Catalogue, answers: Answers, 
 
 
 def read_subjects(records: Records, catalogue: Catalogue, job: JobRow) -> Sequence[str]:
-    """The same from the rows themselves."""
+    """Return the subject of each row, read from the benchmark's rows; empty if the kind groups by none or the rows
+    cannot be read."""
     try:
         by = effective_kind(catalogue, job).group_by
         rows = asked_rows(records, catalogue, job)[0] if by else None
@@ -203,8 +204,8 @@ def read_subjects(records: Records, catalogue: Catalogue, job: JobRow) -> Sequen
 
 
 async def same_elsewhere(records: Records, request: m.SameRequest) -> m.SameReply:
-    """A job's sample in other jobs of its benchmark. Where their rows are others, the same number is the same question
-    only if the same answer is expected."""
+    """Answer `GET /v1/jobs/{job}/same`: a sample of a job as other jobs of its benchmark have it. Where their rows
+    differ, the same row number counts as the same question only if the same answer is expected."""
     job = await find_job(records, request.job)
     place = (max(0, min(request.row, 2**40)), max(0, min(request.repeat, CURSOR)))
     after = place[0] * CURSOR + place[1] - 1
@@ -225,7 +226,8 @@ def same_view(row: Row) -> m.SameView:
 
 
 async def exchange(records: Records, catalogue: Catalogue, request: m.ExchangeRequest) -> m.ExchangeReply:
-    """What the judge is asked about a sample. Raises RefusedError if the job has none of that number."""
+    """Answer `GET /v1/jobs/{job}/exchange`: what the judge is asked about a sample. Raises RefusedError if the job has
+    no such sample."""
     job = await find_job(records, request.job)
     numbers = (max(-1, min(request.number, 2**62)),)
     found = await page(records.store, job.id, job.grade_key, Wanted(numbers=numbers), after=-1, limit=1)
@@ -249,12 +251,12 @@ async def exchange(records: Records, catalogue: Catalogue, request: m.ExchangeRe
 
 
 def messages(asked: Sequence[object]) -> tuple[dict[str, str], ...]:
-    """The messages of one chat request."""
+    """Return the messages of one chat request as text, without items that are not messages."""
     return tuple({name: str(text) for name, text in message.items()} for message in asked if isinstance(message, dict))
 
 
 async def to_judge(records: Records, job: JobRow, row: Row) -> ToJudge:
-    """A sample as the judge is shown it."""
+    """Return a stored sample with its texts, in the form from which the judge's request is made."""
     place = (row["row"], row["repeat"])
     stages = (await stages_of(records.store, job.id, [place]))[place]
     texts, stops = tuple(s["text"] for s in stages), tuple(s["stop"] for s in stages if s["stop"])

@@ -1,4 +1,4 @@
-"""Pages of stored scores."""
+"""`GET /v1/scores`: pages of stored scores."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from rwkvctl.protocol import messages as m
 
 
 async def list_scores(records: Records, request: m.ScoresRequest) -> m.ScoresReply:
-    """One page of scores, newest first."""
+    """Answer `GET /v1/scores`: a page of the scores that match, newest first."""
     limit = page_size(request.limit)
     names = await second_names.names_of_weights(records)
     found = await scores(

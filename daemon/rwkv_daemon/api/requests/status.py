@@ -33,7 +33,7 @@ async def info(records: Records) -> m.InfoReply:
 
 
 async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
-    """The Overview."""
+    """Answer `GET /v1/status`: running, waiting and recently finished jobs, counts by state, and the estimated end."""
     session, limit, last_event = request.session, page_size(request.limit), node.records.bus.last
     memory = of_memory(node)
     running = await jobs_in(node.records.store, ACTIVE, session=session)
@@ -52,7 +52,7 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
 
 
 def of_memory(node: Node) -> dict[str, Any]:
-    """What a status says that needs no store."""
+    """Return the fields of a status that come from memory and need no store."""
     notes = list(node.records.config.warnings) + node.records.notes + zombies.notes(node.gpus)
     if killed := node.engines.kills.sentence(time.monotonic()):
         notes.append(killed)

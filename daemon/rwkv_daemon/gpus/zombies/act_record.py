@@ -42,7 +42,7 @@ class Act:
         return self.process.pid, self.process.stat.start_ticks
 
     def columns(self) -> dict[str, Any]:
-        """As every row of it is stored."""
+        """Return the columns that every stored row of the act has."""
         return {
             "act": self.id,
             "automatic": int(self.automatic),
@@ -60,7 +60,7 @@ class Act:
 
     @classmethod
     def of(cls, row: Row) -> "Act":
-        """One that an earlier daemon began."""
+        """Restore an act that an earlier daemon began from its stored row."""
         return cls(
             id=row["act"],
             process=msgspec.json.decode(row["snapshot"], type=Process),

@@ -112,7 +112,7 @@ def attempt_of(process: Process, situation: Situation) -> Attempt | None:
 
 
 def marker_value(process: Process, attempt: Attempt | None) -> str:
-    """What is known of its marker."""
+    """Describe what is known of the process's marker: the attempt it names, and whether that runs."""
     if not process.marker:
         return "no marker"
     if attempt is None:

@@ -12,7 +12,8 @@ from rwkv_daemon.gpus.zombies.class_names import span
 
 FEWEST_LOOKS: Final = 3
 LONGEST_GAP_S: Final = 5.0
-"""Between two looks. After a longer one nobody knows what happened, and the window begins anew."""
+"""Longest gap between two looks in seconds; after a longer one the window begins anew, since nobody knows what
+happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How long is long enough: since the attempt ended, and without a sign of life."""
+    """The grace window: how long the attempt must have ended, and how long there must have been no sign of life."""
 
     grace_s: float = 60.0
     idle_s: float = 120.0
@@ -94,7 +95,8 @@ def idle(looks: Sequence[Look]) -> Finding:
 
 
 def still(name: str, values: Sequence[float], words: str) -> Finding:
-    """A counter that did not move."""
+    """Return the finding whether a counter stayed constant over the window; it fails without values. `words` has a
+    place for the growth."""
     grown = values[-1] - values[0] if values else 0.0
     return Finding(name, bool(values) and max(values) == min(values), words.format(grown) + " in the window")
 

@@ -17,7 +17,7 @@ from rwkv_daemon.scheduling.work import Work
 
 
 class NotTouchedError(Exception):
-    """A last look says no; the message is the reason. No signal was sent after it."""
+    """Raised when the last check before a signal fails; the message is the reason, and no signal was sent after it."""
 
 
 class GoneError(NotTouchedError):
@@ -71,7 +71,7 @@ def permit(process: Process, cls: HolderClass, situation: Situation) -> None:
 
 
 def differences(one: Process, other: Process) -> str:
-    """What is not as it was."""
+    """Return the names of the identity fields in which two snapshots of a process differ, joined by `and`."""
     names = ("boot_id", "start_ticks", "uids", "exe", "pid_namespace", "cgroups")
     changed = [name for name in names if getattr(one.identity, name) != getattr(other.identity, name)]
     return " and ".join(changed).replace("_", " ")

@@ -57,7 +57,7 @@ async def watch(work: Work, gpus: Gpus) -> None:
 
 
 def start(work: Work, gpus: Gpus, tasks: asyncio.TaskGroup, act: Act, *, resumed: bool = False) -> None:
-    """Begin an act beside everything else."""
+    """Start the task that carries out an act."""
     tasks.create_task(run(work, gpus, act, resumed=resumed), name=f"reap {act.process.pid}")
 
 

@@ -237,7 +237,7 @@ class Machine:
         return int(text[5:-1]) if text.startswith("pid:[") else None
 
     def tasks(self, pid: int) -> tuple[str, ...]:
-        """The state of every thread."""
+        """Return the state letter of every thread of a process; threads that end meanwhile are left out."""
         found = []
         with contextlib.suppress(OSError):
             for task in (self.proc / str(pid) / "task").iterdir():

@@ -48,7 +48,7 @@ async def zombies(work: Work, gpus: Gpus, request: m.ZombiesRequest) -> m.Zombie
 
 
 def no_holder(gpus: Gpus, pid: int) -> RefusedError:
-    """Nobody by that pid holds a GPU, as far as that is known."""
+    """Return the error for a pid that is not known to hold a GPU."""
     dark = [presenter.label(gpu) for gpu in gpus.known.values() if gpu.reading.trouble]
     if dark:
         why = f"Who holds {' and '.join(dark)} is not known just now; process {pid} holds no other GPU."
@@ -58,7 +58,7 @@ def no_holder(gpus: Gpus, pid: int) -> RefusedError:
 
 
 def view(records: Records, gpus: Gpus, gpu: Gpu, holder: Holder, sighting: Sighting | None) -> m.ZombieView:
-    """One holder of one GPU."""
+    """Return a process that holds a GPU as clients see it; `sighting` is the latest look at it, if any."""
     same = sighting if sighting is not None and sighting.process.stat.start_ticks == holder.start_ticks else None
     return m.ZombieView(
         gpu=gpu.id,
@@ -120,7 +120,7 @@ def rule_view(part: Literal["evidence", "node"], finding: Finding) -> m.RuleView
 
 
 def reaped_view(row: Row) -> m.ReapedView:
-    """One line of the history."""
+    """Return one stored reap as clients see it."""
     return m.ReapedView(
         at=row["at"],
         pid=row["pid"],

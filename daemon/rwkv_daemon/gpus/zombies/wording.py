@@ -11,7 +11,7 @@ LONGEST_COMMAND: Final = 60
 
 
 def name(process: Process) -> str:
-    """`pid 4711 (python train.py, bob, 3 h)`."""
+    """Return a process in words, such as `pid 4711 (python train.py, bob, 3 h)`."""
     program, _, words = process.command.partition(" ")
     command = f"{program.rpartition('/')[2]} {words}".strip()
     if len(command) > LONGEST_COMMAND:
@@ -20,7 +20,7 @@ def name(process: Process) -> str:
 
 
 def verdict(process: Process, rule: Rule, situation: Situation) -> str:
-    """The sentence of one class."""
+    """Return the sentence that tells an operator what the process is and why it has its class."""
     who = name(process)
     attempt = attempt_of(process, situation)
     match rule.name:

@@ -84,7 +84,7 @@ async def put_order(db: Transaction, order: Order) -> None:
 
 
 async def get_order(store: Store, name: str) -> Order | None:
-    """An order by its request."""
+    """Return the bulk change that a request id ordered; None if there is none."""
     row = await store.one(f"SELECT {', '.join(Order._fields)} FROM bulk WHERE id = ?", (name,))
     return Order(*row) if row else None
 

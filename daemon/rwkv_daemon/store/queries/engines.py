@@ -21,13 +21,13 @@ async def add_engine(db: Transaction, values: dict[str, Any]) -> int:
 
 
 async def update_engine(db: Transaction, engine: int, **values: Any) -> None:
-    """Set columns of one engine."""
+    """Set the named columns of one engine."""
     assignments = ", ".join(f"{name} = ?" for name in values)
     await db.execute(f"UPDATE engine SET {assignments} WHERE id = ?", (*values.values(), engine))
 
 
 async def live_engines(store: Store) -> list[EngineRow]:
-    """Engines that hold a lease."""
+    """Return the engines that hold a lease (starting, loading, ready or unloading), oldest first."""
     rows = await store.all(f"SELECT * FROM engine WHERE state IN ({', '.join('?' * len(LIVE))}) ORDER BY id", LIVE)
     return [EngineRow.of(row) for row in rows]
 
@@ -38,7 +38,7 @@ async def engine_in(db: Transaction, engine: int) -> EngineRow:
 
 
 async def get_engine(store: Store, engine: int) -> EngineRow | None:
-    """One engine, live or gone."""
+    """Return an engine by number, live or gone; None if there is none."""
     row = await store.one("SELECT * FROM engine WHERE id = ?", (engine,))
     return EngineRow.of(row) if row else None
 

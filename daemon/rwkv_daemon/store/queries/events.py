@@ -21,13 +21,13 @@ async def events_after(store: Store, after: int, session: str, without: str, lim
 
 
 async def newest_number(store: Store) -> int:
-    """The number of the last event."""
+    """Return the number of the last stored event; 0 if there is none."""
     row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event")
     return int(row["seq"]) if row else 0
 
 
 async def number_at(store: Store, at: str) -> int:
-    """The number of the last event before a time."""
+    """Return the number of the last stored event before a time; 0 if there is none."""
     row = await store.one("SELECT COALESCE(MAX(seq), 0) AS seq FROM event WHERE at < ?", (at,))
     return int(row["seq"]) if row else 0
 

@@ -53,7 +53,7 @@ async def add_prompts(db: Transaction, rows: Iterable[Sequence[Any]]) -> None:
 
 
 async def add_completions(db: Transaction, rows: Iterable[Sequence[Any]]) -> None:
-    """(job, row, repeat, stage, text, stop)."""
+    """Add completions, given as (job, row, repeat, stage, text, stop), with attempt number 1."""
     await db.many(COMPLETION, list(rows))
 
 
@@ -63,5 +63,6 @@ async def add_samples(db: Transaction, rows: Iterable[Sequence[Any]]) -> None:
 
 
 async def add_grades(db: Transaction, rows: Iterable[Sequence[Any]]) -> None:
-    """(grade key, value, reason, expected, extracted, detail, job, row, repeat) of samples that are there."""
+    """Add grades to stored samples, given as (grade key, value, reason, expected, extracted, detail, job, row,
+    repeat)."""
     await db.many(GRADE, list(rows))

@@ -75,7 +75,7 @@ async def update_job(db: Transaction, job: int, *, was: str = "", **values: Any)
 
 
 async def get_job(store: Store, job: int) -> JobRow | None:
-    """One job; none that was deleted."""
+    """Return a job by number; None if there is none or it was deleted."""
     row = await store.one("SELECT * FROM job WHERE id = ? AND state <> 'deleted'", (job,))
     return JobRow.of(row) if row else None
 
@@ -168,7 +168,7 @@ async def finished_jobs(store: Store, *, session: str, limit: int) -> list[JobRo
 
 
 async def newest_job(store: Store) -> int:
-    """The highest number of a job."""
+    """Return the highest job number, deleted jobs included; 0 if there is none."""
     row = await store.one("SELECT COALESCE(MAX(id), 0) AS id FROM job")
     assert row is not None
     return int(row["id"])
@@ -293,7 +293,7 @@ class KnownJob(NamedTuple):
 
 
 def pieces(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Values of one IN (...) each."""
+    """Split values into pieces small enough for one SQL `IN (...)` (`MOST_NAMED`)."""
     return (values[first : first + MOST_NAMED] for first in range(0, len(values), MOST_NAMED))
 
 

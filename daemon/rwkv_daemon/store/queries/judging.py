@@ -159,7 +159,7 @@ async def add_verdicts(db: Transaction, grade_key: str, verdicts: Sequence[Judge
 
 
 def reason_of(value: float | None) -> str:
-    """How a verdict is called."""
+    """Return the grade's reason for a verdict: `unjudged` for None, `right` from 1 on, else `wrong`."""
     return "unjudged" if value is None else "right" if value >= 1 else "wrong"
 
 

@@ -76,7 +76,7 @@ async def first_waiting(store: Store, target: str) -> Row | None:
 
 
 async def tried(db: Transaction, number: int, *, state: str, error: str) -> None:
-    """A try came to this."""
+    """Store the result of a delivery attempt, and the time of the end unless the notice still waits."""
     await db.execute(
         "UPDATE notification SET state = ?, tries = tries + 1, error = ?, ended = ? WHERE id = ?",
         (state, error, "" if state == "waiting" else now(), number),
@@ -84,12 +84,12 @@ async def tried(db: Transaction, number: int, *, state: str, error: str) -> None
 
 
 async def prune(db: Transaction, before: str) -> None:
-    """Forget what ended before a time."""
+    """Delete notifications that ended before a time."""
     await db.execute("DELETE FROM notification WHERE ended <> '' AND ended < ?", (before,))
 
 
 async def tally(store: Store) -> dict[str, dict[str, int]]:
-    """Target -> state -> how many."""
+    """Return the number of notices by target and state."""
     rows = await store.all("SELECT target, state, COUNT(*) AS n FROM notification GROUP BY target, state")
     found: dict[str, dict[str, int]] = {}
     for row in rows:

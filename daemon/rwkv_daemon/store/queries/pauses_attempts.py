@@ -25,7 +25,7 @@ async def all_pauses(store: Store) -> list[Row]:
 
 
 async def update_attempt(db: Transaction, job: int, number: int, **values: Any) -> None:
-    """Set columns of one attempt."""
+    """Set the named columns (state, rung, failure, why) of one attempt."""
     assert values.keys() <= {"state", "rung", "failure", "why"}, values
     assignments = ", ".join(f"{name} = ?" for name in values)
     await db.execute(f"UPDATE attempt SET {assignments} WHERE job = ? AND number = ?", (*values.values(), job, number))

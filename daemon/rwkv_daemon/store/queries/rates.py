@@ -52,7 +52,7 @@ async def file_sizes(store: Store) -> dict[str, int]:
 
 
 async def known_rates(store: Store) -> list[Rate]:
-    """Every rate that was measured."""
+    """Return every stored rate (seconds a sample), with the size of its weights in bytes, 0 if unknown."""
     sizes = await file_sizes(store)
     return [
         Rate(

@@ -41,7 +41,7 @@ class Wanted(NamedTuple):
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """What stands for the question marks."""
+        """Parameters of `sql`, in its order."""
         return (*([self.reason] if self.reason else []), *self.numbers, *([like(self.text)] * 4 if self.text else []))
 
 

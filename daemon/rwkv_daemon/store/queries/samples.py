@@ -49,10 +49,10 @@ GRADE: Final = (
 
 
 class Places(set[tuple[int, ...]]):
-    """Places of samples or stages."""
+    """Set of (row, repeat) of samples, or of (row, repeat, stage) of stages."""
 
     def add_new(self, place: tuple[int, ...]) -> bool:
-        """Add one; whether it was not there."""
+        """Add a place; return whether it was new."""
         before = len(self)
         self.add(place)
         return len(self) > before
@@ -130,7 +130,7 @@ async def forget_errors(db: Transaction, job: int, grade_key: str) -> int:
 
 
 async def count_unjudged(store: Store, job: int, grade_key: str) -> int:
-    """Samples that wait for the judge."""
+    """Return how many samples of a job wait for the judge's verdict under this grade key."""
     row = await store.one(
         "SELECT COUNT(*) AS n FROM sample JOIN grade ON sample = number AND grade_key = ? AND reason = 'unjudged' "
         "WHERE job = ?",

@@ -8,7 +8,7 @@ async def session_row(store: Store, session: str) -> Row | None:
 
 
 async def session_of_job(store: Store, job: int) -> Row | None:
-    """The session of a job."""
+    """Return the row of the session that a job belongs to; None if there is no such job."""
     return await store.one(
         "SELECT session.* FROM session JOIN job ON job.session = session.id WHERE job.id = ?", (job,)
     )

@@ -8,12 +8,12 @@ async def job_row(store: Store, job: int) -> Row | None:
 
 
 async def attempt_row(store: Store, job: int, number: int) -> Row | None:
-    """An attempt of a job."""
+    """Return all columns of an attempt; None if there is none."""
     return await store.one("SELECT * FROM attempt WHERE job = ? AND number = ?", (job, number))
 
 
 async def score_row(store: Store, job: int, grade_key: str) -> Row | None:
-    """A score of a job."""
+    """Return all columns of the score under a grade key; None if there is none."""
     return await store.one("SELECT * FROM score WHERE job = ? AND grade_key = ?", (job, grade_key))
 
 

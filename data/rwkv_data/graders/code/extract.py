@@ -18,12 +18,12 @@ Rule = Callable[[str], Extracted | None]
 
 
 def continuation(text: str) -> Extracted | None:
-    """All of it: the prompt ends in the middle of a function, and the text goes on (HumanEval)."""
+    """Return the whole text: the prompt ends in the middle of a function, and the text goes on (HumanEval)."""
     return Extracted(text, "continuation") if text.strip() else None
 
 
 def before_fence(text: str) -> Extracted | None:
-    """What stands before the first fence: the prompt has opened one (MBPP of rwkv-skills), and the text closes it."""
+    """Return what precedes the first fence: the prompt has opened one (MBPP of rwkv-skills), and the text closes it."""
     kept = []
     for line in text.split("\n"):
         before, fence, _ = line.partition(FENCE)
@@ -34,7 +34,8 @@ def before_fence(text: str) -> Extracted | None:
 
 
 def last_fenced(text: str) -> Extracted | None:
-    """The last fenced block; a block that the text does not close ends with the text (SkyThought: APPS, TACO)."""
+    """Return the last fenced block; a block that the text does not close ends with the text (SkyThought: APPS,
+    TACO)."""
     block: list[str] | None = None
     closed = ""
     for line in text.split("\n"):
@@ -50,7 +51,7 @@ def last_fenced(text: str) -> Extracted | None:
 
 
 def between_last_fences(text: str) -> Extracted | None:
-    """What stands between the last two lines that hold a fence (LiveCodeBench, extraction_utils.py)."""
+    """Return what stands between the last two lines that hold a fence (LiveCodeBench, extraction_utils.py)."""
     lines = text.split("\n")
     fences = [number for number, line in enumerate(lines) if FENCE in line]
     if len(fences) < 2:
@@ -59,7 +60,7 @@ def between_last_fences(text: str) -> Extracted | None:
 
 
 def first_of(*rules: Rule) -> Rule:
-    """The first rule that finds something."""
+    """Return a rule that applies the given ones in order and returns the first result that is not None."""
 
     def rule(text: str) -> Extracted | None:
         return next(filter(None, (each(text) for each in rules)), None)

@@ -20,11 +20,11 @@ LONGEST = 20_000
 
 
 class NoNormalForm(ValueError):  # noqa: N818  # an event of the rules, not a mistake of the caller
-    """The rules do not apply to the text."""
+    """The normal form of a text cannot be built."""
 
 
 def same(first: str, second: str) -> bool:
-    """Equality of normal forms, or of the texts where there is none."""
+    """Whether two answers have the same normal form, or are the same text where either has none."""
     if max(len(first), len(second)) > LONGEST:
         return first == second
     try:
@@ -34,7 +34,7 @@ def same(first: str, second: str) -> bool:
 
 
 def normal(text: str) -> str:
-    """The normal form. Raises NoNormalForm."""
+    """Return the normal form of an answer. Raises NoNormalForm if the rules cannot be applied to it."""
     for old, new in _TAKEN_OUT:
         text = text.replace(old, new)
     text = _without_units(text).replace("\\%", "").replace(" .", " 0.").replace("{.", "{0.")
@@ -55,7 +55,7 @@ def _without_units(text: str) -> str:
 
 
 def _without_name(text: str) -> str:
-    """`k = 15` is 15, but only behind names of one or two characters."""
+    """Turn `k = 15` into 15, but only after names of one or two characters."""
     name, equals, value = text.partition("=")
     return value if equals and "=" not in value and len(name) <= 2 else text
 
@@ -68,7 +68,7 @@ def _fixed_roots(text: str) -> str:
 
 
 def fixed_fractions(text: str) -> str:
-    r"""`\frac12` as `\frac{1}{2}`; `\frac1{72}` too. Raises NoNormalForm where `\frac` ends the text."""
+    r"""Turn `\frac12` into `\frac{1}{2}`; `\frac1{72}` too. Raises NoNormalForm where `\frac` ends the text."""
     head, *rest = text.split("\\frac")
     built = head
     for part in rest:
@@ -97,7 +97,8 @@ def _fixed_slash(text: str) -> str:
 
 
 def last_boxed(text: str) -> str | None:
-    r"""The content of the last `\boxed{...}` (or `\fbox{...}`) as the original finds it; None if there is none."""
+    r"""Return the content of the last `\boxed{...}` (or `\fbox{...}`) as the original finds it; None if there is
+    none."""
     if "\\boxed " in text:
         return text.rpartition("\\boxed ")[2].split("$")[0]
     start = text.rfind("\\boxed")

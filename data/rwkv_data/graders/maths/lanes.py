@@ -20,7 +20,7 @@ WORKERS = 24
 QUICK_S = 1.0
 NICENESS = 10
 ALL = 6.0
-"""What all comparisons of an answer may take, in limits of one: more than two slow ones and their reference."""
+"""Limit for all comparisons of an answer together, in limits of one: more than two slow ones and their reference."""
 
 
 class Lanes:
@@ -47,11 +47,11 @@ class Lanes:
             process.close()
 
     def quick(self) -> contextlib.AbstractContextManager[Process]:
-        """A worker for what is soon done."""
+        """Lend a worker of a quick lane for a `with` block, waiting until one is free."""
         return _lent(self._quick)
 
     def slow(self) -> contextlib.AbstractContextManager[Process]:
-        """A worker for what is not."""
+        """Lend a worker of a slow lane (lower priority) for a `with` block, waiting until one is free."""
         return _lent(self._slow)
 
 
@@ -65,20 +65,20 @@ def _lent(lanes: "queue.LifoQueue[Process]") -> Iterator[Process]:
 
 
 class Asking:
-    """One answer's comparisons: asks as a Process does, on behalf of one thread."""
+    """The comparisons of one answer, with a common time limit; it asks as a Process does, on behalf of one thread."""
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
         self._left_s = ALL * lanes.cpu_s
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The reply to one task, in a slow lane. Raises WorkerGone, Overrun."""
+        """Return the reply of a slow lane to one task. Raises WorkerGone or Overrun."""
         limit_s = self._within(self._lanes.cpu_s)
         with self._lanes.slow() as process:
             return self._paid(process.ask(do, cpu_s=limit_s, **arguments))
 
     def ask_twice(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The reply of a quick lane, or else of a slow one. Raises Overrun or WorkerGone."""
+        """Return the reply of a quick lane, or else of a slow one. Raises Overrun or WorkerGone."""
         quick_s = self._within(min(QUICK_S, self._lanes.cpu_s))
         slow_s = self._within(2 * self._lanes.cpu_s)
         try:
@@ -104,7 +104,7 @@ _opening = threading.Lock()
 
 @contextlib.contextmanager
 def lanes(cpu_s: float) -> Iterator[Lanes]:
-    """The lanes of this process for a limit: one set for all that have it open, ended with the last of them."""
+    """Yield the lanes of this process for a limit: one set for all users, closed with the last of them."""
     with _opening:
         mine, users = _shared.get(cpu_s) or (Lanes(cpu_s=cpu_s), 0)
         _shared[cpu_s] = (mine, users + 1)

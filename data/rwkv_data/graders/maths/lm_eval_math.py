@@ -74,7 +74,7 @@ def grade_hendrycks(row: Row, answer: Answer) -> Grade:
 
 
 def grade_aime(row: Row, answer: Answer) -> Grade:
-    """exact_match of aime24 and aime25."""
+    """Grade by `exact_match` of aime24 and aime25: the last box, or else the text between dollars."""
     boxed = hendrycks.last_boxed(answer.text)
     found = _between_dollars(answer.text) if boxed is None else (boxed, "boxed")
     return _by_text(*found, str(row["answer"]))

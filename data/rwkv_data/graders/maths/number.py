@@ -83,7 +83,7 @@ class Found:
 
 
 def final_number(text: str) -> Found | None:
-    """The number that a text comes down to, by rules 2 to 8."""
+    """Return the final number of a text by rules 2 to 8; None if there is none."""
     tidy = _TAKEN_OUT.sub("", text.replace("{,}", ",").replace("\\%", "%").translate(_MINUS_SIGNS))
     tidy = _SHORT_FRACTION.sub(lambda of: f"{of[1]}{{{of[2].strip('{}')}}}{{{of[3].strip('{}')}}}", tidy)
     if candidates.excludes(tidy):
@@ -115,7 +115,7 @@ def _is_one_of_several(tidy: str, numbers: list[re.Match[str]], found: Found) ->
 
 
 def _standing(tidy: str, last: re.Match[str]) -> Found | None:
-    """The number of a match, unless what stands around it makes it a part of something else."""
+    """Return the number of a match, unless the text around it makes it a part of something else."""
     before, behind = _EQUALS.split(tidy[: last.start()])[-1], tidy[last.end() :]
     if _EQUALS.search(behind):
         return None
@@ -147,7 +147,7 @@ def _fraction(digits: str) -> Fraction:
 
 
 def rounds_to(reference: str, value: Fraction) -> bool:
-    """Whether a value, rounded to the decimal places of a reference, is the reference. Halves may go either way."""
+    """Whether a value, rounded to the decimal places of a reference, equals the reference. Halves may go either way."""
     decimals = _DECIMALS.fullmatch(reference)
     if decimals is None or not decimals[1].strip("0"):
         return False
@@ -155,12 +155,12 @@ def rounds_to(reference: str, value: Fraction) -> bool:
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """number-v1 on the content of the final box."""
+    """Grade the content of the final box by number-v1."""
     return _graded(row, inside_box(answer.text), "boxed")
 
 
 def grade_text(row: Row, answer: Answer) -> Grade:
-    """number-text-v1 on a whole completion."""
+    """Grade a whole completion by number-text-v1: find its answer, then compare it as number-v1 does."""
     found = of_text(answer.text)
     return _graded(row, found.text, found.route)
 
@@ -174,7 +174,7 @@ def _graded(row: Row, text: str, route: str) -> Grade:
 
 
 def grade_exact(row: Row, answer: Answer) -> Grade:
-    """exact-number-v1: nothing but the number, blanks aside."""
+    """Grade by exact-number-v1: the answer must be the number and nothing else, blanks aside."""
     text, expected = answer.text.strip(), str(row["answer"])
     found = Found(Fraction(text), text) if re.fullmatch(r"-?[0-9]{1,32}", text) else None
     return _verdict(found, Found(Fraction(expected), expected), expected, "")

@@ -57,7 +57,7 @@ _NUMBER = re.compile(r"-?\d*\.?\d+")
 
 
 def answer_of(completion: str) -> tuple[str, str]:
-    """The answer of a completion in normal form, and the rule that found it: the original's extract_answer."""
+    """Return the answer of a completion in normal form, and the rule that found it: the original's extract_answer."""
     found, route = _raw(completion)
     found = re.sub(r"\n\s*", "", found[:LONGEST]).removeprefix(":").removesuffix(".").removesuffix("/")
     return normal(normal(found)), route
@@ -78,7 +78,8 @@ def _raw(text: str) -> tuple[str, str]:
 
 
 def _box(text: str) -> str:
-    """What follows the last "boxed": the content of its braces (to the end if they stay open), or up to a dollar."""
+    """Return what follows the last "boxed": the content of its braces (to the end if they stay open), or up to a
+    dollar."""
     if not text.startswith("{"):
         return text.split("$", maxsplit=1)[0].strip()
     depth = 0
@@ -90,7 +91,7 @@ def _box(text: str) -> str:
 
 
 def normal(text: str) -> str:
-    """The normal form: the original's strip_string."""
+    """Return the normal form of an answer, as the original's strip_string builds it."""
     text = _replaced(text[:LONGEST].strip(), _FIRST).rstrip(".")
     text = _replaced(_ARRAY.sub(r"\\begin{pmatrix}", text).replace("\\end{array}", "\\end{pmatrix}"), _SECOND)
     text = _TEXT_AT_END.sub("", text).strip() or text
@@ -109,7 +110,7 @@ def normal(text: str) -> str:
 
 
 def _tied(text: str) -> str:
-    """The last steps, for a text that is not empty: leading zeros, names before `=`, roots, blanks, fractions."""
+    """Apply the last steps to a text that is not empty: leading zeros, names before `=`, roots, blanks, fractions."""
     if text[0] == ".":
         text = "0" + text
     name, equals, value = text.partition("=")
@@ -131,7 +132,8 @@ def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
 
 
 def _fractions(text: str) -> str:
-    r"""`\frac12` as `\frac{1}{2}`, where both can be seen; else the text as it is."""
+    r"""Turn `\frac12` into `\frac{1}{2}` where numerator and denominator can be told; else return the text
+    unchanged."""
     head, *rest = text.split("\\frac")
     built = head
     for part in rest:

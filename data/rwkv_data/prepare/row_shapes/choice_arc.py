@@ -24,7 +24,7 @@ _INSTRUCTION = re.compile(
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """Any of the three forms."""
+    """Return the choice row of a raw row in any of the three forms."""
     if "instruction" in raw:
         return _of_adapters(raw)
     if isinstance(raw.get("question"), dict):

@@ -17,7 +17,8 @@ FOUR = "ABCD"
 
 
 def of_columns(raw: Row, subject: str, letters: str = FOUR) -> dict[str, Any]:
-    """A row with a column for each choice and a letter. An empty answer is one that the set keeps secret."""
+    """Return the choice row of a raw row with a column for each choice and a letter as answer. An empty answer is one
+    that the set keeps secret."""
     answer = rows.first(raw, "answer", "Answer")
     if answer is None or not str(answer).strip():
         raise RowError("'answer' is empty: this split keeps its answers secret")
@@ -30,7 +31,7 @@ def of_columns(raw: Row, subject: str, letters: str = FOUR) -> dict[str, Any]:
 
 
 def of_index(raw: Row, subject: str, choices: str = "choices") -> dict[str, Any]:
-    """A row with a list of choices and the number of the right one, from 0."""
+    """Return the choice row of a raw row with a list of choices and the number of the right one, from 0."""
     texts = rows.texts(raw, choices)
     return {
         "question": question_of(raw),
@@ -41,19 +42,19 @@ def of_index(raw: Row, subject: str, choices: str = "choices") -> dict[str, Any]
 
 
 def question_of(raw: Row) -> str:
-    """The question, in either case."""
+    """Return the text of the field `question` or `Question`."""
     return rows.text(raw, "question" if "question" in raw else "Question")
 
 
 def letter_of(index: int, count: int) -> str:
-    """The letter of a choice by its number, from 0."""
+    """Return the letter of a choice by its number, from 0."""
     if not 0 <= index < min(count, len(rows.LETTERS)):
         raise RowError(f"the answer is number {index} of {count} choices")
     return rows.LETTERS[index]
 
 
 def subject_of(raw: Row) -> str:
-    """The subject that a row names, or else the file or configuration it stands in: `anatomy_dev.csv` holds anatomy."""
+    """Return the subject that a row names, or else its file or configuration: `anatomy_dev.csv` gives anatomy."""
     named = rows.first(raw, "subject", "Subject", CONFIG, FILE)
     name = str(named or "").strip()
     for split in ("_dev", "_val", "_test"):
@@ -64,14 +65,14 @@ def subject_of(raw: Row) -> str:
 
 
 def check_four(row: Row) -> None:
-    """Refuse what is no row of four choices with a subject."""
+    """Check that a row has four choices and a subject. Raises RowError."""
     check_subject(row)
     if len(row["choices"]) != 4:
         raise RowError(f"'choices' has {len(row['choices'])} entries, not 4")
 
 
 def check_subject(row: Row) -> None:
-    """Refuse what is no choice row with a subject."""
+    """Check that a choice row has a subject. Raises RowError."""
     rows.check_choice(row)
     rows.text(row, "subject")
 

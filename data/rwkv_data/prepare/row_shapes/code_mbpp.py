@@ -20,7 +20,8 @@ SHOWN: Final = (2, 3, 4)
 
 
 def row_of(raw: Row) -> dict[str, Any]:
-    """Either form; the reference solution is the answer, and names the functions that are tested."""
+    """Return the row of either form; its answer is the reference solution, which names the functions that are
+    tested."""
     code = rows.text(raw, "code")
     return {
         "prompt": str(rows.first(raw, "text", "prompt") or ""),
@@ -34,17 +35,17 @@ def row_of(raw: Row) -> dict[str, Any]:
 
 
 def from_source(raw: Row) -> dict[str, Any] | None:
-    """A row of the test split; the whole file has all splits."""
+    """Return a row of the test split; None for the other splits of the file."""
     return row_of(raw) if raw["task_id"] in TEST else None
 
 
 def example_from_source(raw: Row) -> dict[str, Any] | None:
-    """One of the shown examples."""
+    """Return a row that is one of the examples of Austin et al. (SHOWN); None for any other."""
     return row_of(raw) if raw["task_id"] in SHOWN else None
 
 
 def check_row(row: Row) -> None:
-    """Refuse a row without a task or without assertions that can be read."""
+    """Check that a row has a task and assertions that can be parsed. Raises RowError."""
     rows.text(row, "prompt")
     if not rows.texts(row, "test_list"):
         raise RowError("'test_list' is empty")

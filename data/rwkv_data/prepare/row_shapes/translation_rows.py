@@ -36,7 +36,8 @@ FLORES: Final = {
 
 
 def wmt24pp_row(raw: Row) -> dict[str, Any] | None:
-    """A segment, or None for other pairs and for sources that the set's authors marked as bad."""
+    """Return the row of a segment; None for pairs that are not asked and for sources marked as bad by the set's
+    authors."""
     pair = str(rows.first(raw, "lp", "_config", "_file") or "")
     if pair not in WMT24PP or raw["is_bad_source"]:
         return None
@@ -53,8 +54,8 @@ def wmt24pp_row(raw: Row) -> dict[str, Any] | None:
 
 
 def flores_pairs(raws: Iterable[Row]) -> Iterator[dict[str, Any]]:
-    """Every sentence in every language, as a translation from every other one: pair after pair, each in the order of
-    the sentences. A sentence that a language lacks is left out of its pairs."""
+    """Yield every sentence in every language as a translation from every other one: pair after pair, each in the order
+    of the sentences. A sentence that a language lacks is left out of its pairs."""
     texts: dict[str, dict[str, Row]] = {language: {} for language in FLORES}
     for raw in raws:
         language = flores_language(raw)
@@ -67,14 +68,14 @@ def flores_pairs(raws: Iterable[Row]) -> Iterator[dict[str, Any]]:
 
 
 def flores_language(raw: Row) -> str:
-    """Such as "deu_Latn": by its columns, else by its configuration or file."""
+    """Return the language as "deu_Latn": by the row's columns, else by its configuration or file."""
     if raw.get("iso_639_3") and raw.get("iso_15924"):
         return f"{raw['iso_639_3']}_{raw['iso_15924']}"
     return str(rows.first(raw, "_config", "_file") or "")
 
 
 def flores_row(raw: Row) -> dict[str, Any]:
-    """A translation out of flores_pairs as a prepared row."""
+    """Return a translation from flores_pairs as a prepared row."""
     source, target = raw["pair"]
     return {
         "question": rows.text(raw["source"], "text"),
@@ -89,7 +90,7 @@ def flores_row(raw: Row) -> dict[str, Any]:
 
 
 def check_row(row: Row) -> None:
-    """A question row with both languages."""
+    """Check that a row is a question row between two different languages. Raises RowError."""
     rows.check_question(row)
     for name in ("source_language", "target_language", "target", "pair"):
         rows.text(row, name)

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 FILE: Final = "_file"
-"""The note on every raw row of a file: the file's name without its ending and without the split's suffix."""
+"""Key of the note on every raw row of a file: the file's name without its ending and without the split's suffix."""
 CONFIG: Final = "_config"
-"""The note on the raw rows of a hub set of several configurations."""
+"""Key of the note on the raw rows of a hub set with several configurations."""
 NOTES: Final = frozenset({FILE, CONFIG})
-"""Notes are for `from_source` to look at; they never reach a prepared row."""
+"""Keys of notes: `from_source` may read them; they never reach a prepared row."""
 
 Placed: TypeAlias = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a preparation is. `done` and `total` count bytes of `name` while it is fetched, rows afterwards."""
+    """The progress of a preparation. `done` and `total` count bytes of `name` while it is fetched, rows afterwards."""
 
     step: Literal["fetch", "rows", "pool"]
     name: str

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from _typeshed import SupportsRead, WriteableBuffer
 
 MOST_UNPACKED: Final = 16 << 30
-"""Bytes that one file may unpack to. The largest real ones (tests of programs) stay below 5 GB."""
+"""Maximum number of bytes that a file may unpack to. The largest real ones (tests of programs) stay below 5 GB."""
 MOST_AT_ONCE: Final = 1 << 30
-"""Bytes of a text that has to be in memory as a whole: a JSON list, one line, one member that is parsed at once."""
+"""Maximum size in bytes of a text that has to be in memory as a whole: a JSON list, a line, a member that is parsed at
+once."""
 
 _DAMAGE = (
     EOFError,
@@ -39,7 +40,7 @@ class Budget:
         self._where, self._left = where, most
 
     def take(self, count: int) -> None:
-        """Note that so many bytes came out. Raises PrepareError when it is too much."""
+        """Take so many unpacked bytes from the budget. Raises PrepareError if it is exceeded."""
         self._left -= count
         if self._left < 0:
             raise PrepareError(f"{self._where} unpacks to more than any set of rows holds")
@@ -63,12 +64,12 @@ class _Counted(io.RawIOBase):
 
 
 def unpacked(stream: "SupportsRead[bytes]", budget: Budget) -> io.BufferedReader:
-    """A packed stream (gzip, a member of an archive) as a buffered one with a limit."""
+    """Return a packed stream (gzip, a member of an archive) as a buffered one that draws on the budget."""
     return io.BufferedReader(_Counted(stream, budget), 1 << 16)
 
 
 def lines(stream: IO[bytes], where: str, most: int = MOST_AT_ONCE) -> Iterator[bytes]:
-    """Lines with their ends. Only \\n ends one: texts hold every other character that is called a line end."""
+    r"""Yield lines with their ends. Only \n ends one: texts hold every other character that is called a line end."""
     while line := stream.readline(most + 1):
         if len(line) > most:
             raise PrepareError(f"{where} has a line of more than {most} bytes")
@@ -76,7 +77,7 @@ def lines(stream: IO[bytes], where: str, most: int = MOST_AT_ONCE) -> Iterator[b
 
 
 def whole(stream: IO[bytes], where: str, most: int = MOST_AT_ONCE) -> bytes:
-    """Everything, where it has to be in memory at once."""
+    """Return the whole content, where it has to be in memory at once."""
     content = stream.read(most + 1)
     if len(content) > most:
         raise PrepareError(f"{where} holds more than {most} bytes in one piece")
@@ -84,7 +85,7 @@ def whole(stream: IO[bytes], where: str, most: int = MOST_AT_ONCE) -> bytes:
 
 
 def decoded(content: bytes, where: str) -> str:
-    """UTF-8, with or without a byte order mark."""
+    """Decode UTF-8, with or without a byte order mark."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -93,7 +94,7 @@ def decoded(content: bytes, where: str) -> str:
 
 @contextlib.contextmanager
 def readable(where: str) -> Iterator[None]:
-    """Whatever unpacking raises, as one line."""
+    """Turn errors of unpacking and reading into a PrepareError of one sentence."""
     try:
         yield
     except _DAMAGE as error:

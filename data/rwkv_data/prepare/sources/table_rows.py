@@ -21,7 +21,7 @@ named A to D stand there (a split whose labels are hidden)."""
 def of_table(
     stream: IO[bytes], where: str, subject: str, *, tabs: bool, header: bool | None = None
 ) -> Iterator[Placed]:
-    """The rows of a table, each with the line it begins in. `header`: whether there is one, None to find out."""
+    """Yield the rows of a table, each with the line it begins in. `header`: whether there is one; None to detect it."""
     records = _records(stream, where, tabs=tabs)
     first = next(records, None)
     if first is None:
@@ -37,7 +37,7 @@ def of_table(
 
 
 def is_header(cells: list[str]) -> bool:
-    """Whether a first line names columns."""
+    """Whether the first line of a table names its columns; see `ASKED` and `ANSWERED`."""
     names = [cell.strip().casefold() for cell in cells]
     if len(set(names)) < len(names) or any(len(name) > 40 for name in names):
         return False
